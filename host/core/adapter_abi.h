@@ -1,0 +1,76 @@
+// The C boundary between libnumsan_core.so and libnumsan_torch.so: plain data and function tables, no C++ type with an ABI.
+// C++17, so that the adapter can be built with whatever its torch asks for. A change of meaning raises kAdapterAbi.
+#pragma once
+
+#include <cstdint>
+
+#include "host/core/tensor_view.h"
+
+namespace numsan {
+
+inline constexpr uint32_t kAdapterAbi = 1;
+
+enum class OpClass : uint8_t {
+#define NUMSAN_OP_CLASS(id, text) id,
+#include "host/core/op_class.def"
+#undef NUMSAN_OP_CLASS
+};
+
+/// One operator. Made by the adapter at first sight, never freed. `name` is "aten::log".
+struct OpInfo {
+    const char* name;
+    const char* overload;
+    OpClass op_class;
+    bool mutates;  ///< the schema marks at least one argument as written
+    uint32_t id;   ///< dense, from 0
+};
+
+/// One finished call of an operator, below autograd and outermost. Views are valid during the call only.
+struct OpEvent {
+    const OpInfo* op;
+    const TensorView* inputs;
+    const TensorView* outputs;  ///< returned tensors, then written arguments; no tensor twice
+    int32_t input_count;
+    int32_t output_count;
+    uint64_t thread;            ///< torch's thread number
+    uint64_t forward_sequence;  ///< number of the autograd node that this op made, if it made one; ~0 with gradients off
+    bool grad_enabled;
+    bool infinite_scalar;       ///< a scalar argument was +inf, -inf or the dtype's lowest value
+};
+
+/// An autograd node is about to run on this thread.
+struct NodeEvent {
+    const char* name;
+    uint64_t sequence;  ///< ~0 for nodes without a forward op
+    uint64_t forward_thread;
+    const TensorView* inputs;  ///< the incoming gradients
+    int32_t input_count;
+    const TensorView* variable;  ///< AccumulateGrad: the tensor whose gradient this is; else null
+    int64_t graph_task;          ///< number of the backward() call
+};
+
+/// What the adapter calls. [MT] Any thread. Nothing throws.
+struct CoreApi {
+    uint32_t abi;
+    void (*op_end)(const OpEvent*);
+    void (*node_begin)(const NodeEvent*);
+    void (*node_end)();
+    void (*scope_begin)(const char* name);  ///< USER_SCOPE: Optimizer.step#SGD.step, numsan:ignore, ...
+    void (*scope_end)(const char* name);
+    void (*skipped)(const char* why);       ///< an output was not looked at; `why` is a literal
+    void (*fail)(const char* why);          ///< internal failure: one line, then everything off
+};
+
+/// What the core calls. `thread_start` makes the calling thread's ops visible; it does nothing on a thread that is visible already.
+struct AdapterApi {
+    uint32_t abi;
+    void (*thread_start)();
+    void (*stop)();  ///< no event after this returns, on any thread that checks
+    const char* hook;  ///< "fallback" or "record_function"
+};
+
+/// Exported by the adapter. Returns null, and a reason in `why`, when it cannot see ops.
+using TorchAttach = const AdapterApi* (*)(const CoreApi* core, const char** why);
+inline constexpr char kTorchAttachSymbol[] = "numsan_torch_attach";
+
+}  // namespace numsan

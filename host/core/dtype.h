@@ -1,0 +1,47 @@
+// Element types and their bit layout, generated from dtype.def. Depends on nothing.
+#pragma once
+
+#include <cstdint>
+
+namespace numsan {
+
+enum class InfinityKind : uint8_t { IEEE, FN, FNUZ };
+
+enum class DType : uint8_t {
+#define NUMSAN_DTYPE(id, name, bytes, lanes, exp, man, bias, inf) id,
+#include "host/core/dtype.def"
+#undef NUMSAN_DTYPE
+};
+
+/// Layout of one element type. `lane_bytes` is the size of one real number; a complex element has two lanes.
+struct DTypeInfo {
+    const char* name;
+    uint8_t lane_bytes;
+    uint8_t lanes;
+    uint8_t exponent_bits;
+    uint8_t mantissa_bits;
+    uint16_t bias;
+    InfinityKind infinity;
+
+    constexpr uint32_t element_bytes() const { return uint32_t(lane_bytes) * lanes; }
+    constexpr uint64_t mantissa_mask() const { return (uint64_t(1) << mantissa_bits) - 1; }
+    constexpr uint64_t exponent_mask() const {
+        return ((uint64_t(1) << exponent_bits) - 1) << mantissa_bits;
+    }
+    /// All bits but the sign.
+    constexpr uint64_t magnitude_mask() const { return exponent_mask() | mantissa_mask(); }
+    constexpr uint64_t sign_mask() const { return magnitude_mask() + 1; }
+};
+
+inline constexpr DTypeInfo kDTypes[] = {
+#define NUMSAN_DTYPE(id, name, bytes, lanes, exp, man, bias, inf) \
+    {name, bytes, lanes, exp, man, bias, InfinityKind::inf},
+#include "host/core/dtype.def"
+#undef NUMSAN_DTYPE
+};
+
+inline constexpr int kDTypeCount = sizeof(kDTypes) / sizeof(kDTypes[0]);
+
+constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<int>(t)]; }
+
+}  // namespace numsan

@@ -1,0 +1,23 @@
+// The seam between "what a tensor is" and "what is in it". CpuScanner implements it for host memory; a device scanner will.
+#pragma once
+
+#include "host/core/health.h"
+#include "host/core/tensor_view.h"
+
+namespace numsan {
+
+/// Looks at tensors where they live. [MT] Every member may be called from any thread. Never throws, never allocates.
+/// Both passes read exactly the tensor's own elements: no gap of a strided layout, nothing outside it.
+class Scanner {
+  public:
+    virtual ~Scanner() = default;
+
+    /// The quick pass: reads every element once. `suspicious` is exact for element types with infinities: set if and only
+    /// if an element is not finite.
+    virtual Range range(const TensorView& tensor) const noexcept = 0;
+
+    /// The exact pass: counts, ranges and the first bad element.
+    virtual Health health(const TensorView& tensor) const noexcept = 0;
+};
+
+}  // namespace numsan

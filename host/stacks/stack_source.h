@@ -1,0 +1,52 @@
+// Where stacks and names come from, as an interface: the session asks, interpose/python and native frames answer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace numsan {
+
+using StackId = uint32_t;  ///< an interned stack; 0 is "no stack"
+
+/// One frame, innermost first in a stack. `self` is the module instance of a `torch.nn.Module._call_impl` frame, else null; it
+/// identifies and is never dereferenced.
+struct SourceFrame {
+    std::string file;
+    std::string function;
+    int line = 0;
+    const void* self = nullptr;
+    bool native = false;
+};
+
+/// Names of what is alive now, by identity: modules by object address; parameters, buffers and optimizer state by address of the
+/// tensor's implementation (TensorView::impl).
+struct LiveNames {
+    struct TensorName {
+        std::string name;  ///< "model.head.weight", "exp_avg of model.head.weight"
+        enum class Role { Parameter, Buffer, Gradient, OptimizerState } role;
+    };
+    std::map<const void*, std::string> modules;
+    std::map<const void*, TensorName> tensors;
+};
+
+class StackSource {
+  public:
+    virtual ~StackSource() = default;
+
+    /// The calling thread's stack, interned. Hot path: no lock of the interpreter, no system call; allocates only for a stack
+    /// never seen before. [MT]
+    virtual StackId capture() noexcept = 0;
+
+    /// True when a `torch.nn.Module` call is on the stack. Cheap. [MT]
+    virtual bool in_module(StackId) const noexcept = 0;
+
+    /// Frames of an interned stack, innermost first. [MT]
+    virtual std::vector<SourceFrame> resolve(StackId) const = 0;
+
+    /// Looks up what is alive. Slow (takes the interpreter's lock): for findings only, and never under a lock of ours.
+    virtual LiveNames names() = 0;
+};
+
+}  // namespace numsan

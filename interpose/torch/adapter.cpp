@@ -1,0 +1,37 @@
+// Entry point of libnumsan_torch.so, the only library that includes ATen. Built against the torch it is loaded into.
+#include "host/core/adapter_abi.h"
+#include "interpose/torch/autograd_scopes.h"
+#include "interpose/torch/dispatch_hook.h"
+
+namespace numsan {
+namespace {
+
+void thread_start() {
+    if (core_api() != nullptr) show_ops_of_this_thread(true);
+}
+
+void stop() { set_core_api(nullptr); }
+
+const AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback"};
+
+}  // namespace
+}  // namespace numsan
+
+extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* numsan_torch_attach(const numsan::CoreApi* core,
+                                                                                               const char** why) {
+    using namespace numsan;
+    if (core->abi != kAdapterAbi) {
+        *why = "the adapter was built for another version of numsan";
+        return nullptr;
+    }
+    if (!install_dispatch_hook(why)) return nullptr;
+    try {
+        install_autograd_scopes();
+    } catch (const std::exception&) {
+        *why = "torch refused the autograd callbacks";
+        return nullptr;
+    }
+    set_core_api(core);
+    show_ops_of_this_thread(true);
+    return &g_api;
+}

@@ -1,0 +1,89 @@
+#include "interpose/torch/op_registry.h"
+
+#include <atomic>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+namespace numsan {
+namespace {
+
+/// Direct-mapped front of the table: one load on the hot path, a mutex only for operators not seen before.
+struct Slot {
+    std::atomic<const c10::FunctionSchema*> key{nullptr};
+    std::atomic<const Operator*> value{nullptr};
+};
+constexpr size_t kSlots = 4096;
+Slot g_slots[kSlots];
+
+OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
+    static const std::unordered_map<std::string_view, OpClass> named = {
+#define NUMSAN_OP(op, cls) {op, OpClass::cls},
+#include "interpose/torch/op_table.def"
+#undef NUMSAN_OP
+    };
+    if (auto it = named.find(name); it != named.end()) return it->second;
+    if (name.rfind("c10d::", 0) == 0 || name.rfind("_c10d_functional::", 0) == 0) return OpClass::Collective;
+    const auto& returns = handle.schema().returns();
+    bool view = !returns.empty();
+    for (const auto& value : returns) {
+        view = view && value.alias_info() != nullptr && !value.alias_info()->isWrite();
+    }
+    if (view) return OpClass::View;
+    if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return OpClass::Composite;
+    return OpClass::Other;
+}
+
+const Operator* make(const c10::OperatorHandle& handle) {
+    static std::atomic<uint32_t> next{0};
+    auto* made = new Operator;  // lives as long as the process: events point at it
+    const auto& schema = handle.schema();
+    made->name = schema.name();
+    made->overload = schema.overload_name();
+    made->arguments = static_cast<uint16_t>(schema.arguments().size());
+    made->returns = static_cast<uint16_t>(schema.returns().size());
+    for (size_t i = 0; i < schema.arguments().size(); ++i) {
+        const auto* alias = schema.arguments()[i].alias_info();
+        if (alias != nullptr && alias->isWrite()) made->written.push_back(static_cast<uint16_t>(i));
+    }
+#define NUMSAN_SILENT_WRITE(op, position) \
+    if (made->name == op) made->written.push_back(position);
+#include "interpose/torch/silent_writes.def"
+#undef NUMSAN_SILENT_WRITE
+    made->info.op_class = class_of(handle, made->name);
+    made->info.mutates = !made->written.empty();
+    made->info.name = made->name.c_str();
+    made->info.overload = made->overload.c_str();
+    made->info.id = next++;
+    // A library's own operator may be Python or C++ code made of aten ops: those are where a bad value is born.
+    made->hides_inner_ops = made->name.rfind("aten::", 0) == 0 && made->info.op_class != OpClass::Composite;
+    return made;
+}
+
+const Operator& slow(const c10::OperatorHandle& handle, const c10::FunctionSchema* key, Slot& slot) {
+    static std::mutex& mutex = *new std::mutex;
+    static auto& all = *new std::unordered_map<const c10::FunctionSchema*, const Operator*>;
+    const std::lock_guard<std::mutex> lock(mutex);
+    const Operator*& found = all[key];
+    if (found == nullptr) found = make(handle);
+    // The slot is read as (key, value, key): clear the key while the value changes.
+    slot.key.store(nullptr, std::memory_order_release);
+    slot.value.store(found, std::memory_order_release);
+    slot.key.store(key, std::memory_order_release);
+    return *found;
+}
+
+}  // namespace
+
+const Operator& operator_of(const c10::OperatorHandle& handle) {
+    const c10::FunctionSchema* key = &handle.schema();
+    const auto hash = reinterpret_cast<uintptr_t>(key);
+    Slot& slot = g_slots[((hash >> 6) ^ (hash >> 18)) % kSlots];
+    if (slot.key.load(std::memory_order_acquire) == key) {
+        const Operator* value = slot.value.load(std::memory_order_acquire);
+        if (slot.key.load(std::memory_order_acquire) == key) return *value;
+    }
+    return slow(handle, key, slot);
+}
+
+}  // namespace numsan

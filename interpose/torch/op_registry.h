@@ -1,0 +1,27 @@
+// OperatorHandle -> OpInfo and what the hook must know of its schema. Made once per operator, found by a lock-free table.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "host/core/adapter_abi.h"
+
+namespace numsan {
+
+struct Operator {
+    OpInfo info;
+    std::string name;
+    std::string overload;
+    std::vector<uint16_t> written;  ///< argument positions that the op writes
+    uint16_t arguments = 0;
+    uint16_t returns = 0;
+    bool hides_inner_ops = true;  ///< inner ops of this op are not events of their own
+};
+
+/// [MT] Never fails; the result lives forever.
+const Operator& operator_of(const c10::OperatorHandle& handle);
+
+}  // namespace numsan

@@ -1,0 +1,74 @@
+#include "interpose/torch/tensor_view_of.h"
+
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/TensorImpl.h>
+
+namespace numsan {
+namespace {
+
+using c10::DispatchKey;
+
+/// Tensors that carry one of these are not plain memory.
+const c10::DispatchKeySet kOpaque({DispatchKey::Python, DispatchKey::PythonTLSSnapshot, DispatchKey::Functionalize,
+                                   DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper, DispatchKey::Batched,
+                                   DispatchKey::ZeroTensor, DispatchKey::SparseCPU, DispatchKey::SparseCUDA,
+                                   DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrCUDA, DispatchKey::NestedTensorCPU,
+                                   DispatchKey::NestedTensorCUDA, DispatchKey::QuantizedCPU, DispatchKey::QuantizedCUDA,
+                                   DispatchKey::MkldnnCPU, DispatchKey::Meta});
+const c10::DispatchKeySet kDense({DispatchKey::CPU, DispatchKey::CUDA});
+
+bool dtype_of(c10::ScalarType type, DType& dtype) {
+    switch (type) {
+        case c10::ScalarType::Double: dtype = DType::Float64; return true;
+        case c10::ScalarType::Float: dtype = DType::Float32; return true;
+        case c10::ScalarType::Half: dtype = DType::Float16; return true;
+        case c10::ScalarType::BFloat16: dtype = DType::BFloat16; return true;
+        case c10::ScalarType::Float8_e4m3fn: dtype = DType::Float8E4M3Fn; return true;
+        case c10::ScalarType::Float8_e5m2: dtype = DType::Float8E5M2; return true;
+        case c10::ScalarType::Float8_e4m3fnuz: dtype = DType::Float8E4M3Fnuz; return true;
+        case c10::ScalarType::Float8_e5m2fnuz: dtype = DType::Float8E5M2Fnuz; return true;
+        case c10::ScalarType::ComplexHalf: dtype = DType::Complex32; return true;
+        case c10::ScalarType::ComplexFloat: dtype = DType::Complex64; return true;
+        case c10::ScalarType::ComplexDouble: dtype = DType::Complex128; return true;
+        default: return false;
+    }
+}
+
+}  // namespace
+
+bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
+    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+    const c10::DispatchKeySet keys = impl->key_set();
+    // has_any() asks for backend-specific keys (SparseCPU, ...) by functionality and backend together.
+    if (!keys.has_any(kDense) || keys.has_any(kOpaque) || impl->layout() != c10::kStrided) return false;
+    if (!impl->has_storage() || impl->has_symbolic_sizes_strides()) return false;
+    const c10::Storage& storage = impl->unsafe_storage();
+    const c10::StorageImpl* storage_impl = storage.unsafeGetStorageImpl();
+    if (storage_impl == nullptr) return false;
+
+    const char* base = static_cast<const char*>(storage_impl->data_ptr().get());
+    view.storage = storage_impl;
+    view.storage_data = base;
+    view.storage_bytes = static_cast<int64_t>(storage_impl->sym_nbytes().maybe_as_int().value_or(0));
+    view.impl = impl;
+    view.numel = impl->numel();
+    view.sizes = impl->sizes().data();
+    view.strides = impl->strides().data();
+    view.ndim = static_cast<int16_t>(impl->dim());
+    const bool cpu = keys.has(DispatchKey::CPU);
+    view.device = cpu ? Device::Cpu : Device::Cuda;
+    view.device_index = cpu ? 0 : impl->device().index();
+    view.flags = extra_flags;
+    if (impl->requires_grad()) view.flags |= kRequiresGrad;
+    if (impl->is_wrapped_number()) view.flags |= kNumber;
+    view.data = nullptr;
+    if (dtype_of(c10::typeMetaToScalarType(impl->dtype()), view.dtype)) {
+        if (base != nullptr) {
+            view.data = base + impl->storage_offset() * static_cast<int64_t>(info(view.dtype).element_bytes());
+        }
+        if (cpu && (base != nullptr || view.numel == 0)) view.flags |= kScannable;
+    }
+    return true;
+}
+
+}  // namespace numsan

@@ -1,0 +1,14 @@
+// at::Tensor -> TensorView. Asks the key set first: wrapper, sparse, functorch and fake tensors are never asked for sizes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "host/core/tensor_view.h"
+
+namespace numsan {
+
+/// Fills `view`. False for tensors whose storage must not be touched (sparse, wrapper subclasses, meta, no storage); for those
+/// the view is left alone. For integer tensors the view is filled without kScannable.
+bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view);
+
+}  // namespace numsan
