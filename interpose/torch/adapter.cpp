@@ -1,4 +1,6 @@
 // Entry point of libnumsan_torch.so, the only library that includes ATen. Built against the torch it is loaded into.
+#include <exception>
+
 #include "host/core/adapter_abi.h"
 #include "interpose/torch/autograd_scopes.h"
 #include "interpose/torch/dispatch_hook.h"
@@ -17,8 +19,8 @@ const AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback"};
 }  // namespace
 }  // namespace numsan
 
-extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* numsan_torch_attach(const numsan::CoreApi* core,
-                                                                                               const char** why) {
+extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* numsan_torch_attach(
+    const numsan::CoreApi* core, const char** why) {
     using namespace numsan;
     if (core->abi != kAdapterAbi) {
         *why = "the adapter was built for another version of numsan";

@@ -8,14 +8,11 @@ namespace {
 
 using c10::DispatchKey;
 
-/// Tensors that carry one of these are not plain memory.
+/// Tensors that carry one of these are not plain memory. Functionality keys only: a backend bit would match every tensor.
 const c10::DispatchKeySet kOpaque({DispatchKey::Python, DispatchKey::PythonTLSSnapshot, DispatchKey::Functionalize,
                                    DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper, DispatchKey::Batched,
-                                   DispatchKey::ZeroTensor, DispatchKey::SparseCPU, DispatchKey::SparseCUDA,
-                                   DispatchKey::SparseCsrCPU, DispatchKey::SparseCsrCUDA, DispatchKey::NestedTensorCPU,
-                                   DispatchKey::NestedTensorCUDA, DispatchKey::QuantizedCPU, DispatchKey::QuantizedCUDA,
-                                   DispatchKey::MkldnnCPU, DispatchKey::Meta});
-const c10::DispatchKeySet kDense({DispatchKey::CPU, DispatchKey::CUDA});
+                                   DispatchKey::ZeroTensor, DispatchKey::Sparse, DispatchKey::SparseCsr,
+                                   DispatchKey::NestedTensor, DispatchKey::Quantized});
 
 bool dtype_of(c10::ScalarType type, DType& dtype) {
     switch (type) {
@@ -39,8 +36,8 @@ bool dtype_of(c10::ScalarType type, DType& dtype) {
 bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
     const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
     const c10::DispatchKeySet keys = impl->key_set();
-    // has_any() asks for backend-specific keys (SparseCPU, ...) by functionality and backend together.
-    if (!keys.has_any(kDense) || keys.has_any(kOpaque) || impl->layout() != c10::kStrided) return false;
+    const bool cpu = keys.has(DispatchKey::CPU);
+    if (!(cpu || keys.has(DispatchKey::CUDA)) || keys.has_any(kOpaque) || impl->layout() != c10::kStrided) return false;
     if (!impl->has_storage() || impl->has_symbolic_sizes_strides()) return false;
     const c10::Storage& storage = impl->unsafe_storage();
     const c10::StorageImpl* storage_impl = storage.unsafeGetStorageImpl();
@@ -55,7 +52,6 @@ bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
     view.sizes = impl->sizes().data();
     view.strides = impl->strides().data();
     view.ndim = static_cast<int16_t>(impl->dim());
-    const bool cpu = keys.has(DispatchKey::CPU);
     view.device = cpu ? Device::Cpu : Device::Cuda;
     view.device_index = cpu ? 0 : impl->device().index();
     view.flags = extra_flags;

@@ -1,0 +1,59 @@
+// Where a bad value came from: one op that made a kind of value none of its inputs had. What findings are built from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "host/analyze/finding.h"
+#include "host/core/adapter_abi.h"
+#include "host/stacks/stack_source.h"
+
+namespace numsan {
+
+using BirthId = uint64_t;  ///< 1, 2, ... in the order births were seen; 0 is "none"
+
+/// What ran: an op, its stack, and the node and scopes around it.
+struct OpContext {
+    int64_t seq = 0;   ///< number of the op in program order
+    int64_t step = 0;  ///< finished optimizer steps
+    StackId stack = 0;
+    bool in_module = false;
+    bool in_optimizer = false;
+    bool in_data_loader = false;
+    bool ignored = false;    ///< inside record_function("numsan:ignore")
+    const char* node = nullptr;  ///< running autograd node, null outside a backward pass
+    uint64_t node_sequence = ~uint64_t(0);
+    uint64_t node_thread = 0;
+    int64_t graph_task = -1;
+};
+
+/// The op that made an autograd node, found by the node's number.
+struct ForwardRecord {
+    const OpInfo* op = nullptr;
+    StackId stack = 0;
+    BirthId birth = 0;  ///< the bad value this op made itself, if it did
+};
+
+struct Birth {
+    BirthId id = 0;
+    KindSet kind = 0;  ///< exactly one bit
+    std::string op;
+    const char* mechanism = "";  ///< a row of mechanisms.def
+    bool intended = false;       ///< an infinity the program wrote down: no finding by itself
+    bool escaped = false;
+    bool scaler = false;         ///< a loss scaler caught it: its job, no finding
+    Phase phase = Phase::Forward;
+    int64_t seq = 0;
+    int64_t step = 0;
+    StackId stack = 0;
+    std::string node;
+    bool has_forward = false;
+    std::string forward_op;
+    StackId forward_stack = 0;
+    std::vector<TensorFact> outputs;
+    std::vector<TensorFact> inputs;
+    std::vector<std::string> evidence;
+};
+
+}  // namespace numsan

@@ -1,0 +1,55 @@
+#include "host/analyze/ledger.h"
+
+namespace numsan {
+
+Ledger::Entry* Ledger::find(const TensorView& tensor) {
+    const auto it = bad_.find(tensor.storage);
+    if (it == bad_.end()) return nullptr;
+    if (it->second.data != tensor.storage_data) {
+        bad_.erase(it);
+        drop_presence(tensor.storage);
+        return nullptr;
+    }
+    return &it->second;
+}
+
+void Ledger::set(const TensorView& tensor, const Entry& entry) {
+    if (entry.empty()) {
+        clear(tensor);
+        return;
+    }
+    const auto [it, inserted] = bad_.try_emplace(tensor.storage);
+    if (inserted) add_presence(tensor.storage);
+    it->second = entry;
+    it->second.data = tensor.storage_data;
+    it->second.bytes = tensor.storage_bytes;
+}
+
+void Ledger::clear(const TensorView& tensor) {
+    if (bad_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+}
+
+void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq) {
+    clear(tensor);
+    const auto [it, inserted] = unwritten_.try_emplace(tensor.storage);
+    it->second = {tensor.storage_data, stack, seq};
+    if (!inserted) return;
+    add_presence(tensor.storage);
+    unwritten_order_.push_back(tensor.storage);
+    while (unwritten_order_.size() > kMaxUnwritten) {
+        // Storages that were written since are no longer in the map; the rest is the oldest that nothing ever wrote.
+        if (unwritten_.erase(unwritten_order_.front()) != 0) drop_presence(unwritten_order_.front());
+        unwritten_order_.pop_front();
+    }
+}
+
+const Ledger::Unwritten* Ledger::unwritten(const TensorView& tensor) const {
+    const auto it = unwritten_.find(tensor.storage);
+    return it != unwritten_.end() && it->second.data == tensor.storage_data ? &it->second : nullptr;
+}
+
+void Ledger::mark_written(const TensorView& tensor) {
+    if (unwritten_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+}
+
+}  // namespace numsan

@@ -1,0 +1,63 @@
+// Which storages hold bad values now, and which birth each kind goes back to. Also which storages nothing has written yet.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+
+#include "host/analyze/birth.h"
+
+namespace numsan {
+
+/// Not thread-safe but for may_hold(): the verdict's lock protects it.
+class Ledger {
+  public:
+    struct Entry {
+        const void* data = nullptr;
+        int64_t bytes = 0;
+        BirthId birth[3] = {0, 0, 0};  ///< by kind: NaN, +inf, -inf
+
+        BirthId& of(Kind kind) { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
+        BirthId of(Kind kind) const { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
+        bool empty() const { return birth[0] == 0 && birth[1] == 0 && birth[2] == 0; }
+    };
+    struct Unwritten {
+        const void* data = nullptr;
+        StackId stack = 0;
+        int64_t seq = 0;
+    };
+
+    /// [MT] False means that the storage is neither bad nor unwritten; true means look closer. Two loads.
+    bool may_hold(const void* storage) const noexcept {
+        return presence_[slot(storage)].load(std::memory_order_relaxed) != 0;
+    }
+
+    /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here.
+    Entry* find(const TensorView& tensor);
+    void set(const TensorView& tensor, const Entry& entry);
+    void clear(const TensorView& tensor);
+
+    void mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq);
+    const Unwritten* unwritten(const TensorView& tensor) const;
+    void mark_written(const TensorView& tensor);
+
+    const std::unordered_map<const void*, Entry>& entries() const { return bad_; }
+
+  private:
+    static constexpr size_t kSlots = 4096;
+    static constexpr size_t kMaxUnwritten = 8192;
+    static size_t slot(const void* storage) {
+        const auto bits = reinterpret_cast<uintptr_t>(storage);
+        return ((bits >> 4) ^ (bits >> 16)) % kSlots;
+    }
+    void add_presence(const void* storage) { presence_[slot(storage)].fetch_add(1, std::memory_order_relaxed); }
+    void drop_presence(const void* storage) { presence_[slot(storage)].fetch_sub(1, std::memory_order_relaxed); }
+
+    std::unordered_map<const void*, Entry> bad_;
+    std::unordered_map<const void*, Unwritten> unwritten_;
+    std::deque<const void*> unwritten_order_;
+    std::atomic<uint32_t> presence_[kSlots] = {};
+};
+
+}  // namespace numsan

@@ -1,0 +1,121 @@
+#include "host/analyze/mechanism.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <initializer_list>
+
+namespace numsan {
+namespace {
+
+bool one_of(const std::string& name, std::initializer_list<const char*> names) {
+    return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
+}
+
+const TensorFact* operand(const MechanismFacts& facts, size_t index) {
+    return facts.inputs != nullptr && index < facts.inputs->size() ? &(*facts.inputs)[index] : nullptr;
+}
+
+std::string count(int64_t n, const char* what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+std::string number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", value);
+    return text;
+}
+
+/// Largest finite value of an element type, from its layout.
+double largest(DType dtype) {
+    const DTypeInfo& t = info(dtype);
+    const int top = (1 << t.exponent_bits) - (t.infinity == InfinityKind::IEEE ? 2 : 1);
+    return std::ldexp(2.0 - std::ldexp(1.0, -t.mantissa_bits), top - t.bias);
+}
+
+double absmax_of(const MechanismFacts& facts) {
+    double top = 0;
+    for (const TensorFact& input : *facts.inputs) top = std::max(top, input.health.absmax);
+    return top;
+}
+
+/// Which operand an operator divides by; -1 when it does not divide.
+int divisor_of(const std::string& op) {
+    if (one_of(op, {"div", "true_divide", "divide", "fmod", "remainder"})) return 1;
+    if (op == "addcdiv") return 2;
+    if (one_of(op, {"reciprocal", "rsqrt"})) return 0;
+    return -1;
+}
+
+}  // namespace
+
+std::string plain_op_name(std::string_view op) {
+    if (const size_t colons = op.rfind("::"); colons != std::string_view::npos) op.remove_prefix(colons + 2);
+    if (const size_t dot = op.find('.'); dot != std::string_view::npos) op = op.substr(0, dot);
+    if (op.rfind("_foreach_", 0) == 0) op.remove_prefix(9);
+    while (!op.empty() && op.back() == '_') op.remove_suffix(1);
+    return std::string(op);
+}
+
+MechanismVerdict mechanism_of(const MechanismFacts& facts) {
+    const std::string op = plain_op_name(facts.op);
+    std::vector<std::string> evidence;
+    const bool none_read = std::all_of(facts.inputs->begin(), facts.inputs->end(),
+                                       [](const TensorFact& t) { return t.health.elements == 0; });
+
+    if (const int index = divisor_of(op); index >= 0) {
+        const TensorFact* divisor = operand(facts, static_cast<size_t>(index));
+        if (op == "rsqrt" && divisor != nullptr && divisor->health.min < 0) {
+            return {"DOM", {"the operand of rsqrt goes down to " + number(divisor->health.min)}};
+        }
+        if (divisor != nullptr && divisor->health.zero > 0) {
+            evidence.push_back("the divisor has " + count(divisor->health.zero, "zero"));
+            return {facts.backward ? "SING" : "DIV0", evidence};
+        }
+        // A divisor that is a Python number is not among the tensors: 0/0 is the only way to a NaN from finite operands.
+        if (divisor == nullptr && facts.kind == kNaN) return {"DIV0", {"finite values divided by the number 0"}};
+    }
+    if (facts.kind == kNaN || none_read) {
+        if (one_of(op, {"mean", "std", "var", "std_mean", "var_mean", "nll_loss_forward", "nll_loss2d_forward"})) {
+            evidence.push_back(none_read ? op + " of no elements"
+                                         : op + " over too few elements, or with weights that sum to zero");
+            return {"DIV0", evidence};
+        }
+    }
+    if (one_of(op, {"log", "log2", "log10", "log1p", "sqrt", "acos", "asin", "acosh", "atanh", "lgamma", "digamma",
+                    "polygamma", "erfinv", "logit", "special_xlog1py", "xlogy"})) {
+        if (const TensorFact* x = operand(facts, 0); x != nullptr && x->health.finite > 0) {
+            evidence.push_back("the operand of " + op + " ranges from " + number(x->health.min) + " to " +
+                               number(x->health.max) + ", " + count(x->health.zero, "zero") + " among them");
+        }
+        return {"DOM", evidence};
+    }
+    if (op == "pow") {
+        const TensorFact* base = operand(facts, 0);
+        if (facts.kind == kNaN) {
+            if (base != nullptr) evidence.push_back("the base goes down to " + number(base->health.min));
+            return {"DOM", evidence};
+        }
+        if (base != nullptr && base->health.zero > 0 && base->health.absmax < 1e4) {
+            evidence.push_back("the base has " + count(base->health.zero, "zero") + " under a negative exponent");
+            return {facts.backward ? "SING" : "DIV0", evidence};
+        }
+    }
+
+    const double top = absmax_of(facts);
+    evidence.push_back("every operand was finite, the largest " + number(top));
+    if (facts.diverging) {
+        evidence.push_back("the loss had grown over the steps before");
+        return {"HYPER", evidence};
+    }
+    // Half of the exponent range: below it no product of two operands overflows.
+    const bool large = top > std::sqrt(largest(facts.dtype));
+    if (facts.kind != kNaN) {
+        if (facts.backward && !large) return {"SING", evidence};
+        return {"OVF", evidence};
+    }
+    if (large) return {"OVF", evidence};
+    return {facts.backward ? "SING" : "KERN", evidence};
+}
+
+}  // namespace numsan

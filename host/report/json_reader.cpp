@@ -1,0 +1,135 @@
+// read_report: what is not a report is refused with the byte where that shows.
+#include "host/report/json_reader.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+#include "host/report/json_writer.h"
+
+namespace numsan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Accepts everything; remembers where and why the parser gave up.
+class ErrorPlace : public nlohmann::json_sax<Json> {
+  public:
+    bool null() override { return true; }
+    bool boolean(bool) override { return true; }
+    bool number_integer(number_integer_t) override { return true; }
+    bool number_unsigned(number_unsigned_t) override { return true; }
+    bool number_float(number_float_t, const string_t&) override { return true; }
+    bool string(string_t&) override { return true; }
+    bool binary(binary_t&) override { return true; }
+    bool start_object(std::size_t) override { return true; }
+    bool key(string_t&) override { return true; }
+    bool end_object() override { return true; }
+    bool start_array(std::size_t) override { return true; }
+    bool end_array() override { return true; }
+    bool parse_error(std::size_t position, const std::string&, const Json::exception& error) override {
+        byte_ = position;
+        what_ = error.what();
+        return false;
+    }
+
+    std::size_t byte() const { return byte_; }
+
+    /// The library's reason without its own numbering and position.
+    std::string reason() const {
+        std::string_view text = what_;
+        const size_t colon = text.find(": ");
+        if (colon != std::string_view::npos) text.remove_prefix(colon + 2);
+        std::string out;
+        for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+        return out;
+    }
+
+  private:
+    std::size_t byte_ = 0;
+    std::string what_;
+};
+
+ReadResult failure(const std::string& name, const std::string& reason) { return {Json(), name + ": " + reason}; }
+
+ReadResult failure_at(const std::string& name, size_t byte, const std::string& reason) {
+    return failure(name, "byte " + std::to_string(byte) + ": " + reason);
+}
+
+size_t offset_of(const std::string& text, std::string_view key) {
+    const size_t at = text.find("\"" + std::string(key) + "\"");
+    return at == std::string::npos ? 0 : at;
+}
+
+std::string shortened(std::string text) {
+    constexpr size_t kLongest = 80;
+    if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+    return text;
+}
+
+}  // namespace
+
+ReadResult parse_report(const std::string& name, const std::string& text) {
+    if (text.empty()) return failure_at(name, 0, "the file is empty");
+    ErrorPlace place;
+    if (!Json::sax_parse(text, &place)) return failure_at(name, place.byte(), "not JSON: " + place.reason());
+    Json document = Json::parse(text, nullptr, false);
+    if (!document.is_object()) {
+        return failure_at(name, 0, std::string("not a numsan report: the file holds ") + document.type_name());
+    }
+    const auto marker = document.find("schema");
+    if (marker == document.end()) {
+        return failure_at(name, 0, "not a numsan report: there is no \"schema\" (expected \"" + std::string(kSchemaMarker) + "\")");
+    }
+    if (*marker != kSchemaMarker) {
+        const std::string found = shortened(marker->dump(-1, ' ', false, Json::error_handler_t::replace));
+        return failure_at(name, offset_of(text, "schema"),
+                          "not a numsan report: \"schema\" is " + found + " (expected \"" + kSchemaMarker + "\")");
+    }
+    for (const char* key : {"tool", "run", "coverage", "cost", "noted"}) {
+        if (!document.contains(key) || !document[key].is_object()) {
+            return failure_at(name, offset_of(text, key), std::string("damaged report: \"") + key + "\" is not an object");
+        }
+    }
+    if (!document.contains("verdict") || !document["verdict"].is_string()) {
+        return failure_at(name, offset_of(text, "verdict"), "damaged report: \"verdict\" is not a string");
+    }
+    const bool list = document.contains("findings") && document["findings"].is_array();
+    for (size_t i = 0; !list || i < document["findings"].size(); ++i) {
+        if (!list) return failure_at(name, offset_of(text, "findings"), "damaged report: \"findings\" is not an array");
+        if (!document["findings"][i].is_object()) {
+            return failure_at(name, offset_of(text, "findings"),
+                              "damaged report: finding " + std::to_string(i + 1) + " is not an object");
+        }
+    }
+    return {std::move(document), ""};
+}
+
+ReadResult read_report(const std::string& path) {
+    auto system_error = [&](int error) {
+        return failure(path, "cannot be read: " + std::generic_category().message(error));
+    };
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return system_error(errno);
+    std::string text;
+    std::string buffer(1 << 16, '\0');
+    for (;;) {
+        const ssize_t count = read(fd, buffer.data(), buffer.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) {
+            const int error = errno;
+            close(fd);
+            return failure(path, "byte " + std::to_string(text.size()) + ": cannot be read: " +
+                                     std::generic_category().message(error));
+        }
+        if (count == 0) break;
+        text.append(buffer.data(), static_cast<size_t>(count));
+    }
+    close(fd);
+    return parse_report(path, text);
+}
+
+}  // namespace numsan

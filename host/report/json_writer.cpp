@@ -1,0 +1,277 @@
+// Report -> JSON document. Every number that is not finite becomes null or the value the schema has for it.
+#include "host/report/json_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "host/analyze/tables.h"
+#include "host/core/version.h"
+
+namespace numsan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+    return value ? Json(*value) : Json(nullptr);
+}
+
+Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json seconds_or_null(const std::optional<double>& value) { return value ? finite_or_null(*value) : Json(nullptr); }
+
+Json strings(const std::vector<std::string>& list) {
+    Json out = Json::array();
+    for (const std::string& text : list) out.push_back(text);
+    return out;
+}
+
+template <typename Map>
+Json object_of(const Map& map) {
+    Json out = Json::object();
+    for (const auto& [key, value] : map) out[key] = value;
+    return out;
+}
+
+Json place_document(const std::optional<Place>& place) {
+    if (!place) return nullptr;
+    return {{"file", place->file},
+            {"line", place->line},
+            {"function", place->function},
+            {"code", or_null(place->code)}};
+}
+
+Json stack_document(const std::vector<StackFrame>& stack) {
+    Json out = Json::array();
+    for (const StackFrame& frame : stack) {
+        Json entry = Json::object();
+        entry["kind"] = frame.kind;
+        entry["function"] = frame.function;
+        entry["file"] = or_null(frame.file);
+        entry["line"] = or_null(frame.line);
+        out.push_back(std::move(entry));
+    }
+    return out;
+}
+
+/// Position of a row-major index in a shape.
+Json logical_index(int64_t flat, const std::vector<int64_t>& shape) {
+    std::vector<int64_t> index(shape.size());
+    for (size_t i = shape.size(); i-- > 0;) {
+        const int64_t size = std::max<int64_t>(shape[i], 1);
+        index[i] = flat % size;
+        flat /= size;
+    }
+    return index;
+}
+
+const char* kind_text(KindSet kind) {
+    if (kind & kNaN) return "nan";
+    return kind & kNegInf ? "-inf" : "inf";
+}
+
+Json first_bad_document(const TensorFact& tensor) {
+    const Health& health = tensor.health;
+    if (health.first_bad < 0 || !(health.nan || health.pos_inf || health.neg_inf)) return nullptr;
+    const int digits = 2 * info(tensor.dtype).lane_bytes;
+    char bits[24];
+    std::snprintf(bits, sizeof(bits), "0x%0*llx", digits, static_cast<unsigned long long>(health.first_bad_bits));
+    return {{"index", logical_index(health.first_bad, tensor.shape)},
+            {"value", kind_text(health.first_bad_kind)},
+            {"bits", bits}};
+}
+
+int64_t shape_elements(const std::vector<int64_t>& shape) {
+    int64_t count = 1;
+    for (const int64_t size : shape) count *= size;
+    return count;
+}
+
+Json tensor_document(const TensorFact& tensor) {
+    const Health& health = tensor.health;
+    const bool seen = health.elements > 0;
+    const bool finite = seen && health.finite > 0;
+    Json out = Json::object();
+    out["name"] = tensor.name;
+    out["dtype"] = info(tensor.dtype).name;
+    out["shape"] = tensor.shape;
+    out["device"] = tensor.device;
+    out["elements"] = seen ? health.elements : shape_elements(tensor.shape);
+    out["nan"] = health.nan;
+    out["pos_inf"] = health.pos_inf;
+    out["neg_inf"] = health.neg_inf;
+    out["subnormal"] = health.subnormal;
+    out["zero"] = health.zero;
+    out["absmax"] = finite ? finite_or_null(health.absmax) : Json(nullptr);
+    out["absmin"] = finite && health.absmin > 0 ? finite_or_null(health.absmin) : Json(nullptr);
+    out["min"] = finite ? finite_or_null(health.min) : Json(nullptr);
+    out["max"] = finite ? finite_or_null(health.max) : Json(nullptr);
+    out["first_bad"] = seen ? first_bad_document(tensor) : Json(nullptr);
+    out["exact"] = tensor.exact && (seen || shape_elements(tensor.shape) == 0);
+    return out;
+}
+
+Json tensors_document(const std::vector<TensorFact>& tensors) {
+    Json out = Json::array();
+    for (const TensorFact& tensor : tensors) out.push_back(tensor_document(tensor));
+    return out;
+}
+
+const Category& category_or_unknown(const std::string& id) {
+    const Category* row = find_category(id);
+    return row ? *row : *find_category("U");
+}
+
+Json category_document(const CategoryGuess& guess) {
+    const Category& row = category_or_unknown(guess.id);
+    const double confidence = std::isfinite(guess.confidence) ? std::clamp(guess.confidence, 0.0, 1.0) : 0.0;
+    return {{"id", row.id}, {"slug", row.slug}, {"name", row.name}, {"confidence", confidence}};
+}
+
+Json alternatives_document(const std::vector<CategoryGuess>& guesses) {
+    Json out = Json::array();
+    for (const CategoryGuess& guess : guesses) out.push_back(category_document(guess));
+    return out;
+}
+
+Json forward_document(const std::optional<ForwardOp>& forward) {
+    if (!forward) return nullptr;
+    Json out = Json::object();
+    out["op"] = forward->op;
+    out["node"] = forward->node;
+    out["location"] = place_document(forward->location);
+    out["module"] = or_null(forward->module);
+    out["stack"] = stack_document(forward->stack);
+    return out;
+}
+
+Json contaminated_document(const std::vector<Contaminated>& list) {
+    Json out = Json::array();
+    for (const Contaminated& item : list) {
+        const bool lasting = item.kind == EscapeInto::Parameter || item.kind == EscapeInto::Gradient ||
+                             item.kind == EscapeInto::OptimizerState || item.kind == EscapeInto::Buffer;
+        if (!lasting) continue;
+        out.push_back({{"kind", to_string(item.kind)}, {"name", item.name}, {"since_step", item.since_step}});
+    }
+    return out;
+}
+
+Json run_document(const RunSummary& run) {
+    const bool known_tier = run.tier == "sentinel" || run.tier == "boundary" || run.tier == "off";
+    Json out = Json::object();
+    out["id"] = run.run_id;
+    out["argv"] = strings(run.argv);
+    out["cwd"] = run.cwd;
+    out["pid"] = run.pid;
+    out["host"] = run.host;
+    out["rank"] = or_null(run.rank);
+    out["world_size"] = or_null(run.world_size);
+    out["started"] = run.started;
+    out["ended"] = or_null(run.ended);
+    out["exit_status"] = or_null(run.exit_status);
+    out["signal"] = or_null(run.signal);
+    out["framework"] = run.framework_version
+                           ? Json{{"name", "pytorch"}, {"version", *run.framework_version}}
+                           : Json(nullptr);
+    out["python"] = or_null(run.python_version);
+    out["devices"] = Json::array();
+    out["options"] = object_of(run.options);
+    out["tier"] = known_tier ? run.tier : "full";
+    out["steps"] = run.steps;
+    out["random_seed"] = nullptr;
+    return out;
+}
+
+Json coverage_document(const RunSummary& run) {
+    return {{"ops", run.ops},
+            {"scanned", run.scanned},
+            {"bytes", run.bytes},
+            {"skipped", object_of(run.skipped)},
+            {"dropped", run.dropped},
+            {"blind_spots", strings(run.blind_spots)}};
+}
+
+Json cost_document(const RunSummary& run) {
+    return {{"wall_s", std::isfinite(run.wall_s) ? run.wall_s : 0.0},
+            {"hook_s", seconds_or_null(run.hook_s)},
+            {"scan_s", seconds_or_null(run.scan_s)},
+            {"host_bytes", or_null(run.host_bytes)},
+            {"device_bytes", nullptr}};
+}
+
+const char* verdict(const Report& report) {
+    if (report.run.incomplete || report.run.dropped > 0) return "incomplete";
+    return report.findings.empty() ? "clean" : "findings";
+}
+
+}  // namespace
+
+Json finding_document(const Finding& finding) {
+    const Mechanism* mechanism = find_mechanism(finding.mechanism);
+    Json out = Json::object();
+    out["id"] = finding.id;
+    out["fingerprint"] = finding.fingerprint;
+    out["code"] = mechanism ? mechanism->code : "NS000";
+    out["mechanism"] = mechanism ? mechanism->id : finding.mechanism;
+    out["severity"] = to_string(finding.severity);
+    out["kind"] = to_string(finding.kind);
+    out["title"] = finding.title;
+    out["op"] = finding.op;
+    out["kernel"] = nullptr;
+    out["phase"] = to_string(finding.phase);
+    out["step"] = finding.step;
+    out["seq"] = finding.seq;
+    out["rank"] = or_null(finding.rank);
+    out["location"] = place_document(finding.location);
+    out["user_location"] = place_document(finding.user_location);
+    out["backward_location"] = place_document(finding.backward_location);
+    out["module"] = or_null(finding.module);
+    out["stack"] = stack_document(finding.stack);
+    out["forward"] = forward_document(finding.forward);
+    out["outputs"] = tensors_document(finding.outputs);
+    out["inputs"] = tensors_document(finding.inputs);
+    out["category"] = category_document(finding.category);
+    out["alternatives"] = alternatives_document(finding.alternatives);
+    out["evidence"] = strings(finding.evidence);
+    out["help"] = strings(finding.help);
+    out["escape"] = {{"into", to_string(finding.escape.into)},
+                     {"name", or_null(finding.escape.name)},
+                     {"step", finding.escape.step},
+                     {"seq", finding.escape.seq}};
+    out["contaminated"] = contaminated_document(finding.contaminated);
+    out["count"] = finding.count;
+    out["dump"] = nullptr;
+    out["taxonomy"] = taxonomy_codes(category_or_unknown(finding.category.id));
+    return out;
+}
+
+Json report_document(const Report& report) {
+    const RunSummary& run = report.run;
+    Json findings = Json::array();
+    for (const Finding& finding : report.findings) findings.push_back(finding_document(finding));
+    Json suppressed = Json::array();
+    for (const auto& [rule, count] : run.suppressed) suppressed.push_back({{"rule", rule}, {"count", count}});
+
+    Json out = Json::object();
+    out["schema"] = kSchemaMarker;
+    out["tool"] = {{"name", "numsan"}, {"version", run.version.empty() ? NUMSAN_VERSION : run.version}, {"commit", nullptr}};
+    out["run"] = run_document(run);
+    out["coverage"] = coverage_document(run);
+    out["cost"] = cost_document(run);
+    out["verdict"] = verdict(report);
+    out["findings"] = std::move(findings);
+    out["noted"] = {{"births", run.births}, {"escaped", run.escaped}, {"absorbed", run.absorbed}};
+    out["suppressed"] = std::move(suppressed);
+    return out;
+}
+
+std::string document_text(const Json& document) {
+    return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string to_json(const Report& report) { return document_text(report_document(report)); }
+
+}  // namespace numsan

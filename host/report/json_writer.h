@@ -1,0 +1,23 @@
+// Reports as JSON documents that are valid against report.schema.json.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "host/analyze/run_summary.h"
+
+namespace numsan {
+
+inline constexpr char kSchemaMarker[] = "numsan.report/1";
+
+/// The whole report as text, one space of indent, a newline at the end. Bytes that are not UTF-8 become U+FFFD. [MT]
+std::string to_json(const Report& report);
+
+/// The same as documents, for the text renderer. [MT]
+nlohmann::ordered_json report_document(const Report& report);
+nlohmann::ordered_json finding_document(const Finding& finding);
+
+/// A document as text, as to_json writes it. Never throws for invalid UTF-8. [MT]
+std::string document_text(const nlohmann::ordered_json& document);
+
+}  // namespace numsan

@@ -1,0 +1,33 @@
+// Stacks of programs without Python: return addresses now, file:line when a finding asks for it.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "host/stacks/stack_source.h"
+#include "host/stacks/stack_table.h"
+
+namespace numsan {
+
+/// Unwinds by the tables every binary carries (.eh_frame). resolve() reads debug information through libdw where it is installed;
+/// without libdw or without debug information a frame has a function name only, and the file is the name of the binary.
+/// Frames of torch, of numsan and of the C and C++ run-time libraries are left out.
+class NativeStacks final : public StackSource {
+  public:
+    static constexpr int kMaxDepth = 48;
+
+    StackId capture() noexcept override;
+    bool in_module(StackId) const noexcept override { return false; }
+    std::vector<SourceFrame> resolve(StackId id) const override;
+    LiveNames names() override { return {}; }
+
+    /// True when libdw was found: then frames have lines. Loads it on the first call.
+    static bool has_lines();
+
+  private:
+    StackTable table_;
+    mutable std::mutex mutex_;
+    mutable std::map<const void*, SourceFrame> known_;  ///< by return address; an empty function means "left out"
+};
+
+}  // namespace numsan

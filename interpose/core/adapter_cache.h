@@ -1,0 +1,41 @@
+// The folder where compiled adapters are kept between runs, and the lock that lets one process at a time build one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace numsan {
+
+/// $NUMSAN_CACHE, else $XDG_CACHE_HOME/numsan, else $HOME/.cache/numsan, else /tmp/numsan-<uid>: the first that exists or can
+/// be made (0700), belongs to this user or to root, and that nobody else may write. Empty when there is none.
+std::string find_adapter_cache();
+
+/// Whether `path` is a regular file of this user or of root, not empty, that nobody else may write.
+bool is_trusted_file(const std::string& path);
+
+/// An exclusive lock between processes, held while this lives. On a file system without locks, and in a folder that cannot be
+/// written, it does not wait: building twice is harmless, as the result is renamed into place.
+class FileLock {
+  public:
+    explicit FileLock(const std::string& path);
+    ~FileLock();
+    FileLock(const FileLock&) = delete;
+    FileLock& operator=(const FileLock&) = delete;
+
+  private:
+    int descriptor_;
+};
+
+/// FNV-1a, 64 bits, over any number of pieces.
+class Fnv1a {
+  public:
+    void add(const void* data, size_t bytes);
+    void add(const std::string& text) { add(text.data(), text.size() + 1); }
+    uint64_t value() const { return value_; }
+
+  private:
+    uint64_t value_ = 14695981039346656037u;
+};
+
+}  // namespace numsan

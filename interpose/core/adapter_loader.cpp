@@ -1,0 +1,227 @@
+// Finds the torch that this process has loaded, and the adapter for it: from the cache, or compiled now with torch's own headers.
+#include "interpose/core/adapter_loader.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "host/core/version.h"
+#include "interpose/core/adapter_cache.h"
+#include "interpose/core/compiler.h"
+
+namespace numsan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// -DNDEBUG: without it RecordFunction has members that the library's own does not have.
+constexpr const char* kCompileFlags[] = {"-std=c++20", "-O2", "-fPIC", "-shared", "-DNDEBUG", "-fvisibility=hidden",
+                                         "-w", "-D_GLIBCXX_USE_CXX11_ABI=1"};
+
+/// A reason to do without the adapter; ends up in AdapterLoadResult::reason.
+struct StandDown {
+    std::string reason;
+};
+
+std::string read_file(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The value of `__version__ = '2.11.0+cu130'`, with or without a type annotation.
+std::string python_version(const std::string& text) {
+    size_t at = text.find("__version__");
+    if (at == std::string::npos) return {};
+    const size_t line_end = std::min(text.find('\n', at), text.size());
+    at = text.find_first_of("'\"", at);
+    if (at == std::string::npos || at >= line_end) return {};
+    const size_t end = text.find(text[at], at + 1);
+    return end == std::string::npos ? std::string() : text.substr(at + 1, end - at - 1);
+}
+
+std::vector<fs::path> files_below(const fs::path& folder) {
+    std::vector<fs::path> files;
+    std::error_code error;
+    for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+        if (at->is_regular_file(error)) files.push_back(at->path());
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+std::string hex(uint64_t value) {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+/// "2.11.0+cu130-<sources>-<place>": another torch, another numsan or another installation is another adapter.
+std::string cache_key(const TorchInstall& torch, const fs::path& sources) {
+    Fnv1a build;
+    build.add(NUMSAN_VERSION);
+    for (const char* flag : kCompileFlags) build.add(flag);
+    for (const fs::path& file : files_below(sources)) {
+        build.add(fs::relative(file, sources).string());
+        build.add(read_file(file));
+    }
+    Fnv1a place;
+    place.add(torch.cpu_library);
+    std::string version = torch.version;
+    for (char& c : version)
+        if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._+-", c)) c = '_';
+    return version + "-" + hex(build.value()) + "-" + hex(place.value());
+}
+
+std::vector<std::string> compile_command(const TorchInstall& torch, const fs::path& sources, const std::string& output) {
+    std::vector<std::string> command = find_cxx_compiler();
+    if (command.empty()) throw StandDown{"the adapter for torch " + torch.version + " needs a C++ compiler: set CXX, or install g++"};
+    command.insert(command.end(), std::begin(kCompileFlags), std::end(kCompileFlags));
+    command.push_back("-I" + sources.string());
+    command.push_back("-I" + torch.root + "/include");
+    command.push_back("-I" + torch.root + "/include/torch/csrc/api/include");
+    const size_t before = command.size();
+    for (const fs::path& file : files_below(sources / "interpose/torch"))
+        if (file.extension() == ".cpp") command.push_back(file.string());
+    if (command.size() == before) throw StandDown{"the adapter's sources are not in " + sources.string()};
+    for (const std::string& word : {std::string("-o"), output, "-L" + fs::path(torch.cpu_library).parent_path().string(),
+                                    std::string("-Wl,--no-as-needed"), std::string("-ltorch_cpu"), std::string("-lc10")})
+        command.push_back(word);
+    return command;
+}
+
+/// Waiters learn from the time of the log that the process that they waited for has failed.
+bool failed_since(const std::string& log, std::chrono::system_clock::time_point start) {
+    struct stat status {};
+    if (stat(log.c_str(), &status) != 0) return false;
+    const auto written = std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec);
+    return written > start.time_since_epoch();
+}
+
+void build_adapter(const TorchInstall& torch, const fs::path& sources, Say say, AdapterLoadResult& result) {
+    if (!torch.has_headers)
+        throw StandDown{"torch " + torch.version + " has no headers in " + torch.root + "/include to build the adapter with"};
+    const std::string log = result.adapter_path + ".log";
+    const auto start = std::chrono::system_clock::now();
+    const FileLock lock(result.adapter_path + ".lock");
+    if (is_trusted_file(result.adapter_path)) return;
+    if (failed_since(log, start)) throw StandDown{"the adapter for torch " + torch.version + " does not compile: see " + log};
+    const std::string temporary = result.adapter_path + ".tmp-" + std::to_string(getpid()) + "-" +
+                                  hex(static_cast<uint64_t>(start.time_since_epoch().count()));
+    const std::vector<std::string> command = compile_command(torch, sources, temporary);
+    say(("building the adapter for torch " + torch.version + " (once, about a minute)").c_str());
+    const std::optional<int> status = run_program(command, temporary + ".log");
+    std::error_code error;
+    if (status.value_or(0) != 0 || fs::file_size(temporary, error) == 0 || error) {
+        fs::remove(temporary, error);
+        fs::rename(temporary + ".log", log, error);
+        if (error) throw StandDown{"the folder for the adapter cannot be written: " + fs::path(log).parent_path().string()};
+        throw StandDown{"the adapter for torch " + torch.version + " does not compile: see " + log};
+    }
+    fs::permissions(temporary, fs::perms::owner_all, error);
+    fs::rename(temporary, result.adapter_path, error);
+    if (error) throw StandDown{"cannot write " + result.adapter_path + ": " + error.message()};
+    fs::remove(temporary + ".log", error);
+    fs::remove(log, error);
+    result.built = true;
+}
+
+const AdapterApi* attach_adapter(const CoreApi& core, void* library, const std::string& path) {
+    const auto attach = reinterpret_cast<TorchAttach>(dlsym(library, kTorchAttachSymbol));
+    if (!attach) throw StandDown{path + " has no " + kTorchAttachSymbol};
+    const char* why = nullptr;
+    const AdapterApi* adapter = attach(&core, &why);
+    if (!adapter) throw StandDown{why ? why : "the adapter cannot see torch's operators"};
+    if (adapter->abi != kAdapterAbi) throw StandDown{"the adapter in " + path + " is of another version of numsan"};
+    return adapter;
+}
+
+const AdapterApi* load(const CoreApi& core, const std::string& lib_dir, Say say, AdapterLoadResult& result) {
+    const std::string cpu_library = find_loaded_torch();
+    if (cpu_library.empty()) throw StandDown{"torch is not loaded"};
+    const TorchInstall torch = describe_torch(cpu_library);
+    result.torch_version = torch.version;
+    result.torch_root = torch.root;
+    const fs::path sources = fs::path(lib_dir) / "adapter";
+    if (!fs::is_directory(sources)) throw StandDown{"the adapter's sources are not in " + sources.string()};
+    const std::string cache = find_adapter_cache();
+    if (cache.empty()) throw StandDown{"no folder to keep the adapter in: set NUMSAN_CACHE to one that only you can write"};
+    result.adapter_path = cache + "/libnumsan_torch-" + cache_key(torch, sources) + ".so";
+
+    const bool cached = is_trusted_file(result.adapter_path);
+    if (!cached) build_adapter(torch, sources, say, result);
+    void* library = dlopen(result.adapter_path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library && cached) {  // cut short by a full disk, or made on a machine with a newer C library
+        unlink(result.adapter_path.c_str());
+        build_adapter(torch, sources, say, result);
+        library = dlopen(result.adapter_path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+    if (!library) {
+        const char* reason = dlerror();
+        throw StandDown{reason ? reason : "the adapter cannot be loaded"};
+    }
+    return attach_adapter(core, library, result.adapter_path);
+}
+
+int find_cpu_library(dl_phdr_info* info, size_t, void* found) {
+    const char* path = info->dlpi_name;
+    if (!path) return 0;
+    const char* slash = std::strrchr(path, '/');
+    if (std::strncmp(slash ? slash + 1 : path, "libtorch_cpu.so", 15) != 0) return 0;
+    std::snprintf(static_cast<char*>(found), PATH_MAX, "%s", path);
+    return 1;
+}
+
+}  // namespace
+
+std::string find_loaded_torch() {
+    char path[PATH_MAX] = "";
+    dl_iterate_phdr(find_cpu_library, path);
+    if (!path[0]) return {};
+    std::error_code error;
+    const fs::path full = fs::canonical(path, error);
+    return error ? std::string(path) : full.string();
+}
+
+TorchInstall describe_torch(const std::string& cpu_library) {
+    TorchInstall torch;
+    torch.cpu_library = cpu_library;
+    torch.root = fs::path(cpu_library).parent_path().parent_path().string();
+    torch.version = python_version(read_file(torch.root + "/version.py"));
+    if (torch.version.empty()) {
+        torch.version = read_file(torch.root + "/build-version");
+        torch.version.erase(std::min(torch.version.find_first_of(" \r\n"), torch.version.size()));
+    }
+    if (torch.version.empty()) torch.version = "unknown";
+    std::error_code error;
+    torch.has_headers = fs::exists(torch.root + "/include/ATen/record_function.h", error);
+    return torch;
+}
+
+const AdapterApi* load_torch_adapter(const CoreApi& core, const std::string& lib_dir, Say say,
+                                     AdapterLoadResult& result) noexcept {
+    try {
+        try {
+            return load(core, lib_dir, say, result);
+        } catch (const StandDown& stand_down) {
+            result.reason = stand_down.reason;
+        } catch (const std::exception& error) {
+            result.reason = std::string("loading the adapter failed: ") + error.what();
+        }
+        say(("off: " + result.reason).c_str());
+    } catch (...) {
+        say("off: out of memory while loading the adapter");
+    }
+    return nullptr;
+}
+
+}  // namespace numsan

@@ -1,0 +1,42 @@
+// Finds the torch that this process has loaded, and the adapter for it: from the cache, or compiled now with torch's own headers.
+#pragma once
+
+#include <string>
+
+#include "host/core/adapter_abi.h"
+
+namespace numsan {
+
+/// Takes one line for the user: without the "numsan: " in front and without a newline.
+using Say = void (*)(const char* line);
+
+/// How loading went. `reason` is empty exactly when the adapter is attached; it has been said already, as "off: <reason>".
+struct AdapterLoadResult {
+    std::string torch_version;  ///< "2.11.0+cu130", or "unknown"
+    std::string torch_root;     ///< the folder that holds lib/libtorch_cpu.so
+    std::string adapter_path;   ///< of the cached adapter, once known
+    std::string reason;
+    bool built = false;  ///< compiled by this process
+};
+
+/// What is known of a torch on disk.
+struct TorchInstall {
+    std::string root;
+    std::string cpu_library;  ///< full path of libtorch_cpu.so
+    std::string version;      ///< from version.py or build-version; "unknown" when neither says
+    bool has_headers = false;
+};
+
+/// Describes the torch that the library at `cpu_library` belongs to.
+TorchInstall describe_torch(const std::string& cpu_library);
+
+/// Path of the libtorch_cpu.so that is mapped into this process; empty when there is none.
+std::string find_loaded_torch();
+
+/// Loads the adapter for the loaded torch and attaches `core` to it. `lib_dir` holds adapter/, the adapter's sources. Returns
+/// what the adapter offers, which lives for ever, or null. `say` gets a line before a build and a line on failure.
+/// May compile, which takes about a minute, and blocks while another process does. Never throws. [MT]
+const AdapterApi* load_torch_adapter(const CoreApi& core, const std::string& lib_dir, Say say,
+                                     AdapterLoadResult& result) noexcept;
+
+}  // namespace numsan

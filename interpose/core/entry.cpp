@@ -1,0 +1,34 @@
+// The one symbol that libnumsan.so looks up in libnumsan_core.so. Keeps every exception on this side.
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "interpose/core/attach.h"
+#include "interpose/core/stub_abi.h"
+
+namespace {
+
+int stand_down(const char* reason) noexcept {
+    char line[512];
+    int length = std::snprintf(line, sizeof line, "numsan: off: %s\n", reason);
+    if (length >= static_cast<int>(sizeof line)) length = sizeof line - 1;
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, static_cast<size_t>(length));
+    return 1;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int numsan_core_attach(const numsan_stub_api* stub) noexcept {
+    if (!stub || stub->abi != NUMSAN_STUB_ABI || stub->size < sizeof(numsan_stub_api))
+        return stand_down("libnumsan.so and libnumsan_core.so are of different versions");
+    try {
+        return numsan::attach(*stub) ? 0 : 1;
+    } catch (const std::exception& error) {
+        return stand_down(error.what());
+    } catch (...) {
+        return stand_down("unknown failure while starting");
+    }
+}
+
+static_assert(noexcept(numsan_core_attach(nullptr)));

@@ -1,0 +1,32 @@
+# What the scripts share: where the checkout is, which Python, how to say what is going on. Sourced, never run.
+# shellcheck shell=bash
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+PYTHON="${NUMSAN_PYTHON:-$ROOT/.venv/bin/python}"
+# shellcheck source=scripts/dependencies
+source "$ROOT/scripts/dependencies"
+
+say() { echo "[$(basename "$0")] $*"; }
+die() {
+    echo "[$(basename "$0")] error: $*" >&2
+    exit 1
+}
+
+# Prints those of the given requirements ("name==version") that $PYTHON does not have in that version.
+missing_requirements() {
+    "$PYTHON" - "$@" <<'PYTHON'
+import importlib.metadata
+import sys
+
+for requirement in sys.argv[1:]:
+    name, _, version = requirement.partition("==")
+    try:
+        found = importlib.metadata.version(name.partition("[")[0])
+    except importlib.metadata.PackageNotFoundError:
+        found = ""
+    if not found or (version and found.partition("+")[0] != version):
+        print(requirement)
+PYTHON
+}
+
+# Prints the requirements of a requirements file, one a line, without comments.
+read_requirements() { sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$1"; }

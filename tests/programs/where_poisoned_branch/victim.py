@@ -1,0 +1,30 @@
+"""A regression with a hand-written ELU activation.
+
+`where` hides the branch that is not taken, but both are computed. In the fourth batch an activation of 120
+overflows exp in the hidden branch; the backward multiplies that infinity by 0 and every weight becomes NaN
+while the loss of the batch looks fine.
+"""
+import torch
+from torch import nn
+
+
+class Elu(nn.Module):
+    """Exponential linear unit."""
+
+    def forward(self, x):
+        low = torch.exp(x) - 1.0  # BUG
+        return torch.where(x > 0, x, low)
+
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(2, 4), Elu(), nn.Linear(4, 1))
+nn.init.constant_(model[0].weight, 0.5)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+batches = torch.randn(6, 16, 2)
+batches[3, 0] = torch.tensor([120.0, 120.0])
+for step, x in enumerate(batches):
+    loss = nn.functional.mse_loss(model(x).squeeze(1), x.sum(1))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(step, f"{loss.item():.3f}")
