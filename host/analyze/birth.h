@@ -21,6 +21,7 @@ struct OpContext {
     bool in_module = false;
     bool in_optimizer = false;
     bool in_data_loader = false;
+    bool touched = false;    ///< an operand was computed from parameters
     bool ignored = false;    ///< inside record_function("numsan:ignore")
     const char* node = nullptr;  ///< running autograd node, null outside a backward pass
     uint64_t node_sequence = ~uint64_t(0);

@@ -41,8 +41,11 @@ class ErrorPlace : public nlohmann::json_sax<Json> {
     /// The library's reason without its own numbering and position.
     std::string reason() const {
         std::string_view text = what_;
+        const size_t numbering = text.find("] ");
+        if (numbering != std::string_view::npos) text.remove_prefix(numbering + 2);
+        constexpr std::string_view kPosition = "parse error at ";
         const size_t colon = text.find(": ");
-        if (colon != std::string_view::npos) text.remove_prefix(colon + 2);
+        if (text.starts_with(kPosition) && colon != std::string_view::npos) text.remove_prefix(colon + 2);
         std::string out;
         for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
         return out;

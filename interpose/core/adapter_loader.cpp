@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -219,6 +221,7 @@ const AdapterApi* load_torch_adapter(const CoreApi& core, const std::string& lib
         }
         say(("off: " + result.reason).c_str());
     } catch (...) {
+        result.reason = "out of memory";  // short enough not to allocate
         say("off: out of memory while loading the adapter");
     }
     return nullptr;

@@ -13,7 +13,7 @@ recorded[2, 9] = -95.0
 advantages[2, 9] = -1.0
 for step in range(5):
     log_prob = policy(states[step]).log_softmax(1).gather(1, actions[step]).squeeze(1)
-    difference = (log_prob - recorded[step]).clamp(-20.0, 20.0)
+    difference = (log_prob - recorded[step]).clamp(-2.0, 2.0)
     ratio = torch.exp(difference)
     clipped = ratio.clamp(0.8, 1.2)
     loss = -torch.min(ratio * advantages[step], clipped * advantages[step]).mean()

@@ -1,0 +1,161 @@
+#include "host/analyze/finding_builder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstring>
+
+#include "host/analyze/mechanism.h"
+#include "host/analyze/tables.h"
+
+namespace numsan {
+namespace {
+
+std::string fingerprint_of(const Finding& finding) {
+    std::string key = finding.mechanism + "|" + finding.op + "|" + to_string(finding.phase);
+    if (finding.location) {
+        const std::string& file = finding.location->file;
+        key += "|" + file.substr(file.rfind('/') + 1) + ":" + finding.location->function + ":" +
+               finding.location->code.value_or(std::to_string(finding.location->line));
+    }
+    uint64_t hash = 14695981039346656037ull;  // FNV-1a, 64 bit
+    for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+    char text[17];
+    std::snprintf(text, sizeof text, "%012llx", static_cast<unsigned long long>(hash & 0xffffffffffffull));
+    return text;
+}
+
+std::vector<StackFrame> frames_of(const std::vector<SourceFrame>& stack) {
+    std::vector<StackFrame> frames;
+    for (const SourceFrame& frame : stack) {
+        StackFrame made{frame.native ? "native" : "python", frame.function, std::nullopt, std::nullopt};
+        if (!frame.file.empty()) made.file = frame.file;
+        if (frame.line > 0) made.line = frame.line;
+        frames.push_back(std::move(made));
+    }
+    return frames;
+}
+
+std::optional<std::string> module_of(const std::vector<SourceFrame>& stack, const LiveNames& names) {
+    for (const SourceFrame& frame : stack) {
+        if (frame.self == nullptr) continue;
+        if (const auto it = names.modules.find(frame.self); it != names.modules.end()) return it->second;
+    }
+    return std::nullopt;
+}
+
+const char* what_happened(const std::string& mechanism) {
+    if (mechanism == "DOM") return "left its domain";
+    if (mechanism == "SING" || mechanism == "DIV0") return "divided by zero";
+    if (mechanism == "OVF") return "overflowed";
+    if (mechanism == "INDET") return "met an indeterminate form of infinities";
+    if (mechanism == "UNINIT") return "left memory that was read before anything wrote it";
+    if (mechanism == "DATA") return "took in a bad value";
+    if (mechanism == "STATE") return "read a bad parameter";
+    if (mechanism == "HYPER") return "overflowed after the loss had diverged";
+    return "made bad values out of finite ones";
+}
+
+std::string title_of(const EscapedBirth& escaped, bool first) {
+    const Birth& birth = escaped.birth;
+    const std::string kind = birth.kind == kNaN ? "NaN" : "infinity";
+    std::string title = (first ? "first " + kind + " of this run" : "another " + kind) + ": ";
+    title += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
+    title += std::string(" ") + what_happened(birth.mechanism);
+    const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
+    for (const TensorFact& fact : facts) {
+        const Health& h = fact.health;
+        const int64_t bad = birth.kind == kNaN ? h.nan : birth.kind == kPosInf ? h.pos_inf : h.neg_inf;
+        if (bad == 0) continue;
+        title += " in " + std::to_string(bad) + " of " + std::to_string(h.elements) + " value" +
+                 (h.elements == 1 ? "" : "s");
+        break;
+    }
+    return title;
+}
+
+/// The frame to look at, and for a backward birth the place where backward() was called.
+void locate(Finding& finding, const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
+            const PlaceFinder& places) {
+    const Birth& birth = escaped.birth;
+    const std::vector<SourceFrame> stack = stacks.resolve(birth.stack);
+    const size_t entry = PlaceFinder::backward_entry(stack);
+    const SourceFrame* at = places.innermost(stack);
+    const SourceFrame* own = places.innermost_user(stack);
+    finding.stack = frames_of(stack);
+    finding.module = module_of(stack, names);
+    if (!birth.node.empty()) {
+        finding.stack.insert(finding.stack.begin(), StackFrame{"autograd", birth.node, std::nullopt, std::nullopt});
+        const SourceFrame* inside = entry < stack.size() ? places.innermost(stack, 0, entry) : nullptr;
+        const SourceFrame* called = places.innermost(stack, entry < stack.size() ? entry + 1 : 0);
+        if (called != nullptr) finding.backward_location = PlaceFinder::place(*called);
+        at = inside != nullptr ? inside : called;
+        own = inside != nullptr ? places.innermost_user(stack, 0, entry) : places.innermost_user(stack);
+        if (birth.has_forward) {
+            const std::vector<SourceFrame> made = stacks.resolve(birth.forward_stack);
+            ForwardOp forward;
+            forward.op = birth.forward_op;
+            forward.node = birth.node;
+            forward.module = module_of(made, names);
+            forward.stack = frames_of(made);
+            const SourceFrame* line = places.innermost(made);
+            if (line != nullptr) forward.location = PlaceFinder::place(*line);
+            if (inside == nullptr && line != nullptr) {
+                finding.location = forward.location;
+                if (const SourceFrame* user = places.innermost_user(made)) {
+                    finding.user_location = PlaceFinder::place(*user);
+                }
+                finding.module = forward.module;
+                finding.forward = std::move(forward);
+                return;
+            }
+            finding.forward = std::move(forward);
+        }
+    }
+    if (at != nullptr) finding.location = PlaceFinder::place(*at);
+    if (own != nullptr) finding.user_location = PlaceFinder::place(*own);
+}
+
+}  // namespace
+
+Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
+                      const PlaceFinder& places, bool first) {
+    const Birth& birth = escaped.birth;
+    Finding finding;
+    finding.mechanism = birth.mechanism[0] != '\0' ? birth.mechanism : "DATA";
+    finding.severity = escaped.severity;
+    finding.kind = birth.kind == kNaN ? FindingKind::NaN : FindingKind::Inf;
+    finding.op = birth.op;
+    finding.phase = birth.phase;
+    finding.step = birth.step;
+    finding.seq = birth.seq;
+    finding.outputs = birth.outputs;
+    finding.inputs = birth.inputs;
+    finding.evidence = birth.evidence;
+    locate(finding, escaped, stacks, names, places);
+    finding.title = title_of(escaped, first);
+    finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq};
+    if (const auto it = names.tensors.find(escaped.impl); it != names.tensors.end()) finding.escape.name = it->second.name;
+#define NUMSAN_HELP(mechanism_id, sentence) \
+    if (finding.mechanism == mechanism_id) finding.help.emplace_back(sentence);
+#include "host/analyze/help.def"
+#undef NUMSAN_HELP
+    finding.fingerprint = fingerprint_of(finding);
+    return finding;
+}
+
+bool node_is_made_by(const std::string& node, const std::string& op) {
+    const auto letters = [](std::string text) {
+        std::string kept;
+        for (const char c : text) {
+            if (c != '_') kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        }
+        return kept;
+    };
+    const size_t end = node.rfind("Backward");
+    const std::string made = letters(node.substr(0, end));
+    const std::string from = letters(plain_op_name(op));
+    return !made.empty() && from.find(made) != std::string::npos;
+}
+
+}  // namespace numsan

@@ -1,0 +1,18 @@
+// A birth that escaped, stacks by number and tensors by address -> a finding that people and programs can read.
+#pragma once
+
+#include "host/analyze/finding.h"
+#include "host/analyze/place_of.h"
+#include "host/analyze/verdict.h"
+#include "host/stacks/stack_source.h"
+
+namespace numsan {
+
+/// Fills everything but `id`. `first` says whether this is the first finding of the run. Reads source files.
+Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
+                      const PlaceFinder& places, bool first);
+
+/// True when an autograd node of this name ("MulBackward0") is what this operator ("aten::mul") makes.
+bool node_is_made_by(const std::string& node, const std::string& op);
+
+}  // namespace numsan

@@ -1,0 +1,52 @@
+// Reading documents that may be damaged: every getter has a value for "not there" or "of another type".
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace numsan::fields {
+
+using Json = nlohmann::ordered_json;
+
+/// The member, or a null document.
+inline const Json& at(const Json& object, const char* key) {
+    static const Json& null = *new Json(nullptr);
+    if (!object.is_object()) return null;
+    const auto found = object.find(key);
+    return found == object.end() ? null : *found;
+}
+
+/// A string on one line: control characters become '?', tabs blanks.
+inline std::string clean(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+        const unsigned char byte = static_cast<unsigned char>(c);
+        out += c == '\t' ? ' ' : byte < 0x20 || byte == 0x7f ? '?' : c;
+    }
+    return out;
+}
+
+inline std::string text(const Json& object, const char* key) {
+    const Json& value = at(object, key);
+    return value.is_string() ? clean(value.get_ref<const std::string&>()) : std::string();
+}
+
+inline int64_t number(const Json& object, const char* key, int64_t otherwise = 0) {
+    const Json& value = at(object, key);
+    return value.is_number_integer() ? value.get<int64_t>() : otherwise;
+}
+
+inline std::optional<double> real(const Json& object, const char* key) {
+    const Json& value = at(object, key);
+    return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+/// Members of an array; an empty array for anything else.
+inline const Json& list(const Json& object, const char* key) {
+    static const Json& empty = *new Json(Json::array());
+    const Json& value = at(object, key);
+    return value.is_array() ? value : empty;
+}
+
+}  // namespace numsan::fields

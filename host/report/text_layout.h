@@ -1,0 +1,31 @@
+// The typography of text reports: colours, wrapped rows, grouped figures.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "host/report/text.h"
+
+namespace numsan {
+
+enum class Ink { Error, Warning, Info, Strong, Frame };
+
+/// `text` in a colour, or as it is.
+std::string inked(const std::string& text, Ink ink, const TextStyle& style);
+
+/// Columns that UTF-8 text takes, one for each code point.
+size_t columns(std::string_view text);
+
+/// `text` and blanks up to `width` columns; nothing is cut.
+std::string padded(std::string text, size_t width);
+
+/// `   = label:   text`, wrapped at blanks to the style's width with the continuation under the text.
+std::string row(const std::string& margin, const std::string& label, const std::string& text, const TextStyle& style);
+
+/// Operator names (`aten::log`) in back quotes, unless they are already.
+std::string quote_operators(const std::string& text);
+
+/// "3 zeros", "1 zero".
+std::string counted(int64_t count, const std::string& singular, const std::string& plural);
+
+}  // namespace numsan

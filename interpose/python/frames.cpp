@@ -1,0 +1,318 @@
+// Capture and interning of Python stacks, raw and through the public API.
+#include "interpose/python/frames.h"
+
+#include <string_view>
+
+#include "interpose/python/names.h"
+
+namespace numsan {
+namespace {
+
+constexpr char kOwnedByInterpreter = 3;  // and above: entry frames of the interpreter's own, without Python code
+constexpr int32_t kFirstTraceableBeforeBytes = 16;
+constexpr int32_t kCellContents = 16;
+constexpr int32_t kObjectType = 8;
+constexpr std::string_view kModuleFile = "torch/nn/modules/module.py";
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * 0xff51afd7ed558ccdu;
+    return hash ^ hash >> 32;
+}
+
+/// A new reference, given up at the end of the scope.
+class Reference {
+  public:
+    Reference(const PythonApi& api, void* object) : api_(api), object_(object) {}
+    ~Reference() { api_.Py_DecRef(object_); }  // null is fine
+    Reference(const Reference&) = delete;
+    Reference& operator=(const Reference&) = delete;
+    void* get() const { return object_; }
+    void reset(void* object) {
+        api_.Py_DecRef(object_);
+        object_ = object;
+    }
+
+  private:
+    const PythonApi& api_;
+    void* object_;
+};
+
+/// Text of an attribute, by the public API. Clears errors.
+std::string attribute(const PythonApi& api, void* object, const char* name) {
+    const Reference value(api, api.PyObject_GetAttrString(object, name));
+    ptrdiff_t size = 0;
+    const char* text = value.get() ? api.PyUnicode_AsUTF8AndSize(value.get(), &size) : nullptr;
+    if (!text) api.PyErr_Clear();
+    return text ? std::string(text, size_t(size)) : std::string();
+}
+
+/// Qualified name where code objects have one (3.11), else the plain name.
+std::string qualified_name(const PythonApi& api, void* code) {
+    const std::string name = attribute(api, code, "co_qualname");
+    return name.empty() ? attribute(api, code, "co_name") : name;
+}
+
+}  // namespace
+
+PythonStacks::PythonStacks() : api_(python_api()) {
+    if (!api_) {
+        why_ = "no python interpreter in this process";
+        return;
+    }
+    if (!python_usable(*api_)) {
+        why_ = "the python interpreter is not running";
+        return;
+    }
+    mode_ = Mode::Api;
+    const std::string version = "python 3." + std::to_string(python_minor(*api_));
+    const auto layout = python_layout(*api_);
+    if (!layout) {
+        why_ = python_free_threaded(*api_) ? "free-threaded python" : "frame layout of " + version + " is not known";
+        return;
+    }
+    layout_ = *layout;
+    if (check_layout()) {
+        mode_ = Mode::Raw;
+    } else {
+        why_ = "frame layout of " + version + " does not match the interpreter";
+    }
+}
+
+bool PythonStacks::check_layout() {
+    const PythonLock lock(*api_);
+    const void* thread = api_->PyGILState_GetThisThreadState();
+    if (!thread) return false;
+    Frame frames[kMaxDepth];
+    const int count = copy_frames(thread, frames);
+    void* frame = api_->PyEval_GetFrame();
+    if (!frame || count == 0) return false;
+    api_->Py_IncRef(frame);
+    Reference current(*api_, frame);
+    for (int i = 0; i < count; ++i) {
+        if (!current.get()) return false;
+        const Reference code(*api_, api_->PyFrame_GetCode(current.get()));
+        if (code.get() != frames[i].code || line_of(frames[i]) != api_->PyFrame_GetLineNumber(current.get())) return false;
+        const int32_t name = layout_.code_qualname >= 0 ? layout_.code_qualname : layout_.code_name;
+        if (python_text(layout_, pointer_at(code.get(), layout_.code_file)) != attribute(*api_, code.get(), "co_filename") ||
+            python_text(layout_, pointer_at(code.get(), layout_.code_name)) != attribute(*api_, code.get(), "co_name") ||
+            python_text(layout_, pointer_at(code.get(), name)) != qualified_name(*api_, code.get())) {
+            return false;
+        }
+        const Reference line(*api_, api_->PyObject_GetAttrString(code.get(), "co_firstlineno"));
+        if (!line.get() || api_->PyLong_AsLong(line.get()) != read_at<int32_t>(code.get(), layout_.code_first_line)) return false;
+        current.reset(api_->PyFrame_GetBack(current.get()));
+    }
+    return count == kMaxDepth || !current.get();
+}
+
+inline const void* PythonStacks::first_frame(const void* thread) const noexcept {
+    const void* frame = pointer_at(thread, layout_.thread_frame);
+    return layout_.cframe_frame >= 0 && frame ? pointer_at(frame, layout_.cframe_frame) : frame;
+}
+
+inline bool PythonStacks::is_module_code(const void* code) const noexcept {
+    bool found = false;
+    for (const auto& known : module_codes_) found |= known.load(std::memory_order_relaxed) == code;
+    return found;
+}
+
+/// The first argument; it lies in a cell when an inner function uses it.
+const void* PythonStacks::self_of(const void* frame) const noexcept {
+    const void* self = pointer_at(frame, layout_.locals);
+    if (self && read_at<const void*>(self, kObjectType) == api_->PyCell_Type) self = read_at<const void*>(self, kCellContents);
+    return self;
+}
+
+/// Everything that tells this stack from others, the identity of the code objects included: an address may be used again.
+uint64_t PythonStacks::hash_frames(const void* thread) const noexcept {
+    const PythonLayout layout = layout_;
+    const void* const module_codes[] = {
+        module_codes_[0].load(std::memory_order_relaxed), module_codes_[1].load(std::memory_order_relaxed),
+        module_codes_[2].load(std::memory_order_relaxed), module_codes_[3].load(std::memory_order_relaxed)};
+    uint64_t hash = 0x9e3779b97f4a7c15u;
+    const void* frame = first_frame(thread);
+    for (int depth = 0; frame && depth < kMaxDepth; frame = pointer_at(frame, layout.previous)) {
+        if (layout.owner >= 0 && read_at<char>(frame, layout.owner) >= kOwnedByInterpreter) continue;
+        ++depth;
+        const void* code = pointer_at(frame, layout.code);
+        const uint64_t at = layout.kind == PythonLayout::Kind::Pointer ? read_at<uint64_t>(frame, layout.instruction)
+                                                                       : read_at<uint32_t>(frame, layout.instruction);
+        const uint64_t identity = (read_at<uint64_t>(code, layout.code_name) ^ read_at<uint32_t>(code, layout.code_first_line)) *
+                                      0x9e3779b97f4a7c15u + read_at<uint64_t>(code, layout.code_file) * 0xc2b2ae3d27d4eb4fu;
+        const uint64_t place = reinterpret_cast<uint64_t>(code) * 0xbf58476d1ce4e5b9u + at * 0x94d049bb133111ebu;
+        hash = mix(hash, place ^ (identity >> 7));
+        if (code == module_codes[0] || code == module_codes[1] || code == module_codes[2] || code == module_codes[3]) {
+            hash = mix(hash, reinterpret_cast<uint64_t>(self_of(frame)));
+        }
+    }
+    return hash;
+}
+
+/// False for a frame that the public API does not show: still being set up, or not of Python code.
+bool PythonStacks::is_frame_complete(const void* frame, const void* code) const noexcept {
+    constexpr char kGenerator = 1;
+    if (!code || read_at<const void*>(code, kObjectType) != api_->PyCode_Type) return false;
+    if (layout_.owner < 0 || read_at<char>(frame, layout_.owner) == kGenerator) return true;
+    const auto first = reinterpret_cast<uintptr_t>(code) + layout_.code_bytes +
+                       2 * read_at<int32_t>(code, layout_.code_bytes - kFirstTraceableBeforeBytes);
+    return read_at<uintptr_t>(frame, layout_.instruction) >= first;
+}
+
+int PythonStacks::copy_frames(const void* thread, Frame (&frames)[kMaxDepth]) const noexcept {
+    int count = 0;
+    for (const void* frame = first_frame(thread); frame && count < kMaxDepth; frame = pointer_at(frame, layout_.previous)) {
+        if (layout_.owner >= 0 && read_at<char>(frame, layout_.owner) >= kOwnedByInterpreter) continue;
+        const void* code = pointer_at(frame, layout_.code);
+        if (!is_frame_complete(frame, code)) continue;
+        Frame& into = frames[count++];
+        into.code = code;
+        into.instruction = layout_.kind == PythonLayout::Kind::Pointer
+                               ? read_at<uintptr_t>(frame, layout_.instruction)
+                               : uintptr_t(read_at<int32_t>(frame, layout_.instruction));
+        into.self = is_module_code(code) ? self_of(frame) : nullptr;
+    }
+    return count;
+}
+
+/// Needs no lock: the frame keeps its code object alive, and line tables do not change.
+int PythonStacks::line_of(const Frame& frame) const noexcept {
+    const int offset = layout_.kind == PythonLayout::Kind::Pointer
+                           ? int(frame.instruction - reinterpret_cast<uintptr_t>(frame.code) - layout_.code_bytes)
+                           : int(frame.instruction) * 2;
+    return api_->PyCode_Addr2Line(const_cast<void*>(frame.code), offset);
+}
+
+const PythonStacks::Code& PythonStacks::remember(Code code) {
+    const bool in_torch = std::string_view(code.file).ends_with(kModuleFile);
+    code.module_call = in_torch && (code.function == "Module._call_impl" || code.function == "_call_impl");
+    code.module_entry = in_torch && (code.function == "Module._wrapped_call_impl" || code.function == "_wrapped_call_impl");
+    codes_.push_back(std::move(code));
+    const Code& kept = codes_.back();
+    code_by_address_.emplace(kept.code, &kept);
+    if (kept.module_call || kept.module_entry) {
+        for (auto& slot : module_codes_) {
+            const void* empty = nullptr;
+            if (slot.compare_exchange_strong(empty, kept.code) || empty == kept.code) break;
+        }
+    }
+    return kept;
+}
+
+const PythonStacks::Code& PythonStacks::code_of(const void* code) {
+    const void* file = pointer_at(code, layout_.code_file);
+    const void* name = pointer_at(code, layout_.code_name);
+    const int32_t line = read_at<int32_t>(code, layout_.code_first_line);
+    const auto [begin, end] = code_by_address_.equal_range(code);
+    for (auto it = begin; it != end; ++it) {
+        const Code& known = *it->second;
+        if (known.file_object == file && known.name_object == name && known.first_line == line) return known;
+    }
+    const void* shown = layout_.code_qualname >= 0 ? pointer_at(code, layout_.code_qualname) : name;
+    return remember({code, file, name, line, python_text(layout_, file), python_text(layout_, shown), false, false});
+}
+
+StackId PythonStacks::add(uint64_t hash, std::vector<StoredFrame> frames) {
+    // One frame per module call: of _wrapped_call_impl and the _call_impl that it called, the inner one speaks.
+    bool in_module = false;
+    for (size_t i = 0; i < frames.size(); ++i) {
+        const Code& code = *static_cast<const Code*>(frames[i].code);
+        in_module |= code.module_call || code.module_entry;
+        if (i == 0 || !code.module_entry) continue;
+        StoredFrame& callee = frames[i - 1];
+        if (!static_cast<const Code*>(callee.code)->module_call) continue;
+        if (!callee.self) callee.self = frames[i].self;
+        if (callee.self == frames[i].self) frames[i].self = nullptr;
+    }
+    return table_.insert(hash, std::move(frames), in_module);
+}
+
+StackId PythonStacks::add_raw(const void* thread, uint64_t hash) {
+    Frame frames[kMaxDepth];
+    std::vector<StoredFrame> stored;
+    std::lock_guard lock(mutex_);
+    int count = copy_frames(thread, frames);
+    for (int i = 0; i < count; ++i) code_of(frames[i].code);
+    const uint64_t again = hash_frames(thread);  // another one when a module's code was met for the first time just now
+    if (again != hash) {
+        if (const StackId known = table_.find(again)) return known;
+        count = copy_frames(thread, frames);
+    }
+    stored.reserve(size_t(count));
+    for (int i = 0; i < count; ++i) {
+        const Code& code = code_of(frames[i].code);
+        const int line = line_of(frames[i]);
+        stored.push_back({&code, frames[i].self, line > 0 ? line : code.first_line});
+    }
+    return add(again, std::move(stored));
+}
+
+const PythonStacks::Code& PythonStacks::code_of_api(void* code) {
+    const auto known = code_by_address_.find(code);
+    if (known != code_by_address_.end()) return *known->second;
+    api_->Py_IncRef(code);  // kept for good: the address is its identity
+    return remember({code, nullptr, nullptr, 0, attribute(*api_, code, "co_filename"), qualified_name(*api_, code), false, false});
+}
+
+StackId PythonStacks::capture_api() {
+    if (!python_usable(*api_) || !api_->PyGILState_GetThisThreadState()) return 0;
+    const PythonLock lock(*api_);
+    void* frame = api_->PyEval_GetFrame();
+    if (!frame) return 0;
+    api_->Py_IncRef(frame);
+    Reference current(*api_, frame);
+    // First everything that may run a garbage collection, and with it anything at all; only then our mutex.
+    std::vector<Frame> seen;
+    uint64_t hash = 0x9e3779b97f4a7c15u;
+    while (current.get() && seen.size() < kMaxDepth) {
+        const Reference code(*api_, api_->PyFrame_GetCode(current.get()));  // the frame keeps it alive
+        const int line = api_->PyFrame_GetLineNumber(current.get());
+        const void* self = nullptr;
+        if (api_->PyFrame_GetVarString && is_module_code(code.get())) {
+            const Reference value(*api_, api_->PyFrame_GetVarString(current.get(), "self"));
+            self = value.get();
+            if (!self) api_->PyErr_Clear();
+        }
+        seen.push_back({code.get(), uintptr_t(line > 0 ? line : 0), self});
+        hash = mix(mix(hash, reinterpret_cast<uint64_t>(code.get())), uint64_t(line));
+        hash = mix(hash, reinterpret_cast<uint64_t>(self));
+        current.reset(api_->PyFrame_GetBack(current.get()));
+    }
+    if (const StackId known = table_.find(hash)) return known;
+    std::vector<StoredFrame> frames;
+    std::lock_guard guard(mutex_);
+    for (const Frame& frame : seen) {
+        frames.push_back({&code_of_api(const_cast<void*>(frame.code)), frame.self, int(frame.instruction)});
+    }
+    return add(hash, std::move(frames));
+}
+
+StackId PythonStacks::capture() noexcept {
+    try {
+        if (mode_ == Mode::Raw) [[likely]] {
+            const void* thread = api_->PyGILState_GetThisThreadState();
+            if (!thread || !first_frame(thread)) return 0;
+            const uint64_t hash = hash_frames(thread);
+            const StackId known = table_.find(hash);
+            return known ? known : add_raw(thread, hash);
+        }
+        return mode_ == Mode::Api ? capture_api() : 0;
+    } catch (...) {
+        return 0;  // out of memory
+    }
+}
+
+std::vector<SourceFrame> PythonStacks::resolve(StackId id) const {
+    std::vector<SourceFrame> result;
+    for (const StoredFrame& frame : table_.frames(id)) {
+        const Code& code = *static_cast<const Code*>(frame.code);
+        result.push_back({code.file, code.function, frame.line, frame.self, false});
+    }
+    return result;
+}
+
+LiveNames PythonStacks::names() {
+    if (mode_ == Mode::None || !python_usable(*api_)) return {};
+    return live_names(*api_);
+}
+
+}  // namespace numsan

@@ -1,0 +1,89 @@
+// Python stacks: this thread's frames read without the interpreter's lock, interned, and what is alive by name.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "host/stacks/stack_source.h"
+#include "host/stacks/stack_table.h"
+#include "interpose/python/layout.h"
+
+namespace numsan {
+
+/// Stacks of the interpreter in this process. While a thread is inside a call of ours nobody else changes its frames, and every
+/// frame keeps its code object alive: so a thread may read its own frames without the interpreter's lock.
+class PythonStacks final : public StackSource {
+  public:
+    enum class Mode {
+        Raw,   ///< frames are read where they lie
+        Api,   ///< frames are asked for under the interpreter's lock: slow, and it waits for other Python threads
+        None,  ///< no interpreter, or none that is known: no stacks
+    };
+    static constexpr int kMaxDepth = 64;
+
+    /// Attaches to the interpreter and checks the layout against the public API on the calling thread's own frames, so there must
+    /// be some; otherwise the mode is Api. Takes the interpreter's lock (the caller may hold it already).
+    PythonStacks();
+
+    Mode mode() const { return mode_; }
+    /// Why the mode is not Raw, "" if it is. Lower case, no full stop. Lives as long as this.
+    const std::string& why() const { return why_; }
+
+    /// In mode Raw: no lock. Stacks deeper than kMaxDepth are cut at the outer end.
+    StackId capture() noexcept override;
+    bool in_module(StackId id) const noexcept override { return table_.in_module(id); }
+    std::vector<SourceFrame> resolve(StackId id) const override;
+
+    /// Runs Python code under the interpreter's lock: the caller keeps our own hooks off on this thread meanwhile.
+    LiveNames names() override;
+
+  private:
+    /// A code object as it was when first seen. The four members after `code` tell it from a later one at the same address.
+    struct Code {
+        const void* code;
+        const void* file_object;
+        const void* name_object;
+        int32_t first_line;
+        std::string file;
+        std::string function;
+        bool module_call;  ///< torch.nn.Module._call_impl
+        bool module_entry; ///< torch.nn.Module._wrapped_call_impl
+    };
+    struct Frame {
+        const void* code;
+        uintptr_t instruction;
+        const void* self;
+    };
+    static constexpr int kModuleCodes = 4;
+
+    bool check_layout();
+    const void* first_frame(const void* thread) const noexcept;
+    bool is_module_code(const void* code) const noexcept;
+    const void* self_of(const void* frame) const noexcept;
+    uint64_t hash_frames(const void* thread) const noexcept;
+    int copy_frames(const void* thread, Frame (&frames)[kMaxDepth]) const noexcept;
+    bool is_frame_complete(const void* frame, const void* code) const noexcept;
+    int line_of(const Frame& frame) const noexcept;
+    StackId add_raw(const void* thread, uint64_t hash);
+    const Code& code_of(const void* code);
+    const Code& remember(Code code);
+    StackId capture_api();
+    const Code& code_of_api(void* code);
+    StackId add(uint64_t hash, std::vector<StoredFrame> frames);
+
+    const PythonApi* api_ = nullptr;
+    PythonLayout layout_{};
+    Mode mode_ = Mode::None;
+    std::string why_;
+    StackTable table_;
+    std::mutex mutex_;  ///< of codes_ and code_by_address_; taken for stacks never seen before only
+    std::deque<Code> codes_;
+    std::unordered_multimap<const void*, const Code*> code_by_address_;
+    std::atomic<const void*> module_codes_[kModuleCodes] = {};
+};
+
+}  // namespace numsan

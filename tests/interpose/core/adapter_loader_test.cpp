@@ -1,0 +1,260 @@
+// The adapter loader against a torch and an adapter of a few lines each, made in a temporary folder.
+#include "interpose/core/adapter_loader.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "interpose/core/adapter_cache.h"
+#include "interpose/core/compiler.h"
+
+namespace numsan {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> said;
+void say(const char* line) { said.emplace_back(line); }
+
+void write(const fs::path& path, const std::string& text) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+}
+
+constexpr const char* kAdapter = R"(
+#include "host/core/adapter_abi.h"
+#include <ATen/record_function.h>
+int torch_cpu_value();
+static const numsan::AdapterApi api = {numsan::kAdapterAbi, nullptr, nullptr, "fallback"};
+extern "C" __attribute__((visibility("default")))
+const numsan::AdapterApi* numsan_torch_attach(const numsan::CoreApi* core, const char** why) {
+    if (torch_cpu_value() == kHeaderValue) return &api;
+    *why = "wrong torch";
+    return nullptr;
+})";
+
+/// Every test runs in a child of its own folder, as a library cannot be unmapped again once an adapter is linked to it.
+class AdapterLoader : public testing::Test {
+  protected:
+    void SetUp() override {
+        const std::vector<std::string> compiler = find_cxx_compiler();
+        ASSERT_FALSE(compiler.empty()) << "the tests need a C++ compiler at run time";
+        char pattern[] = "/tmp/numsan-loader-XXXXXX";
+        ASSERT_NE(mkdtemp(pattern), nullptr);
+        root_ = pattern;
+        write(torch() / "version.py", "from typing import Optional\n__version__ = '9.8.7+cpu'\n");
+        write(torch() / "include/ATen/record_function.h", "#pragma once\nconstexpr int kHeaderValue = 5;\n");
+        write(root_ / "a.cpp", "int torch_cpu_value() { return 5; }");
+        make_library(compiler, "torch_cpu");
+        make_library(compiler, "c10");
+        write(root_ / "numsan/adapter/interpose/torch/adapter.cpp", kAdapter);
+        for (const char* name : {"adapter_abi.h", "tensor_view.h", "dtype.h", "dtype.def", "op_class.def"}) {
+            fs::create_directories(sources() / "host/core");
+            fs::copy(fs::path(NUMSAN_SOURCE_DIR) / "host/core" / name, sources() / "host/core" / name);
+        }
+        said.clear();
+        setenv("NUMSAN_CACHE", (root_ / "cache").c_str(), 1);
+    }
+    void TearDown() override {
+        unsetenv("NUMSAN_CACHE");
+        fs::remove_all(root_);
+    }
+
+    void make_library(std::vector<std::string> command, const std::string& name) {
+        fs::create_directories(torch() / "lib");
+        const std::string file = "lib" + name + ".so";
+        for (const std::string& word : {std::string("-shared"), std::string("-fPIC"), "-Wl,-soname," + file,
+                                        (root_ / "a.cpp").string(), std::string("-o"), (torch() / "lib" / file).string()})
+            command.push_back(word);
+        ASSERT_EQ(run_program(command, root_ / "log"), 0);
+    }
+
+    fs::path torch() const { return root_ / "site/torch"; }
+    fs::path sources() const { return root_ / "numsan/adapter"; }
+    std::string lib_dir() const { return (root_ / "numsan").string(); }
+
+    /// Loads torch and the adapter in a forked child and returns its exit status: 0 attached, 1 not. `check` runs there too.
+    template <typename Check>
+    int in_child(Check check) {
+        const pid_t child = fork();
+        if (child == 0) {
+            for (const char* file : {"libc10.so", "libtorch_cpu.so"})
+                if (!dlopen((torch() / "lib" / file).c_str(), RTLD_NOW | RTLD_LOCAL)) _exit(90);
+            const CoreApi core{};
+            AdapterLoadResult result;
+            const AdapterApi* adapter = load_torch_adapter(core, lib_dir(), say, result);
+            if ((adapter == nullptr) == result.reason.empty()) _exit(91);
+            _exit(check(adapter, result) ? (adapter ? 0 : 1) : 92);
+        }
+        int status = 0;
+        while (waitpid(child, &status, 0) < 0) {}
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
+    }
+
+    static bool said_only(const std::string& start) { return said.size() == 1 && said[0].rfind(start, 0) == 0; }
+
+    fs::path root_;
+};
+
+TEST_F(AdapterLoader, BuildsOnceThenUsesTheCache) {
+    EXPECT_EQ(in_child([&](const AdapterApi* adapter, const AdapterLoadResult& result) {
+        return adapter && std::string(adapter->hook) == "fallback" && result.built && result.torch_version == "9.8.7+cpu" &&
+               said_only("building the adapter for torch 9.8.7+cpu (once, about a minute)");
+    }), 0);
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return !result.built && said.empty(); }), 0);
+    std::vector<std::string> left;
+    for (const auto& entry : fs::directory_iterator(root_ / "cache")) left.push_back(entry.path().extension().string());
+    std::sort(left.begin(), left.end());
+    EXPECT_EQ(left, (std::vector<std::string>{".lock", ".so"}));
+    EXPECT_EQ(fs::status(root_ / "cache").permissions(), fs::perms::owner_all);
+}
+
+TEST_F(AdapterLoader, ManyProcessesBuildOnce) {
+    std::vector<pid_t> children;
+    for (int i = 0; i < 4; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            bool built = false;
+            const int status = in_child([&](const AdapterApi*, const AdapterLoadResult& result) {
+                built = result.built;
+                return true;
+            });
+            _exit(status);
+        }
+        children.push_back(child);
+    }
+    for (const pid_t child : children) {
+        int status = 0;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+    }
+    int libraries = 0;
+    for (const auto& entry : fs::directory_iterator(root_ / "cache")) libraries += entry.path().extension() == ".so";
+    EXPECT_EQ(libraries, 1);
+}
+
+TEST_F(AdapterLoader, ChangedSourcesAreBuiltAgain) {
+    const auto built = [](const AdapterApi*, const AdapterLoadResult& result) { return result.built; };
+    EXPECT_EQ(in_child(built), 0);
+    write(sources() / "host/core/extra.h", "// new");
+    EXPECT_EQ(in_child(built), 0);
+}
+
+TEST_F(AdapterLoader, DamagedCacheIsBuiltAgain) {
+    std::string path;
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) { return true; }), 0);
+    for (const auto& entry : fs::directory_iterator(root_ / "cache"))
+        if (entry.path().extension() == ".so") fs::resize_file(entry.path(), 100);
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.built; }), 0);
+}
+
+TEST_F(AdapterLoader, HostThatIgnoresOrReapsChildren) {
+    const auto built = [](const AdapterApi*, const AdapterLoadResult& result) { return result.built; };
+    struct sigaction before {};
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    const pid_t child = fork();  // so that this process keeps its own way of waiting
+    if (child == 0) {
+        sigaction(SIGCHLD, &ignore, &before);
+        for (const char* file : {"libc10.so", "libtorch_cpu.so"})
+            if (!dlopen((torch() / "lib" / file).c_str(), RTLD_NOW | RTLD_LOCAL)) _exit(90);
+        const CoreApi core{};
+        AdapterLoadResult result;
+        const AdapterApi* adapter = load_torch_adapter(core, lib_dir(), say, result);
+        _exit(adapter && built(adapter, result) ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+TEST_F(AdapterLoader, CompileFailureNamesTheLog) {
+    write(sources() / "interpose/torch/broken.cpp", "int broken = ;");
+    EXPECT_EQ(in_child([&](const AdapterApi*, const AdapterLoadResult& result) {
+        const std::string log = result.adapter_path + ".log";
+        return said.size() == 2 && said[1] == "off: the adapter for torch 9.8.7+cpu does not compile: see " + log &&
+               fs::file_size(log) > 0;
+    }), 1);
+}
+
+TEST_F(AdapterLoader, NoCompiler) {
+    const std::string path = std::getenv("PATH");
+    setenv("PATH", "/nonexistent", 1);
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) {
+        return said_only("off: the adapter for torch 9.8.7+cpu needs a C++ compiler");
+    }), 1);
+    setenv("PATH", path.c_str(), 1);
+}
+
+TEST_F(AdapterLoader, NoHeaders) {
+    fs::remove_all(torch() / "include");
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) {
+        return said_only("off: torch 9.8.7+cpu has no headers in ");
+    }), 1);
+}
+
+TEST_F(AdapterLoader, AdapterThatRefusesSaysWhy) {
+    write(torch() / "include/ATen/record_function.h", "constexpr int kHeaderValue = 6;\n");
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.reason == "wrong torch"; }), 1);
+}
+
+TEST_F(AdapterLoader, TorchVersions) {
+    const std::string library = (torch() / "lib/libtorch_cpu.so").string();
+    EXPECT_EQ(describe_torch(library).version, "9.8.7+cpu");
+    EXPECT_EQ(describe_torch(library).root, torch().string());
+    write(torch() / "version.py", "__version__: str = \"1.2\"\n");
+    EXPECT_EQ(describe_torch(library).version, "1.2");
+    fs::remove(torch() / "version.py");
+    EXPECT_EQ(describe_torch(library).version, "unknown");
+    write(torch() / "build-version", "2.11.0+cu130\n");
+    EXPECT_EQ(describe_torch(library).version, "2.11.0+cu130");
+}
+
+TEST_F(AdapterLoader, FolderThatOthersMayWriteIsNotUsed) {
+    fs::create_directories(root_ / "cache");
+    fs::permissions(root_ / "cache", fs::perms::all);
+    setenv("XDG_CACHE_HOME", (root_ / "xdg").c_str(), 1);
+    EXPECT_EQ(find_adapter_cache(), (root_ / "xdg/numsan").string());
+    unsetenv("XDG_CACHE_HOME");
+}
+
+TEST_F(AdapterLoader, CompilerComesFromCxxFirst) {
+    write(root_ / "cxx", "#!/bin/sh\n");
+    fs::permissions(root_ / "cxx", fs::perms::owner_all);
+    const char* before = std::getenv("CXX");
+    const std::string kept = before ? before : "";
+    setenv("CXX", ((root_ / "cxx").string() + " -m64").c_str(), 1);
+    EXPECT_EQ(find_cxx_compiler(), (std::vector<std::string>{(root_ / "cxx").string(), "-m64"}));
+    if (before) setenv("CXX", kept.c_str(), 1);
+    else unsetenv("CXX");
+}
+
+TEST_F(AdapterLoader, ChildrenAreNotPreloaded) {
+    setenv("LD_PRELOAD", "/nonexistent/library.so", 1);
+    EXPECT_EQ(run_program({"/bin/sh", "-c", "echo \"[$LD_PRELOAD]\"; exit 6"}, root_ / "log"), 6);
+    unsetenv("LD_PRELOAD");
+    std::string line;
+    std::getline(std::ifstream(root_ / "log"), line);
+    EXPECT_EQ(line, "[]");
+    EXPECT_EQ(run_program({"/nonexistent/program"}, root_ / "log"), -1);
+    EXPECT_EQ(run_program({"/bin/sh", "-c", "kill -KILL $$"}, root_ / "log"), 128 + SIGKILL);
+}
+
+TEST(Fnv1a, IsThePublishedFunction) {
+    Fnv1a hash;
+    EXPECT_EQ(hash.value(), 0xcbf29ce484222325u);
+    hash.add("foobar", 6);
+    EXPECT_EQ(hash.value(), 0x85944171f73967e8u);
+}
+
+}  // namespace
+}  // namespace numsan

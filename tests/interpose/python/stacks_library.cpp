@@ -1,0 +1,62 @@
+// The shared library that test_python_stacks.py drives: PythonStacks behind C functions, called through ctypes without the
+// interpreter's lock.
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "interpose/python/frames.h"
+
+using numsan::PythonStacks;
+
+namespace {
+PythonStacks* stacks;
+std::string answer;
+}  // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+/// "raw", "api" or "none", then the reason.
+EXPORT const char* stacks_attach() {
+    stacks = new PythonStacks;  // leaked: threads of the test may still be inside
+    const char* const modes[] = {"raw", "api", "none"};
+    answer = modes[int(stacks->mode())] + std::string("|") + stacks->why();
+    return answer.c_str();
+}
+
+EXPORT uint32_t stacks_capture() { return stacks->capture(); }
+
+EXPORT int stacks_in_module(uint32_t id) { return stacks->in_module(id); }
+
+/// Lines of file, line, function and self, separated by tabs.
+EXPORT const char* stacks_resolve(uint32_t id) {
+    answer.clear();
+    for (const auto& frame : stacks->resolve(id)) {
+        answer += frame.file + '\t' + std::to_string(frame.line) + '\t' + frame.function + '\t' +
+                  std::to_string(reinterpret_cast<uintptr_t>(frame.self)) + '\n';
+    }
+    return answer.c_str();
+}
+
+/// Lines of kind, address and name, separated by tabs.
+EXPORT const char* stacks_names() {
+    answer.clear();
+    const auto names = stacks->names();
+    for (const auto& [address, name] : names.modules) {
+        answer += "module\t" + std::to_string(reinterpret_cast<uintptr_t>(address)) + '\t' + name + '\n';
+    }
+    const char* const roles[] = {"parameter", "buffer", "gradient", "state"};
+    for (const auto& [address, tensor] : names.tensors) {
+        answer += std::string(roles[int(tensor.role)]) + '\t' + std::to_string(reinterpret_cast<uintptr_t>(address)) + '\t' +
+                  tensor.name + '\n';
+    }
+    return answer.c_str();
+}
+
+/// Nanoseconds of one capture, over `count` of them.
+EXPORT double stacks_time(int count) {
+    uint32_t sum = 0;
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i) sum += stacks->capture();
+    const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
+    return sum ? elapsed.count() / count : -1;
+}

@@ -1,0 +1,26 @@
+"""Two ranks over gloo under torchrun: DistributedDataParallel, all_reduce, all_gather, broadcast."""
+import torch
+import torch.distributed as dist
+from state import show
+from torch import nn
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(rank)
+model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1)))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+for step in range(4):
+    x = torch.randn(8, 6)
+    loss = (model(x).squeeze(1) - x.sum(1)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    mean = loss.detach().clone()
+    dist.all_reduce(mean)
+    parts = [torch.empty(()) for _ in range(2)]
+    dist.all_gather(parts, loss.detach())
+    if rank == 0:
+        print(step, mean.item() / 2, [part.item() for part in parts], flush=True)
+if rank == 0:
+    show(model)
+dist.destroy_process_group()

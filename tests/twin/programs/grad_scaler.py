@@ -1,0 +1,28 @@
+"""Float16 autocast with a loss scale that starts far too high: the scaler overflows gradients on purpose and skips those steps."""
+import torch
+from state import show
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** 22, growth_interval=2)
+skipped = 0
+for step in range(14):
+    x = torch.randn(16, 8)
+    with torch.autocast("cpu", dtype=torch.float16):
+        output = model(x)
+        loss = nn.functional.mse_loss(output.float(), x.sum(1, keepdim=True))
+    optimizer.zero_grad()
+    before = scaler.get_scale()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+    scaler.step(optimizer)
+    scaler.update()
+    skipped += scaler.get_scale() < before
+    print(step, loss.item(), scaler.get_scale())
+print("skipped", skipped)
+if not 0 < skipped < 14:
+    raise SystemExit("this program is meant to skip some steps and to take others")
+show(model)

@@ -1,0 +1,30 @@
+"""Batches from two DataLoader workers that augment with their own random streams."""
+import torch
+from state import show
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Noisy(Dataset):
+    """Points on a line, with noise drawn in the worker."""
+
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, index):
+        x = torch.full((4,), index / 32.0) + 0.1 * torch.randn(4)
+        return x, x.sum() * 2.0
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for epoch in range(2):
+        for x, y in DataLoader(Noisy(), batch_size=8, shuffle=True, num_workers=2):
+            loss = nn.functional.smooth_l1_loss(model(x).squeeze(1), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            print(epoch, loss.item())
+    show(model)
