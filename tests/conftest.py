@@ -1,4 +1,4 @@
-"""Shared by all pytest-driven tests: says clearly when there is nothing to test, and pays for the adapter build once."""
+"""Shared by all pytest-driven tests: says when there is nothing to test, and pays for the adapter build once."""
 import pathlib
 import sys
 

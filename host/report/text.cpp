@@ -18,7 +18,7 @@ using fields::list;
 using fields::number;
 using fields::real;
 
-constexpr size_t kModuleColumn = 65;
+constexpr size_t kModuleColumn = 66;
 
 std::string string_at(const Json& object, const char* key) { return fields::text(object, key); }
 
@@ -273,7 +273,7 @@ std::string header(const Json& finding, const std::string& margin, const TextSty
         where = shown_place(place, style);
         if (!string_at(place, "function").empty()) where += " in " + string_at(place, "function");
     }
-    const std::string lead(margin.size() - 1, ' ');
+    const std::string lead(margin.size(), ' ');
     const std::string module = string_at(finding, "module");
     out += lead + inked("-->", Ink::Frame, style) + " ";
     const size_t used = lead.size() + 4;

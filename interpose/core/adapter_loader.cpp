@@ -43,8 +43,9 @@ std::string read_file(const fs::path& path) {
 
 /// The value of `__version__ = '2.11.0+cu130'`, with or without a type annotation.
 std::string python_version(const std::string& text) {
-    size_t at = text.find("__version__");
+    size_t at = text.rfind("__version__", 0) == 0 ? 0 : text.find("\n__version__");  // not where __all__ lists it
     if (at == std::string::npos) return {};
+    if (at != 0) ++at;
     const size_t line_end = std::min(text.find('\n', at), text.size());
     at = text.find_first_of("'\"", at);
     if (at == std::string::npos || at >= line_end) return {};

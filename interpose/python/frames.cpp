@@ -1,6 +1,7 @@
 // Capture and interning of Python stacks, raw and through the public API.
 #include "interpose/python/frames.h"
 
+#include <bit>
 #include <string_view>
 
 #include "interpose/python/names.h"
@@ -15,8 +16,7 @@ constexpr int32_t kObjectType = 8;
 constexpr std::string_view kModuleFile = "torch/nn/modules/module.py";
 
 uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * 0xff51afd7ed558ccdu;
-    return hash ^ hash >> 32;
+    return std::rotl(hash ^ value, 29) * 0xff51afd7ed558ccdu;
 }
 
 /// A new reference, given up at the end of the scope.
@@ -54,7 +54,7 @@ std::string qualified_name(const PythonApi& api, void* code) {
 
 }  // namespace
 
-PythonStacks::PythonStacks() : api_(python_api()) {
+PythonStacks::PythonStacks(Mode best) : api_(python_api()) {
     if (!api_) {
         why_ = "no python interpreter in this process";
         return;
@@ -64,6 +64,10 @@ PythonStacks::PythonStacks() : api_(python_api()) {
         return;
     }
     mode_ = Mode::Api;
+    if (best != Mode::Raw) {
+        why_ = "asked for";
+        return;
+    }
     const std::string version = "python 3." + std::to_string(python_minor(*api_));
     const auto layout = python_layout(*api_);
     if (!layout) {
@@ -145,7 +149,7 @@ uint64_t PythonStacks::hash_frames(const void* thread) const noexcept {
             hash = mix(hash, reinterpret_cast<uint64_t>(self_of(frame)));
         }
     }
-    return hash;
+    return hash ^ hash >> 32;
 }
 
 /// False for a frame that the public API does not show: still being set up, or not of Python code.
@@ -277,11 +281,12 @@ StackId PythonStacks::capture_api() {
         hash = mix(hash, reinterpret_cast<uint64_t>(self));
         current.reset(api_->PyFrame_GetBack(current.get()));
     }
+    hash ^= hash >> 32;
     if (const StackId known = table_.find(hash)) return known;
     std::vector<StoredFrame> frames;
     std::lock_guard guard(mutex_);
-    for (const Frame& frame : seen) {
-        frames.push_back({&code_of_api(const_cast<void*>(frame.code)), frame.self, int(frame.instruction)});
+    for (const Frame& one : seen) {
+        frames.push_back({&code_of_api(const_cast<void*>(one.code)), one.self, int(one.instruction)});
     }
     return add(hash, std::move(frames));
 }

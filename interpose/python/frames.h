@@ -27,7 +27,8 @@ class PythonStacks final : public StackSource {
 
     /// Attaches to the interpreter and checks the layout against the public API on the calling thread's own frames, so there must
     /// be some; otherwise the mode is Api. Takes the interpreter's lock (the caller may hold it already).
-    PythonStacks();
+    /// `best` Api keeps to the public API, for comparison.
+    explicit PythonStacks(Mode best = Mode::Raw);
 
     Mode mode() const { return mode_; }
     /// Why the mode is not Raw, "" if it is. Lower case, no full stop. Lives as long as this.

@@ -1,4 +1,4 @@
-"""One numerical bug, one folder: victim.py makes it, expect.json says what numsan has to say, twin.py must be met with silence."""
+"""One bug, one folder: victim.py makes it, expect.json says what numsan must say, twin.py must be met with silence."""
 import json
 import pathlib
 import re
@@ -116,7 +116,8 @@ def test_halt_stops_at_the_first_error(victim, tmp_path):
     assert halted.findings and halted.findings[0]["location"] == watched.findings[0]["location"], halted.describe()
 
 
-@pytest.mark.parametrize("rule", ["op:aten::log", "file:victim.py:{line}", "code:{code}", "op:aten::log file:*victim.py"])
+@pytest.mark.parametrize("rule", ["op:aten::log", "file:victim.py:{line}", "code:{code}",
+                                  "op:aten::log file:*victim.py"])
 def test_allowed_finding_is_not_reported(rule, victim, tmp_path):
     program, watched, _ = victim("log_of_negative")
     assert watched.findings, watched.describe()

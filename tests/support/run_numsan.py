@@ -45,7 +45,7 @@ def missing_parts():
 
 
 def plain_environment(env=None):
-    """The environment of a run without numsan: ours, less whatever would attach it, threads pinned so that sums repeat."""
+    """The environment of a run without numsan: ours, less whatever would attach it, threads pinned: sums repeat."""
     result = {key: value for key, value in os.environ.items() if not key.startswith("NUMSAN_") and key != "LD_PRELOAD"}
     result.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", PYTHONDONTWRITEBYTECODE="1",
                   TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", TRITON_CACHE_DIR=str(CACHE / "triton"),

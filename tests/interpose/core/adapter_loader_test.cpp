@@ -51,7 +51,7 @@ class AdapterLoader : public testing::Test {
         char pattern[] = "/tmp/numsan-loader-XXXXXX";
         ASSERT_NE(mkdtemp(pattern), nullptr);
         root_ = pattern;
-        write(torch() / "version.py", "from typing import Optional\n__version__ = '9.8.7+cpu'\n");
+        write(torch() / "version.py", "from typing import Optional\n\n__all__ = ['__version__', 'debug']\n__version__ = '9.8.7+cpu'\n");
         write(torch() / "include/ATen/record_function.h", "#pragma once\nconstexpr int kHeaderValue = 5;\n");
         write(root_ / "a.cpp", "int torch_cpu_value() { return 5; }");
         make_library(compiler, "torch_cpu");
@@ -157,7 +157,7 @@ TEST_F(AdapterLoader, DamagedCacheIsBuiltAgain) {
     EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.built; }), 0);
 }
 
-TEST_F(AdapterLoader, HostThatIgnoresOrReapsChildren) {
+TEST_F(AdapterLoader, HostThatIgnoresItsChildren) {
     const auto built = [](const AdapterApi*, const AdapterLoadResult& result) { return result.built; };
     struct sigaction before {};
     struct sigaction ignore {};

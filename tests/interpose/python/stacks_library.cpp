@@ -16,8 +16,8 @@ std::string answer;
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 /// "raw", "api" or "none", then the reason.
-EXPORT const char* stacks_attach() {
-    stacks = new PythonStacks;  // leaked: threads of the test may still be inside
+EXPORT const char* stacks_attach(int api) {
+    stacks = new PythonStacks(api ? PythonStacks::Mode::Api : PythonStacks::Mode::Raw);  // leaked: threads of the test may still be inside
     const char* const modes[] = {"raw", "api", "none"};
     answer = modes[int(stacks->mode())] + std::string("|") + stacks->why();
     return answer.c_str();

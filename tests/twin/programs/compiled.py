@@ -1,4 +1,4 @@
-"""torch.compile, the backend given on the command line: a training loop whose graph holds the forward and the backward."""
+"""torch.compile, the backend given on the command line: a training loop with its forward and backward compiled."""
 import sys
 
 import torch

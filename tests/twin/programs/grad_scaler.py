@@ -1,4 +1,4 @@
-"""Float16 autocast with a loss scale that starts far too high: the scaler overflows gradients on purpose and skips those steps."""
+"""Float16 autocast with a loss scale that starts too high: steps with overflowed gradients are skipped."""
 import torch
 from state import show
 from torch import nn

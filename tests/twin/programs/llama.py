@@ -1,4 +1,4 @@
-"""A tiny Llama in bfloat16 autocast: rotary embedding, RMS norm, grouped heads, a left-padded batch, eager attention, generation."""
+"""A tiny Llama in bfloat16: rotary embedding, RMS norm, grouped heads, left padding, eager attention and sampling."""
 import torch
 from state import show
 from transformers import LlamaConfig, LlamaForCausalLM

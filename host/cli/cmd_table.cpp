@@ -1,0 +1,42 @@
+// numsan table: the tables that the documentation copies, as GitHub markdown.
+#include <cstdio>
+
+#include "host/analyze/tables.h"
+#include "host/cli/commands.h"
+#include "host/options/options.h"
+
+namespace numsan::cli {
+namespace {
+
+std::string categories_markdown() {
+    std::string out = "| id | slug | name | definition |\n| --- | --- | --- | --- |\n";
+    for (const Category& row : categories()) {
+        out += std::string("| ") + row.id + " | " + row.slug + " | " + row.name + " | " + row.definition + " |\n";
+    }
+    return out;
+}
+
+std::string mechanisms_markdown() {
+    std::string out = "| code | mechanism | name | meaning |\n| --- | --- | --- | --- |\n";
+    for (const Mechanism& row : mechanisms()) {
+        out += std::string("| ") + row.code + " | " + row.id + " | " + row.name + " | " + row.meaning + " |\n";
+    }
+    return out;
+}
+
+}  // namespace
+
+int table(const std::string& name) {
+    std::string text;
+    if (name == "options") text = options_table_markdown();
+    if (name == "categories") text = categories_markdown();
+    if (name == "mechanisms") text = mechanisms_markdown();
+    if (text.empty()) {
+        complain("no table '" + name + "': expected options, categories or mechanisms");
+        return kUsage;
+    }
+    std::fputs(text.c_str(), stdout);
+    return kOk;
+}
+
+}  // namespace numsan::cli

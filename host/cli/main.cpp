@@ -1,0 +1,179 @@
+// The numsan command: reads the command line and calls one command.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+
+#include "host/cli/commands.h"
+#include "host/core/version.h"
+#include "host/options/nearest.h"
+#include "host/options/options.h"
+
+namespace numsan::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// What is ours and what belongs to the program that is to run.
+struct SplitLine {
+    Words ours;
+    Words command;
+};
+
+/// Ours ends at "--", or at the first word that is neither a flag nor a flag's value. `values` says whether flags take one.
+SplitLine split_command(const Words& words, bool values) {
+    SplitLine split;
+    split.ours.push_back(words.front());
+    size_t i = 1;
+    while (i < words.size() && words[i].size() > 1 && words[i][0] == '-' && words[i] != "--") {
+        const bool takes_value = values && words[i].starts_with("--") && words[i] != "--help" &&
+                                 words[i].find('=') == std::string::npos;
+        split.ours.push_back(words[i++]);
+        if (takes_value && i < words.size() && words[i] != "--") split.ours.push_back(words[i++]);
+    }
+    if (i < words.size() && words[i] == "--") ++i;
+    split.command.assign(words.begin() + static_cast<ptrdiff_t>(i), words.end());
+    return split;
+}
+
+/// The values that the flags of `run` were given, by key.
+using FlagValues = std::map<std::string, std::string>;
+
+std::string dashed(std::string key) {
+    for (char& c : key) {
+        if (c == '_') c = '-';
+    }
+    return key;
+}
+
+void add_option_flags(CLI::App& run_command, FlagValues& values) {
+    for (const OptionRow& row : option_rows()) {
+        std::string names = "--" + row.key;
+        if (dashed(row.key) != row.key) names += ",--" + dashed(row.key);
+        const std::string about = row.meaning + "; " + row.expected + (row.initial.empty() ? "" : ", default " + row.initial);
+        run_command.add_option(names, values[row.key], about)->type_name("")->take_last();
+    }
+}
+
+OptionFlags given_flags(const CLI::App& run_command, const FlagValues& values) {
+    OptionFlags flags;
+    for (const OptionRow& row : option_rows()) {
+        if (run_command.count("--" + row.key) > 0) flags.emplace_back(row.key, values.at(row.key));
+    }
+    return flags;
+}
+
+/// The first flag of `run` that is not in the table, without dashes and value; empty when there is none.
+std::string unknown_flag(const Words& ours) {
+    for (size_t i = 1; i < ours.size(); ++i) {
+        if (!ours[i].starts_with("--") || ours[i] == "--help") continue;
+        const std::string name = ours[i].substr(2, ours[i].find('=') - 2);
+        bool known = false;
+        for (const OptionRow& row : option_rows()) known = known || name == row.key || name == dashed(row.key);
+        if (!known) return name;
+        if (ours[i].find('=') == std::string::npos) ++i;
+    }
+    return "";
+}
+
+int refuse_flag(const std::string& name) {
+    Words known;
+    for (const OptionRow& row : option_rows()) known.push_back(row.key);
+    complain("unknown option '--" + name + "'; did you mean '--" + nearest(name, known) + "'? `numsan run --help` lists all");
+    return kUsage;
+}
+
+bool known_command(const std::string& name) {
+    for (const char* known : {"report", "explain", "table"}) {
+        if (name == known) return true;
+    }
+    return false;
+}
+
+int refuse_command(const std::string& name) {
+    for (const char* planned : {"diff", "merge", "replay"}) {
+        if (name == planned) {
+            complain("this version has no command '" + name + "'");
+            return kUsage;
+        }
+    }
+    complain("unknown command '" + name + "'; did you mean '" + nearest(name, {"run", "report", "explain", "doctor"}) + "'?");
+    return kUsage;
+}
+
+int usage_error(const CLI::ParseError& error) {
+    std::string text = error.what();
+    for (char& c : text) {
+        if (c == '\n') c = ' ';
+    }
+    complain(text + "; `numsan --help` says more");
+    return kUsage;
+}
+
+int dispatch(Words words) {
+    CLI::App app{"numsan finds the first operation that made a NaN, an infinity, an overflow or an underflow"};
+    app.name("numsan");
+    app.set_version_flag("--version", "numsan " NUMSAN_VERSION);
+    app.require_subcommand(1);
+
+    CLI::App* run_command = app.add_subcommand("run", "run a program under the library: numsan run [options] -- CMD...");
+    FlagValues values;
+    add_option_flags(*run_command, values);
+
+    CLI::App* report_command = app.add_subcommand("report", "show or convert reports");
+    Words files;
+    std::string format = "text";
+    std::string output;
+    std::string color = "auto";
+    report_command->add_option("FILE", files, "reports")->required();
+    report_command->add_option("--format", format, "text or json");
+    report_command->add_option("-o,--output", output, "write there instead of to stdout");
+    report_command->add_option("--color", color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
+
+    CLI::App* explain_command = app.add_subcommand("explain", "what a code or a category means and how to fix it");
+    std::string word;
+    explain_command->add_option("CODE", word, "NS102, SING, N3, unsafe-gradient, ...")->required();
+
+    CLI::App* doctor_command = app.add_subcommand("doctor", "what would be seen on this machine: numsan doctor [-- CMD...]");
+    CLI::App* table_command = app.add_subcommand("table", "")->group("");
+    std::string table_name;
+    table_command->add_option("NAME", table_name)->required();
+
+    Words command;
+    if (!words.empty() && (words.front() == "run" || words.front() == "doctor")) {
+        SplitLine split = split_command(words, words.front() == "run");
+        words = std::move(split.ours);
+        command = std::move(split.command);
+        const std::string unknown = words.front() == "run" ? unknown_flag(words) : "";
+        if (!unknown.empty()) return refuse_flag(unknown);
+    } else if (!words.empty() && !words.front().starts_with("-") && !known_command(words.front())) {
+        return refuse_command(words.front());
+    }
+    try {
+        std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes vectors from the back
+        app.parse(std::move(reversed));
+    } catch (const CLI::Success& success) {
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        return usage_error(error);
+    }
+    if (run_command->parsed()) return run(given_flags(*run_command, values), command);
+    if (report_command->parsed()) return report(files, format, output, color);
+    if (explain_command->parsed()) return explain(word);
+    if (doctor_command->parsed()) return doctor(command);
+    return table(table_name);
+}
+
+}  // namespace
+
+void complain(const std::string& line) { std::fprintf(stderr, "numsan: %s\n", line.c_str()); }
+
+}  // namespace numsan::cli
+
+int main(int argc, char** argv) {
+    try {
+        return numsan::cli::dispatch(std::vector<std::string>(argv + 1, argv + argc));
+    } catch (const std::exception& error) {
+        numsan::cli::complain(error.what());
+        return numsan::cli::kUsage;
+    }
+}

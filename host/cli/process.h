@@ -1,0 +1,32 @@
+// Finding our own files and other programs, and asking programs questions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace numsan::cli {
+
+/// Folder of the running executable, links resolved; empty when the system does not say.
+std::string own_folder();
+
+/// libnumsan.so beside this executable (../lib or ../lib/numsan), with the places that were looked at.
+struct LibrarySearch {
+    std::string path;  ///< empty when not found
+    std::vector<std::string> looked_at;
+};
+LibrarySearch find_library();
+
+/// Path of a program as execvp would find it.
+std::optional<std::string> find_program(const std::string& name);
+
+/// What a program said.
+struct Answer {
+    int status = -1;  ///< exit status, 128 + n for signal n, -1 when it could not be started
+    std::string output;
+};
+
+/// Runs `command` without LD_PRELOAD, stdin and stderr at /dev/null, and collects its stdout.
+Answer ask(const std::vector<std::string>& command);
+
+}  // namespace numsan::cli

@@ -1,0 +1,79 @@
+// Pages from explain.def and the tables of categories and mechanisms.
+#include "host/report/explain.h"
+
+#include <cctype>
+#include <vector>
+
+#include "host/analyze/tables.h"
+#include "host/options/nearest.h"
+
+namespace numsan {
+namespace {
+
+/// A row of explain.def.
+struct Page {
+    std::string_view id;
+    const char* arises;
+    const char* fix;
+    const char* program;
+    const char* fixed;
+};
+
+constexpr Page kPages[] = {
+#define NUMSAN_EXPLAIN(id, arises, fix, program, fixed) {id, arises, fix, program, fixed},
+#include "host/report/explain.def"
+#undef NUMSAN_EXPLAIN
+};
+
+std::string lower(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+}
+
+std::string indented(std::string_view text) {
+    std::string out;
+    while (!text.empty() && text.front() == '\n') text.remove_prefix(1);
+    while (!text.empty()) {
+        const size_t end = text.find('\n');
+        out += "    " + std::string(text.substr(0, end)) + "\n";
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    }
+    return out;
+}
+
+std::string page(const std::string& id, const std::string& heading, const std::string& meaning) {
+    std::string out = heading + "\n\n" + indented(meaning);
+    for (const Page& row : kPages) {
+        if (row.id != id) continue;
+        out += "\nhow it arises\n" + indented(row.arises) + "\nhow to fix it\n" + indented(row.fix) + "\na program that has it\n" +
+               indented(row.program) + "\nthe same program, healthy\n" + indented(row.fixed);
+    }
+    return out;
+}
+
+std::string taxonomy_line(const Category& row) {
+    const std::string taxonomy = row.taxonomy;
+    return taxonomy == "none" ? "" : "\nin the taxonomy of real faults in deep-learning systems\n    " + taxonomy + "\n";
+}
+
+}  // namespace
+
+Explanation explain_word(const std::string& word) {
+    const std::string wanted = lower(word);
+    std::vector<std::string> known;
+    for (const Mechanism& row : mechanisms()) {
+        if (wanted == lower(row.code) || wanted == lower(row.id)) {
+            return {page(row.id, std::string(row.code) + " " + row.id + ": " + row.name, row.meaning), ""};
+        }
+        known.insert(known.end(), {row.code, row.id});
+    }
+    for (const Category& row : categories()) {
+        if (wanted == lower(row.id) || wanted == row.slug) {
+            return {page(row.id, std::string(row.id) + " " + row.slug + ": " + row.name, row.definition) + taxonomy_line(row), ""};
+        }
+        known.insert(known.end(), {row.id, row.slug});
+    }
+    return {"", nearest(word, known)};
+}
+
+}  // namespace numsan

@@ -1,0 +1,168 @@
+#include "host/session/reporter.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "host/analyze/finding_builder.h"
+#include "host/report/atomic_file.h"
+#include "host/report/json_writer.h"
+#include "host/report/text.h"
+#include "host/session/run_facts.h"
+
+namespace numsan {
+namespace {
+
+/// The whole text, also over short writes and interruptions. Errors are nobody's to hear.
+void write_all(int fd, const std::string& text) {
+    size_t done = 0;
+    while (done < text.size()) {
+        const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return;
+        done += static_cast<size_t>(written);
+    }
+}
+
+std::string absolute(const std::string& path, const std::string& cwd) {
+    return path.empty() || path[0] == '/' || cwd.empty() ? path : cwd + "/" + path;
+}
+
+bool is_state(EscapeInto into) {
+    return into == EscapeInto::Parameter || into == EscapeInto::Gradient || into == EscapeInto::OptimizerState ||
+           into == EscapeInto::Buffer;
+}
+
+}  // namespace
+
+Reporter::Reporter(const Options& options, StackSource& stacks, std::string torch_root, RunSummary run)
+    : options_(options), stacks_(stacks), places_(std::move(torch_root)), start_cwd_(run.cwd) {
+    report_.run = std::move(run);
+}
+
+void Reporter::tell(const std::string& text) const {
+    if (options_.log == "none") return;
+    if (options_.log == "stderr") {
+        write_all(STDERR_FILENO, text);
+        return;
+    }
+    const std::string path = absolute(expand_path(options_.log, path_facts(report_.run)), start_cwd_);
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    write_all(fd < 0 ? STDERR_FILENO : fd, text);
+    if (fd >= 0) close(fd);
+}
+
+void Reporter::say(const std::string& text) const { tell("numsan: " + text + "\n"); }
+
+void Reporter::merge_counts(const RunSummary& counts) {
+    RunSummary& run = report_.run;
+    run.steps = counts.steps;
+    run.ops = counts.ops;
+    run.scanned = counts.scanned;
+    run.bytes = counts.bytes;
+    run.skipped = counts.skipped;
+    run.blind_spots = counts.blind_spots;
+    run.wall_s = counts.wall_s;
+    run.hook_s = counts.hook_s;
+    run.scan_s = counts.scan_s;
+    run.births = counts.births;
+    run.escaped = counts.escaped;
+    run.absorbed = counts.absorbed;
+    run.incomplete = counts.incomplete;
+    run.framework_version = counts.framework_version;
+    run.python_version = counts.python_version;
+    run.ended = counts.ended;
+    run.exit_status = counts.exit_status;
+    run.dropped = counts.dropped;
+}
+
+void Reporter::add(const Outcome& outcome, const LiveNames& names, const RunSummary& counts) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const TextStyle style = [&] {
+        TextStyle made = detect_style(STDERR_FILENO, options_.color);
+        made.cwd = start_cwd_;
+        return made;
+    }();
+    std::vector<size_t> told;
+    for (const EscapedBirth& escaped : outcome.escaped) {
+        Finding finding = build_finding(escaped, stacks_, names, places_, report_.findings.empty());
+        finding.rank = report_.run.rank;
+        const auto known = finding_by_mark_.find(finding.fingerprint);
+        if (known != finding_by_mark_.end()) {
+            ++report_.findings[known->second].count;
+            finding_of_[escaped.birth.id] = known->second;
+            continue;
+        }
+        if (report_.findings.size() >= static_cast<size_t>(options_.max_findings)) {
+            ++dropped_findings_;
+            continue;
+        }
+        finding.id = "F" + std::to_string(report_.findings.size() + 1);
+        finding_by_mark_[finding.fingerprint] = report_.findings.size();
+        finding_of_[escaped.birth.id] = report_.findings.size();
+        told.push_back(report_.findings.size());
+        report_.findings.push_back(std::move(finding));
+    }
+    for (const Contamination& c : outcome.contaminated) {
+        const auto at = finding_of_.find(c.birth);
+        const auto name = names.tensors.find(c.impl);
+        if (at == finding_of_.end() || name == names.tensors.end() || !is_state(c.kind)) continue;
+        std::vector<Contaminated>& list = report_.findings[at->second].contaminated;
+        const bool there = std::any_of(list.begin(), list.end(), [&](const Contaminated& have) {
+            return have.kind == c.kind && have.name == name->second.name;
+        });
+        if (!there) list.push_back({c.kind, name->second.name, c.since_step});
+    }
+    for (const size_t index : told) tell(render_finding(report_.findings[index], style));
+    merge_counts(counts);
+    if (!outcome.escaped.empty()) write(counts);
+}
+
+void Reporter::write(const RunSummary&) {
+    if (options_.report == "none" || write_failed_) return;
+    const std::string path = absolute(expand_path(options_.report, path_facts(report_.run)), start_cwd_);
+    if (const std::optional<std::string> error = write_atomically(path, to_json(report_))) {
+        write_failed_ = true;
+        say("the report was not written: " + *error);
+    }
+}
+
+void Reporter::finish(const RunSummary& counts) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    merge_counts(counts);
+    if (child_ && report_.findings.empty()) return;
+    write(counts);
+    if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {
+        TextStyle style = detect_style(STDERR_FILENO, options_.color);
+        style.cwd = start_cwd_;
+        const bool file = options_.report != "none" && !write_failed_;
+        tell(render_summary(report_, style, file ? expand_path(options_.report, path_facts(report_.run)) : ""));
+    }
+    if (dropped_findings_ > 0 && options_.verbosity >= 1) {
+        say(std::to_string(dropped_findings_) + " further findings were counted and not kept (max_findings=" +
+            std::to_string(options_.max_findings) + ")");
+    }
+}
+
+bool Reporter::has(Severity severity) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::any_of(report_.findings.begin(), report_.findings.end(),
+                       [&](const Finding& f) { return f.severity <= severity; });
+}
+
+bool Reporter::empty() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return report_.findings.empty();
+}
+
+void Reporter::begin_child() {
+    child_ = true;
+    report_.findings.clear();
+    finding_of_.clear();
+    finding_by_mark_.clear();
+    report_.run.pid = getpid();
+    report_.run.started = now_text();
+}
+
+}  // namespace numsan

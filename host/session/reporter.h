@@ -1,0 +1,58 @@
+// Keeps the report of this process: adds findings, tells people on the log, writes the file anew each time.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "host/analyze/place_of.h"
+#include "host/analyze/run_summary.h"
+#include "host/analyze/verdict.h"
+#include "host/options/options.h"
+#include "host/stacks/stack_source.h"
+
+namespace numsan {
+
+/// [MT] Every member takes the reporter's own lock; none is called with the verdict's lock held.
+class Reporter {
+  public:
+    Reporter(const Options& options, StackSource& stacks, std::string torch_root, RunSummary run);
+
+    /// Adds what escaped. `names` is the look-up of what is alive now. `run` holds the counts so far.
+    void add(const Outcome& outcome, const LiveNames& names, const RunSummary& counts);
+
+    /// Last words: the final report and, by verbosity, a summary.
+    void finish(const RunSummary& counts);
+
+    /// True when a finding of at least this severity was made.
+    bool has(Severity severity) const;
+    bool empty() const;
+
+    /// One line "numsan: TEXT" on the log. Safe at any time.
+    void say(const std::string& text) const;
+
+    /// A forked child has a report of its own, written only if it has something to say.
+    void begin_child();
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+
+  private:
+    void write(const RunSummary& counts);
+    void tell(const std::string& text) const;
+    void merge_counts(const RunSummary& counts);
+
+    const Options& options_;
+    StackSource& stacks_;
+    const PlaceFinder places_;
+    mutable std::mutex mutex_;
+    Report report_;
+    std::string start_cwd_;
+    std::unordered_map<BirthId, size_t> finding_of_;           ///< birth -> position in report_.findings
+    std::unordered_map<std::string, size_t> finding_by_mark_;  ///< fingerprint -> position
+    int64_t dropped_findings_ = 0;
+    bool child_ = false;
+    bool write_failed_ = false;
+};
+
+}  // namespace numsan

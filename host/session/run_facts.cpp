@@ -1,0 +1,74 @@
+#include "host/session/run_facts.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <random>
+
+#include "host/core/version.h"
+
+namespace numsan {
+namespace {
+
+std::optional<int> number_in(std::initializer_list<const char*> variables) {
+    for (const char* variable : variables) {
+        const char* text = std::getenv(variable);
+        if (text == nullptr) continue;
+        char* end = nullptr;
+        const long value = std::strtol(text, &end, 10);
+        if (end != text && *end == '\0' && value >= 0 && value < (1 << 30)) return static_cast<int>(value);
+    }
+    return std::nullopt;
+}
+
+/// Version 4 of RFC 4122, from the system's entropy: the program's own generators are left alone.
+std::string random_uuid() {
+    std::random_device device;
+    uint32_t words[4] = {device(), device(), device(), device()};
+    words[1] = (words[1] & 0xffff0fffu) | 0x00004000u;
+    words[2] = (words[2] & 0x3fffffffu) | 0x80000000u;
+    char text[40];
+    std::snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%04x%08x", words[0], words[1] >> 16, words[1] & 0xffffu,
+                  words[2] >> 16, words[2] & 0xffffu, words[3]);
+    return text;
+}
+
+}  // namespace
+
+std::string now_text() {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text;
+}
+
+RunSummary run_facts(const Options& options) {
+    RunSummary run;
+    run.version = NUMSAN_VERSION;
+    run.run_id = random_uuid();
+    std::ifstream command("/proc/self/cmdline", std::ios::binary);
+    std::string argument;
+    while (std::getline(command, argument, '\0')) run.argv.push_back(argument);
+    char text[4096];
+    if (getcwd(text, sizeof text) != nullptr) run.cwd = text;
+    if (gethostname(text, sizeof text) == 0) {
+        text[sizeof text - 1] = '\0';
+        run.host = text;
+    }
+    run.pid = getpid();
+    run.rank = number_in({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
+    run.world_size = number_in({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
+    run.started = now_text();
+    run.options = non_default(options);
+    run.tier = options.tier == Tier::Off ? "off" : "full";
+    return run;
+}
+
+PathFacts path_facts(const RunSummary& run) { return {run.pid, run.rank, run.host, run.started}; }
+
+}  // namespace numsan

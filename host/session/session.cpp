@@ -1,0 +1,312 @@
+#include "host/session/session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "host/analyze/finding_builder.h"
+#include "host/session/run_facts.h"
+
+namespace numsan {
+namespace {
+
+bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
+bool is_optimizer_step(const char* name) { return starts_with(name, "Optimizer.step#"); }
+bool is_data_loader(const char* name) { return starts_with(name, "enumerate(DataLoader)#"); }
+bool is_ignore(const char* name) { return std::strcmp(name, "numsan:ignore") == 0; }
+
+}  // namespace
+
+/// What this thread is inside of. Trivially destructible and leaked: no destructor runs at thread exit.
+struct Session::Thread {
+    static constexpr int kMaxNodes = 64;
+    struct Node {
+        char name[96];
+        uint64_t sequence;
+        uint64_t thread;
+        int64_t graph_task;
+    };
+    Node nodes[kMaxNodes];
+    int node_depth = 0;  ///< may exceed kMaxNodes; the rest has no name
+    int optimizer_depth = 0;
+    int loader_depth = 0;
+    int ignore_depth = 0;
+    bool busy = false;  ///< our own code runs: what it does is not the program's
+};
+
+Session::Thread& Session::this_thread() {
+    static thread_local Thread* mine = nullptr;
+    if (mine == nullptr) mine = new Thread;
+    return *mine;
+}
+
+Session::Session(Options options, const Scanner& scanner, StackSource& stacks, SessionFacts facts)
+    : options_(std::move(options)),
+      scanner_(scanner),
+      stacks_(stacks),
+      facts_(std::move(facts)),
+      started_(std::chrono::steady_clock::now()),
+      verdict_(
+          scanner,
+          [this](StackId stack) { return stack == 0 || frame_is(stack, "_make_grads", "torch/autograd/__init__.py"); },
+          [this](StackId stack) { return frame_is(stack, nullptr, "torch/amp/grad_scaler.py"); }),
+      reporter_(options_, stacks, facts_.torch_root, run_facts(options_)) {}
+
+/// True when the innermost frame is this function of this file; a native stack has no torch frames, so any will do.
+bool Session::frame_is(StackId stack, const char* function, const char* file_end) const {
+    const std::vector<SourceFrame> frames = stacks_.resolve(stack);
+    if (frames.empty()) return function != nullptr;
+    const SourceFrame& frame = frames.front();
+    if (frame.native) return function != nullptr;
+    if (function != nullptr && frame.function != function) return false;
+    const size_t length = std::strlen(file_end);
+    return frame.file.size() >= length && frame.file.compare(frame.file.size() - length, length, file_end) == 0;
+}
+
+OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq) const {
+    OpContext context;
+    context.seq = seq;
+    context.step = steps_.load(std::memory_order_relaxed);
+    context.in_optimizer = thread.optimizer_depth > 0;
+    context.in_data_loader = thread.loader_depth > 0;
+    context.ignored = thread.ignore_depth > 0;
+    if (thread.node_depth > 0) {
+        const Thread::Node& node = thread.nodes[std::min(thread.node_depth, Thread::kMaxNodes) - 1];
+        context.node = node.name;
+        context.node_sequence = node.sequence;
+        context.node_thread = node.thread;
+        context.graph_task = node.graph_task;
+    }
+    for (int32_t i = 0; event != nullptr && i < event->input_count && !context.touched; ++i) {
+        context.touched = (event->inputs[i].flags & kRequiresGrad) != 0 || touched_.has(event->inputs[i].storage);
+    }
+    return context;
+}
+
+/// Reads every output once. Bit i of the result: output i holds something that is not finite.
+uint64_t Session::scan(const OpEvent& event) noexcept {
+    uint64_t bad = 0;
+    if (event.op->op_class == OpClass::Allocation) return 0;
+    int64_t scanned = 0;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        if ((output.flags & kScannable) == 0) {
+            (output.device == Device::Cpu ? counters_.integers : counters_.device).fetch_add(1, std::memory_order_relaxed);
+            continue;
+        }
+        ++scanned;
+        bytes += output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
+        if (scanner_.range(output).suspicious) bad |= uint64_t(1) << std::min(i, 63);
+    }
+    counters_.scanned.fetch_add(scanned, std::memory_order_relaxed);
+    counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
+    return bad;
+}
+
+void Session::op_end(const OpEvent& event) noexcept {
+    Thread& thread = this_thread();
+    if (thread.busy || !on()) return;
+    try {
+        const int64_t seq = counters_.ops.fetch_add(1, std::memory_order_relaxed);
+        const uint64_t bad = scan(event);
+        OpContext context = context_of(thread, &event, seq);
+        context.stack = stacks_.capture();
+        context.in_module = stacks_.in_module(context.stack);
+        const bool touched = context.touched || context.in_module;
+        for (int32_t i = 0; i < event.output_count; ++i) touched_.set(event.outputs[i].storage, touched);
+
+        ForwardMap::Record* record = nullptr;
+        if (event.forward_sequence != ~uint64_t(0) && (context.node == nullptr || event.grad_enabled)) {
+            record = &forwards_.add(event.thread, event.forward_sequence, seq, event.grad_enabled,
+                                    {event.op, context.stack, 0});
+        }
+        if (!verdict_.interesting(event, bad)) return;
+
+        ForwardRecord forward;
+        if (const ForwardRecord* found = forward_of(thread)) forward = *found;
+        BirthId born = 0;
+        Outcome outcome;
+        verdict_.op(event, context, bad, forward, &born, outcome);
+        if (record != nullptr && record->seq == seq) record->forward.birth = born;
+        publish(outcome);
+    } catch (...) {
+        fail("out of memory or a failure inside op_end");
+    }
+}
+
+/// The op that made the running node, if its number and its name agree.
+const ForwardRecord* Session::forward_of(const Thread& thread) {
+    if (thread.node_depth <= 0 || thread.node_depth > Thread::kMaxNodes) return nullptr;
+    const Thread::Node& node = thread.nodes[thread.node_depth - 1];
+    const ForwardMap::Record* record = forwards_.find(node.thread, node.sequence);
+    if (record == nullptr) return nullptr;
+    // With gradients off nothing but an autograd.Function takes a number: what ran inside it shows where it was called.
+    if (!record->gradients || node_is_made_by(node.name, record->forward.op->name)) return &record->forward;
+    return nullptr;
+}
+
+void Session::node_begin(const NodeEvent& event) noexcept {
+    Thread& thread = this_thread();
+    if (!on()) return;
+    if (++thread.node_depth <= Thread::kMaxNodes) {
+        Thread::Node& node = thread.nodes[thread.node_depth - 1];
+        std::strncpy(node.name, event.name, sizeof node.name - 1);
+        node.name[sizeof node.name - 1] = '\0';
+        node.sequence = event.sequence;
+        node.thread = event.forward_thread;
+        node.graph_task = event.graph_task;
+    }
+    if (event.variable == nullptr || thread.busy) return;
+    try {
+        OpContext context = context_of(thread, nullptr, counters_.ops.load(std::memory_order_relaxed));
+        Outcome outcome;
+        verdict_.node(event, context, outcome);
+        publish(outcome);
+    } catch (...) {
+        fail("out of memory or a failure inside node_begin");
+    }
+}
+
+void Session::node_end() noexcept {
+    Thread& thread = this_thread();
+    if (thread.node_depth > 0) --thread.node_depth;
+}
+
+void Session::scope_begin(const char* name) noexcept {
+    Thread& thread = this_thread();
+    if (!on() || thread.busy) return;
+    if (is_data_loader(name)) ++thread.loader_depth;
+    if (is_ignore(name)) ++thread.ignore_depth;
+    try {
+        if (starts_with(name, "Optimizer.zero_grad#")) verdict_.zero_grad();
+        if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;
+        Outcome outcome;
+        verdict_.optimizer_begin(context_of(thread, nullptr, counters_.ops.load(std::memory_order_relaxed)), outcome);
+        publish(outcome);
+    } catch (...) {
+        fail("out of memory or a failure inside scope_begin");
+    }
+}
+
+void Session::scope_end(const char* name) noexcept {
+    Thread& thread = this_thread();
+    if (thread.busy) return;
+    if (is_data_loader(name) && thread.loader_depth > 0) --thread.loader_depth;
+    if (is_ignore(name) && thread.ignore_depth > 0) --thread.ignore_depth;
+    if (is_optimizer_step(name) && thread.optimizer_depth > 0 && --thread.optimizer_depth == 0) {
+        steps_.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+void Session::skipped(const char*) noexcept { counters_.views.fetch_add(1, std::memory_order_relaxed); }
+
+void Session::publish(const Outcome& outcome) {
+    if (outcome.escaped.empty() && outcome.contaminated.empty()) return;
+    Thread& thread = this_thread();
+    thread.busy = true;
+    // A tensor that a known finding reached later is worth a name only if the look-up happens anyway.
+    const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
+                                   [](const EscapedBirth& escaped) { return !escaped.again; });
+    if (fresh || outcome.contaminated.size() > 0) {
+        const LiveNames names = stacks_.names();
+        reporter_.add(outcome, names, counts());
+    } else {
+        reporter_.add(outcome, {}, counts());
+    }
+    thread.busy = false;
+    if (options_.halt && fresh && reporter_.has(Severity::Error)) {
+        reporter_.say("halt=1: stopping at the first error");
+        finish(static_cast<int>(options_.exitcode));
+        _exit(static_cast<int>(options_.exitcode));
+    }
+}
+
+RunSummary Session::counts() const {
+    RunSummary run;
+    run.steps = steps_.load(std::memory_order_relaxed);
+    run.ops = counters_.ops.load(std::memory_order_relaxed);
+    run.scanned = counters_.scanned.load(std::memory_order_relaxed);
+    run.bytes = counters_.bytes.load(std::memory_order_relaxed);
+    const auto add = [&](const char* why, const std::atomic<int64_t>& count) {
+        if (const int64_t n = count.load(std::memory_order_relaxed); n > 0) run.skipped[why] = n;
+    };
+    add("integer", counters_.integers);
+    add("cuda", counters_.device);
+    add("wrapper", counters_.views);
+    run.blind_spots = facts_.blind_spots;
+    if (counters_.device.load(std::memory_order_relaxed) > 0) {
+        run.blind_spots.push_back("tensors on cuda devices: this version scans host memory only");
+    }
+    run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+    const Verdict::Counts verdict = verdict_.counts();
+    run.births = verdict.births;
+    run.escaped = verdict.escaped;
+    run.absorbed = verdict.absorbed;
+    run.framework_version = facts_.torch_version;
+    if (!facts_.python_version.empty()) run.python_version = facts_.python_version;
+    run.incomplete = failed_.load(std::memory_order_relaxed);
+    return run;
+}
+
+void Session::fail(const char* why) noexcept {
+    if (failed_.exchange(true)) return;
+    on_.store(false);
+    try {
+        reporter_.say(std::string("off: ") + why);
+    } catch (...) {
+        // Nothing is left to say it with; the program runs on.
+    }
+}
+
+void Session::decide_pending() noexcept {
+    if (!on()) return;
+    try {
+        Outcome outcome;
+        verdict_.finish(outcome);
+        publish(outcome);
+    } catch (...) {
+        fail("out of memory or a failure while deciding what is pending");
+    }
+}
+
+int Session::finish(int status) noexcept {
+    if (finished_.exchange(true)) return status;
+    decide_pending();
+    try {
+        RunSummary run = counts();
+        run.ended = now_text();
+        run.exit_status = status;
+        reporter_.finish(run);
+        const bool wanted = (options_.fail_on == FailOn::Error && reporter_.has(Severity::Error)) ||
+                            (options_.fail_on == FailOn::Warning && reporter_.has(Severity::Warning));
+        if (status == 0 && wanted) return static_cast<int>(options_.exitcode);
+    } catch (...) {
+        fail("out of memory or a failure while writing the last report");
+    }
+    return status;
+}
+
+void Session::before_fork() noexcept {
+    reporter_.lock();
+    verdict_.lock();
+}
+
+void Session::after_fork_in_parent() noexcept {
+    verdict_.unlock();
+    reporter_.unlock();
+}
+
+void Session::after_fork_in_child() noexcept {
+    verdict_.forget_pending();
+    verdict_.unlock();
+    try {
+        reporter_.begin_child();
+    } catch (...) {
+        on_.store(false);
+    }
+    reporter_.unlock();
+}
+
+}  // namespace numsan

@@ -1,0 +1,85 @@
+// One per process: takes events from the adapter, scans, keeps the books, hands what matters to verdict and reporter.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "host/analyze/verdict.h"
+#include "host/core/adapter_abi.h"
+#include "host/core/scanner.h"
+#include "host/options/options.h"
+#include "host/session/forward_map.h"
+#include "host/session/reporter.h"
+#include "host/session/touched_set.h"
+#include "host/stacks/stack_source.h"
+
+namespace numsan {
+
+/// What only the caller knows about the process.
+struct SessionFacts {
+    std::string torch_version;
+    std::string torch_root;
+    std::string python_version;             ///< empty without Python
+    std::vector<std::string> blind_spots;   ///< what cannot be seen here, in a user's words
+};
+
+/// Made once and never destroyed: other threads may be inside it when the process ends. [MT] but for start and finish.
+class Session {
+  public:
+    Session(Options options, const Scanner& scanner, StackSource& stacks, SessionFacts facts);
+
+    void op_end(const OpEvent& event) noexcept;
+    void node_begin(const NodeEvent& event) noexcept;
+    void node_end() noexcept;
+    void scope_begin(const char* name) noexcept;
+    void scope_end(const char* name) noexcept;
+    void skipped(const char* why) noexcept;
+
+    /// The first internal failure: one line, then off.
+    void fail(const char* why) noexcept;
+    bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
+
+    /// While names can still be looked up (before Python goes away): decides what is pending.
+    void decide_pending() noexcept;
+    /// The process ends with this status. Returns the status it should end with (see fail_on).
+    int finish(int status) noexcept;
+
+    void before_fork() noexcept;
+    void after_fork_in_parent() noexcept;
+    void after_fork_in_child() noexcept;
+
+    Reporter& reporter() { return reporter_; }
+
+  private:
+    struct Thread;
+    struct Counters {
+        std::atomic<int64_t> ops{0}, scanned{0}, bytes{0}, views{0}, integers{0}, device{0};
+    };
+
+    static Thread& this_thread();
+    OpContext context_of(Thread& thread, const OpEvent* event, int64_t seq) const;
+    uint64_t scan(const OpEvent& event) noexcept;
+    const ForwardRecord* forward_of(const Thread& thread);
+    void publish(const Outcome& outcome);
+    RunSummary counts() const;
+    bool frame_is(StackId stack, const char* function, const char* file_end) const;
+
+    const Options options_;
+    const Scanner& scanner_;
+    StackSource& stacks_;
+    const SessionFacts facts_;
+    const std::chrono::steady_clock::time_point started_;
+    std::atomic<bool> on_{true};
+    std::atomic<bool> failed_{false};
+    std::atomic<bool> finished_{false};
+    std::atomic<int64_t> steps_{0};
+    Counters counters_;
+    ForwardMap forwards_;
+    TouchedSet touched_;
+    Verdict verdict_;
+    Reporter reporter_;
+};
+
+}  // namespace numsan

@@ -1,0 +1,102 @@
+#include "interpose/core/attach.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "host/options/options.h"
+#include "host/scan/cpu_scanner.h"
+#include "host/session/session.h"
+#include "host/stacks/native_stacks.h"
+#include "interpose/core/adapter_loader.h"
+#include "interpose/python/api.h"
+#include "interpose/python/at_exit.h"
+#include "interpose/python/frames.h"
+
+namespace numsan {
+namespace {
+
+// Made once, never destroyed: threads of the program may be inside them when the process ends.
+Session* g_session = nullptr;
+const AdapterApi* g_adapter = nullptr;
+
+const CoreApi g_core = {
+    kAdapterAbi,
+    [](const OpEvent* event) { g_session->op_end(*event); },
+    [](const NodeEvent* event) { g_session->node_begin(*event); },
+    [] { g_session->node_end(); },
+    [](const char* name) { g_session->scope_begin(name); },
+    [](const char* name) { g_session->scope_end(name); },
+    [](const char* why) { g_session->skipped(why); },
+    [](const char* why) { g_session->fail(why); },
+};
+
+void say(const char* line) {
+    const std::string text = std::string("numsan: ") + line + "\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+void on_process_exit(int status, void*) {
+    const int wanted = g_session->finish(status);
+    if (wanted == status) return;
+    std::fflush(nullptr);
+    _exit(wanted);
+}
+
+Options read_options() {
+    Options options;
+    std::vector<std::string> complaints;
+    const char* text = std::getenv("NUMSAN_OPTIONS");
+    parse(text != nullptr ? text : "", options, complaints);
+    for (const std::string& complaint : complaints) say(complaint.c_str());
+    if (options.tier == Tier::Sentinel || options.tier == Tier::Boundary) {
+        say("tier: this version scans every CPU tensor; going on with tier=full");
+    }
+    return options;
+}
+
+}  // namespace
+
+bool attach(const numsan_stub_api& stub) {
+    static bool attached = false;
+    if (attached) return g_session != nullptr;
+    attached = true;
+    Options options = read_options();
+    if (options.tier == Tier::Off) return false;
+
+    SessionFacts facts;
+    StackSource* stacks = nullptr;
+    const PythonApi* python = python_api();
+    if (python != nullptr && python_usable(*python)) {
+        auto* frames = new PythonStacks;
+        const std::string version = python->Py_GetVersion();
+        facts.python_version = version.substr(0, version.find(' '));
+        if (frames->mode() == PythonStacks::Mode::None) facts.blind_spots.push_back("python lines: " + frames->why());
+        stacks = frames;
+    } else {
+        stacks = new NativeStacks;
+        if (!NativeStacks::has_lines()) facts.blind_spots.push_back("source lines of native frames: libdw is not installed");
+    }
+    const TorchInstall torch = describe_torch(find_loaded_torch());
+    facts.torch_version = torch.version;
+    facts.torch_root = torch.root;
+    static const CpuScanner& scanner = *new CpuScanner;
+    g_session = new Session(std::move(options), scanner, *stacks, std::move(facts));
+
+    AdapterLoadResult result;
+    g_adapter = load_torch_adapter(g_core, stub.lib_dir, say, result);
+    if (g_adapter == nullptr) return false;
+    stub.set_thread_start(g_adapter->thread_start);
+    on_exit(on_process_exit, nullptr);
+    pthread_atfork([] { g_session->before_fork(); }, [] { g_session->after_fork_in_parent(); },
+                   [] { g_session->after_fork_in_child(); });
+    if (python != nullptr) call_before_python_ends(*python, [] { g_session->decide_pending(); });
+    return true;
+}
+
+}  // namespace numsan

@@ -1,0 +1,11 @@
+// Starts the session in this process: options, stacks, adapter, exit and fork handlers.
+#pragma once
+
+#include "interpose/core/stub_abi.h"
+
+namespace numsan {
+
+/// Called once, when torch has just been loaded. False when nothing will be watched; the reason has been said.
+bool attach(const numsan_stub_api& stub);
+
+}  // namespace numsan

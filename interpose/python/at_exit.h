@@ -1,0 +1,12 @@
+// A call while Python still works, at its end: names can be looked up for the last time.
+#pragma once
+
+#include "interpose/python/api.h"
+
+namespace numsan {
+
+/// Registers `last` with Python's own atexit module, so that it runs before the interpreter is taken down. Takes the interpreter's
+/// lock. False when Python would not have it.
+bool call_before_python_ends(const PythonApi& api, void (*last)());
+
+}  // namespace numsan

@@ -1,0 +1,148 @@
+"""Bad options, unwritable places, no compiler, a damaged cache: the program runs on, one line says what is wrong."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+import run_numsan
+
+HEALTHY = "import torch\nprint(torch.ones(3).sum().item())\n"
+BUG = "import torch\nw = torch.nn.Parameter(torch.ones(2))\n(-w).log().sum().backward()\nprint('done')\n"
+
+
+@pytest.fixture
+def healthy(tmp_path):
+    program = tmp_path / "healthy.py"
+    program.write_text(HEALTHY)
+    return program
+
+
+@pytest.fixture
+def buggy(tmp_path):
+    program = tmp_path / "buggy.py"
+    program.write_text(BUG)
+    return program
+
+
+def numsan_lines(text):
+    """What numsan itself said."""
+    return [line for line in text.splitlines() if "numsan" in line]
+
+
+def assert_ran(done, stdout="3.0\n"):
+    """The program did what it does without numsan."""
+    assert (done.returncode, done.stdout) == (0, stdout), done.describe()
+
+
+@pytest.mark.parametrize("options, words", [
+    ({"teir": "full"}, ["teir", "tier"]),
+    ({"tier": "fulll"}, ["tier", "fulll", "full"]),
+    ({"budget": "lots"}, ["budget", "lots"]),
+    ({"halt": "maybe"}, ["halt", "maybe"]),
+    ({"max_findings": "-3"}, ["max_findings", "-3"]),
+], ids=["unknown", "value", "number", "switch", "negative"])
+def test_bad_option_is_named_and_the_run_goes_on(options, words, warm, healthy, tmp_path):
+    done = run_numsan.run(healthy, options=options, cwd=tmp_path)
+    assert_ran(done)
+    lines = numsan_lines(done.stderr)
+    assert len(lines) == 1 and all(word in lines[0] for word in words), done.describe()
+
+
+@pytest.mark.parametrize("text", ["tier", "=full", "tier==full", ":::", "tier=full:report", "\u00e9=1", "a" * 5000])
+def test_malformed_options_do_no_harm(text, warm, healthy, tmp_path):
+    done = run_numsan.run(healthy, cwd=tmp_path, env={})
+    assert_ran(done)
+    argv, environment = run_numsan.attached([run_numsan.PYTHON, healthy])
+    environment["NUMSAN_OPTIONS"] = text
+    watched = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert (watched.returncode, watched.stdout) == (0, "3.0\n"), watched.stderr
+
+
+@pytest.mark.parametrize("flags", [["--teir", "full"], ["--tier", "fulll"], ["--budget", "lots"]])
+def test_launcher_refuses_bad_options(flags, build, tmp_path):
+    marker = tmp_path / "started"
+    done = subprocess.run([run_numsan.COMMAND, "run", *flags, "--", "touch", marker], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr, done
+    assert not marker.exists(), "it started the program"
+
+
+@pytest.mark.parametrize("command, status", [(["./missing"], 127), (["/"], 126), (["sh", "-c", "exit 3"], 3),
+                                             (["sh", "-c", "kill -9 $$"], 137)])
+def test_launcher_exit_status_is_that_of_a_shell(command, status, build, tmp_path):
+    done = subprocess.run([run_numsan.COMMAND, "run", "--", *command], cwd=tmp_path, capture_output=True, timeout=60)
+    killed = -9 if status == 137 else status
+    assert done.returncode in (status, killed), done
+
+
+@pytest.mark.parametrize("place", ["/proc/report.json", "missing/folder/report.json", "/dev/full/report.json"])
+def test_report_that_cannot_be_written(place, warm, buggy, tmp_path):
+    done = run_numsan.run(buggy, options={"report": place}, cwd=tmp_path)
+    assert_ran(done, "done\n")
+    assert "error[NS" in done.stderr, done.describe()
+    assert any("report" in line and pathlib.Path(place).name in line for line in numsan_lines(done.stderr)), \
+        done.describe()
+
+
+def test_disk_that_is_full(warm, tmp_path, buggy):
+    """A file size limit of 0 makes every write fail as a full disk does; SIGXFSZ is ignored, as Python does anyway."""
+    limited = ["sh", "-c", "ulimit -f 0; exec \"$@\"", "sh", run_numsan.PYTHON, str(buggy)]
+    done = run_numsan.run_command(limited, cwd=tmp_path)
+    assert_ran(done, "done\n")
+    assert not (tmp_path / "report.json").exists(), "a torn report is worse than none"
+    assert "error[NS" in done.stderr, done.describe()
+
+
+def test_no_compiler_and_no_cache(warm, healthy, tmp_path):
+    empty = tmp_path / "bin"
+    empty.mkdir()
+    environment = {"PATH": str(empty), "CXX": "", "CC": "", "NUMSAN_CACHE": str(tmp_path / "cache")}
+    done = run_numsan.run(healthy, cwd=tmp_path, env=environment)
+    assert_ran(done)
+    said = numsan_lines(done.stderr)
+    assert len(said) == 1 and "compiler" in said[0], done.describe()
+
+
+@pytest.mark.parametrize("damage", ["truncate", "garbage", "empty"])
+def test_damaged_adapter_cache(damage, warm, buggy, tmp_path):
+    cache = tmp_path / "cache"
+    shutil.copytree(run_numsan.CACHE, cache, ignore=shutil.ignore_patterns("inductor", "triton"))
+    libraries = sorted(cache.rglob("*.so"))
+    assert libraries, "the warm cache holds no adapter"
+    for library in libraries:
+        data = library.read_bytes()
+        library.write_bytes({"truncate": data[:len(data) // 3], "garbage": os.urandom(4096), "empty": b""}[damage])
+    done = run_numsan.run(buggy, cwd=tmp_path, env={"NUMSAN_CACHE": str(cache)}, timeout=300)
+    assert_ran(done, "done\n")
+    assert done.findings or len(numsan_lines(done.stderr)) == 1, f"neither rebuilt nor said why\n{done.describe()}"
+
+
+def test_unwritable_cache(warm, buggy, tmp_path):
+    place = tmp_path / "cache"
+    place.write_text("a file where a folder is wanted")
+    done = run_numsan.run(buggy, cwd=tmp_path, env={"NUMSAN_CACHE": str(place)}, timeout=300)
+    assert_ran(done, "done\n")
+    assert done.findings or len(numsan_lines(done.stderr)) == 1, done.describe()
+
+
+def test_numsan_under_numsan(warm, buggy, tmp_path):
+    command = [str(run_numsan.COMMAND), "run", "--report", str(tmp_path / "report.json"), "--", run_numsan.PYTHON,
+               str(buggy)]
+    done = run_numsan.run_command(command, cwd=tmp_path)
+    assert_ran(done, "done\n")
+    assert len(done.findings) == 1, done.describe()
+
+
+def test_beside_another_preloaded_library(warm, buggy, tmp_path):
+    source = tmp_path / "other.c"
+    source.write_text("__attribute__((constructor)) static void hello(void) {}\nint other_library_is_here = 1;\n")
+    library = tmp_path / "libother.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    done = run_numsan.run(buggy, cwd=tmp_path, env={"LD_PRELOAD": str(library)})
+    assert_ran(done, "done\n")
+    assert len(done.findings) == 1, done.describe()
+    launched = run_numsan.run(buggy, launcher="run", cwd=tmp_path, env={"LD_PRELOAD": str(library)})
+    assert_ran(launched, "done\n")
+    assert len(launched.findings) == 1, launched.describe()

@@ -1,0 +1,65 @@
+// Documents of reports; that they satisfy the schema is checked in tests/cli with a schema validator.
+#include "host/report/json_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/builders.h"
+
+namespace numsan {
+namespace {
+
+using testing::build_finding;
+using testing::build_report;
+
+TEST(JsonWriter, FirstBadIsUnravelledWithBitsOfTheLane) {
+    const auto bad = finding_document(build_finding())["outputs"][0]["first_bad"];
+    EXPECT_EQ(bad.dump(), R"({"index":[2,17],"value":"inf","bits":"0x7f800000"})");
+    Finding half = build_finding();
+    half.outputs[0].dtype = DType::Float16;
+    half.outputs[0].health.first_bad_bits = 0x7c00;
+    EXPECT_EQ(finding_document(half)["outputs"][0]["first_bad"]["bits"], "0x7c00");
+}
+
+TEST(JsonWriter, NothingFiniteGivesNulls) {
+    Finding finding = build_finding();
+    finding.outputs[0].health.finite = 0;
+    const auto tensor = finding_document(finding)["outputs"][0];
+    for (const char* key : {"absmax", "absmin", "min", "max"}) EXPECT_TRUE(tensor[key].is_null()) << key;
+}
+
+TEST(JsonWriter, ValuesThatWereGoneAreNotExact) {
+    Finding finding = build_finding();
+    finding.inputs[0].health = Health{};
+    const auto tensor = finding_document(finding)["inputs"][0];
+    EXPECT_EQ(tensor["elements"], 4096);
+    EXPECT_EQ(tensor["exact"], false);
+    EXPECT_TRUE(tensor["first_bad"].is_null());
+}
+
+TEST(JsonWriter, NonFiniteNumbersAndInvalidUtf8StayValidJson) {
+    Report report = build_report();
+    report.run.wall_s = NAN;
+    report.run.hook_s = INFINITY;
+    report.findings[0].category.confidence = NAN;
+    report.findings[0].title = "broken \xff\xc3 text";
+    const auto document = nlohmann::json::parse(to_json(report), nullptr, false);
+    ASSERT_FALSE(document.is_discarded());
+    EXPECT_EQ(document["cost"]["wall_s"], 0.0);
+    EXPECT_TRUE(document["cost"]["hook_s"].is_null());
+    EXPECT_EQ(document["findings"][0]["title"], "broken \xef\xbf\xbd\xef\xbf\xbd text");
+}
+
+TEST(JsonWriter, Verdict) {
+    Report report = build_report();
+    EXPECT_EQ(report_document(report)["verdict"], "findings");
+    report.findings.clear();
+    EXPECT_EQ(report_document(report)["verdict"], "clean");
+    report.run.dropped = 1;
+    EXPECT_EQ(report_document(report)["verdict"], "incomplete");
+}
+
+}  // namespace
+}  // namespace numsan

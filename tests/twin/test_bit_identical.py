@@ -1,0 +1,71 @@
+"""Healthy real programs, with and without numsan: same bits, same output, same exit status, and nothing said."""
+import collections
+import pathlib
+import re
+
+import pytest
+
+import run_numsan
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+CASES = {
+    "gpt2": ["gpt2.py"],
+    "llama": ["llama.py"],
+    "resnet": ["resnet.py"],
+    "lightning": ["lightning_trainer.py"],
+    "grad_scaler": ["grad_scaler.py"],
+    "workers": ["workers.py"],
+    "ddp": [*TORCHRUN, "ddp.py"],
+    "compiled_aot_eager": ["compiled.py", "aot_eager"],
+    "compiled_inductor": ["compiled.py", "inductor"],
+    "transforms": ["transforms.py"],
+}
+
+
+def command_of(case):
+    """The command line of a case, program files made absolute."""
+    return [run_numsan.PYTHON, *(str(PROGRAMS / part) if part.endswith(".py") else part for part in CASES[case])]
+
+
+def lines_without_numbers(text):
+    """The lines of a program's own warnings with times, pids, ports and line numbers made equal."""
+    return collections.Counter(re.sub(r"[0-9]+", "#", line) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_run_is_bit_identical_and_silent(case, warm, tmp_path):
+    folders = [tmp_path / "plain", tmp_path / "watched"]
+    for folder in folders:
+        folder.mkdir()
+    plain = run_numsan.run_plain_command(command_of(case), cwd=folders[0], timeout=300)
+    assert plain.returncode == 0, f"the program does not run without numsan\n{plain.describe()}"
+    assert "parameters " in plain.stdout and "random " in plain.stdout, plain.describe()
+    report = folders[1] / "report-%p.json"
+    watched = run_numsan.run_command(command_of(case), cwd=folders[1], options={"report": report}, timeout=300)
+    assert watched.returncode == plain.returncode, watched.describe()
+    assert watched.stdout == plain.stdout, f"--- without numsan\n{plain.stdout}\n{watched.describe()}"
+    added = lines_without_numbers(watched.stderr) - lines_without_numbers(plain.stderr)
+    assert not added, f"numsan added to stderr: {list(added)}\n{watched.describe()}"
+    reports = [run_numsan.read_report(path) for path in folders[1].glob("report-*.json")]
+    assert reports and None not in reports, f"{len(reports)} reports\n{watched.describe()}"
+    for found in reports:
+        run_numsan.validate(found)
+        assert found["verdict"] == "clean" and found["findings"] == [], found["findings"] or found["coverage"]
+    assert any(found["coverage"]["ops"] > 0 for found in reports), "numsan saw no op: silence means nothing here"
+
+
+def test_every_rank_is_watched(warm, tmp_path):
+    report = tmp_path / "rank-%r-%p.json"
+    done = run_numsan.run_command(command_of("ddp"), cwd=tmp_path, options={"report": report}, timeout=300)
+    assert done.returncode == 0, done.describe()
+    reports = [run_numsan.read_report(path) for path in tmp_path.glob("rank-*.json")]
+    assert {0, 1} <= {found["run"]["rank"] for found in reports}, done.describe()
+
+
+def test_python_without_torch_is_left_alone(warm, tmp_path):
+    program = tmp_path / "plain.py"
+    program.write_text("import json\nprint(json.dumps({'a': 1}))\nraise SystemExit(5)\n")
+    done = run_numsan.run(program, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (5, '{"a": 1}\n', ""), done.describe()
+    assert done.report is None, "a process that never loads torch has nothing to report"
