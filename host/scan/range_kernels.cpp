@@ -10,7 +10,7 @@ template <class T>
 struct Extremes {
     T largest;
     T smallest_less_one;
-    T negative_zero;
+    T negative_zero;  // 0 when that pattern was seen, FNUZ only
 };
 
 template <class T, bool kFnuz>
@@ -19,11 +19,14 @@ NUMSAN_KERNEL_BODY void add(T bits, T mask, T& largest, T& smallest, T& negative
     const T k = static_cast<T>(m - 1);
     largest = m > largest ? m : largest;
     smallest = k < smallest ? k : smallest;
-    if (kFnuz) negative_zero = static_cast<T>(negative_zero | (bits == static_cast<T>(mask + 1) ? 1 : 0));
+    if (kFnuz) {
+        const T distance = static_cast<T>(bits ^ static_cast<T>(mask + 1));
+        negative_zero = distance < negative_zero ? distance : negative_zero;
+    }
 }
 
 // A hint, which may point past the end: it reads nothing that the program could notice.
-constexpr uintptr_t kAhead = 4096;
+constexpr uintptr_t kAhead = 2048;
 NUMSAN_KERNEL_BODY void prefetch(const void* p, uintptr_t ahead) {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + ahead));
 }
@@ -33,14 +36,14 @@ NUMSAN_KERNEL_BODY Extremes<T> run(const unsigned char* data, int64_t lanes, T m
     using Lane = typename Packed<T>::type;
     constexpr int kLanes = 256 / sizeof(T);
     const Lane* p = reinterpret_cast<const Lane*>(data);
-    Extremes<T> e{0, static_cast<T>(~T(0)), 0};
+    Extremes<T> e{0, static_cast<T>(~T(0)), static_cast<T>(~T(0))};
     int64_t i = 0;
     if (lanes >= kLanes) {
         T largest[kLanes], smallest[kLanes], negative_zero[kLanes];
         for (int j = 0; j < kLanes; ++j) {
             largest[j] = 0;
             smallest[j] = static_cast<T>(~T(0));
-            negative_zero[j] = 0;
+            negative_zero[j] = static_cast<T>(~T(0));
         }
         for (; i + kLanes <= lanes; i += kLanes) {
             for (int line = 0; line < 4; ++line) prefetch(p + i, kAhead + 64 * line);
@@ -52,7 +55,7 @@ NUMSAN_KERNEL_BODY Extremes<T> run(const unsigned char* data, int64_t lanes, T m
         for (int j = 0; j < kLanes; ++j) {
             e.largest = largest[j] > e.largest ? largest[j] : e.largest;
             e.smallest_less_one = smallest[j] < e.smallest_less_one ? smallest[j] : e.smallest_less_one;
-            e.negative_zero = static_cast<T>(e.negative_zero | negative_zero[j]);
+            e.negative_zero = negative_zero[j] < e.negative_zero ? negative_zero[j] : e.negative_zero;
         }
     }
     for (; i < lanes; ++i) add<T, kFnuz>(p[i], mask, e.largest, e.smallest_less_one, e.negative_zero);
@@ -62,7 +65,7 @@ NUMSAN_KERNEL_BODY Extremes<T> run(const unsigned char* data, int64_t lanes, T m
 template <class T, bool kFnuz>
 NUMSAN_KERNEL_BODY Extremes<T> grid(const Block& b, T mask) {
     using Lane = typename Packed<T>::type;
-    Extremes<T> e{0, static_cast<T>(~T(0)), 0};
+    Extremes<T> e{0, static_cast<T>(~T(0)), static_cast<T>(~T(0))};
     for (int64_t r = 0; r < b.rows; ++r) {
         const unsigned char* row = b.base + r * b.row_stride;
         for (int64_t c = 0; c < b.columns; ++c) {
@@ -91,7 +94,7 @@ void merge(const Extremes<T>& e, RangeState& state) {
     if (e.largest > state.largest) state.largest = e.largest;
     const bool only_zeros = e.smallest_less_one == static_cast<T>(~T(0));
     if (!only_zeros && e.smallest_less_one < state.smallest_less_one) state.smallest_less_one = e.smallest_less_one;
-    state.negative_zero = state.negative_zero || e.negative_zero != 0;
+    state.negative_zero = state.negative_zero || e.negative_zero == 0;
 }
 
 }  // namespace kernels

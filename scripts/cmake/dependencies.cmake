@@ -1,6 +1,6 @@
 # Every library numsan is built with, one line why. Packages and versions are named in scripts/dependencies.
 find_package(nlohmann_json 3.11 REQUIRED)  # reports: the JSON library people know, checked UTF-8 and exact numbers
-find_package(CLI11 2.2 REQUIRED)           # command line: usage errors, help and sub-commands we need not invent
+find_package(CLI11 2.1 REQUIRED)           # command line: usage errors, help and sub-commands we need not invent
 if(NUMSAN_TESTS)
   find_package(GTest 1.12 REQUIRED)        # unit tests
 endif()

@@ -103,7 +103,7 @@ def test_explain_by_code_and_slug():
     assert "Undefined or unbounded derivative" in numsan("explain", "unsafe-gradient").stdout
 
 
-def test_doctor_without_a_compiler_is_limited(tmp_path):
+def test_doctor_without_compiler_and_python_cannot_work(tmp_path):
     result = numsan("doctor", "--", "/nonexistent/python", PATH=str(tmp_path))
     assert result.returncode == 2
     assert "compiler: none of" in result.stdout

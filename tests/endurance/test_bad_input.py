@@ -50,7 +50,8 @@ def test_bad_option_is_named_and_the_run_goes_on(options, words, warm, healthy, 
     assert len(lines) == 1 and all(word in lines[0] for word in words), done.describe()
 
 
-@pytest.mark.parametrize("text", ["tier", "=full", "tier==full", ":::", "tier=full:report", "\u00e9=1", "a" * 5000])
+@pytest.mark.parametrize("text", ["tier", "=full", "tier==full", ":::", "%", "tier=full:report",
+                                  "\u00e9=1", "a" * 5000])
 def test_malformed_options_do_no_harm(text, warm, healthy, tmp_path):
     done = run_numsan.run(healthy, cwd=tmp_path, env={})
     assert_ran(done)

@@ -1,4 +1,4 @@
-// Documents of reports; that they satisfy the schema is checked in tests/cli with a schema validator.
+// Documents of reports, field by field; validity against the schema is not checked here.
 #include "host/report/json_writer.h"
 
 #include <gtest/gtest.h>
