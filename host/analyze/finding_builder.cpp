@@ -133,6 +133,10 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     finding.inputs = birth.inputs;
     finding.evidence = birth.evidence;
     locate(finding, escaped, stacks, names, places);
+    if (finding.user_location && finding.location && finding.user_location->file == finding.location->file &&
+        finding.user_location->line == finding.location->line) {
+        finding.user_location.reset();
+    }
     finding.title = title_of(escaped, first);
     finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq};
     if (const auto it = names.tensors.find(escaped.impl); it != names.tensors.end()) finding.escape.name = it->second.name;

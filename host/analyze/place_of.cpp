@@ -11,6 +11,7 @@ Origin PlaceFinder::origin(const SourceFrame& frame) const {
     const bool installed = file.find("/site-packages/") != std::string::npos ||
                            file.find("/dist-packages/") != std::string::npos;
     if (installed) return Origin::Library;
+    if (frame.native && file.rfind("/usr/include/", 0) == 0) return Origin::StandardLibrary;
     const size_t python = file.find("/lib/python3");
     return python != std::string::npos && !frame.native ? Origin::StandardLibrary : Origin::User;
 }

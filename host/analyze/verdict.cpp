@@ -135,6 +135,12 @@ Verdict::Kinds Verdict::external(const TensorView& tensor, const OpEvent& event,
         if ((health.kinds() & kind) == 0) continue;
         Birth& birth = make(kind, event, context);
         birth.inputs.push_back(fact_of(tensor, "input", tensor.argument, health, true));
+        made.of(kind) = birth.id;
+        // torch.tensor(float("inf")) and its like: the program wrote it down.
+        if (kind != kNaN && event.op->op_class == OpClass::Constant && event.input_count == 1) {
+            birth.intended = true;
+            continue;
+        }
         if (unwritten != nullptr) {
             birth.mechanism = "UNINIT";
             birth.op = "aten::empty";
@@ -154,7 +160,6 @@ Verdict::Kinds Verdict::external(const TensorView& tensor, const OpEvent& event,
             birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
         }
         ++unintended_births_;
-        made.of(kind) = birth.id;
     }
     return made;
 }

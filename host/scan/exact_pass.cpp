@@ -132,7 +132,8 @@ KindSet classify(uint64_t bits, const Classes& c) {
 
 // Looks through one block in logical order. Returns the column-and-row weight of the first bad element, -1 when there is none.
 template <class T>
-int64_t find_in_block(const Block& b, int64_t column_weight, int64_t row_weight, int lanes, const Classes& c, FirstBad& found) {
+int64_t find_in_block(const Block& b, int64_t column_weight, int64_t row_weight, int lanes, const Classes& c,
+                      FirstBad& found) {
     using Lane = typename Packed<T>::type;
     for (int64_t r = 0; r < b.rows; ++r) {
         const unsigned char* row = b.base + r * b.row_stride;

@@ -39,6 +39,11 @@ bool is_state(EscapeInto into) {
 Reporter::Reporter(const Options& options, StackSource& stacks, std::string torch_root, RunSummary run)
     : options_(options), stacks_(stacks), places_(std::move(torch_root)), start_cwd_(run.cwd) {
     report_.run = std::move(run);
+    std::vector<std::string> complaints;
+    allow_ = AllowList::read(absolute(options_.allow, start_cwd_), complaints);
+    // On stderr, as complaints about options are, wherever the log goes.
+    for (const std::string& complaint : complaints) write_all(STDERR_FILENO, "numsan: " + complaint + "\n");
+    for (const std::string& rule : allow_.rules()) report_.run.suppressed[rule] = 0;
 }
 
 void Reporter::tell(const std::string& text) const {
@@ -77,7 +82,21 @@ void Reporter::merge_counts(const RunSummary& counts) {
     run.dropped = counts.dropped;
 }
 
-void Reporter::add(const Outcome& outcome, const LiveNames& names, const RunSummary& counts) {
+/// True when a rule of the allow-list matches: counted, told to nobody, and nothing is contaminated by it.
+bool Reporter::suppress(const Finding& finding, BirthId birth) {
+    const std::string* rule = allow_.match(finding, start_cwd_);
+    if (rule == nullptr) return false;
+    ++report_.run.suppressed[*rule];
+    finding_of_.erase(birth);
+    return true;
+}
+
+void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const RunSummary& counts) {
+    // A birth seen before comes without names, and only its module may set it apart from one that a rule suppresses.
+    LiveNames own_names;
+    const bool ask = known_names.modules.empty() && !outcome.escaped.empty() && allow_.names_modules();
+    if (ask) own_names = stacks_.names();
+    const LiveNames& names = ask ? own_names : known_names;
     const std::lock_guard<std::mutex> lock(mutex_);
     const TextStyle style = [&] {
         TextStyle made = detect_style(STDERR_FILENO, options_.color);
@@ -88,6 +107,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& names, const RunSumm
     for (const EscapedBirth& escaped : outcome.escaped) {
         Finding finding = build_finding(escaped, stacks_, names, places_, report_.findings.empty());
         finding.rank = report_.run.rank;
+        if (suppress(finding, escaped.birth.id)) continue;
         const auto known = finding_by_mark_.find(finding.fingerprint);
         if (known != finding_by_mark_.end()) {
             ++report_.findings[known->second].count;
@@ -128,6 +148,15 @@ void Reporter::write(const RunSummary&) {
     }
 }
 
+/// What the summary says of them, for a run that has none.
+void Reporter::tell_unmatched_rules() const {
+    std::string rules;
+    for (const auto& [rule, count] : report_.run.suppressed) {
+        if (count == 0) rules += (rules.empty() ? "" : ", ") + rule;
+    }
+    if (!rules.empty()) say("allow-list rules that matched nothing: " + rules);
+}
+
 void Reporter::finish(const RunSummary& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     merge_counts(counts);
@@ -138,6 +167,8 @@ void Reporter::finish(const RunSummary& counts) {
         style.cwd = start_cwd_;
         const bool file = options_.report != "none" && !write_failed_;
         tell(render_summary(report_, style, file ? expand_path(options_.report, path_facts(report_.run)) : ""));
+    } else if (options_.verbosity >= 1) {
+        tell_unmatched_rules();
     }
     if (dropped_findings_ > 0 && options_.verbosity >= 1) {
         say(std::to_string(dropped_findings_) + " further findings were counted and not kept (max_findings=" +
@@ -161,6 +192,7 @@ void Reporter::begin_child() {
     report_.findings.clear();
     finding_of_.clear();
     finding_by_mark_.clear();
+    for (auto& [rule, count] : report_.run.suppressed) count = 0;
     report_.run.pid = getpid();
     report_.run.started = now_text();
 }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "host/analyze/allow_list.h"
 #include "host/analyze/place_of.h"
 #include "host/analyze/run_summary.h"
 #include "host/analyze/verdict.h"
@@ -19,7 +20,7 @@ class Reporter {
   public:
     Reporter(const Options& options, StackSource& stacks, std::string torch_root, RunSummary run);
 
-    /// Adds what escaped. `names` is the look-up of what is alive now. `run` holds the counts so far.
+    /// Adds what escaped, less what the allow-list names. `names` is the look-up of what is alive now. `run` holds the counts so far.
     void add(const Outcome& outcome, const LiveNames& names, const RunSummary& counts);
 
     /// Last words: the final report and, by verbosity, a summary.
@@ -41,10 +42,13 @@ class Reporter {
     void write(const RunSummary& counts);
     void tell(const std::string& text) const;
     void merge_counts(const RunSummary& counts);
+    bool suppress(const Finding& finding, BirthId birth);
+    void tell_unmatched_rules() const;
 
     const Options& options_;
     StackSource& stacks_;
     const PlaceFinder places_;
+    AllowList allow_;
     mutable std::mutex mutex_;
     Report report_;
     std::string start_cwd_;

@@ -3,6 +3,8 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -42,6 +44,15 @@ struct Libdw {
     decltype(&::dwfl_module_addrname) name_at;
     decltype(&::dwfl_module_getsrc) source_at;
     decltype(&::dwfl_lineinfo) line_info;
+    decltype(&::dwfl_module_addrdie) unit_at;
+    decltype(&::dwarf_getscopes) scopes;
+    decltype(&::dwarf_getscopes_die) scopes_of_die;
+    decltype(&::dwarf_tag) tag;
+    decltype(&::dwarf_attr) attribute;
+    decltype(&::dwarf_formudata) number;
+    decltype(&::dwarf_getsrcfiles) files;
+    decltype(&::dwarf_filesrc) file_name;
+    decltype(&::dwarf_diename) die_name;
     bool complete = false;
 };
 
@@ -62,7 +73,13 @@ const Libdw& libdw() {
                       load(library, "dwfl_addrmodule", dw.module_at) &&
                       load(library, "dwfl_module_addrname", dw.name_at) &&
                       load(library, "dwfl_module_getsrc", dw.source_at) &&
-                      load(library, "dwfl_lineinfo", dw.line_info);
+                      load(library, "dwfl_lineinfo", dw.line_info) &&
+                      load(library, "dwfl_module_addrdie", dw.unit_at) &&
+                      load(library, "dwarf_getscopes", dw.scopes) &&
+                      load(library, "dwarf_getscopes_die", dw.scopes_of_die) && load(library, "dwarf_tag", dw.tag) &&
+                      load(library, "dwarf_attr", dw.attribute) && load(library, "dwarf_formudata", dw.number) &&
+                      load(library, "dwarf_getsrcfiles", dw.files) && load(library, "dwarf_filesrc", dw.file_name) &&
+                      load(library, "dwarf_diename", dw.die_name);
         return dw;
     }();
     return loaded;
@@ -104,32 +121,67 @@ class Symbols {
     Symbols(const Symbols&) = delete;
     Symbols& operator=(const Symbols&) = delete;
 
-    /// The frame of a return address; an empty function when the frame is to be left out.
-    SourceFrame frame(const void* return_address) const {
-        SourceFrame result;
-        result.native = true;
+    /// The frames of a return address, innermost first: functions that the compiler inlined there, then the one it belongs to.
+    /// Empty when it is to be left out.
+    std::vector<SourceFrame> frames(const void* return_address) const {
         const auto address = reinterpret_cast<uintptr_t>(return_address) - 1;  // inside the call
         Dl_info info{};
         const bool known = dladdr(reinterpret_cast<const void*>(address), &info) != 0 && info.dli_fname;
-        if (known && left_out(info.dli_fname)) return result;
-        if (known) result.file = info.dli_fname;
+        if (known && left_out(info.dli_fname)) return {};
+        SourceFrame at;
+        at.native = true;
+        if (known) at.file = info.dli_fname;
         const char* symbol = known ? info.dli_sname : nullptr;
+        std::vector<SourceFrame> result;
         if (Dwfl_Module* module = dwfl_ ? libdw().module_at(dwfl_, address) : nullptr) {
             if (const char* name = libdw().name_at(module, address)) symbol = name;
             if (Dwfl_Line* line = libdw().source_at(module, address)) {
                 int number = 0;
                 const char* file = libdw().line_info(line, nullptr, &number, nullptr, nullptr, nullptr);
                 if (file) {
-                    result.file = file;
-                    result.line = number;
+                    at.file = file;
+                    at.line = number;
                 }
             }
+            add_inlined(module, address, at, result);
         }
-        result.function = symbol ? demangled(symbol) : "??";
+        at.function = symbol ? demangled(symbol) : "??";
+        result.push_back(std::move(at));
         return result;
     }
 
   private:
+    /// Adds the inlined functions at `address`, and moves `at` out to the place where the outermost of them was called.
+    static void add_inlined(Dwfl_Module* module, Dwarf_Addr address, SourceFrame& at, std::vector<SourceFrame>& result) {
+        Dwarf_Addr bias = 0;
+        Dwarf_Die* unit = libdw().unit_at(module, address, &bias);
+        Dwarf_Die* containing = nullptr;
+        if (unit == nullptr || libdw().scopes(unit, address - bias, &containing) <= 0) return;
+        Dwarf_Die* scopes = nullptr;
+        const int count = libdw().scopes_of_die(&containing[0], &scopes);
+        for (int i = 0; i < count; ++i) {
+            if (libdw().tag(&scopes[i]) == DW_TAG_subprogram) break;
+            if (libdw().tag(&scopes[i]) != DW_TAG_inlined_subroutine) continue;
+            const char* name = libdw().die_name(&scopes[i]);
+            at.function = name != nullptr ? name : "??";
+            result.push_back(at);
+            Dwarf_Word file = 0;
+            Dwarf_Word line = 0;
+            Dwarf_Attribute attribute;
+            Dwarf_Files* files = nullptr;
+            size_t file_count = 0;
+            const bool called = libdw().number(libdw().attribute(&scopes[i], DW_AT_call_file, &attribute), &file) == 0 &&
+                                libdw().number(libdw().attribute(&scopes[i], DW_AT_call_line, &attribute), &line) == 0 &&
+                                libdw().files(unit, &files, &file_count) == 0 && file < file_count;
+            const char* path = called ? libdw().file_name(files, file, nullptr, nullptr) : nullptr;
+            if (path == nullptr) break;
+            at.file = path;
+            at.line = static_cast<int>(line);
+        }
+        std::free(scopes);
+        std::free(containing);
+    }
+
     void close() {
         if (dwfl_) libdw().end(dwfl_);
         dwfl_ = nullptr;
@@ -169,9 +221,9 @@ std::vector<SourceFrame> NativeStacks::resolve(StackId id) const {
         auto known = known_.find(stored.code);
         if (known == known_.end()) {
             if (!symbols) symbols = std::make_unique<Symbols>();
-            known = known_.emplace(stored.code, symbols->frame(stored.code)).first;
+            known = known_.emplace(stored.code, symbols->frames(stored.code)).first;
         }
-        if (!known->second.function.empty()) result.push_back(known->second);
+        result.insert(result.end(), known->second.begin(), known->second.end());
     }
     return result;
 }

@@ -27,7 +27,7 @@ class NativeStacks final : public StackSource {
   private:
     StackTable table_;
     mutable std::mutex mutex_;
-    mutable std::map<const void*, SourceFrame> known_;  ///< by return address; an empty function means "left out"
+    mutable std::map<const void*, std::vector<SourceFrame>> known_;  ///< by return address; none means "left out"
 };
 
 }  // namespace numsan

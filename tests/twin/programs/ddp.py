@@ -23,4 +23,5 @@ for step in range(4):
         print(step, mean.item() / 2, [part.item() for part in parts], flush=True)
 if rank == 0:
     show(model)
+dist.barrier()  # a rank that leaves while the other still talks to it aborts, numsan or not
 dist.destroy_process_group()

@@ -1,0 +1,379 @@
+// The verdict over made-up streams of ops: what is born, what follows from it, what escapes, what is let go.
+#include "host/analyze/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/host/analyze/made_up.h"
+
+namespace numsan {
+namespace {
+
+TEST(Verdict, BirthConsequenceAndLoss) {
+    Stream s;
+    MadeUp x{-1, 1}, y{kNan, 0}, z{kNan, 0}, loss{kNan};
+    const BirthId born = s.op("aten::log", {x.view()}, {y.returned()});
+    EXPECT_NE(born, 0u);
+    EXPECT_EQ(s.op("aten::mul", {y.view(), x.view()}, {z.returned()}), born);
+    s.op("aten::sum", {z.view()}, {loss.returned()});
+    EXPECT_TRUE(s.outcome.escaped.empty());
+    s.loss(loss);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().birth.op, "aten::log");
+    EXPECT_STREQ(s.only().birth.mechanism, "DOM");
+    EXPECT_EQ(s.only().birth.kind, kNaN);
+    EXPECT_EQ(s.only().birth.phase, Phase::Forward);
+    EXPECT_EQ(s.only().birth.seq, 0);
+    EXPECT_EQ(s.only().seq, 3);
+    EXPECT_EQ(s.only().into, EscapeInto::Loss);
+    EXPECT_EQ(s.only().severity, Severity::Error);
+    ASSERT_EQ(s.only().birth.inputs.size(), 1u);
+    EXPECT_EQ(s.only().birth.inputs[0].health.min, -1);
+    EXPECT_EQ(s.only().birth.outputs[0].health.nan, 1);
+    EXPECT_EQ(s.verdict.counts().births, 1);
+    s.loss(loss);
+    s.finish();
+    EXPECT_EQ(s.outcome.escaped.size(), 1u) << "an escaped birth is reported once";
+}
+
+TEST(Verdict, InfinityIsBlamedForTheNaNItBecomes) {
+    Stream s;
+    MadeUp big{1e38f}, product{kInf}, difference{kNan};
+    s.op("aten::mul", {big.view(), big.view()}, {product.returned()});
+    s.op("aten::sub", {product.view(), product.view()}, {difference.returned()});
+    s.loss(difference);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().birth.op, "aten::mul");
+    EXPECT_EQ(s.only().birth.kind, kPosInf);
+    EXPECT_STREQ(s.only().birth.mechanism, "OVF");
+    EXPECT_EQ(s.verdict.counts().births, 1);
+}
+
+TEST(Verdict, IntendedMaskIsIndeterminateInSoftmax) {
+    Stream s;
+    MadeUp scores{1, 2}, masked{-kInf, -kInf}, weights{kNan, kNan};
+    s.infinite_scalar = true;
+    s.op("aten::masked_fill", {scores.view()}, {masked.returned()}, OpClass::Constant);
+    s.infinite_scalar = false;
+    EXPECT_EQ(s.verdict.counts().births, 0) << "an infinity that was written on purpose is no birth to count";
+    s.op("aten::_softmax", {masked.view()}, {weights.returned()});
+    s.loss(weights);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().birth.op, "aten::_softmax");
+    EXPECT_EQ(s.only().birth.kind, kNaN);
+    EXPECT_STREQ(s.only().birth.mechanism, "INDET");
+}
+
+TEST(Verdict, IntendedInfinityThatSoftmaxAbsorbsIsNothing) {
+    Stream s;
+    MadeUp scores{1, 2}, masked{1, -kInf}, weights{1, 0}, kept{1};
+    s.infinite_scalar = true;
+    s.op("aten::masked_fill_", {scores.view()}, {masked.returned()}, OpClass::Constant);
+    s.infinite_scalar = false;
+    s.op("aten::_softmax", {masked.view()}, {weights.returned()});
+    s.op("aten::item", {masked.view()}, {}, OpClass::HostRead);
+    s.loss(weights);
+    s.finish();
+    EXPECT_TRUE(s.outcome.escaped.empty());
+}
+
+TEST(Verdict, AbsorbedValueIsNeverReported) {
+    Stream s;
+    MadeUp x{-1, 1}, y{kNan, 0}, z{0, 0}, loss{0};
+    s.op("aten::log", {x.view()}, {y.returned()});
+    s.op("aten::where", {y.view(), x.view()}, {z.returned()}, OpClass::Preserving);
+    s.op("aten::sum", {z.view()}, {loss.returned()});
+    s.loss(loss);
+    s.step();
+    s.finish();
+    EXPECT_TRUE(s.outcome.escaped.empty());
+    EXPECT_EQ(s.verdict.counts().births, 1);
+    EXPECT_EQ(s.verdict.counts().absorbed, 1);
+}
+
+struct Backward {
+    Stream s;
+    OpInfo sqrt{"aten::sqrt", "", OpClass::Other, false, 0};
+    MadeUp zero{0}, one{1}, gradient{kInf};
+    MadeUp parameter{{1}, kParameter};
+
+    BirthId run() {
+        s.context.node = "SqrtBackward0";
+        s.forward.op = &sqrt;
+        s.forward.stack = 5;
+        const BirthId born = s.op("aten::div", {one.view(), zero.view()}, {gradient.returned()});
+        s.accumulate(gradient, parameter);
+        s.context.node = nullptr;
+        return born;
+    }
+};
+
+TEST(Verdict, GradientIsAnErrorOnceTheOptimizerSteps) {
+    Backward b;
+    b.run();
+    EXPECT_TRUE(b.s.outcome.escaped.empty());
+    b.s.step();
+    ASSERT_EQ(b.s.outcome.escaped.size(), 1u);
+    const EscapedBirth made = b.s.only();
+    EXPECT_EQ(made.into, EscapeInto::Gradient);
+    EXPECT_EQ(made.severity, Severity::Error);
+    EXPECT_EQ(made.impl, &b.parameter);
+    EXPECT_EQ(made.birth.phase, Phase::Backward);
+    EXPECT_EQ(made.birth.node, "SqrtBackward0");
+    EXPECT_TRUE(made.birth.has_forward);
+    EXPECT_EQ(made.birth.forward_op, "aten::sqrt");
+    EXPECT_EQ(made.birth.forward_stack, 5u);
+    EXPECT_STREQ(made.birth.mechanism, "SING");
+    ASSERT_EQ(b.s.outcome.contaminated.size(), 1u);
+    EXPECT_EQ(b.s.outcome.contaminated[0].impl, &b.parameter);
+}
+
+TEST(Verdict, GradientStillPendingAtTheEndIsAnError) {
+    Backward b;
+    b.run();
+    b.s.finish();
+    ASSERT_EQ(b.s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(b.s.only().severity, Severity::Error);
+}
+
+TEST(Verdict, WhatALossScalerCatchesIsItsOwnBusiness) {
+    Backward b;
+    b.run();
+    MadeUp found{1};
+    b.s.op("aten::_amp_foreach_non_finite_check_and_unscale_", {b.gradient.view(), found.view()},
+           {b.gradient.written(), found.written()}, OpClass::LossScale);
+    b.s.step();
+    b.s.finish();
+    EXPECT_TRUE(b.s.outcome.escaped.empty());
+}
+
+TEST(Verdict, LossThatOverflowedByItsScalingWaitsForTheScaler) {
+    Stream s;
+    MadeUp loss{1e38f}, scale{65536}, scaled{kInf};
+    s.context.stack = kScalerStack;
+    s.op("aten::mul", {loss.view(), scale.view()}, {scaled.returned()});
+    s.context.stack = 1;
+    s.loss(scaled);
+    EXPECT_TRUE(s.outcome.escaped.empty());
+    s.step();
+    EXPECT_EQ(s.outcome.escaped.size(), 1u) << "nothing caught it before the optimizer ran";
+}
+
+TEST(Verdict, ZeroGradDiscardsToAWarning) {
+    Backward b;
+    b.run();
+    b.s.verdict.zero_grad();
+    b.s.step();
+    EXPECT_TRUE(b.s.outcome.escaped.empty());
+    b.s.finish();
+    ASSERT_EQ(b.s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(b.s.only().severity, Severity::Warning);
+}
+
+TEST(Verdict, HostReadIsAWarningAtTheEnd) {
+    Stream s;
+    MadeUp x{-1}, y{kNan};
+    s.op("aten::log", {x.view()}, {y.returned()});
+    s.op("aten::_local_scalar_dense", {y.view()}, {}, OpClass::HostRead);
+    EXPECT_TRUE(s.outcome.escaped.empty());
+    s.finish();
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().into, EscapeInto::Host);
+    EXPECT_EQ(s.only().severity, Severity::Warning);
+}
+
+TEST(Verdict, HostReadThatBecomesALossIsOneError) {
+    Stream s;
+    MadeUp x{-1}, y{kNan};
+    s.op("aten::log", {x.view()}, {y.returned()});
+    s.op("aten::_local_scalar_dense", {y.view()}, {}, OpClass::HostRead);
+    s.loss(y);
+    s.finish();
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().severity, Severity::Error);
+    EXPECT_EQ(s.only().into, EscapeInto::Loss);
+}
+
+TEST(Verdict, WriteIntoAParameter) {
+    Stream s;
+    MadeUp weight{{kInf}, kParameter}, gradient{1e38f};
+    s.grad_enabled = false;
+    s.context.in_module = false;
+    s.op("aten::add_", {weight.view(), gradient.view()}, {weight.written()});
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().into, EscapeInto::Parameter);
+    EXPECT_EQ(s.only().impl, &weight);
+    EXPECT_EQ(s.only().birth.phase, Phase::Optimizer);
+    EXPECT_FALSE(s.only().birth.inputs[0].exact) << "the operand was overwritten before it could be looked at";
+}
+
+TEST(Verdict, CollectiveOfABadValue) {
+    Stream s;
+    MadeUp x{-1}, y{kNan};
+    s.op("aten::log", {x.view()}, {y.returned()});
+    s.op("c10d::allreduce_", {y.view()}, {y.written()}, OpClass::Collective);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().into, EscapeInto::Collective);
+}
+
+TEST(Verdict, BadBatch) {
+    Stream s;
+    MadeUp batch{kNan, 1}, weight{{2, 2}, kParameter}, y{kNan, 2};
+    s.op("aten::mul", {batch.view(), weight.view()}, {y.returned()});
+    s.loss(y);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_STREQ(s.only().birth.mechanism, "DATA");
+    EXPECT_EQ(s.only().birth.phase, Phase::Data);
+}
+
+TEST(Verdict, BadState) {
+    Stream s;
+    MadeUp batch{1, 1}, weight{{kNan, 2}, kParameter}, y{kNan, 2};
+    s.op("aten::mul", {batch.view(), weight.view()}, {y.returned()});
+    s.loss(y);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_STREQ(s.only().birth.mechanism, "STATE");
+    EXPECT_EQ(s.only().birth.phase, Phase::Load);
+}
+
+TEST(Verdict, MemoryThatNothingWrote) {
+    Stream s;
+    MadeUp memory{kNan, 1}, y{kNan, 2};
+    s.context.stack = 9;
+    s.op("aten::empty", {}, {memory.returned()}, OpClass::Allocation);
+    s.context.stack = 1;
+    s.op("aten::mul", {memory.view()}, {y.returned()});
+    s.loss(y);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_STREQ(s.only().birth.mechanism, "UNINIT");
+    EXPECT_EQ(s.only().birth.stack, 9u) << "the allocation is the place to look at";
+    EXPECT_EQ(s.only().birth.seq, 0);
+}
+
+TEST(Verdict, WrittenMemoryIsNoLongerUnwritten) {
+    Stream s;
+    MadeUp memory{1, 1}, x{1, 1}, y{kNan, 2};
+    s.op("aten::empty", {}, {memory.returned()}, OpClass::Allocation);
+    s.op("aten::copy_", {memory.view(), x.view()}, {memory.written()}, OpClass::Overwriting);
+    memory.values[0] = kNan;  // unseen
+    s.op("aten::mul", {memory.view()}, {y.returned()});
+    s.loss(y);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_STREQ(s.only().birth.mechanism, "DATA");
+}
+
+TEST(Verdict, HiddenForwardBirthComesBackInItsBackward) {
+    Stream s;
+    MadeUp x{-1}, y{kNan}, hidden{0}, gradient{kNan}, one{1};
+    MadeUp weight{{1}, kParameter};
+    OpInfo log{"aten::log", "", OpClass::Other, false, 0};
+    s.forward = {};
+    const BirthId born = s.op("aten::log", {x.view()}, {y.returned()});
+    s.op("aten::where", {y.view()}, {hidden.returned()}, OpClass::Preserving);
+    s.context.node = "LogBackward0";
+    s.forward = {&log, 1, born};
+    s.op("aten::div", {one.view(), x.view()}, {gradient.returned()});
+    s.accumulate(gradient, weight);
+    s.context.node = nullptr;
+    s.step();
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().birth.op, "aten::log");
+    EXPECT_EQ(s.only().birth.phase, Phase::Forward);
+    EXPECT_EQ(s.verdict.counts().births, 1);
+}
+
+TEST(Verdict, NothingEscapesInsideAnIgnoredScope) {
+    Stream s;
+    MadeUp x{-1}, y{kNan};
+    MadeUp weight{{kNan}, kParameter};
+    s.context.ignored = true;
+    s.op("aten::log", {x.view()}, {y.returned()});
+    s.op("aten::_local_scalar_dense", {y.view()}, {}, OpClass::HostRead);
+    s.op("aten::copy_", {weight.view(), y.view()}, {weight.written()}, OpClass::Overwriting);
+    s.loss(y);
+    s.context.ignored = false;
+    s.finish();
+    EXPECT_TRUE(s.outcome.escaped.empty());
+}
+
+TEST(Verdict, SamePlaceAgainIsOnlyCounted) {
+    Stream s;
+    for (int i = 0; i < 3; ++i) {
+        MadeUp x{-1}, y{kNan};
+        s.op("aten::log", {x.view()}, {y.returned()});
+        s.loss(y);
+    }
+    ASSERT_EQ(s.outcome.escaped.size(), 3u);
+    EXPECT_FALSE(s.outcome.escaped[0].again);
+    EXPECT_TRUE(s.outcome.escaped[1].again);
+    EXPECT_TRUE(s.outcome.escaped[2].again);
+}
+
+TEST(Verdict, CleanSliceOfABadStorageCarriesNothing) {
+    Stream s;
+    MadeUp x{-1, 1}, y{kNan, 0}, loss{0};
+    s.op("aten::log", {x.view()}, {y.returned()});
+    TensorView slice = y.view();
+    const int64_t one = 1;
+    slice.data = &y.values[1];
+    slice.numel = 1;
+    slice.sizes = &one;
+    s.op("aten::sum", {slice}, {loss.returned()});
+    EXPECT_EQ(s.op("aten::neg", {slice}, {loss.returned()}), 0u);
+    s.loss(loss);
+    s.finish();
+    EXPECT_TRUE(s.outcome.escaped.empty());
+}
+
+TEST(Verdict, OverwrittenStorageIsForgotten) {
+    Stream s;
+    MadeUp x{-1}, y{kNan}, zero{0}, z{kNan};
+    s.op("aten::log", {x.view()}, {y.returned()});
+    y.values[0] = 0;
+    s.op("aten::zero_", {y.view()}, {y.written()}, OpClass::Overwriting);
+    const BirthId born = s.op("aten::div", {y.view(), zero.view()}, {z.returned()});
+    EXPECT_EQ(born, 2u) << "a new birth, not a consequence of the value that is gone";
+    s.loss(z);
+    EXPECT_STREQ(s.only().birth.mechanism, "DIV0");
+}
+
+TEST(Verdict, ForgottenByAForkedChild) {
+    Backward b;
+    b.run();
+    b.s.verdict.lock();
+    b.s.verdict.forget_pending();
+    b.s.verdict.unlock();
+    b.s.finish();
+    EXPECT_TRUE(b.s.outcome.escaped.empty());
+}
+
+TEST(Verdict, ManyAbsorbedBirthsDoNotCrowdOutALaterOne) {
+    Stream s;
+    MadeUp x{-1}, y{kNan};
+    for (int i = 0; i < 40000; ++i) s.op("aten::log", {x.view()}, {y.returned()});
+    s.loss(y);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().birth.seq, 39999);
+    EXPECT_EQ(s.verdict.counts().births, 40000);
+    EXPECT_EQ(s.verdict.counts().absorbed, 39999);
+}
+
+TEST(Verdict, OnlyWhatTouchesSomethingBadIsInteresting) {
+    Stream s;
+    OpInfo add{"aten::add", "", OpClass::Other, false, 0};
+    MadeUp x{1}, y{2};
+    const TensorView input = x.view(), output = y.returned();
+    OpEvent event{};
+    event.op = &add;
+    event.inputs = &input;
+    event.outputs = &output;
+    event.input_count = event.output_count = 1;
+    EXPECT_FALSE(s.verdict.interesting(event, 0));
+    EXPECT_TRUE(s.verdict.interesting(event, 1));
+    MadeUp negative{-1};
+    x.values[0] = kNan;
+    s.op("aten::log", {negative.view()}, {x.returned()});
+    EXPECT_TRUE(s.verdict.interesting(event, 0));
+}
+
+}  // namespace
+}  // namespace numsan
