@@ -43,6 +43,7 @@ struct Birth {
     const char* mechanism = "";  ///< a row of mechanisms.def
     bool intended = false;       ///< an infinity the program wrote down: no finding by itself
     bool escaped = false;
+    bool ignored = false;        ///< made inside record_function("numsan:ignore"): no finding, wherever it goes
     bool scaler = false;         ///< a loss scaler caught it: its job, no finding
     Phase phase = Phase::Forward;
     int64_t seq = 0;

@@ -32,14 +32,17 @@ void Ledger::clear(const TensorView& tensor) {
 void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq) {
     clear(tensor);
     const auto [it, inserted] = unwritten_.try_emplace(tensor.storage);
-    it->second = {tensor.storage_data, stack, seq};
-    if (!inserted) return;
-    add_presence(tensor.storage);
-    unwritten_order_.push_back(tensor.storage);
+    it->second = {tensor.storage_data, stack, seq, ++marks_};
+    if (inserted) add_presence(tensor.storage);
+    unwritten_order_.emplace_back(tensor.storage, marks_);
     while (unwritten_order_.size() > kMaxUnwritten) {
-        // Storages that were written since are no longer in the map; the rest is the oldest that nothing ever wrote.
-        if (unwritten_.erase(unwritten_order_.front()) != 0) drop_presence(unwritten_order_.front());
+        // What was written since is no longer in the map, or there under a later marking; the rest is the oldest unwritten.
+        const auto [storage, mark] = unwritten_order_.front();
         unwritten_order_.pop_front();
+        const auto oldest = unwritten_.find(storage);
+        if (oldest == unwritten_.end() || oldest->second.mark != mark) continue;
+        unwritten_.erase(oldest);
+        drop_presence(storage);
     }
 }
 

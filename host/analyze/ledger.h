@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <utility>
 
 #include "host/analyze/birth.h"
 
@@ -26,6 +27,7 @@ class Ledger {
         const void* data = nullptr;
         StackId stack = 0;
         int64_t seq = 0;
+        uint64_t mark = 0;  ///< number of the marking: an address is marked anew each time it is allocated
     };
 
     /// [MT] False means that the storage is neither bad nor unwritten; true means look closer. Two loads.
@@ -56,7 +58,8 @@ class Ledger {
 
     std::unordered_map<const void*, Entry> bad_;
     std::unordered_map<const void*, Unwritten> unwritten_;
-    std::deque<const void*> unwritten_order_;
+    std::deque<std::pair<const void*, uint64_t>> unwritten_order_;  ///< storage and marking, oldest first
+    uint64_t marks_ = 0;
     std::atomic<uint32_t> presence_[kSlots] = {};
 };
 

@@ -220,6 +220,7 @@ BirthId Verdict::origin(Kind kind, const OpEvent& event, const OpContext& contex
     }
 
     Birth& birth = make(kind, event, context);
+    birth.ignored = context.ignored;
     ++unintended_births_;
     describe(birth, event);
     if (inf != 0) {
@@ -366,7 +367,8 @@ void Verdict::postpone(const Kinds& kinds, EscapeInto into, const void* impl, co
     if (context.ignored || list.size() >= kMaxPending) return;
     for (const Kind kind : kKinds) {
         const auto it = births_.find(kinds.of(kind));
-        if (it == births_.end() || it->second.scaler || (it->second.intended && into != EscapeInto::Loss)) continue;
+        if (it == births_.end() || it->second.scaler || it->second.ignored) continue;
+        if (it->second.intended && into != EscapeInto::Loss) continue;
         list.push_back({it->first, into, impl, context.step, context.seq, context.stack});
     }
 }
@@ -376,7 +378,7 @@ void Verdict::escape(const Kinds& kinds, EscapeInto into, const void* impl, cons
     if (context.ignored) return;
     for (const Kind kind : kKinds) {
         const auto it = births_.find(kinds.of(kind));
-        if (it == births_.end()) continue;
+        if (it == births_.end() || it->second.ignored) continue;
         if (it->second.intended && into != EscapeInto::Loss) continue;
         // A gradient that was pending reached its parameter: the gradient was the first thing that mattered.
         const auto pending = std::find_if(gradients_.begin(), gradients_.end(),

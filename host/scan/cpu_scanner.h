@@ -8,7 +8,8 @@ namespace numsan {
 /// The Scanner for host memory. No state: one object serves all threads. [MT] Never throws, never allocates.
 /// The memory must be readable during the call; a concurrent writer is the caller's business, as for any reader.
 /// Data may have any alignment. Views without data or elements give an empty result (Range{0, ~0, false}).
-/// Strides may be anything: gaps are not read, stride 0 is read once, overlaps are read once for each dimension that visits them.
+/// Strides may be anything: gaps are not read, stride 0 is read once, overlaps are read once for each dimension that
+/// visits them.
 class CpuScanner final : public Scanner {
   public:
     /// `suspicious` is exact for all element types. Magnitudes of complex elements are those of their real lanes.

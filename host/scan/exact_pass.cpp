@@ -10,7 +10,8 @@
 namespace numsan {
 namespace kernels {
 
-// What an element type means by a magnitude: above `largest_number` is NaN, `infinity` is infinite. A type without infinities
+// What an element type means by a magnitude: above `largest_number` is NaN, `infinity` is infinite. A type without
+// infinities
 // has one that no magnitude equals.
 struct Classes {
     uint64_t magnitude_mask;
@@ -130,7 +131,8 @@ KindSet classify(uint64_t bits, const Classes& c) {
     return bits > c.magnitude_mask ? kNegInf : kPosInf;
 }
 
-// Looks through one block in logical order. Returns the column-and-row weight of the first bad element, -1 when there is none.
+// Looks through one block in logical order. Returns the column-and-row weight of the first bad element, -1 when there
+// is none.
 template <class T>
 int64_t find_in_block(const Block& b, int64_t column_weight, int64_t row_weight, int lanes, const Classes& c,
                       FirstBad& found) {

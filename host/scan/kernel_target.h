@@ -1,4 +1,5 @@
-// How the scan kernels are compiled: optimised whatever the build type, one clone per instruction set where the toolchain can.
+// How the scan kernels are compiled: optimised whatever the build type, one clone per instruction set where the
+// toolchain can.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,8 @@
 
 namespace numsan {
 
-/// A tensor has at most this many dimensions of size two or more: its number of elements fits in 63 bits, and each doubles it.
+/// A tensor has at most this many dimensions of size two or more: its number of elements fits in 63 bits, and each
+/// doubles it.
 inline constexpr int kMaxDims = 64;
 
 /// One dimension of a walk. `stride` is in bytes; `weight` is how far one step moves the logical (row-major) index.
@@ -17,7 +18,8 @@ struct WalkDim {
     int64_t weight;
 };
 
-/// A nest of loops, innermost first, that visits every distinct position of a tensor. Only the first `ndim` entries are set.
+/// A nest of loops, innermost first, that visits every distinct position of a tensor. Only the first `ndim` entries are
+/// set.
 struct Layout {
     const unsigned char* base;
     int64_t repeat;  ///< every position stands for this many logical elements (dimensions of stride 0)
@@ -55,7 +57,8 @@ Layout memory_order(const TensorView& tensor);
 /// Elements in row-major order, the earliest of equal positions only (`repeat` is 1): what a search for an index wants.
 Layout logical_order(const TensorView& tensor);
 
-/// Calls `visit(const Block&, int64_t weight_of_block)` for every position of the outer loops, in order, until it returns false.
+/// Calls `visit(const Block&, int64_t weight_of_block)` for every position of the outer loops, in order, until it
+/// returns false.
 template <class Visit>
 void for_each_block(const Layout& layout, Visit visit) {
     if (layout.ndim == 0) return;

@@ -1,4 +1,5 @@
-// Integer loops over 256-byte blocks: m = bits without the sign, max(m), min(m - 1) with wrap so that zero does not count.
+// Integer loops over 256-byte blocks: m = bits without the sign, max(m), min(m - 1) with wrap so that zero does not
+// count.
 #include "host/scan/range_kernels.h"
 
 #include "host/scan/kernel_target.h"

@@ -8,7 +8,8 @@
 
 namespace numsan {
 
-/// What the quick pass gathers. `smallest_less_one` wraps: it is all ones (of the lane's width) as long as only zeros were seen.
+/// What the quick pass gathers. `smallest_less_one` wraps: it is all ones (of the lane's width) as long as only zeros
+/// were seen.
 struct RangeState {
     uint64_t largest = 0;
     uint64_t smallest_less_one = ~uint64_t(0);

@@ -12,6 +12,13 @@ namespace numsan {
 /// Written by the thread that runs the op; read by whichever thread runs the node, which the backward engine orders after it.
 class ForwardMap {
   public:
+    ForwardMap() = default;
+    ForwardMap(const ForwardMap&) = delete;
+    ForwardMap& operator=(const ForwardMap&) = delete;
+    ~ForwardMap() {
+        for (const std::atomic<Record*>& ring : rings_) delete[] ring.load(std::memory_order_relaxed);
+    }
+
     struct Record {
         uint64_t thread = 0;
         uint64_t sequence = ~uint64_t(0);
@@ -43,7 +50,7 @@ class ForwardMap {
         if (records == nullptr) {
             auto made = std::make_unique<Record[]>(kRing);
             if (ring.compare_exchange_strong(records, made.get(), std::memory_order_acq_rel)) {
-                records = made.release();  // lives as long as the process
+                records = made.release();  // lives as long as the map
             }
         }
         return records[sequence % kRing];

@@ -18,7 +18,7 @@ bool is_ignore(const char* name) { return std::strcmp(name, "numsan:ignore") == 
 
 }  // namespace
 
-/// What this thread is inside of. Trivially destructible and leaked: no destructor runs at thread exit.
+/// What this thread is inside of. Trivially destructible: nothing of ours runs at thread exit.
 struct Session::Thread {
     static constexpr int kMaxNodes = 64;
     struct Node {
@@ -36,9 +36,8 @@ struct Session::Thread {
 };
 
 Session::Thread& Session::this_thread() {
-    static thread_local Thread* mine = nullptr;
-    if (mine == nullptr) mine = new Thread;
-    return *mine;
+    static thread_local constinit Thread mine{};
+    return mine;
 }
 
 Session::Session(Options options, const Scanner& scanner, StackSource& stacks, SessionFacts facts)

@@ -1,6 +1,7 @@
 // The folder where compiled adapters are kept between runs, and the lock that lets one process at a time build one.
 #include "interpose/core/adapter_cache.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -8,6 +9,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <filesystem>
 
 namespace numsan {
@@ -52,6 +55,18 @@ std::string find_adapter_cache() {
 bool is_trusted_file(const std::string& path) {
     struct stat status {};
     return lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 && is_ours(status);
+}
+
+bool is_whole_library(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    Elf64_Ehdr header{};
+    if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return false;
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return false;
+    // Linkers write the table of sections last.
+    file.seekg(0, std::ios::end);
+    const auto size = static_cast<uint64_t>(file.tellg());
+    const uint64_t table = uint64_t(header.e_shnum) * header.e_shentsize;
+    return header.e_type == ET_DYN && table > 0 && header.e_shoff <= size && table <= size - header.e_shoff;
 }
 
 FileLock::FileLock(const std::string& path) : descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {

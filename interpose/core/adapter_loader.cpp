@@ -116,7 +116,7 @@ void build_adapter(const TorchInstall& torch, const fs::path& sources, Say say, 
     const std::string log = result.adapter_path + ".log";
     const auto start = std::chrono::system_clock::now();
     const FileLock lock(result.adapter_path + ".lock");
-    if (is_trusted_file(result.adapter_path)) return;
+    if (is_trusted_file(result.adapter_path) && is_whole_library(result.adapter_path)) return;
     if (failed_since(log, start)) throw StandDown{"the adapter for torch " + torch.version + " does not compile: see " + log};
     const std::string temporary = result.adapter_path + ".tmp-" + std::to_string(getpid()) + "-" +
                                   hex(static_cast<uint64_t>(start.time_since_epoch().count()));
@@ -160,7 +160,7 @@ const AdapterApi* load(const CoreApi& core, const std::string& lib_dir, Say say,
     if (cache.empty()) throw StandDown{"no folder to keep the adapter in: set NUMSAN_CACHE to one that only you can write"};
     result.adapter_path = cache + "/libnumsan_torch-" + cache_key(torch, sources) + ".so";
 
-    const bool cached = is_trusted_file(result.adapter_path);
+    const bool cached = is_trusted_file(result.adapter_path) && is_whole_library(result.adapter_path);
     if (!cached) build_adapter(torch, sources, say, result);
     void* library = dlopen(result.adapter_path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library && cached) {  // cut short by a full disk, or made on a machine with a newer C library

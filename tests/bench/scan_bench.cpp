@@ -1,4 +1,5 @@
-// The host scanner against the read ceiling of the machine, measured alternately in the same run, and its cost on a tiny tensor.
+// The host scanner against the read ceiling of the machine, measured alternately in the same run, and its cost on a
+// tiny tensor.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace {
 
 using numsan::DType;
 
-// Reads everything and does as little with it as a loop can. Twice, as the scanner prefetches: the faster one is the ceiling.
+// Reads everything and does as little with it as a loop can. Twice, as the scanner prefetches: the faster one is the
+// ceiling.
 template <bool kPrefetch>
 NUMSAN_KERNEL_BODY uint64_t read_words(const uint64_t* p, int64_t words) {
     constexpr int kBlock = 32;
@@ -22,7 +24,8 @@ NUMSAN_KERNEL_BODY uint64_t read_words(const uint64_t* p, int64_t words) {
     for (int64_t i = 0; i + kBlock <= words; i += kBlock) {
         if (kPrefetch) {
             for (int line = 0; line < 4; ++line) {
-                __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p + i) + 2048 + 64 * line));
+                const uintptr_t ahead = reinterpret_cast<uintptr_t>(p + i) + 2048 + 64 * line;
+                __builtin_prefetch(reinterpret_cast<const void*>(ahead));
             }
         }
         NUMSAN_VECTOR_LOOP

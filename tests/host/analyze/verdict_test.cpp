@@ -94,7 +94,7 @@ struct Backward {
     Stream s;
     OpInfo sqrt{"aten::sqrt", "", OpClass::Other, false, 0};
     MadeUp zero{0}, one{1}, gradient{kInf};
-    MadeUp parameter{{1}, kParameter};
+    MadeUp parameter = MadeUp({1}, kParameter);
 
     BirthId run() {
         s.context.node = "SqrtBackward0";
@@ -195,7 +195,7 @@ TEST(Verdict, HostReadThatBecomesALossIsOneError) {
 
 TEST(Verdict, WriteIntoAParameter) {
     Stream s;
-    MadeUp weight{{kInf}, kParameter}, gradient{1e38f};
+    MadeUp weight({kInf}, kParameter), gradient{1e38f};
     s.grad_enabled = false;
     s.context.in_module = false;
     s.op("aten::add_", {weight.view(), gradient.view()}, {weight.written()});
@@ -217,7 +217,7 @@ TEST(Verdict, CollectiveOfABadValue) {
 
 TEST(Verdict, BadBatch) {
     Stream s;
-    MadeUp batch{kNan, 1}, weight{{2, 2}, kParameter}, y{kNan, 2};
+    MadeUp batch{kNan, 1}, weight({2, 2}, kParameter), y{kNan, 2};
     s.op("aten::mul", {batch.view(), weight.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
@@ -227,7 +227,7 @@ TEST(Verdict, BadBatch) {
 
 TEST(Verdict, BadState) {
     Stream s;
-    MadeUp batch{1, 1}, weight{{kNan, 2}, kParameter}, y{kNan, 2};
+    MadeUp batch{1, 1}, weight({kNan, 2}, kParameter), y{kNan, 2};
     s.op("aten::mul", {batch.view(), weight.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
@@ -264,7 +264,7 @@ TEST(Verdict, WrittenMemoryIsNoLongerUnwritten) {
 TEST(Verdict, HiddenForwardBirthComesBackInItsBackward) {
     Stream s;
     MadeUp x{-1}, y{kNan}, hidden{0}, gradient{kNan}, one{1};
-    MadeUp weight{{1}, kParameter};
+    MadeUp weight({1}, kParameter);
     OpInfo log{"aten::log", "", OpClass::Other, false, 0};
     s.forward = {};
     const BirthId born = s.op("aten::log", {x.view()}, {y.returned()});
@@ -284,7 +284,7 @@ TEST(Verdict, HiddenForwardBirthComesBackInItsBackward) {
 TEST(Verdict, NothingEscapesInsideAnIgnoredScope) {
     Stream s;
     MadeUp x{-1}, y{kNan};
-    MadeUp weight{{kNan}, kParameter};
+    MadeUp weight({kNan}, kParameter);
     s.context.ignored = true;
     s.op("aten::log", {x.view()}, {y.returned()});
     s.op("aten::_local_scalar_dense", {y.view()}, {}, OpClass::HostRead);
@@ -293,6 +293,30 @@ TEST(Verdict, NothingEscapesInsideAnIgnoredScope) {
     s.context.ignored = false;
     s.finish();
     EXPECT_TRUE(s.outcome.escaped.empty());
+}
+
+TEST(Verdict, WhatAnIgnoredScopeMadeIsIgnoredOutsideToo) {
+    Stream s;
+    MadeUp x{-1}, y{kNan};
+    s.context.ignored = true;
+    s.op("aten::log", {x.view()}, {y.returned()});
+    s.context.ignored = false;
+    s.op("aten::_local_scalar_dense", {y.view()}, {}, OpClass::HostRead);
+    s.loss(y);
+    s.finish();
+    EXPECT_TRUE(s.outcome.escaped.empty());
+}
+
+TEST(Verdict, BadBatchFirstSeenInAnIgnoredScopeStillCounts) {
+    Stream s;
+    MadeUp batch{kNan}, y{kNan};
+    s.context.ignored = true;
+    s.op("aten::abs", {batch.view()}, {y.returned()});
+    s.context.ignored = false;
+    s.op("aten::mul", {batch.view()}, {y.returned()});
+    s.loss(y);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_STREQ(s.only().birth.mechanism, "DATA");
 }
 
 TEST(Verdict, SamePlaceAgainIsOnlyCounted) {

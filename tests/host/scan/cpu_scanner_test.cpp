@@ -1,4 +1,5 @@
-// CpuScanner against a classification written independently here: values are built with ldexp and sorted by std::fpclassify.
+// CpuScanner against a classification written independently here: values are built with ldexp and sorted by
+// std::fpclassify.
 #include "host/scan/cpu_scanner.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +41,9 @@ struct Lanes {
     DType type;
     std::vector<unsigned char> bytes;
     Lanes(DType t, int64_t lanes) : type(t), bytes(static_cast<size_t>(lanes) * info(t).lane_bytes) {}
-    void set(int64_t i, uint64_t bits) { std::memcpy(&bytes[size_t(i) * info(type).lane_bytes], &bits, info(type).lane_bytes); }
+    void set(int64_t i, uint64_t bits) {
+        std::memcpy(&bytes[size_t(i) * info(type).lane_bytes], &bits, info(type).lane_bytes);
+    }
 };
 
 uint64_t lane_at(const void* data, int64_t lane, DType type) {
@@ -142,7 +145,8 @@ std::vector<DType> all_types() {
 uint64_t boundary(DType type, std::mt19937_64& random) {
     const DTypeInfo& t = info(type);
     const uint64_t e = t.exponent_mask(), m = t.mantissa_mask();
-    const uint64_t patterns[] = {0, 1, m, m + 1, m + 2, e - 1, e, e + 1, e | m, (e | m) - 1, e | (m + 1) / 2, random() & (e | m)};
+    const uint64_t patterns[] = {0, 1, m, m + 1, m + 2, e - 1, e, e + 1, e | m, (e | m) - 1,
+                                 e | (m + 1) / 2, random() & (e | m)};
     return patterns[random() % 12] | (random() % 2 ? t.sign_mask() : 0);
 }
 
@@ -187,7 +191,8 @@ TEST(CpuScanner, EveryPatternInsideALongRun) {
         for (uint64_t bits = 0; bits < uint64_t(1) << (8 * info(type).lane_bytes); ++bits) {
             const int64_t at = static_cast<int64_t>(bits * 7 % 300);
             lanes.set(at, bits);
-            ASSERT_EQ(scanner.range(t.view).suspicious, !std::isfinite(value_of(bits, type))) << info(type).name << " " << bits;
+            ASSERT_EQ(scanner.range(t.view).suspicious, !std::isfinite(value_of(bits, type)))
+                << info(type).name << " " << bits;
             lanes.set(at, 0);
         }
     }
@@ -276,8 +281,8 @@ TEST(CpuScanner, NoDataIsEmpty) {
 class Pages {
   public:
     explicit Pages(size_t count, int protection, int extra = 0) : bytes_(count * page()) {
-        data_ = static_cast<unsigned char*>(mmap(nullptr, bytes_, protection, MAP_PRIVATE | MAP_ANONYMOUS | extra, -1, 0));
-        if (data_ == MAP_FAILED) data_ = nullptr;
+        void* mapped = mmap(nullptr, bytes_, protection, MAP_PRIVATE | MAP_ANONYMOUS | extra, -1, 0);
+        data_ = mapped == MAP_FAILED ? nullptr : static_cast<unsigned char*>(mapped);
     }
     ~Pages() { if (data_ != nullptr) munmap(data_, bytes_); }
     Pages(const Pages&) = delete;

@@ -24,4 +24,5 @@ for step in range(4):
 if rank == 0:
     show(model)
 dist.barrier()  # a rank that leaves while the other still talks to it aborts, numsan or not
+del model, optimizer, loss
 dist.destroy_process_group()
