@@ -179,16 +179,16 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
             continue;
         }
         if (!scanner_.range(input).suspicious) continue;  // a clean slice of a bad storage
-        const Health health = scanner_.health(input);
         if (known == nullptr) {
-            const Kinds made = external(input, event, context, health);
+            const Kinds made = external(input, event, context, scanner_.health(input));
             ledger_.set(input, made);
             add_kinds(before, made);
             continue;
         }
         Kinds here;
+        const KindSet kinds = scanner_.kinds(input);
         for (const Kind kind : kKinds) {
-            if ((health.kinds() & kind) != 0) here.of(kind) = known->of(kind);
+            if ((kinds & kind) != 0) here.of(kind) = known->of(kind);
         }
         add_kinds(before, here);
     }
@@ -276,7 +276,7 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
         // A storage that inner ops of this op filled is known already; a returned one is new, whatever its address was before.
         const bool keep = written || std::strncmp(event.op->name, "aten::", 6) != 0;
         Kinds now = written && !covers_storage(output) ? old : Kinds{};
-        const KindSet kinds = scanner_.health(output).kinds();
+        const KindSet kinds = scanner_.kinds(output);
         for (const Kind kind : kKinds) {
             if ((kinds & kind) == 0) continue;
             const BirthId id = origin(kind, event, context, before, keep ? old : Kinds{}, forward);
@@ -354,7 +354,7 @@ void Verdict::node(const NodeEvent& event, const OpContext& context, Outcome& ou
         const Kinds* known = ledger_.find(gradient);
         if (known == nullptr || !scanner_.range(gradient).suspicious) continue;
         Kinds here;
-        const KindSet kinds = scanner_.health(gradient).kinds();
+        const KindSet kinds = scanner_.kinds(gradient);
         for (const Kind kind : kKinds) {
             if ((kinds & kind) != 0) here.of(kind) = known->of(kind);
         }

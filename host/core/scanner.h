@@ -16,6 +16,9 @@ class Scanner {
     /// if an element is not finite.
     virtual Range range(const TensorView& tensor) const noexcept = 0;
 
+    /// Which kinds a bad tensor holds, without counting them.
+    virtual KindSet kinds(const TensorView& tensor) const noexcept { return health(tensor).kinds(); }
+
     /// The exact pass: counts, ranges and the first bad element.
     virtual Health health(const TensorView& tensor) const noexcept = 0;
 };

@@ -2,6 +2,7 @@
 #include "host/scan/cpu_scanner.h"
 
 #include "host/scan/exact_pass.h"
+#include "host/scan/kinds_kernels.h"
 #include "host/scan/layout.h"
 #include "host/scan/range_kernels.h"
 
@@ -39,6 +40,13 @@ Range CpuScanner::range(const TensorView& tensor) const noexcept {
     }
     const uint64_t smallest = state.smallest_less_one == ~uint64_t(0) ? ~uint64_t(0) : state.smallest_less_one + 1;
     return Range{state.largest, smallest, is_suspicious(type, state)};
+}
+
+KindSet CpuScanner::kinds(const TensorView& tensor) const noexcept {
+    const DTypeInfo& type = info(tensor.dtype);
+    const int64_t elements = tensor.data == nullptr ? 0 : contiguous_elements(tensor);
+    if (elements <= 0 || type.infinity != InfinityKind::IEEE) return health(tensor).kinds();
+    return gather_kinds(type, tensor.data, elements * type.lanes);
 }
 
 Health CpuScanner::health(const TensorView& tensor) const noexcept { return exact_health(tensor); }

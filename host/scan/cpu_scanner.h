@@ -16,6 +16,7 @@ class CpuScanner final : public Scanner {
     Range range(const TensorView& tensor) const noexcept override;
 
     /// See exact_health(): `elements` counts logical elements, the classes count real lanes.
+    KindSet kinds(const TensorView& tensor) const noexcept override;
     Health health(const TensorView& tensor) const noexcept override;
 };
 

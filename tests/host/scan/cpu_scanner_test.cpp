@@ -347,3 +347,33 @@ TEST(CpuScanner, MoreThanTwoToThe31Elements) {
 
 }  // namespace
 }  // namespace numsan
+
+TEST(CpuScanner, KindsAreThoseOfTheExactPass) {
+    const numsan::CpuScanner scanner;
+    std::mt19937 random(7);
+    for (const numsan::DType dtype : {numsan::DType::Float16, numsan::DType::BFloat16, numsan::DType::Float32,
+                                      numsan::DType::Float64, numsan::DType::Float8E5M2, numsan::DType::Float8E4M3Fn}) {
+        const numsan::DTypeInfo& type = numsan::info(dtype);
+        const uint64_t patterns[] = {0, 1, type.exponent_mask(), type.exponent_mask() | type.sign_mask(),
+                                     type.exponent_mask() | 1, type.exponent_mask() - 1};
+        for (int round = 0; round < 300; ++round) {
+            const int64_t elements = 1 + static_cast<int64_t>(random() % 700);
+            std::vector<unsigned char> bytes(static_cast<size_t>(elements) * type.lane_bytes + 1);
+            unsigned char* data = bytes.data() + round % 2;
+            for (int64_t i = 0; i < elements; ++i) {
+                const uint64_t bits = random() % 400 == 0 ? patterns[random() % 6] : 1;
+                std::memcpy(data + i * type.lane_bytes, &bits, type.lane_bytes);
+            }
+            const int64_t sizes[] = {elements};
+            const int64_t strides[] = {1};
+            numsan::TensorView view{};
+            view.data = data;
+            view.numel = elements;
+            view.sizes = sizes;
+            view.strides = strides;
+            view.ndim = 1;
+            view.dtype = dtype;
+            ASSERT_EQ(scanner.kinds(view), scanner.health(view).kinds()) << type.name << ", " << elements << " elements";
+        }
+    }
+}
