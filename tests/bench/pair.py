@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
+
+usage: tests/bench/pair.py [WORK ...] [--rounds N]        WORK: launch gpt2 resnet start (default: all)
+
+Each turn is a process of its own; it warms up, then times its steps itself. Printed per configuration: the median over the turns,
+and its ratio to bare. NUMSAN_PYTHON names the interpreter (default: the checkout's .venv).
+"""
+import argparse
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYTHON = os.environ.get("NUMSAN_PYTHON", str(ROOT / ".venv/bin/python"))
+
+LAUNCH = """
+import time, torch
+torch.manual_seed(0); torch.set_num_threads(1)
+model = torch.nn.Sequential(*[m for _ in range(8) for m in (torch.nn.Linear(16, 16), torch.nn.LayerNorm(16), torch.nn.GELU())])
+optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+x = torch.randn(4, 16)
+def step():
+    loss = model(x).pow(2).mean(); optimizer.zero_grad(); loss.backward(); optimizer.step()
+for _ in range(60): step()
+started = time.perf_counter()
+for _ in range(400): step()
+print((time.perf_counter() - started) / 400)
+"""
+
+GPT2 = """
+import time, torch
+from torch import nn
+torch.manual_seed(0)
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.a, self.b = heads, nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = (y.view(b, t, self.heads, -1).transpose(1, 2) for y in self.qkv(self.a(x)).split(c, 2))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
+        return x + self.mlp(self.b(x))
+class Model(nn.Module):
+    def __init__(self, words=8192, width=384, layers=6):
+        super().__init__()
+        self.word, self.place = nn.Embedding(words, width), nn.Embedding(256, width)
+        self.blocks, self.norm = nn.Sequential(*[Block(width, 6) for _ in range(layers)]), nn.LayerNorm(width)
+        self.head = nn.Linear(width, words, bias=False)
+    def forward(self, x):
+        return self.head(self.norm(self.blocks(self.word(x) + self.place.weight)))
+model = Model(); optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+x = torch.randint(0, 8192, (8, 257))
+def step():
+    loss = nn.functional.cross_entropy(model(x[:, :-1]).flatten(0, 1), x[:, 1:].flatten())
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+step()
+started = time.perf_counter()
+for _ in range(4): step()
+print((time.perf_counter() - started) / 4)
+"""
+
+RESNET = """
+import time, torch
+from torch import nn
+torch.manual_seed(0)
+class Block(nn.Module):
+    def __init__(self, i, o, s):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(i, o, 3, s, 1, bias=False), nn.Conv2d(o, o, 3, 1, 1, bias=False)
+        self.na, self.nb = nn.BatchNorm2d(o), nn.BatchNorm2d(o)
+        self.skip = nn.Conv2d(i, o, 1, s, bias=False) if (i, s) != (o, 1) else nn.Identity()
+    def forward(self, x):
+        return torch.relu(self.nb(self.b(torch.relu(self.na(self.a(x))))) + self.skip(x))
+model = nn.Sequential(nn.Conv2d(3, 64, 3, 1, 1), *[Block(i, o, s) for i, o, s in ((64, 64, 1), (64, 64, 1), (64, 128, 2),
+    (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1))], nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+x, y = torch.randn(16, 3, 64, 64), torch.randint(0, 10, (16,))
+def step():
+    loss = nn.functional.cross_entropy(model(x), y); optimizer.zero_grad(); loss.backward(); optimizer.step()
+step()
+started = time.perf_counter()
+for _ in range(3): step()
+print((time.perf_counter() - started) / 3)
+"""
+
+START = """
+import os, time
+import torch
+with open("/proc/self/stat") as stat: born = int(stat.read().rsplit(")", 1)[1].split()[19]) / os.sysconf("SC_CLK_TCK")
+print(time.clock_gettime(time.CLOCK_BOOTTIME) - born)
+"""
+
+WORKS = {"launch": LAUNCH, "gpt2": GPT2, "resnet": RESNET, "start": START}
+
+
+def turn(work, options, folder):
+    """Seconds per step of one process."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "NUMSAN_OPTIONS")}
+    if options is not None:
+        environment["LD_PRELOAD"] = str(ROOT / "build/lib/libnumsan.so")
+        environment["NUMSAN_OPTIONS"] = options
+    done = subprocess.run([PYTHON, "-c", WORKS[work]], cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    if done.stderr:
+        sys.exit(f"{work}: a healthy program printed\n{done.stderr}")
+    return float(done.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("works", nargs="*", default=list(WORKS))
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        warm = {**os.environ, "LD_PRELOAD": str(ROOT / "build/lib/libnumsan.so"), "NUMSAN_OPTIONS": "report=none"}
+        subprocess.run([PYTHON, "-c", "import torch"], env=warm, check=True, capture_output=True)
+        for work in arguments.works:
+            times = {"bare": [], "full": []}
+            for _ in range(arguments.rounds):
+                times["bare"].append(turn(work, None, folder))
+                times["full"].append(turn(work, "report=none", folder))
+            bare = statistics.median(times["bare"])
+            for name, seconds in times.items():
+                middle = statistics.median(seconds)
+                print(f"{work:8} {name:6} {middle * 1e3:10.2f} ms  {100 * (middle / bare - 1):+6.1f} %   "
+                      f"(smallest {min(seconds) * 1e3:.2f}, largest {max(seconds) * 1e3:.2f}, {len(seconds)} turns)", flush=True)
+
+
+if __name__ == "__main__":
+    main()
