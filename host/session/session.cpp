@@ -290,14 +290,17 @@ int Session::finish(int status) noexcept {
 void Session::before_fork() noexcept {
     reporter_.lock();
     verdict_.lock();
+    stacks_.lock();
 }
 
 void Session::after_fork_in_parent() noexcept {
+    stacks_.unlock();
     verdict_.unlock();
     reporter_.unlock();
 }
 
 void Session::after_fork_in_child() noexcept {
+    stacks_.unlock();
     verdict_.forget_pending();
     verdict_.unlock();
     try {

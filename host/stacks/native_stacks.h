@@ -20,6 +20,14 @@ class NativeStacks final : public StackSource {
     bool in_module(StackId) const noexcept override { return false; }
     std::vector<SourceFrame> resolve(StackId id) const override;
     LiveNames names() override { return {}; }
+    void lock() override {
+        mutex_.lock();
+        table_.lock();
+    }
+    void unlock() override {
+        table_.unlock();
+        mutex_.unlock();
+    }
 
     /// True when libdw was found: then frames have lines. Loads it on the first call.
     static bool has_lines();

@@ -47,6 +47,10 @@ class StackSource {
 
     /// Looks up what is alive. Slow (takes the interpreter's lock): for findings only, and never under a lock of ours.
     virtual LiveNames names() = 0;
+
+    /// Held over a fork, so that the child finds whole tables and free locks.
+    virtual void lock() {}
+    virtual void unlock() {}
 };
 
 }  // namespace numsan

@@ -50,6 +50,10 @@ class StackTable {
     std::span<const StoredFrame> frames(StackId id) const noexcept;
     bool in_module(StackId id) const noexcept;
 
+    /// Held over a fork.
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+
     /// Number of stacks.
     uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
 

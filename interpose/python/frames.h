@@ -42,6 +42,15 @@ class PythonStacks final : public StackSource {
     /// Runs Python code under the interpreter's lock: the caller keeps our own hooks off on this thread meanwhile.
     LiveNames names() override;
 
+    void lock() override {
+        mutex_.lock();
+        table_.lock();
+    }
+    void unlock() override {
+        table_.unlock();
+        mutex_.unlock();
+    }
+
   private:
     /// A code object as it was when first seen. The four members after `code` tell it from a later one at the same address.
     struct Code {
