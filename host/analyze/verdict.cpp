@@ -109,7 +109,6 @@ Birth& Verdict::make(Kind kind, const OpEvent& event, const OpContext& context) 
     birth.step = context.step;
     birth.stack = context.stack;
     if (context.node != nullptr) birth.node = context.node;
-    birth.scaler = false;
     return birth;
 }
 
@@ -415,7 +414,7 @@ void Verdict::report(BirthId id, Severity severity, EscapeInto into, const void*
     outcome.escaped.push_back(std::move(made));
 }
 
-void Verdict::optimizer_begin(const OpContext&, Outcome& outcome) {
+void Verdict::optimizer_begin(Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const Pending& p : gradients_) {
         const auto it = births_.find(p.birth);

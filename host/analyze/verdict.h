@@ -61,7 +61,7 @@ class Verdict {
     /// An autograd node is about to run on `event.inputs`.
     void node(const NodeEvent& event, const OpContext& context, Outcome& outcome);
 
-    void optimizer_begin(const OpContext& context, Outcome& outcome);
+    void optimizer_begin(Outcome& outcome);
     void zero_grad();
 
     /// The program ends: what is pending is decided.

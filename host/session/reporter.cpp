@@ -136,10 +136,10 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     }
     for (const size_t index : told) tell(render_finding(report_.findings[index], style));
     merge_counts(counts);
-    if (!outcome.escaped.empty()) write(counts);
+    if (!outcome.escaped.empty()) write();
 }
 
-void Reporter::write(const RunSummary&) {
+void Reporter::write() {
     if (options_.report == "none" || write_failed_) return;
     const std::string path = absolute(expand_path(options_.report, path_facts(report_.run)), start_cwd_);
     if (const std::optional<std::string> error = write_atomically(path, to_json(report_))) {
@@ -161,7 +161,7 @@ void Reporter::finish(const RunSummary& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     merge_counts(counts);
     if (child_ && report_.findings.empty()) return;
-    write(counts);
+    write();
     if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {
         TextStyle style = detect_style(STDERR_FILENO, options_.color);
         style.cwd = start_cwd_;

@@ -39,7 +39,7 @@ class Reporter {
     void unlock() { mutex_.unlock(); }
 
   private:
-    void write(const RunSummary& counts);
+    void write();
     void tell(const std::string& text) const;
     void merge_counts(const RunSummary& counts);
     bool suppress(const Finding& finding, BirthId birth);

@@ -182,7 +182,7 @@ void Session::scope_begin(const char* name) noexcept {
         if (starts_with(name, "Optimizer.zero_grad#")) verdict_.zero_grad();
         if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;
         Outcome outcome;
-        verdict_.optimizer_begin(context_of(thread, nullptr, counters_.ops.load(std::memory_order_relaxed)), outcome);
+        verdict_.optimizer_begin(outcome);
         publish(outcome);
     } catch (...) {
         fail("out of memory or a failure inside scope_begin");

@@ -112,7 +112,7 @@ class Stream {
         verdict.node(event, context, outcome);
     }
 
-    void step() { verdict.optimizer_begin(context, outcome); }
+    void step() { verdict.optimizer_begin(outcome); }
     void finish() { verdict.finish(outcome); }
 
     /// The only escaped birth so far; an empty one, which no test expects, when there is not exactly one.
