@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "host/analyze/finding.h"
+#include "host/analyze/features.h"
 #include "host/core/adapter_abi.h"
 #include "host/stacks/stack_source.h"
 
@@ -22,6 +22,10 @@ struct OpContext {
     bool in_optimizer = false;
     bool in_data_loader = false;
     bool touched = false;    ///< an operand was computed from parameters
+    bool from_module = false;  ///< an operand was computed inside a module, or from such a value
+    bool on_state = false;   ///< an operand is a parameter, a gradient or an average of them, gradients are off, no module runs
+    bool in_backward = false;  ///< inside a backward(): a node runs, or a hook between nodes
+    int64_t last_parameter_read = -1;  ///< number of this thread's last forward op that read a parameter
     bool ignored = false;    ///< inside record_function("numsan:ignore")
     const char* node = nullptr;  ///< running autograd node, null outside a backward pass
     uint64_t node_sequence = ~uint64_t(0);
@@ -34,11 +38,12 @@ struct ForwardRecord {
     const OpInfo* op = nullptr;
     StackId stack = 0;
     BirthId birth = 0;  ///< the bad value this op made itself, if it did
+    int64_t seq = -1;   ///< its number in program order
 };
 
 struct Birth {
     BirthId id = 0;
-    KindSet kind = 0;  ///< exactly one bit
+    KindSet kind = 0;  ///< exactly one bit; 0 for values that were flushed to zero
     std::string op;
     const char* mechanism = "";  ///< a row of mechanisms.def
     bool intended = false;       ///< an infinity the program wrote down: no finding by itself
@@ -53,6 +58,9 @@ struct Birth {
     bool has_forward = false;
     std::string forward_op;
     StackId forward_stack = 0;
+    int64_t forward_seq = 0;     ///< of the op that made the node; the birth's own outside a backward pass
+    Features features;
+    bool shrunk = false;         ///< an infinity of it passed through a root: what it should have been may well be small
     std::vector<TensorFact> outputs;
     std::vector<TensorFact> inputs;
     std::vector<std::string> evidence;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "host/analyze/mechanism.h"
+#include "host/analyze/ranking.h"
 #include "host/analyze/tables.h"
 
 namespace numsan {
@@ -49,6 +50,8 @@ const char* what_happened(const std::string& mechanism) {
     if (mechanism == "SING" || mechanism == "DIV0") return "divided by zero";
     if (mechanism == "OVF") return "overflowed";
     if (mechanism == "INDET") return "met an indeterminate form of infinities";
+    if (mechanism == "UDF") return "rounded values to zero that are not";
+    if (mechanism == "PREC") return "made updates too small for the type to hold";
     if (mechanism == "UNINIT") return "left memory that was read before anything wrote it";
     if (mechanism == "DATA") return "took in a bad value";
     if (mechanism == "STATE") return "read a bad parameter";
@@ -58,14 +61,17 @@ const char* what_happened(const std::string& mechanism) {
 
 std::string title_of(const EscapedBirth& escaped, bool first) {
     const Birth& birth = escaped.birth;
-    const std::string kind = birth.kind == kNaN ? "NaN" : "infinity";
+    const std::string kind = birth.kind == 0 ? "underflow" : birth.kind == kNaN ? "NaN" : "infinity";
     std::string title = (first ? "first " + kind + " of this run" : "another " + kind) + ": ";
     title += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
     title += std::string(" ") + what_happened(birth.mechanism);
     const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
     for (const TensorFact& fact : facts) {
         const Health& h = fact.health;
-        const int64_t bad = birth.kind == kNaN ? h.nan : birth.kind == kPosInf ? h.pos_inf : h.neg_inf;
+        const int64_t bad = birth.kind == kNaN      ? h.nan
+                            : birth.kind == kPosInf ? h.pos_inf
+                            : birth.kind == kNegInf ? h.neg_inf
+                                                    : 0;
         if (bad == 0) continue;
         title += " in " + std::to_string(bad) + " of " + std::to_string(h.elements) + " value" +
                  (h.elements == 1 ? "" : "s");
@@ -74,14 +80,35 @@ std::string title_of(const EscapedBirth& escaped, bool first) {
     return title;
 }
 
-/// The frame to look at, and for a backward birth the place where backward() was called.
-void locate(Finding& finding, const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
+FindingKind kind_of(const Birth& birth) {
+    if (birth.kind == 0) return FindingKind::Underflow;
+    return birth.kind == kNaN ? FindingKind::NaN : FindingKind::Inf;
+}
+
+/// Root causes, most likely first; U is an answer too. What is behind the first goes into the evidence.
+void rank(Finding& finding, const Birth& birth, bool own_backward) {
+    Features features = birth.features;
+    features.mechanism = finding.mechanism;
+    features.phase = finding.phase;
+    features.own_backward = own_backward;
+    Ranking ranking = rank_causes(features);
+    finding.category = ranking.guesses.front();
+    for (size_t i = 1; i < ranking.guesses.size() && i <= 3; ++i) {
+        if (ranking.guesses[i].confidence >= 0.01) finding.alternatives.push_back(ranking.guesses[i]);
+    }
+    for (std::string& fact : ranking.facts) finding.evidence.push_back(std::move(fact));
+}
+
+/// The frame to look at, and for a backward birth the place where backward() was called. True when a frame of the program's own
+/// ran inside the autograd node.
+bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
             const PlaceFinder& places) {
     const Birth& birth = escaped.birth;
     const std::vector<SourceFrame> stack = stacks.resolve(birth.stack);
     const size_t entry = PlaceFinder::backward_entry(stack);
     const SourceFrame* at = places.innermost(stack);
     const SourceFrame* own = places.innermost_user(stack);
+    bool own_backward = false;
     finding.stack = frames_of(stack);
     finding.module = module_of(stack, names);
     if (!birth.node.empty()) {
@@ -89,6 +116,7 @@ void locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
         const SourceFrame* inside = entry < stack.size() ? places.innermost(stack, 0, entry) : nullptr;
         const SourceFrame* called = places.innermost(stack, entry < stack.size() ? entry + 1 : 0);
         if (called != nullptr) finding.backward_location = PlaceFinder::place(*called);
+        own_backward = inside != nullptr;
         at = inside != nullptr ? inside : called;
         own = inside != nullptr ? places.innermost_user(stack, 0, entry) : places.innermost_user(stack);
         if (birth.has_forward) {
@@ -107,13 +135,14 @@ void locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
                 }
                 finding.module = forward.module;
                 finding.forward = std::move(forward);
-                return;
+                return false;
             }
             finding.forward = std::move(forward);
         }
     }
     if (at != nullptr) finding.location = PlaceFinder::place(*at);
     if (own != nullptr) finding.user_location = PlaceFinder::place(*own);
+    return own_backward;
 }
 
 }  // namespace
@@ -124,7 +153,7 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     Finding finding;
     finding.mechanism = birth.mechanism[0] != '\0' ? birth.mechanism : "DATA";
     finding.severity = escaped.severity;
-    finding.kind = birth.kind == kNaN ? FindingKind::NaN : FindingKind::Inf;
+    finding.kind = kind_of(birth);
     finding.op = birth.op;
     finding.phase = birth.phase;
     finding.step = birth.step;
@@ -132,7 +161,7 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     finding.outputs = birth.outputs;
     finding.inputs = birth.inputs;
     finding.evidence = birth.evidence;
-    locate(finding, escaped, stacks, names, places);
+    const bool own_backward = locate(finding, escaped, stacks, names, places);
     if (finding.user_location && finding.location && finding.user_location->file == finding.location->file &&
         finding.user_location->line == finding.location->line) {
         finding.user_location.reset();
@@ -144,6 +173,7 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     if (finding.mechanism == mechanism_id) finding.help.emplace_back(sentence);
 #include "host/analyze/help.def"
 #undef NUMSAN_HELP
+    rank(finding, birth, own_backward);
     finding.fingerprint = fingerprint_of(finding);
     return finding;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "host/analyze/birth.h"
@@ -18,10 +19,13 @@ class Ledger {
         const void* data = nullptr;
         int64_t bytes = 0;
         BirthId birth[3] = {0, 0, 0};  ///< by kind: NaN, +inf, -inf
+        BirthId muted = 0;             ///< zeros that an overflow turned into
+        BirthId flushed = 0;           ///< zeros that values too small for the type turned into
 
         BirthId& of(Kind kind) { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
         BirthId of(Kind kind) const { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
-        bool empty() const { return birth[0] == 0 && birth[1] == 0 && birth[2] == 0; }
+        bool finite() const { return birth[0] == 0 && birth[1] == 0 && birth[2] == 0; }
+        bool empty() const { return finite() && muted == 0 && flushed == 0; }
     };
     struct Unwritten {
         const void* data = nullptr;
@@ -46,9 +50,17 @@ class Ledger {
 
     const std::unordered_map<const void*, Entry>& entries() const { return bad_; }
 
+    /// Storages that AccumulateGrad was handed: what the optimizer will read.
+    void mark_gradient(const void* storage) {
+        if (gradients_.size() > kMaxGradients) gradients_.clear();
+        gradients_.insert(storage);
+    }
+    bool gradient(const void* storage) const { return gradients_.count(storage) != 0; }
+
   private:
     static constexpr size_t kSlots = 4096;
     static constexpr size_t kMaxUnwritten = 8192;
+    static constexpr size_t kMaxGradients = 1 << 16;
     static size_t slot(const void* storage) {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
         return ((bits >> 4) ^ (bits >> 16)) % kSlots;
@@ -59,6 +71,7 @@ class Ledger {
     std::unordered_map<const void*, Entry> bad_;
     std::unordered_map<const void*, Unwritten> unwritten_;
     std::deque<std::pair<const void*, uint64_t>> unwritten_order_;  ///< storage and marking, oldest first
+    std::unordered_set<const void*> gradients_;
     uint64_t marks_ = 0;
     std::atomic<uint32_t> presence_[kSlots] = {};
 };

@@ -2,16 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "host/analyze/birth.h"
+#include "host/analyze/births.h"
 #include "host/analyze/ledger.h"
 #include "host/analyze/loss_history.h"
 #include "host/core/scanner.h"
@@ -38,6 +35,15 @@ struct Contamination {
     int64_t since_step = 0;
 };
 
+/// A bad value was written in place into a tensor that is neither parameter nor gradient.
+struct StateWrite {
+    BirthId birth = 0;
+    const void* impl = nullptr;
+    int64_t step = 0;
+    int64_t seq = 0;
+    StackId stack = 0;
+};
+
 /// What the caller must report. Filled under the verdict's lock, used outside it.
 struct Outcome {
     std::vector<EscapedBirth> escaped;
@@ -47,9 +53,8 @@ struct Outcome {
 /// [MT] One lock, taken only for events that touch something bad (see interesting()). Names stacks by id only.
 class Verdict {
   public:
-    /// `scanner` outlives the verdict. `is_loss` tells whether a stack is that of torch making the first gradient of a
-    /// backward(); `is_scaler` whether the innermost frame is a loss scaler's. Both are called under the lock, for few events.
-    Verdict(const Scanner& scanner, std::function<bool(StackId)> is_loss, std::function<bool(StackId)> is_scaler);
+    /// What it is made with outlives the verdict.
+    Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage, const ParameterHistory& parameters);
 
     /// False: nothing about this event can matter (its outputs are clean, nothing it touches is bad). Hot path.
     bool interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept;
@@ -62,6 +67,11 @@ class Verdict {
     void node(const NodeEvent& event, const OpContext& context, Outcome& outcome);
 
     void optimizer_begin(Outcome& outcome);
+
+    /// Tensors that were written in place with bad values and may be somebody's state: only their names tell. Takes them.
+    std::vector<StateWrite> take_state_writes();
+    /// One of them is: a buffer, a moment, an averaged parameter.
+    void confirm(const StateWrite& write, EscapeInto into, Outcome& outcome);
     void zero_grad();
 
     /// The program ends: what is pending is decided.
@@ -89,43 +99,43 @@ class Verdict {
         int64_t seq;
         StackId stack;
     };
-    using Kinds = Ledger::Entry;  ///< births by kind
+    using Kinds = Births::Kinds;
 
-    void add_kinds(Kinds& into, const Kinds& from);
     Kinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);
-    Kinds external(const TensorView& tensor, const OpEvent& event, const OpContext& context, const Health& health);
-    BirthId origin(Kind kind, const OpEvent& event, const OpContext& context, const Kinds& before, const Kinds& old,
-                   const ForwardRecord& forward);
-    Birth& make(Kind kind, const OpEvent& event, const OpContext& context);
-    void describe(Birth& birth, const OpEvent& event);
-    Phase phase_of(const OpEvent& event, const OpContext& context) const;
-    bool unintended_inf(const Kinds& kinds, BirthId& first) const;
-    bool intended(BirthId id) const;
+    void write_outputs(const OpEvent& event, const OpContext& context, uint64_t bad_outputs, const ForwardRecord& forward,
+                       const Kinds& before, BirthId* born, Outcome& outcome);
+    void track_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
+                     const ForwardRecord& forward);
+    void sweep();
+    void note_state_write(const Kinds& kinds, const void* impl, const OpContext& context);
+    void loss_begins(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome);
     void escape(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
                 Outcome& outcome);
-    void report(BirthId id, Severity severity, EscapeInto into, const void* impl, int64_t step, int64_t seq, StackId stack,
-                Outcome& outcome);
+    void report(Pending escape, Severity severity, Outcome& outcome);  ///< by value: `escape` may be in a list that is cleared
+    void decide(std::vector<Pending>& list, Severity severity, Outcome& outcome);
+    void postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, std::vector<Pending>& list);
     void postpone(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
                   std::vector<Pending>& list);
     void escapes_of(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome);
-    void sweep();
 
     const Scanner& scanner_;
-    const std::function<bool(StackId)> is_loss_;
-    const std::function<bool(StackId)> is_scaler_;
+    const StackFacts& stacks_;
 
     mutable std::mutex mutex_;
     Ledger ledger_;
     LossHistory losses_;
-    std::map<BirthId, Birth> births_;
-    BirthId last_birth_ = 0;
+    Births births_;
     std::vector<Pending> gradients_;  ///< decided by the optimizer, the loss scaler or the end
     std::vector<Pending> discarded_;  ///< gradients thrown away unused: a warning at the end
     std::vector<Pending> reads_;      ///< the program looked: a warning at the end if nothing worse comes
+    std::vector<Pending> muted_;      ///< overflows that became zeros that multiplied something
+    std::vector<Pending> vanished_;   ///< gradients and updates that were flushed to zero
+    std::map<const void*, int> lost_; ///< parameters: how often their updates were found to change nothing
     std::set<std::pair<BirthId, const void*>> contaminated_;
     std::set<std::string> reported_places_;
-    std::unordered_map<const void*, bool> gradient_storages_;
-    int64_t unintended_births_ = 0;
+    std::vector<StateWrite> state_writes_;
+    int64_t loss_parameter_read_ = -1;  ///< last forward op that read a parameter before the last backward() began
+    int64_t loss_seq_ = -1;
     int64_t escaped_births_ = 0;
 };
 

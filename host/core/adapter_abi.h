@@ -8,7 +8,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 1;
+inline constexpr uint32_t kAdapterAbi = 2;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -36,6 +36,9 @@ struct OpEvent {
     uint64_t forward_sequence;  ///< number of the autograd node that this op made, if it made one; ~0 with gradients off
     bool grad_enabled;
     bool infinite_scalar;       ///< a scalar argument was +inf, -inf or the dtype's lowest value
+    int64_t graph_task;         ///< number of the backward() this thread is inside of, hooks included; -1 outside
+    int32_t scalar_count;       ///< numbers among the arguments, in order: exponents, factors, eps
+    const double* scalars;
 };
 
 /// An autograd node is about to run on this thread.

@@ -15,12 +15,13 @@ struct Page {
     std::string_view id;
     const char* arises;
     const char* fix;
+    const char* unseen;  ///< why the program does not show it; empty when it does
     const char* program;
     const char* fixed;
 };
 
 constexpr Page kPages[] = {
-#define NUMSAN_EXPLAIN(id, arises, fix, program, fixed) {id, arises, fix, program, fixed},
+#define NUMSAN_EXPLAIN(id, arises, fix, unseen, program, fixed) {id, arises, fix, unseen, program, fixed},
 #include "host/report/explain.def"
 #undef NUMSAN_EXPLAIN
 };
@@ -45,8 +46,9 @@ std::string page(const std::string& id, const std::string& heading, const std::s
     std::string out = heading + "\n\n" + indented(meaning);
     for (const Page& row : kPages) {
         if (row.id != id) continue;
-        out += "\nhow it arises\n" + indented(row.arises) + "\nhow to fix it\n" + indented(row.fix) + "\na program that has it\n" +
-               indented(row.program) + "\nthe same program, healthy\n" + indented(row.fixed);
+        out += "\nhow it arises\n" + indented(row.arises) + "\nhow to fix it\n" + indented(row.fix);
+        if (*row.unseen != '\0') out += "\nwhat numsan cannot see\n" + indented(row.unseen);
+        out += "\na program that has it\n" + indented(row.program) + "\nthe same program, healthy\n" + indented(row.fixed);
     }
     return out;
 }

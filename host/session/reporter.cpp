@@ -139,10 +139,19 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     if (!outcome.escaped.empty()) write();
 }
 
+/// The schema's order: by birth, which is not the order in which they escaped.
+Report Reporter::in_order_of_birth() const {
+    Report ordered = report_;
+    std::stable_sort(ordered.findings.begin(), ordered.findings.end(),
+                     [](const Finding& a, const Finding& b) { return a.seq < b.seq; });
+    for (size_t i = 0; i < ordered.findings.size(); ++i) ordered.findings[i].id = "F" + std::to_string(i + 1);
+    return ordered;
+}
+
 void Reporter::write() {
     if (options_.report == "none" || write_failed_) return;
     const std::string path = absolute(expand_path(options_.report, path_facts(report_.run)), start_cwd_);
-    if (const std::optional<std::string> error = write_atomically(path, to_json(report_))) {
+    if (const std::optional<std::string> error = write_atomically(path, to_json(in_order_of_birth()))) {
         write_failed_ = true;
         say("the report was not written: " + *error);
     }

@@ -39,6 +39,7 @@ class Reporter {
     void unlock() { mutex_.unlock(); }
 
   private:
+    Report in_order_of_birth() const;
     void write();
     void tell(const std::string& text) const;
     void merge_counts(const RunSummary& counts);

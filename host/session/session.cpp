@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "host/analyze/finding_builder.h"
+#include "host/analyze/measure.h"
 #include "host/session/run_facts.h"
 
 namespace numsan {
@@ -15,6 +16,28 @@ bool starts_with(const char* text, const char* prefix) { return std::strncmp(tex
 bool is_optimizer_step(const char* name) { return starts_with(name, "Optimizer.step#"); }
 bool is_data_loader(const char* name) { return starts_with(name, "enumerate(DataLoader)#"); }
 bool is_ignore(const char* name) { return std::strcmp(name, "numsan:ignore") == 0; }
+
+/// zeros_like, full_like, ...: a new tensor shaped like its operand.
+bool like_its_operand(const char* op) {
+    const size_t length = std::strlen(op);
+    return length > 5 && std::strcmp(op + length - 5, "_like") == 0;
+}
+
+/// Passes that read whole tensors are taken often at first, then ever more seldom.
+bool sampled_step(int64_t step) { return step < 4 || (step & (step - 1)) == 0; }
+
+/// A 16- or 8-bit result that is zero or all but zero, in a backward pass; or a weight of such a type that was updated.
+bool vanishing(const OpEvent& event, const OpContext& context, const Range* ranges) {
+    if (!sampled_step(context.step)) return false;
+    for (int32_t i = 0; i < event.output_count && i < 16; ++i) {
+        const TensorView& output = event.outputs[i];
+        const DTypeInfo& type = info(output.dtype);
+        if ((output.flags & kScannable) == 0 || type.lane_bytes >= 4 || output.numel == 0) continue;
+        if (context.node != nullptr && ranges[i].max_magnitude < (uint64_t(4) << type.mantissa_bits)) return true;
+        if (context.node == nullptr && is_parameter(output) && (output.flags & kWritten) != 0) return true;
+    }
+    return false;
+}
 
 }  // namespace
 
@@ -32,6 +55,7 @@ struct Session::Thread {
     int optimizer_depth = 0;
     int loader_depth = 0;
     int ignore_depth = 0;
+    int64_t last_parameter_read = -1;
     bool busy = false;  ///< our own code runs: what it does is not the program's
 };
 
@@ -46,22 +70,9 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       stacks_(stacks),
       facts_(std::move(facts)),
       started_(std::chrono::steady_clock::now()),
-      verdict_(
-          scanner,
-          [this](StackId stack) { return stack == 0 || frame_is(stack, "_make_grads", "torch/autograd/__init__.py"); },
-          [this](StackId stack) { return frame_is(stack, nullptr, "torch/amp/grad_scaler.py"); }),
+      frames_(stacks),
+      verdict_(scanner, frames_, lineage_, parameters_),
       reporter_(options_, stacks, facts_.torch_root, run_facts(options_)) {}
-
-/// True when the innermost frame is this function of this file; a native stack has no torch frames, so any will do.
-bool Session::frame_is(StackId stack, const char* function, const char* file_end) const {
-    const std::vector<SourceFrame> frames = stacks_.resolve(stack);
-    if (frames.empty()) return function != nullptr;
-    const SourceFrame& frame = frames.front();
-    if (frame.native) return function != nullptr;
-    if (function != nullptr && frame.function != function) return false;
-    const size_t length = std::strlen(file_end);
-    return frame.file.size() >= length && frame.file.compare(frame.file.size() - length, length, file_end) == 0;
-}
 
 OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq) const {
     OpContext context;
@@ -77,14 +88,25 @@ OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq)
         context.node_thread = node.thread;
         context.graph_task = node.graph_task;
     }
-    for (int32_t i = 0; event != nullptr && i < event->input_count && !context.touched; ++i) {
-        context.touched = (event->inputs[i].flags & kRequiresGrad) != 0 || touched_.has(event->inputs[i].storage);
+    if (event == nullptr) return context;
+    bool reads_parameter = false;
+    for (int32_t i = 0; i < event->input_count; ++i) {
+        const TensorView& input = event->inputs[i];
+        const uint16_t known = lineage_.flags(input.storage);
+        reads_parameter = reads_parameter || is_parameter(input);
+        context.touched = context.touched || (input.flags & kRequiresGrad) != 0 || (known & Lineage::kTouched) != 0;
+        context.from_module = context.from_module || (known & Lineage::kInModule) != 0;
+        context.on_state = context.on_state || is_parameter(input) || (known & Lineage::kState) != 0;
     }
+    if (reads_parameter && event->grad_enabled && context.node == nullptr) thread.last_parameter_read = seq;
+    context.last_parameter_read = thread.last_parameter_read;
+    context.in_backward = event->graph_task != -1;
+    context.on_state = context.on_state && !event->grad_enabled && context.node == nullptr && !context.in_backward;
     return context;
 }
 
 /// Reads every output once. Bit i of the result: output i holds something that is not finite.
-uint64_t Session::scan(const OpEvent& event) noexcept {
+uint64_t Session::scan(const OpEvent& event, Range* ranges) noexcept {
     uint64_t bad = 0;
     if (event.op->op_class == OpClass::Allocation) return 0;
     int64_t scanned = 0;
@@ -97,11 +119,34 @@ uint64_t Session::scan(const OpEvent& event) noexcept {
         }
         ++scanned;
         bytes += output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
-        if (scanner_.range(output).suspicious) bad |= uint64_t(1) << std::min(i, 63);
+        const Range range = scanner_.range(output);
+        if (range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
+        if (i < kMaxRanges) ranges[i] = range;
     }
     counters_.scanned.fetch_add(scanned, std::memory_order_relaxed);
     counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
     return bad;
+}
+
+/// Leaves what the ops after this one may ask: who wrote a storage, from what, how large it was.
+void Session::remember(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept {
+    if (event.op->op_class == OpClass::Allocation) return;
+    // A gradient as AccumulateGrad leaves it, an average that starts as zeros_like(parameter): what optimizers work on.
+    const bool accumulates = context.node != nullptr && std::strstr(context.node, "AccumulateGrad") != nullptr;
+    const bool shaped = event.input_count == 1 && is_parameter(event.inputs[0]) && like_its_operand(event.op->name);
+    const uint16_t flags = static_cast<uint16_t>(
+        (context.touched ? Lineage::kTouched : 0) | (context.in_module || context.from_module ? Lineage::kInModule : 0) |
+        (context.node != nullptr ? Lineage::kBackward : 0) |
+        (context.on_state || accumulates || shaped ? Lineage::kState : 0));
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        const Range& range = ranges[std::min(i, kMaxRanges - 1)];
+        lineage_.add(event, output, range, context.seq, context.stack, flags);
+        if (is_parameter(output) && (output.flags & kWritten) != 0 && !range.suspicious) {
+            parameters_.add(output.impl, magnitude_value(range.max_magnitude, output.dtype),
+                            learning_.load(std::memory_order_relaxed));
+        }
+    }
 }
 
 void Session::op_end(const OpEvent& event) noexcept {
@@ -109,19 +154,22 @@ void Session::op_end(const OpEvent& event) noexcept {
     if (thread.busy || !on()) return;
     try {
         const int64_t seq = counters_.ops.fetch_add(1, std::memory_order_relaxed);
-        const uint64_t bad = scan(event);
+        Range ranges[kMaxRanges] = {};
+        const uint64_t bad = scan(event, ranges);
         OpContext context = context_of(thread, &event, seq);
         context.stack = stacks_.capture();
         context.in_module = stacks_.in_module(context.stack);
-        const bool touched = context.touched || context.in_module;
-        for (int32_t i = 0; i < event.output_count; ++i) touched_.set(event.outputs[i].storage, touched);
+        context.on_state = context.on_state && !context.in_module;
 
         ForwardMap::Record* record = nullptr;
         if (event.forward_sequence != ~uint64_t(0) && (context.node == nullptr || event.grad_enabled)) {
             record = &forwards_.add(event.thread, event.forward_sequence, seq, event.grad_enabled,
-                                    {event.op, context.stack, 0});
+                                    {event.op, context.stack, 0, seq});
         }
-        if (!verdict_.interesting(event, bad)) return;
+        if (!verdict_.interesting(event, bad) && !vanishing(event, context, ranges)) {
+            remember(event, context, ranges);
+            return;
+        }
 
         ForwardRecord forward;
         if (const ForwardRecord* found = forward_of(thread)) forward = *found;
@@ -129,6 +177,7 @@ void Session::op_end(const OpEvent& event) noexcept {
         Outcome outcome;
         verdict_.op(event, context, bad, forward, &born, outcome);
         if (record != nullptr && record->seq == seq) record->forward.birth = born;
+        remember(event, context, ranges);
         publish(outcome);
     } catch (...) {
         fail("out of memory or a failure inside op_end");
@@ -158,6 +207,8 @@ void Session::node_begin(const NodeEvent& event) noexcept {
         node.graph_task = event.graph_task;
     }
     if (event.variable == nullptr || thread.busy) return;
+    learning_.store(true, std::memory_order_relaxed);
+    for (int32_t i = 0; i < event.input_count; ++i) lineage_.mark_state(event.inputs[i].storage);
     try {
         OpContext context = context_of(thread, nullptr, counters_.ops.load(std::memory_order_relaxed));
         Outcome outcome;
@@ -195,7 +246,37 @@ void Session::scope_end(const char* name) noexcept {
     if (is_data_loader(name) && thread.loader_depth > 0) --thread.loader_depth;
     if (is_ignore(name) && thread.ignore_depth > 0) --thread.ignore_depth;
     if (is_optimizer_step(name) && thread.optimizer_depth > 0 && --thread.optimizer_depth == 0) {
+        if (on()) name_state_writes();
         steps_.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+/// Bad values were written into tensors that may be buffers, moments or averages: asks for their names, a few times in a run.
+void Session::name_state_writes() noexcept {
+    constexpr int kMaxLookUps = 16;
+    try {
+        const std::vector<StateWrite> writes = verdict_.take_state_writes();
+        if (writes.empty() || look_ups_.fetch_add(1, std::memory_order_relaxed) >= kMaxLookUps) return;
+        Thread& thread = this_thread();
+        thread.busy = true;
+        const LiveNames names = stacks_.names();
+        thread.busy = false;
+        Outcome outcome;
+        for (const StateWrite& write : writes) {
+            const auto it = names.tensors.find(write.impl);
+            if (it == names.tensors.end()) continue;
+            switch (it->second.role) {
+                case LiveNames::TensorName::Role::Buffer: verdict_.confirm(write, EscapeInto::Buffer, outcome); break;
+                case LiveNames::TensorName::Role::OptimizerState:
+                    verdict_.confirm(write, EscapeInto::OptimizerState, outcome);
+                    break;
+                case LiveNames::TensorName::Role::Parameter: verdict_.confirm(write, EscapeInto::Parameter, outcome); break;
+                case LiveNames::TensorName::Role::Gradient: break;
+            }
+        }
+        publish(outcome);
+    } catch (...) {
+        fail("out of memory or a failure while naming state");
     }
 }
 
@@ -261,6 +342,7 @@ void Session::fail(const char* why) noexcept {
 
 void Session::decide_pending() noexcept {
     if (!on()) return;
+    name_state_writes();
     try {
         Outcome outcome;
         verdict_.finish(outcome);

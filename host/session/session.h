@@ -12,7 +12,7 @@
 #include "host/options/options.h"
 #include "host/session/forward_map.h"
 #include "host/session/reporter.h"
-#include "host/session/touched_set.h"
+#include "host/session/torch_frames.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {
@@ -58,13 +58,16 @@ class Session {
         std::atomic<int64_t> ops{0}, scanned{0}, bytes{0}, views{0}, integers{0}, device{0};
     };
 
+    static constexpr int32_t kMaxRanges = 16;  ///< outputs of one op whose range is kept; an optimizer's list can have hundreds
+
     static Thread& this_thread();
     OpContext context_of(Thread& thread, const OpEvent* event, int64_t seq) const;
-    uint64_t scan(const OpEvent& event) noexcept;
+    uint64_t scan(const OpEvent& event, Range* ranges) noexcept;
+    void remember(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
+    void name_state_writes() noexcept;
     const ForwardRecord* forward_of(const Thread& thread);
     void publish(const Outcome& outcome);
     RunSummary counts() const;
-    bool frame_is(StackId stack, const char* function, const char* file_end) const;
 
     const Options options_;
     const Scanner& scanner_;
@@ -75,9 +78,13 @@ class Session {
     std::atomic<bool> failed_{false};
     std::atomic<bool> finished_{false};
     std::atomic<int64_t> steps_{0};
+    std::atomic<bool> learning_{false};  ///< a gradient has reached a parameter
+    std::atomic<int> look_ups_{0};  ///< for names of state, see name_state_writes
     Counters counters_;
     ForwardMap forwards_;
-    TouchedSet touched_;
+    Lineage lineage_;
+    ParameterHistory parameters_;
+    const TorchFrames frames_;
     Verdict verdict_;
     Reporter reporter_;
 };

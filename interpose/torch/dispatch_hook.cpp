@@ -6,6 +6,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/library.h>
 
 #include <atomic>
@@ -19,6 +20,7 @@ namespace numsan {
 namespace {
 
 constexpr auto kKey = c10::DispatchKey::Fake;
+constexpr int32_t kMaxScalars = 8;
 
 std::atomic<const CoreApi*> g_core{nullptr};
 
@@ -127,6 +129,8 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
     Scratch& s = scratch();
     const Frame frame(s);
     bool infinite_scalar = false;
+    double scalars[kMaxScalars];
+    int32_t scalar_count = 0;
     const size_t arguments = op->arguments;
     size_t next_written = 0;
     for (size_t i = 0; i < arguments; ++i) {
@@ -135,6 +139,9 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
         if (written) ++next_written;
         if (!value.isTensor() && !value.isList()) {
             infinite_scalar = infinite_scalar || means_infinity(value);
+            if (scalar_count < kMaxScalars && (value.isDouble() || value.isInt())) {
+                scalars[scalar_count++] = value.isDouble() ? value.toDouble() : static_cast<double>(value.toInt());
+            }
             continue;
         }
         for_each_tensor(value, [&](const at::Tensor& tensor) {
@@ -174,6 +181,9 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
     event.grad_enabled = c10::GradMode::is_enabled();
     event.forward_sequence = event.grad_enabled ? at::sequence_number::peek() - 1 : ~uint64_t(0);
     event.infinite_scalar = infinite_scalar;
+    event.graph_task = torch::autograd::get_current_graph_task_id();
+    event.scalar_count = scalar_count;
+    event.scalars = scalars;
     core->op_end(&event);
 }
 

@@ -30,7 +30,10 @@ OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
         view = view && value.alias_info() != nullptr && !value.alias_info()->isWrite();
     }
     if (view) return OpClass::View;
-    if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return OpClass::Composite;
+    // silu_backward and a few more have both: on such a device the op runs as one kernel, its parts are never seen.
+    const bool own_kernel = handle.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
+                            handle.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+    if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) && !own_kernel) return OpClass::Composite;
     return OpClass::Other;
 }
 

@@ -50,6 +50,15 @@ struct MadeUp {
 inline constexpr uint32_t kParameter = kRequiresGrad | kLeaf;
 inline constexpr StackId kLossStack = 77;    ///< what made-up streams call "torch makes the first gradient"
 inline constexpr StackId kScalerStack = 78;  ///< what they call "the innermost frame is a loss scaler's"
+inline constexpr StackId kLoadStack = 79;      ///< inside a load_state_dict()
+inline constexpr StackId kFunctionStack = 80;  ///< inside an autograd.Function's forward
+
+struct MadeUpStacks : StackFacts {
+    bool is_loss(StackId s) const override { return s == kLossStack; }
+    bool is_scaler(StackId s) const override { return s == kScalerStack; }
+    bool is_loading(StackId s) const override { return s == kLoadStack; }
+    bool in_function(StackId s) const override { return s == kFunctionStack; }
+};
 
 /// Plays ops into a verdict as a session does. `context`, `forward` and the public flags hold for the ops that follow.
 class Stream {
@@ -58,9 +67,13 @@ class Stream {
     ForwardRecord forward;
     bool infinite_scalar = false;
     bool grad_enabled = true;
+    std::vector<double> scalars;
     Outcome outcome;
     CpuScanner scanner;
-    Verdict verdict{scanner, [](StackId s) { return s == kLossStack; }, [](StackId s) { return s == kScalerStack; }};
+    Lineage lineage;
+    ParameterHistory parameters;
+    MadeUpStacks stacks;
+    Verdict verdict{scanner, stacks, lineage, parameters};
 
     Stream() {
         context.stack = 1;
@@ -80,6 +93,9 @@ class Stream {
         event.forward_sequence = ~uint64_t(0);
         event.grad_enabled = grad_enabled;
         event.infinite_scalar = infinite_scalar;
+        event.graph_task = -1;
+        event.scalars = scalars.data();
+        event.scalar_count = static_cast<int32_t>(scalars.size());
         uint64_t bad = 0;
         for (size_t i = 0; i < outputs.size() && op_class != OpClass::Allocation; ++i) {
             if (scanner.range(outputs[i]).suspicious) bad |= uint64_t(1) << i;

@@ -1,0 +1,273 @@
+#include "host/analyze/births.h"
+
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+
+#include "host/analyze/measure.h"
+#include "host/analyze/mechanism.h"
+
+namespace numsan {
+namespace {
+
+constexpr size_t kMaxFacts = 8;  ///< tensors described per side; an optimizer's list can have hundreds
+
+TensorFact fact_of(const TensorView& t, const char* side, int32_t index, const Health& health, bool exact) {
+    TensorFact fact;
+    fact.name = std::string(side) + "[" + std::to_string(index) + "]";
+    fact.dtype = t.dtype;
+    fact.shape.assign(t.sizes, t.sizes + t.ndim);
+    fact.health = health;
+    fact.exact = exact;
+    return fact;
+}
+
+/// A tensor that requires a gradient, is no leaf, and that no op computed: a view of a parameter.
+bool view_of_parameter(const TensorView& t) { return (t.flags & (kRequiresGrad | kLeaf)) == kRequiresGrad; }
+
+/// Ops that belong to a model's own computation, whoever's parameters they read.
+bool is_layer(const std::string& op) {
+    for (const char* name : {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution", "embedding", "_softmax",
+                             "_log_softmax", "native_layer_norm", "native_batch_norm", "native_group_norm", "linear", "lstm",
+                             "gru", "_scaled_dot_product_flash_attention_for_cpu"}) {
+        if (op == name) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+bool written_by(const OpEvent& event, const TensorView& input) {
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        if ((event.outputs[i].flags & kWritten) != 0 && event.outputs[i].storage == input.storage) return true;
+    }
+    return false;
+}
+
+Birth* Births::find(BirthId id) {
+    const auto it = births_.find(id);
+    return it != births_.end() ? &it->second : nullptr;
+}
+
+const Birth* Births::find(BirthId id) const {
+    const auto it = births_.find(id);
+    return it != births_.end() ? &it->second : nullptr;
+}
+
+bool Births::intended(BirthId id) const {
+    const Birth* birth = find(id);
+    return birth != nullptr && birth->intended;
+}
+
+void Births::add_kinds(Kinds& into, const Kinds& from) const {
+    for (const Kind kind : kNonFiniteKinds) {
+        BirthId& have = into.of(kind);
+        const BirthId more = from.of(kind);
+        if (more == 0) continue;
+        if (have == 0 || (intended(have) && !intended(more)) || (intended(have) == intended(more) && more < have)) {
+            have = more;
+        }
+    }
+    if (into.muted == 0) into.muted = from.muted;
+    if (into.flushed == 0) into.flushed = from.flushed;
+}
+
+bool Births::unintended_inf(const Kinds& kinds, BirthId& first) const {
+    first = 0;
+    for (const Kind kind : {kPosInf, kNegInf}) {
+        const BirthId id = kinds.of(kind);
+        if (id != 0 && !intended(id) && (first == 0 || id < first)) first = id;
+    }
+    return first != 0;
+}
+
+Phase Births::phase_of(const OpEvent& event, const OpContext& context) const {
+    if (context.node != nullptr || context.in_backward) return Phase::Backward;
+    if (context.in_optimizer) return Phase::Optimizer;
+    if (context.in_data_loader) return Phase::Data;
+    if (event.op->op_class == OpClass::Collective) return Phase::Comm;
+    if (context.in_module) return Phase::Forward;
+    bool touched = context.touched || context.from_module;
+    bool state = context.on_state;
+    const auto look = [&](const TensorView& t) {
+        touched = touched || (t.flags & kRequiresGrad) != 0;
+        state = state || is_parameter(t) || ledger_.gradient(t.storage);
+    };
+    for (int32_t i = 0; i < event.input_count; ++i) look(event.inputs[i]);
+    for (int32_t i = 0; i < event.output_count; ++i) look(event.outputs[i]);
+    const bool by_hand = !event.grad_enabled && state && !is_layer(plain_op_name(event.op->name));
+    if (by_hand && !stacks_.in_function(context.stack)) return Phase::Optimizer;
+    return touched ? Phase::Forward : Phase::Data;
+}
+
+Birth& Births::make(KindSet kind, const OpEvent& event, const OpContext& context) {
+    while (births_.size() >= 2 * kMaxBirths) births_.erase(births_.begin());
+    Birth& birth = births_[++last_];
+    birth.id = last_;
+    birth.kind = kind;
+    birth.op = event.op->name;
+    birth.phase = phase_of(event, context);
+    birth.seq = context.seq;
+    birth.forward_seq = context.seq;
+    birth.step = context.step;
+    birth.stack = context.stack;
+    if (context.node != nullptr) birth.node = context.node;
+    return birth;
+}
+
+void Births::describe(Birth& birth, const OpEvent& event) {
+    for (int32_t i = 0; i < event.output_count && birth.outputs.size() < kMaxFacts; ++i) {
+        if (!scannable(event.outputs[i])) continue;
+        birth.outputs.push_back(fact_of(event.outputs[i], "output", i, scanner_.health(event.outputs[i]), true));
+    }
+    for (int32_t i = 0; i < event.input_count && birth.inputs.size() < kMaxFacts; ++i) {
+        const TensorView& input = event.inputs[i];
+        if (!scannable(input)) continue;
+        const bool gone = written_by(event, input);
+        birth.inputs.push_back(fact_of(input, "input", i, gone ? Health{} : scanner_.health(input), !gone));
+    }
+}
+
+void Births::measure_into(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward) {
+    birth.features = measure(event, context, birth.inputs, birth.kind, lineage_);
+    birth.features.phase = birth.phase;
+    birth.features.mechanism = birth.mechanism;
+    birth.features.diverging = losses_.diverging();
+    birth.features.parameter_growth = parameters_.growth();
+    if (context.node == nullptr || forward.op == nullptr) return;
+    birth.has_forward = true;
+    birth.forward_op = forward.op->name;
+    birth.forward_stack = forward.stack;
+    birth.forward_seq = forward.seq;
+    birth.features.forward_op = plain_op_name(birth.forward_op);
+}
+
+Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, const OpContext& context,
+                               const Health& health) {
+    Kinds made;
+    const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
+    for (const Kind kind : kNonFiniteKinds) {
+        if ((health.kinds() & kind) == 0) continue;
+        Birth& birth = make(kind, event, context);
+        birth.inputs.push_back(fact_of(tensor, "input", tensor.argument, health, true));
+        made.of(kind) = birth.id;
+        // torch.tensor(float("inf")) or a mask of -inf: the program wrote it down. A +inf among a table's values came with it.
+        const bool written_down = tensor.numel == 1 || (kind == kNegInf && health.pos_inf == 0 && health.nan == 0);
+        if (kind != kNaN && event.op->op_class == OpClass::Constant && event.input_count == 1 && written_down) {
+            birth.intended = true;
+            continue;
+        }
+        if (unwritten != nullptr) {
+            birth.mechanism = "UNINIT";
+            birth.op = "aten::empty";
+            birth.stack = unwritten->stack;
+            birth.seq = unwritten->seq;
+            birth.node.clear();
+            birth.phase = is_parameter(tensor) ? Phase::Load : Phase::Forward;
+            birth.evidence.push_back("nothing wrote this memory between its allocation and the first read by " +
+                                     std::string(event.op->name));
+        } else if (is_parameter(tensor) || view_of_parameter(tensor)) {
+            birth.mechanism = "STATE";
+            birth.phase = Phase::Load;
+            birth.evidence.push_back("the parameter held this value before any op was seen to write it");
+        } else {
+            birth.mechanism = "DATA";
+            birth.phase = context.node != nullptr ? birth.phase : Phase::Data;
+            birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
+        }
+        measure_into(birth, event, context, {});
+        birth.features.reads_parameter = is_parameter(tensor) || view_of_parameter(tensor);
+        ++made_;
+    }
+    return made;
+}
+
+BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context, const Kinds& before, const Kinds& old,
+                       const ForwardRecord& forward) {
+    if (before.of(kind) != 0) {
+        const Birth* read = find(before.of(kind));
+        const bool arrived = read != nullptr && std::strcmp(read->mechanism, "DATA") == 0 && read->step == context.step;
+        if (!arrived || event.op->op_class != OpClass::Overwriting || !stacks_.is_loading(context.stack)) {
+            return before.of(kind);
+        }
+        Birth& birth = make(kind, event, context);
+        birth.mechanism = "STATE";
+        birth.phase = Phase::Load;
+        birth.evidence.push_back("it came with the state that was loaded here");
+        describe(birth, event);
+        measure_into(birth, event, context, {});
+        ++made_;
+        return birth.id;
+    }
+    if (old.of(kind) != 0) return old.of(kind);
+    const bool source = event.op->op_class == OpClass::Constant;
+    const bool reads = std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
+        return scannable(t) && !(written_by(event, t) && event.op->op_class != OpClass::Other);
+    });
+    if (kind != kNaN && source && (event.infinite_scalar || !reads || event.input_count == 1)) {
+        Birth& birth = make(kind, event, context);
+        birth.intended = true;
+        return birth.id;
+    }
+    BirthId cause = 0;
+    if (unintended_inf(before, cause)) return cause;
+    const BirthId inf = before.of(kPosInf) != 0 ? before.of(kPosInf) : before.of(kNegInf);
+    if (inf != 0 && kind != kNaN) return inf;  // an intended infinity that was negated or scaled
+    if (inf == 0 && before.of(kNaN) != 0) return before.of(kNaN);
+    // The forward op of this node made a bad value that was hidden (where, masked_fill): it comes back here.
+    if (context.node != nullptr && forward.birth != 0) {
+        if (Birth* hidden = find(forward.birth); hidden != nullptr && !hidden->intended) {
+            hidden->features.hidden = true;
+            return forward.birth;
+        }
+    }
+
+    // The loss was bad before this backward began: what overflows on the way is what the loss made of it.
+    if (context.node != nullptr && bad_loss_ != 0 && find(bad_loss_) != nullptr) return bad_loss_;
+
+    Birth& birth = make(kind, event, context);
+    birth.ignored = context.ignored;
+    ++made_;
+    describe(birth, event);
+    if (inf != 0) {
+        birth.mechanism = "INDET";
+        birth.evidence.push_back("an operand held infinities that the program wrote there on purpose");
+    } else if (!reads && event.op->op_class != OpClass::Other) {
+        birth.mechanism = "DATA";
+        if (context.node == nullptr && !context.in_optimizer) birth.phase = Phase::Data;
+        birth.evidence.push_back("the value was written as it is, not computed");
+    } else {
+        std::vector<TensorFact> operands;
+        for (const TensorFact& input : birth.inputs) operands.push_back(input);
+        const bool diverging = losses_.diverging() || parameters_.growth() >= 1e3;
+        MechanismVerdict verdict = mechanism_of({birth.op, kind, context.node != nullptr, diverging,
+                                                 event.output_count > 0 ? event.outputs[0].dtype : DType::Float32,
+                                                 &operands});
+        birth.mechanism = verdict.mechanism;
+        birth.evidence = std::move(verdict.evidence);
+    }
+    measure_into(birth, event, context, forward);
+    return birth.id;
+}
+
+BirthId Births::flushed(const OpEvent& event, const OpContext& context, const ForwardRecord& forward,
+                        const char* mechanism, std::string evidence) {
+    Birth& birth = make(0, event, context);
+    birth.ignored = context.ignored;
+    birth.mechanism = mechanism;
+    birth.evidence.push_back(std::move(evidence));
+    describe(birth, event);
+    measure_into(birth, event, context, forward);
+    return birth.id;
+}
+
+void Births::sweep(std::set<BirthId> used) {
+    for (const auto& [storage, entry] : ledger_.entries()) {
+        used.insert(entry.birth, entry.birth + 3);
+        used.insert({entry.muted, entry.flushed});
+    }
+    std::erase_if(births_, [&](const auto& item) { return used.count(item.first) == 0; });
+    while (full()) births_.erase(births_.begin());
+}
+
+}  // namespace numsan

@@ -1,0 +1,83 @@
+// Makes and keeps births: decides what a bad value goes back to, measures it, says how it came about.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "host/analyze/ledger.h"
+#include "host/analyze/lineage.h"
+#include "host/analyze/loss_history.h"
+#include "host/analyze/parameter_history.h"
+#include "host/analyze/stack_facts.h"
+#include "host/core/scanner.h"
+
+namespace numsan {
+
+inline constexpr Kind kNonFiniteKinds[] = {kNaN, kPosInf, kNegInf};
+
+inline bool scannable(const TensorView& t) { return (t.flags & kScannable) != 0; }
+
+/// True when the op overwrote this operand: its old values are gone.
+bool written_by(const OpEvent& event, const TensorView& input);
+
+/// Not thread-safe: the verdict's lock protects it. What it is made with outlives it.
+class Births {
+  public:
+    using Kinds = Ledger::Entry;  ///< births by kind
+
+    Births(const Scanner& scanner, const StackFacts& stacks, Ledger& ledger, const LossHistory& losses, const Lineage& lineage,
+           const ParameterHistory& parameters)
+        : scanner_(scanner), stacks_(stacks), ledger_(ledger), losses_(losses), lineage_(lineage), parameters_(parameters) {}
+
+    Birth* find(BirthId id);
+    const Birth* find(BirthId id) const;
+    bool intended(BirthId id) const;
+
+    /// Adds what is in `from`. An unintended origin outranks an intended one; among equals the earlier wins.
+    void add_kinds(Kinds& into, const Kinds& from) const;
+
+    /// A bad value that no op was seen to make: it was there before, or it came from outside.
+    Kinds external(const TensorView& tensor, const OpEvent& event, const OpContext& context, const Health& health);
+
+    /// The birth that one kind of bad value in the output goes back to: one that `before` (what the op read) or `old` (what it
+    /// wrote over) names, or a new one.
+    BirthId origin(Kind kind, const OpEvent& event, const OpContext& context, const Kinds& before, const Kinds& old,
+                   const ForwardRecord& forward);
+
+    /// A birth without a value that is not finite: operands that are not zero, a result that is.
+    BirthId flushed(const OpEvent& event, const OpContext& context, const ForwardRecord& forward, const char* mechanism,
+                    std::string evidence);
+
+    /// The birth that the value backward() starts from holds, 0 when that is finite.
+    void set_bad_loss(BirthId id) { bad_loss_ = id; }
+    BirthId bad_loss() const { return bad_loss_; }
+
+    /// Drops births that nothing in `used` or the ledger refers to, so that memory stays flat over a long run.
+    void sweep(std::set<BirthId> used);
+    bool full() const { return births_.size() >= kMaxBirths; }
+
+    int64_t made() const { return made_; }  ///< unintended ones
+
+  private:
+    static constexpr size_t kMaxBirths = 1 << 14;
+
+    Birth& make(KindSet kind, const OpEvent& event, const OpContext& context);
+    void describe(Birth& birth, const OpEvent& event);
+    void measure_into(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward);
+    Phase phase_of(const OpEvent& event, const OpContext& context) const;
+    bool unintended_inf(const Kinds& kinds, BirthId& first) const;
+
+    const Scanner& scanner_;
+    const StackFacts& stacks_;
+    Ledger& ledger_;
+    const LossHistory& losses_;
+    const Lineage& lineage_;
+    const ParameterHistory& parameters_;
+    std::map<BirthId, Birth> births_;
+    BirthId last_ = 0;
+    BirthId bad_loss_ = 0;
+    int64_t made_ = 0;
+};
+
+}  // namespace numsan

@@ -1,0 +1,54 @@
+// What was measured at and around a birth: the facts that root causes are told apart by. Plain data, owns nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "host/analyze/finding.h"
+
+namespace numsan {
+
+/// Magnitudes are absolute values; 0 means "not measured".
+struct Features {
+    // The operator.
+    std::string op;          ///< plain name, "div"; of a backward birth the op inside the node
+    std::string forward_op;  ///< plain name of the op that made the autograd node, empty outside a backward
+    std::string mechanism;
+    KindSet kind = 0;
+    Phase phase = Phase::Forward;
+    DType dtype = DType::Float32;
+    bool narrow = false;         ///< a 16- or 8-bit float among operands or results
+    bool narrow_upstream = false;///< a 16- or 8-bit float among what the operand was computed from
+
+    // Its operands.
+    double operand_max = 0;      ///< largest finite magnitude read
+    double operand_min = 0;      ///< smallest non-zero magnitude read
+    double result_estimate = 0;  ///< bound of the result in unlimited range, from the operands' ranges
+    bool reads_parameter = false;
+    double parameter_max = 0;    ///< largest magnitude of the parameters it read
+
+    // Where the operand to blame came from.
+    bool touched = false;           ///< some operand was computed from parameters
+    bool operand_touched = false;   ///< the operand to blame was
+    bool operand_known = false;     ///< it has ancestors that are remembered
+    std::string saturating;         ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...
+    std::string reduction;          ///< nearest op upstream that reduces: sum, mean, var, norm, ...
+    double growth = 0;              ///< operand_max over the smallest magnitude among its ancestors' largest
+    int growing_ops = 0;            ///< ancestors whose results were at least ten times larger than what they read
+
+    // The course of the run.
+    int64_t step = 0;
+    bool diverging = false;         ///< the loss grew over the last steps
+    double parameter_growth = 0;    ///< largest over all parameters: magnitude now over magnitude when first written
+
+    // Its place.
+    bool in_module = false;
+    bool own_backward = false;      ///< a Python frame of the program's own runs inside the autograd node
+    bool gradients_off = false;
+    bool loss_known = false;        ///< a backward() has started after it
+    bool after_parameters = false;  ///< no parameter was read between it and the loss
+    bool hidden = false;            ///< a forward value that only the backward pass brought to light
+    EscapeInto into = EscapeInto::Output;
+};
+
+}  // namespace numsan

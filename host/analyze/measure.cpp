@@ -1,0 +1,163 @@
+#include "host/analyze/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <vector>
+
+#include "host/analyze/mechanism.h"
+
+namespace numsan {
+namespace {
+
+bool one_of(const std::string& name, std::initializer_list<const char*> names) {
+    return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
+}
+
+bool narrow(DType dtype) { return info(dtype).lane_bytes < 4; }
+
+bool saturates(const std::string& op) {
+    return one_of(op, {"_softmax", "softmax", "sigmoid", "tanh", "exp", "exp2", "erf", "softplus", "_log_softmax", "expm1",
+                       "clamp", "clamp_min", "clamp_max", "hardtanh", "log_sigmoid_forward", "silu", "gelu", "hardsigmoid", "cumprod", "prod", "one_hot"});
+}
+
+bool reduces(const std::string& op) {
+    return one_of(op, {"sum", "mean", "var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "amax", "amin", "max",
+                       "min", "nansum", "bincount", "count_nonzero", "scatter_add", "index_add", "native_layer_norm",
+                       "native_batch_norm", "native_group_norm", "mm", "bmm", "addmm", "dot"});
+}
+
+/// Elements that one result of a product or a sum adds up.
+double summed(const OpEvent& event) {
+    const std::string op = plain_op_name(event.op->name);
+    if (event.input_count == 0) return 1;
+    const TensorView& first = event.inputs[0];
+    if (one_of(op, {"sum", "cumsum", "linalg_vector_norm", "norm", "mean", "dot"})) {
+        const int64_t results = event.output_count > 0 ? std::max<int64_t>(event.outputs[0].numel, 1) : 1;
+        return static_cast<double>(std::max<int64_t>(first.numel / results, 1));
+    }
+    const int factor = one_of(op, {"addmm", "baddbmm", "addmv", "addbmm"}) ? 1 : 0;
+    if (factor < event.input_count && event.inputs[factor].ndim > 0) {
+        const TensorView& a = event.inputs[factor];
+        return static_cast<double>(std::max<int64_t>(a.sizes[a.ndim - 1], 1));
+    }
+    return 1;
+}
+
+/// A bound of the result's magnitude if numbers had no largest value; 0 when the op says nothing about it.
+double estimate(const std::string& op, const OpEvent& event, std::span<const TensorFact> facts) {
+    std::vector<double> top;
+    for (const TensorFact& fact : facts) top.push_back(fact.health.absmax);
+    if (top.empty()) return 0;
+    const double product = top.size() > 1 ? top[0] * top[1] : top[0] * top[0];
+    if (one_of(op, {"mul", "square"})) return product;
+    if (one_of(op, {"mm", "bmm", "mv", "dot", "matmul"})) return product * summed(event);
+    if (one_of(op, {"addmm", "baddbmm", "addmv", "addbmm"}) && top.size() > 2) {
+        return top[0] + top[1] * top[2] * summed(event);
+    }
+    if (one_of(op, {"add", "sub", "rsub", "lerp"})) return top[0] + (top.size() > 1 ? top[1] : 0);
+    if (one_of(op, {"sum", "cumsum"})) return top[0] * summed(event);
+    if (one_of(op, {"linalg_vector_norm", "norm"})) return top[0] * std::sqrt(summed(event));
+    if (one_of(op, {"_to_copy", "copy", "to", "clone", "neg", "abs", "mean"})) return top[0];
+    if (op == "exp") return std::exp(facts[0].health.max);
+    if (op == "exp2") return std::exp2(facts[0].health.max);
+    if (op == "expm1") return std::expm1(facts[0].health.max);
+    if (op == "pow") {
+        const double exponent = facts.size() > 1 ? facts[1].health.max : event.scalar_count > 0 ? event.scalars[0] : 2;
+        return std::pow(exponent < 0 && facts[0].health.absmin > 0 ? facts[0].health.absmin : top[0], exponent);
+    }
+    if (op == "div" && facts.size() > 1 && facts[1].health.absmin > 0 && facts[1].health.zero == 0) {
+        return top[0] / facts[1].health.absmin;
+    }
+    if (op == "reciprocal" && facts[0].health.zero == 0 && facts[0].health.absmin > 0) return 1 / facts[0].health.absmin;
+    if (op == "rsqrt" && facts[0].health.zero == 0 && facts[0].health.absmin > 0) {
+        return 1 / std::sqrt(facts[0].health.absmin);
+    }
+    return 0;
+}
+
+void look_upstream(Features& f, const TensorView& operand, double operand_top, int64_t seq, const Lineage& lineage) {
+    constexpr int kNear = 6;
+    double smallest = operand_top;
+    lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
+        f.operand_known = true;
+        const std::string op = plain_op_name(record.op->name);
+        f.narrow_upstream = f.narrow_upstream || (distance <= kNear && narrow(record.dtype));
+        if (distance <= kNear && f.saturating.empty() && saturates(op)) f.saturating = op;
+        if (distance <= kNear && f.reduction.empty() && reduces(op)) f.reduction = op;
+        const double top = magnitude_value(record.largest, record.dtype);
+        if (record.numel > 1 && top > 0 && std::isfinite(top) && (record.flags & Lineage::kTouched) != 0) {
+            if (smallest > 0 && top * 10 <= smallest) ++f.growing_ops;
+            smallest = smallest > 0 ? std::min(smallest, top) : top;
+        }
+        // Behind the weights of an earlier layer lies another part of the program; growth still counts there.
+        return distance < 24;
+    });
+    if (smallest > 0) f.growth = operand_top / smallest;
+}
+
+}  // namespace
+
+double magnitude_value(uint64_t pattern, DType dtype) {
+    const DTypeInfo& t = info(dtype);
+    const int exponent = static_cast<int>((pattern & t.exponent_mask()) >> t.mantissa_bits);
+    const double mantissa = static_cast<double>(pattern & t.mantissa_mask());
+    const double unit = std::ldexp(1.0, -t.mantissa_bits);
+    if (exponent == 0) return std::ldexp(mantissa * unit, 1 - static_cast<int>(t.bias));
+    return std::ldexp(1 + mantissa * unit, exponent - static_cast<int>(t.bias));
+}
+
+int blamed_operand(const std::string& op) {
+    if (one_of(op, {"div", "true_divide", "divide", "fmod", "remainder"})) return 1;
+    if (op == "addcdiv") return 2;
+    if (one_of(op, {"reciprocal", "rsqrt", "log", "log2", "log10", "log1p", "sqrt", "acos", "asin", "acosh", "atanh", "lgamma",
+                    "digamma", "erfinv", "logit", "exp", "exp2", "expm1", "pow", "square", "sum", "mean", "std", "var"})) {
+        return 0;
+    }
+    return -1;
+}
+
+Features measure(const OpEvent& event, const OpContext& context, std::span<const TensorFact> facts, KindSet kind,
+                 const Lineage& lineage) {
+    Features f;
+    f.op = plain_op_name(event.op->name);
+    f.kind = kind;
+    f.step = context.step;
+    f.in_module = context.in_module;
+    f.gradients_off = !event.grad_enabled;
+    f.touched = context.touched;
+    if (event.output_count > 0) f.dtype = event.outputs[0].dtype;
+    f.narrow = narrow(f.dtype);
+    const int blamed = blamed_operand(f.op);
+    const TensorView* operand = nullptr;
+    double operand_top = 0;
+    int position = -1;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        if ((input.flags & kScannable) == 0) continue;
+        ++position;
+        const Health* health = static_cast<size_t>(position) < facts.size() ? &facts[position].health : nullptr;
+        const double top = health != nullptr ? health->absmax : 0;
+        f.narrow = f.narrow || (narrow(input.dtype) && (input.flags & kNumber) == 0);
+        f.operand_max = std::max(f.operand_max, top);
+        if (health != nullptr && health->absmin > 0) {
+            f.operand_min = f.operand_min > 0 ? std::min(f.operand_min, health->absmin) : health->absmin;
+        }
+        if (is_parameter(input)) {
+            f.reads_parameter = true;
+            f.parameter_max = std::max(f.parameter_max, top);
+        }
+        const bool better = blamed < 0 ? operand == nullptr || top > operand_top : position == blamed;
+        if (better) {
+            operand = &input;
+            operand_top = top;
+        }
+    }
+    if (operand == nullptr) return f;
+    f.operand_touched = (operand->flags & kRequiresGrad) != 0 || lineage.touched(operand->storage);
+    f.result_estimate = estimate(f.op, event, facts);
+    look_upstream(f, *operand, operand_top, context.seq, lineage);
+    return f;
+}
+
+}  // namespace numsan

@@ -1,0 +1,24 @@
+// Measures the facts around a birth, while what the op read is still there.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "host/analyze/birth.h"
+#include "host/analyze/features.h"
+#include "host/analyze/lineage.h"
+
+namespace numsan {
+
+/// What is known at the moment of a birth. `facts` are the operands of `event`, in order, those that can be scanned.
+Features measure(const OpEvent& event, const OpContext& context, std::span<const TensorFact> facts, KindSet kind,
+                 const Lineage& lineage);
+
+/// Value of a magnitude pattern (see Range).
+double magnitude_value(uint64_t pattern, DType dtype);
+
+/// Position among the op's tensors of the operand that can hurt: a divisor, a logarithm's argument; -1 when any can.
+int blamed_operand(const std::string& plain_op);
+
+}  // namespace numsan

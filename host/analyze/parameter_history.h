@@ -1,0 +1,52 @@
+// How large each parameter was when it was first written and how large it is now: tells divergence from structure.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+
+#include "host/core/atomic_record.h"
+
+namespace numsan {
+
+/// [MT] Direct-mapped by identity of the tensor: it may forget, it never invents.
+class ParameterHistory {
+  public:
+    ParameterHistory() : entries_(std::make_unique<AtomicRecord<Entry>[]>(kSlots)) {}
+
+    /// A parameter was written; `absmax` is its largest finite magnitude after it. Zeros say nothing about its scale. While nothing
+    /// is learned yet, it is being initialised: the last such write counts as the first.
+    void add(const void* impl, double absmax, bool learning) noexcept {
+        if (!(absmax > 0)) return;
+        AtomicRecord<Entry>& kept = entries_[slot(impl)];
+        Entry entry;
+        if (!learning || !kept.load(entry) || entry.impl != impl) entry = {impl, absmax, absmax};
+        entry.now = absmax;
+        kept.store(entry);
+    }
+
+    /// Largest growth over all parameters, 0 when none was written.
+    double growth() const noexcept {
+        double most = 0;
+        Entry entry;
+        for (size_t i = 0; i < kSlots; ++i) {
+            if (entries_[i].load(entry) && entry.impl != nullptr) most = std::max(most, entry.now / entry.first);
+        }
+        return most;
+    }
+
+  private:
+    struct Entry {
+        const void* impl = nullptr;
+        double first = 0;
+        double now = 0;
+    };
+    static constexpr size_t kSlots = 2048;
+    static size_t slot(const void* impl) noexcept {
+        const auto bits = reinterpret_cast<uintptr_t>(impl);
+        return ((bits >> 4) ^ (bits >> 15)) % kSlots;
+    }
+    std::unique_ptr<AtomicRecord<Entry>[]> entries_;
+};
+
+}  // namespace numsan

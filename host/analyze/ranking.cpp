@@ -1,0 +1,64 @@
+#include "host/analyze/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "host/analyze/rules/rules.h"
+
+namespace numsan {
+namespace {
+
+struct Row {
+    const char* id;
+    Rule rule;
+};
+
+constexpr Row kRules[] = {
+    {"N1", invalid_data},   {"N2", unsafe_operation}, {"N3", unsafe_gradient},
+    {"N4", loss_computation}, {"N5", hyperparameter},   {"N6", initialization},
+    {"N7", model_structure},  {"N8", precision},        {"N9", system_fault},
+};
+
+constexpr double kUnknown = 1.0;  ///< total a cause must reach before it is likelier than "nothing separates them"
+constexpr double kScale = 1.0;    ///< of all weights together; set by calibration, see tests/suite
+
+}  // namespace
+
+std::string fact_number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", value);
+    return text;
+}
+
+bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
+    return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
+}
+
+Ranking rank_causes(const Features& features) {
+    struct Scored {
+        const char* id;
+        double total;
+        Score score;
+    };
+    std::vector<Scored> scored;
+    for (const Row& row : kRules) {
+        Score score;
+        row.rule(features, score);
+        scored.push_back({row.id, score.total(), std::move(score)});
+    }
+    scored.push_back({"U", kUnknown, {}});
+    std::stable_sort(scored.begin(), scored.end(), [](const Scored& a, const Scored& b) { return a.total > b.total; });
+    double sum = 0;
+    for (const Scored& s : scored) sum += std::exp(kScale * (s.total - scored.front().total));
+    Ranking ranking;
+    for (const Scored& s : scored) {
+        ranking.guesses.push_back({s.id, std::exp(kScale * (s.total - scored.front().total)) / sum});
+    }
+    std::vector<std::pair<double, std::string>> facts = scored.front().score.facts();
+    std::stable_sort(facts.begin(), facts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (auto& fact : facts) ranking.facts.push_back(std::move(fact.second));
+    return ranking;
+}
+
+}  // namespace numsan

@@ -1,0 +1,24 @@
+// N5: a number in the configuration: learning rate, momentum, epsilon, schedule, decay.
+#include "host/analyze/rules/rules.h"
+
+namespace numsan {
+
+void hyperparameter(const Features& f, Score& score) {
+    if (f.phase == Phase::Load || f.phase == Phase::Comm) return;
+    if (f.phase == Phase::Optimizer) {
+        score.add(2.5, "it was made inside the optimizer's arithmetic, out of finite gradients");
+        if (f.mechanism == "DIV0") score.add(1, "the update divided by zero: nothing keeps the denominator positive");
+        if (f.narrow) score.against(2);
+        return;
+    }
+    if (f.mechanism == "HYPER") score.add(2, "");
+    if (f.parameter_growth >= 1e3) {
+        score.add(2.5, "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");
+    } else if (f.parameter_growth >= 30) {
+        score.add(1, "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");
+    }
+    if (f.diverging) score.add(1, "the loss grew over the steps before");
+    if (f.step == 0) score.against(1.5);
+}
+
+}  // namespace numsan

@@ -1,0 +1,31 @@
+// N4: the loss is written in an unstable or wrong way.
+#include "host/analyze/rules/rules.h"
+
+namespace numsan {
+
+void loss_computation(const Features& f, Score& score) {
+    if (f.phase != Phase::Forward || f.hidden) return;
+    if (is_one_of(f.op, {"nll_loss_forward", "nll_loss2d_forward", "binary_cross_entropy", "_ctc_loss", "mse_loss",
+                         "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "xlogy"})) {
+        score.add(3, f.op + " is a loss");
+    }
+    if (!in_loss(f)) return;
+    score.add(1, "no parameter was read between this op and the loss: it is part of the loss");
+    if (is_one_of(f.op, {"log", "log2", "log10", "log1p"}) && !f.saturating.empty()) {
+        score.add(2, "the logarithm is of a value that " + f.saturating + " had rounded to its limit");
+    } else if (is_one_of(f.op, {"log", "log2", "log10", "log1p"})) {
+        score.add(1.5, "");
+    }
+    if (f.mechanism == "DIV0") {
+        score.add(1, "");
+        if (!f.operand_touched || !f.reduction.empty()) {
+            score.add(1, "the denominator is a count or a sum that can be zero");
+        }
+    }
+    if (f.mechanism == "OVF" && is_one_of(f.op, {"exp", "exp2", "expm1"})) score.add(0.6, "an exponential in the loss overflowed");
+    if (f.narrow) score.against(1);
+    if (f.mechanism == "INDET") score.against(1);
+    if (f.diverging || f.parameter_growth >= 1e3) score.against(1.5);
+}
+
+}  // namespace numsan

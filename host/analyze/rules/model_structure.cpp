@@ -1,0 +1,32 @@
+// N7: growth through depth or recurrence, a normalisation that is missing, a softmax row with nothing left.
+#include "host/analyze/rules/rules.h"
+
+namespace numsan {
+
+void model_structure(const Features& f, Score& score) {
+    if (f.phase != Phase::Forward && f.phase != Phase::Backward) return;
+    if (f.mechanism == "INDET") {
+        score.add(2.5, "every value this op normalises had been masked with infinity");
+        if (is_one_of(f.op, {"_softmax", "_log_softmax", "sub", "logsumexp"})) score.add(1, "");
+    }
+    if (f.phase == Phase::Backward || f.hidden) return;
+    const bool grew_now = f.mechanism == "OVF" && f.parameter_growth < 30 && !f.diverging;
+    if (grew_now && f.touched && !is_one_of(f.op, {"exp", "exp2", "expm1"})) {
+        score.add(1, "the parameters are as large as at the start");
+        if (f.growing_ops >= 2 || f.growth >= 1e4) {
+            score.add(2, "values grew " + fact_number(f.growth) + " times through the ops before it in this step");
+        }
+    }
+    if (is_one_of(f.op, {"std", "var", "std_mean", "var_mean"}) && f.phase == Phase::Forward) {
+        score.add(1.5, f.op + " of too few values is undefined");
+    }
+    if (f.mechanism == "DIV0" && f.touched && !in_loss(f)) {
+        score.add(0.8, "");
+        if (is_one_of(f.reduction, {"var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "max", "amax", "mean"})) {
+            score.add(1, "it normalises by a " + f.reduction + " that is zero here");
+        }
+    }
+    if (f.narrow) score.against(1.5);
+}
+
+}  // namespace numsan

@@ -1,0 +1,25 @@
+// N8: finite in float32, not in the type used here.
+#include "host/analyze/rules/rules.h"
+
+namespace numsan {
+
+void precision(const Features& f, Score& score) {
+    if (f.mechanism == "PREC" || (f.mechanism == "UDF" && f.kind == 0)) {
+        score.add(5, std::string(info(f.dtype).name) + " cannot hold values this small");
+        return;
+    }
+    constexpr double kLargestFloat32 = 3.4028234663852886e38;
+    if (f.narrow && f.mechanism == "OVF") {
+        score.add(3, "");
+        if (f.result_estimate > 0 && f.result_estimate < kLargestFloat32) {
+            score.add(1.5, "the result is at most " + fact_number(f.result_estimate) + ": finite in float32, beyond " +
+                               info(f.dtype).name);
+        }
+    } else if (f.narrow && f.mechanism != "INDET" && f.mechanism != "DATA" && f.mechanism != "UNINIT" && f.mechanism != "STATE") {
+        score.add(f.phase == Phase::Backward ? 1.5 : 2.5, std::string("the op ran in ") + info(f.dtype).name);
+    } else if (f.narrow_upstream && f.mechanism != "INDET" && f.mechanism != "DATA") {
+        score.add(1.5, "its operand was rounded to a 16- or 8-bit type before");
+    }
+}
+
+}  // namespace numsan

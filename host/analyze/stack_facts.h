@@ -1,0 +1,18 @@
+// What the analysis asks about stacks: whether the innermost code is a certain part of torch.
+#pragma once
+
+#include "host/stacks/stack_source.h"
+
+namespace numsan {
+
+/// [MT] Asked under the verdict's lock, for few events.
+class StackFacts {
+  public:
+    virtual ~StackFacts() = default;
+    virtual bool is_loss(StackId) const = 0;      ///< torch makes the first gradient of a backward()
+    virtual bool is_scaler(StackId) const = 0;    ///< the innermost frame is a loss scaler's
+    virtual bool is_loading(StackId) const = 0;   ///< inside a load_state_dict()
+    virtual bool in_function(StackId) const = 0;  ///< inside an autograd.Function's forward
+};
+
+}  // namespace numsan

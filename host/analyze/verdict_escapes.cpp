@@ -1,0 +1,218 @@
+// What escapes: into the loss, a gradient, a parameter, state, a collective, the host; and what is let go.
+#include <algorithm>
+#include <cstring>
+
+#include "host/analyze/verdict.h"
+
+namespace numsan {
+namespace {
+
+constexpr size_t kMaxPending = 1 << 12;
+
+}  // namespace
+
+void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome) {
+    const OpClass cls = event.op->op_class;
+    if (cls == OpClass::Collective && !before.finite()) {
+        escape(before, EscapeInto::Collective, nullptr, context, Severity::Error, outcome);
+    } else if (cls == OpClass::HostRead) {
+        Kinds read = before;
+        if (read.finite() && event.input_count == 1 && scannable(event.inputs[0]) &&
+            scanner_.range(event.inputs[0]).suspicious) {
+            read = births_.external(event.inputs[0], event, context, scanner_.health(event.inputs[0]));
+            ledger_.set(event.inputs[0], read);
+        }
+        postpone(read, EscapeInto::Host, nullptr, context, reads_);
+    } else if (cls == OpClass::LossScale) {
+        for (int32_t i = 0; i < event.input_count; ++i) {
+            const Kinds* known = ledger_.find(event.inputs[i]);
+            if (known == nullptr) continue;
+            for (const Kind kind : kNonFiniteKinds) {
+                if (Birth* birth = births_.find(known->of(kind)); birth != nullptr) birth->scaler = true;
+            }
+        }
+        std::erase_if(gradients_, [&](const Pending& p) {
+            const Birth* birth = births_.find(p.birth);
+            return birth == nullptr || (birth->scaler && !birth->escaped);
+        });
+    } else if (event.input_count == 1 && std::strcmp(event.op->name, "aten::ones_like") == 0 && stacks_.is_loss(context.stack)) {
+        loss_begins(event, context, before, outcome);
+    }
+}
+
+/// backward() is about to start from the operand.
+void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome) {
+    const TensorView& loss = event.inputs[0];
+    if (!scannable(loss)) return;
+    loss_parameter_read_ = context.last_parameter_read;
+    loss_seq_ = context.seq;
+    const Health health = scanner_.health(loss);
+    losses_.add(health.finite > 0 ? health.absmax : 0);
+    births_.set_bad_loss(0);
+    if (health.kinds() == 0) return;
+    Kinds kinds = before;
+    if (kinds.finite()) {
+        kinds = births_.external(loss, event, context, health);
+        ledger_.set(loss, kinds);
+    }
+    for (const Kind kind : kNonFiniteKinds) {
+        const Birth* birth = births_.find(kinds.of(kind));
+        if (birth == nullptr) continue;
+        if (!birth->intended) births_.set_bad_loss(birth->id);
+        Kinds one;
+        one.of(kind) = birth->id;
+        // What overflowed only because a scaler scaled it is the scaler's to catch.
+        if (stacks_.is_scaler(birth->stack)) {
+            postpone(one, EscapeInto::Loss, loss.impl, context, gradients_);
+        } else {
+            escape(one, EscapeInto::Loss, loss.impl, context, Severity::Error, outcome);
+        }
+    }
+}
+
+void Verdict::node(const NodeEvent& event, const OpContext& context, Outcome& outcome) {
+    (void)outcome;
+    if (event.variable == nullptr) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& gradient = event.inputs[i];
+        ledger_.mark_gradient(gradient.storage);
+        if (!scannable(gradient) || !ledger_.may_hold(gradient.storage)) continue;
+        const Kinds* known = ledger_.find(gradient);
+        if (known == nullptr) continue;
+        if (known->flushed != 0) postpone(known->flushed, EscapeInto::Gradient, event.variable->impl, context, vanished_);
+        if (known->finite() || !scanner_.range(gradient).suspicious) continue;
+        Kinds here;
+        const KindSet kinds = scanner_.kinds(gradient);
+        for (const Kind kind : kNonFiniteKinds) {
+            if ((kinds & kind) != 0) here.of(kind) = known->of(kind);
+        }
+        postpone(here, EscapeInto::Gradient, event.variable->impl, context, gradients_);
+    }
+}
+
+void Verdict::postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, std::vector<Pending>& list) {
+    const Birth* birth = births_.find(id);
+    if (birth == nullptr || birth->scaler || birth->ignored || context.ignored || list.size() >= kMaxPending) return;
+    if (birth->intended && into != EscapeInto::Loss) return;
+    list.push_back({id, into, impl, context.step, context.seq, context.stack});
+}
+
+void Verdict::postpone(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
+                       std::vector<Pending>& list) {
+    for (const Kind kind : kNonFiniteKinds) {
+        if (kinds.of(kind) != 0) postpone(kinds.of(kind), into, impl, context, list);
+    }
+}
+
+void Verdict::escape(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
+                     Outcome& outcome) {
+    if (context.ignored) return;
+    for (const Kind kind : kNonFiniteKinds) {
+        const Birth* birth = births_.find(kinds.of(kind));
+        if (birth == nullptr || birth->ignored) continue;
+        if (birth->intended && into != EscapeInto::Loss) continue;
+        // A gradient that was pending reached its parameter: the gradient was the first thing that mattered.
+        const auto pending = std::find_if(gradients_.begin(), gradients_.end(),
+                                          [&](const Pending& p) { return p.birth == birth->id; });
+        if (pending != gradients_.end() && !birth->escaped) {
+            report(*pending, severity, outcome);
+        }
+        report({birth->id, into, impl, context.step, context.seq, context.stack}, severity, outcome);
+    }
+}
+
+void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) {
+    Birth& birth = *births_.find(escape.birth);
+    const bool named = escape.into == EscapeInto::Parameter || escape.into == EscapeInto::Gradient ||
+                       escape.into == EscapeInto::Buffer || escape.into == EscapeInto::OptimizerState;
+    if (named && birth.kind != 0 && contaminated_.size() < kMaxPending &&
+        contaminated_.emplace(birth.id, escape.impl).second) {
+        outcome.contaminated.push_back({birth.id, escape.into, escape.impl, escape.step});
+    }
+    if (birth.escaped) return;
+    birth.escaped = true;
+    ++escaped_births_;
+    birth.features.into = escape.into;
+    birth.features.loss_known = loss_seq_ > birth.forward_seq;
+    const bool came_back = escape.into == EscapeInto::Gradient || escape.into == EscapeInto::Parameter;
+    if (birth.phase == Phase::Forward && birth.features.loss_known && came_back && births_.bad_loss() == 0) {
+        birth.features.hidden = true;
+    }
+    // Made before anything was learned, and written into a parameter: an initial value.
+    if (birth.phase == Phase::Data && escape.into == EscapeInto::Parameter && loss_seq_ < 0) birth.phase = Phase::Load;
+    birth.features.after_parameters = birth.features.loss_known && birth.forward_seq > loss_parameter_read_;
+    const std::string place = birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" +
+                              birth.node + "|" + birth.mechanism;
+    EscapedBirth made;
+    made.birth = birth;
+    made.severity = severity;
+    made.into = escape.into;
+    made.impl = escape.impl;
+    made.step = escape.step;
+    made.seq = escape.seq;
+    made.stack = escape.stack;
+    made.again = !reported_places_.insert(place).second;
+    outcome.escaped.push_back(std::move(made));
+}
+
+void Verdict::decide(std::vector<Pending>& list, Severity severity, Outcome& outcome) {
+    for (const Pending& p : list) {
+        const Birth* birth = births_.find(p.birth);
+        if (birth != nullptr && !birth->scaler) report(p, severity, outcome);
+    }
+    list.clear();
+}
+
+void Verdict::optimizer_begin(Outcome& outcome) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    decide(gradients_, Severity::Error, outcome);
+    decide(muted_, Severity::Error, outcome);
+    decide(vanished_, Severity::Warning, outcome);
+}
+
+std::vector<StateWrite> Verdict::take_state_writes() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<StateWrite> taken;
+    taken.swap(state_writes_);
+    std::erase_if(taken, [&](const StateWrite& write) {
+        const Birth* birth = births_.find(write.birth);
+        return birth == nullptr || birth->scaler || birth->escaped;
+    });
+    return taken;
+}
+
+void Verdict::confirm(const StateWrite& write, EscapeInto into, Outcome& outcome) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (births_.find(write.birth) == nullptr) return;
+    report({write.birth, into, write.impl, write.step, write.seq, write.stack}, Severity::Error, outcome);
+}
+
+void Verdict::zero_grad() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const Pending& p : gradients_) {
+        if (discarded_.size() < kMaxPending) discarded_.push_back(p);
+    }
+    gradients_.clear();
+}
+
+void Verdict::finish(Outcome& outcome) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    decide(gradients_, Severity::Error, outcome);
+    decide(muted_, Severity::Error, outcome);
+    decide(discarded_, Severity::Warning, outcome);
+    decide(vanished_, Severity::Warning, outcome);
+    decide(reads_, Severity::Warning, outcome);
+}
+
+void Verdict::forget_pending() {
+    for (std::vector<Pending>* list : {&gradients_, &discarded_, &reads_, &muted_, &vanished_}) list->clear();
+    state_writes_.clear();
+}
+
+Verdict::Counts Verdict::counts() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return {births_.made(), escaped_births_, births_.made() - escaped_births_};
+}
+
+}  // namespace numsan

@@ -1,0 +1,46 @@
+#include "host/session/torch_frames.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace numsan {
+namespace {
+
+bool ends_with(const std::string& text, std::string_view end) {
+    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool is(const SourceFrame& frame, std::string_view function, std::string_view file) {
+    return !frame.native && (function.empty() || frame.function == function) && ends_with(frame.file, file);
+}
+
+}  // namespace
+
+bool TorchFrames::is_loss(StackId stack) const {
+    if (stack == 0) return true;
+    const std::vector<SourceFrame> frames = stacks_.resolve(stack);
+    return frames.empty() || frames.front().native || is(frames.front(), "_make_grads", "torch/autograd/__init__.py");
+}
+
+bool TorchFrames::is_scaler(StackId stack) const {
+    const std::vector<SourceFrame> frames = stacks_.resolve(stack);
+    return !frames.empty() && is(frames.front(), "", "torch/amp/grad_scaler.py");
+}
+
+bool TorchFrames::is_loading(StackId stack) const {
+    const std::vector<SourceFrame> frames = stacks_.resolve(stack);
+    return std::any_of(frames.begin(), frames.end(), [](const SourceFrame& frame) {
+        return is(frame, "load_state_dict", "torch/nn/modules/module.py") ||
+               is(frame, "load_state_dict", "torch/optim/optimizer.py");
+    });
+}
+
+bool TorchFrames::in_function(StackId stack) const {
+    const std::vector<SourceFrame> frames = stacks_.resolve(stack);
+    return std::any_of(frames.begin(), frames.end(),
+                       [](const SourceFrame& frame) { return is(frame, "apply", "torch/autograd/function.py"); });
+}
+
+}  // namespace numsan

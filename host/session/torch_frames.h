@@ -1,0 +1,21 @@
+// Recognises parts of torch by the Python frames of a stack.
+#pragma once
+
+#include "host/analyze/stack_facts.h"
+
+namespace numsan {
+
+/// Answers from the frames of torch's own Python files; a native stack has none, so there any loss will do.
+class TorchFrames : public StackFacts {
+  public:
+    explicit TorchFrames(const StackSource& stacks) : stacks_(stacks) {}
+    bool is_loss(StackId stack) const override;
+    bool is_scaler(StackId stack) const override;
+    bool is_loading(StackId stack) const override;
+    bool in_function(StackId stack) const override;
+
+  private:
+    const StackSource& stacks_;
+};
+
+}  // namespace numsan
