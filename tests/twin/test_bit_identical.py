@@ -21,6 +21,9 @@ CASES = {
     "compiled_inductor": ["compiled.py", "inductor"],
     "transforms": ["transforms.py"],
 }
+LONG = ["bert", "t5", "vit", "mixtral", "unet", "ppo", "ctc", "transducer", "gan", "contrastive", "lbfgs"]
+LONG_STEPS = 50
+CASES.update({name: [f"{name}.py"] for name in LONG})
 
 
 def command_of(case):
@@ -53,6 +56,8 @@ def test_run_is_bit_identical_and_silent(case, warm, tmp_path):
         run_numsan.validate(found)
         assert found["verdict"] == "clean" and found["findings"] == [], found["findings"] or found["coverage"]
     assert any(found["coverage"]["ops"] > 0 for found in reports), "numsan saw no op: silence means nothing here"
+    if case in LONG:
+        assert max(found["run"]["steps"] for found in reports) >= LONG_STEPS, reports[0]["run"]
 
 
 def test_every_rank_is_watched(warm, tmp_path):

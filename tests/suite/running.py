@@ -1,0 +1,142 @@
+"""Runs suite programs bare, under numsan or under a baseline, and keeps what each run left behind.
+Runs suite programs bare, under numsan or under a baseline, and keeps what each run left behind."""
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import reports
+
+SUITE = pathlib.Path(__file__).resolve().parent
+REPO = SUITE.parents[1]
+_VENV = REPO / ".venv" / "bin" / "python"
+PYTHON = os.environ.get("NUMSAN_PYTHON", str(_VENV) if _VENV.exists() else "python3")
+ATTACHING = ("LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
+
+
+class Runner:
+    """Runs programs on one device. `cache` holds the bare runs, by the program's content."""
+
+    def __init__(self, cache, device="cpu", timeout=180):
+        self.cache = pathlib.Path(cache).resolve()
+        self.device = device
+        self.timeout = timeout
+        self.cache.mkdir(parents=True, exist_ok=True)
+        versions = "import sys, torch; print(sys.version, torch.__version__)"
+        self.versions = subprocess.run([PYTHON, "-c", versions], env=self.environment(),
+                                       capture_output=True, text=True, check=True).stdout
+
+    def environment(self):
+        """Our environment, less what would attach a tool, with threads pinned so that sums repeat.
+        Our environment, less what would attach a tool, with threads pinned so that sums repeat."""
+        kept = {key: value for key, value in os.environ.items()
+                if key not in ATTACHING
+                and (not key.startswith("NUMSAN_") or key == "NUMSAN_CACHE")}
+        return {**kept, "DEVICE": self.device, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "TORCHINDUCTOR_CACHE_DIR": str(self.cache / "inductor"),
+                "TRITON_CACHE_DIR": str(self.cache / "triton")}
+
+    def execute(self, command, folder, timeout=None):
+        """{exit_status, stdout, stderr, seconds} of one command; exit status None where it ran out
+        of time."""
+        started = time.monotonic()
+        with subprocess.Popen(command, cwd=folder, env=self.environment(), text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, errors="replace",
+                              start_new_session=True) as process:
+            try:
+                stdout, stderr = process.communicate(timeout=timeout or self.timeout)
+                status = process.returncode
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)  # its own session: children go with it
+                stdout, stderr = process.communicate()
+                stderr, status = f"{stderr}\nno end in time", None
+        result = {"exit_status": status, "stdout": stdout, "stderr": stderr[-4000:]}
+        return {**result, "seconds": round(time.monotonic() - started, 3)}
+
+    def bare(self, program):
+        """The program alone; run once for each content, interpreter, torch and device."""
+        parts = [program.read_bytes(), *map(str.encode, (self.versions, PYTHON, self.device))]
+        key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
+        kept = self.cache / f"bare-{program.stem}-{key}.json"
+        try:
+            return json.loads(kept.read_text())
+        except (OSError, ValueError):
+            pass
+        with tempfile.TemporaryDirectory(prefix="suite-") as folder:
+            result = self.execute([PYTHON, str(program)], folder)
+        if result["exit_status"] is not None:
+            partial = kept.with_suffix(f".{os.getpid()}")
+            partial.write_text(json.dumps(result))
+            partial.replace(kept)
+        return result
+
+    def watched(self, program, command_of):
+        """The program under a tool. `command_of(program, folder)` gives (command, glob of its
+        reports)."""
+        bare = self.bare(program)
+        with tempfile.TemporaryDirectory(prefix="suite-") as folder:
+            command, pattern = command_of(program, pathlib.Path(folder))
+            done = self.execute(command, folder)
+            paths = list(pathlib.Path(folder).glob(pattern))
+            findings, problems = reports.read(paths, program)
+        if not paths:
+            problems.append(f"no report; stderr ends: {done['stderr'][-300:]!r}")
+        if bare["exit_status"] != 0:
+            problems.append(f"the bare program ended with {bare['exit_status']}")
+        return {"findings": findings, "exit_status": done["exit_status"],
+                "bare_exit_status": bare["exit_status"], "problems": problems,
+                "same_output": done["stdout"] == bare["stdout"], "reports": len(paths),
+                "seconds": done["seconds"], "bare_seconds": bare["seconds"]}
+
+    def warm_up(self, command_of):
+        """Lets a tool build what it builds once, so that it is not built inside a program's time
+        limit."""
+        program = self.cache / "warm_up.py"
+        program.write_text("import torch\nprint(torch.ones(2).sum().item())\n")
+        with tempfile.TemporaryDirectory(prefix="suite-") as folder:
+            done = self.execute(command_of(program, pathlib.Path(folder))[0], folder, 1800)
+        if done["exit_status"] != 0 or done["stdout"] != "2.0\n":
+            raise SystemExit(f"a trivial program fails under the tool: {done}")
+
+    def watch_all(self, entries, command_of, jobs, say):
+        """{id: run} of all entries, `jobs` at a time; `say(entry, run)` hears of each as it ends.
+        {id: run} of all entries, `jobs` at a time; `say(entry, run)` hears of each as it ends."""
+        self.warm_up(command_of)
+
+        def one(entry):
+            run = self.watched(SUITE / entry["file"], command_of)
+            say(entry, run)
+            return entry["id"], run
+
+        with ThreadPoolExecutor(jobs) as pool:
+            return dict(pool.map(one, entries))
+
+
+def numsan_command(numsan, options):
+    """How to run a program under numsan; one report a process."""
+    def command_of(program, folder):
+        flags = [part for key, value in options.items() for part in (f"--{key}", str(value))]
+        reports_to = str(folder / f"{program.stem}-%p.json")
+        return [str(numsan), "run", *flags, "--verbosity", "0", "--log", "none",
+                "--report", reports_to, "--", PYTHON, str(program)], f"{program.stem}-*.json"
+    return command_of
+
+
+def baseline_command(name):
+    """How to run a program under a baseline of baselines/."""
+    driver, script = SUITE / "baselines" / "driver.py", SUITE / "baselines" / f"{name}.py"
+    if not script.exists():
+        names = sorted(path.stem for path in script.parent.glob("*.py"))
+        raise SystemExit(f"no baseline {name}; there are {', '.join(names)}")
+    start = [str(driver), name] if driver.exists() else [str(script)]
+
+    def command_of(program, folder):
+        return [PYTHON, *start, str(program), str(folder / "out.json")], "out.json*"
+    return command_of
