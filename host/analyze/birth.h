@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ struct Birth {
     BirthId id = 0;
     KindSet kind = 0;  ///< exactly one bit; 0 for values that were flushed to zero
     std::string op;
+    std::string reader;          ///< the first op that read a value which no op was seen to make
     const char* mechanism = "";  ///< a row of mechanisms.def
     bool intended = false;       ///< an infinity the program wrote down: no finding by itself
     bool escaped = false;
@@ -58,6 +60,7 @@ struct Birth {
     bool has_forward = false;
     std::string forward_op;
     StackId forward_stack = 0;
+    std::optional<Place> made_at;  ///< of a birth in another process, whose stack nobody has here
     int64_t forward_seq = 0;     ///< of the op that made the node; the birth's own outside a backward pass
     Features features;
     bool shrunk = false;         ///< an infinity of it passed through a root: what it should have been may well be small

@@ -134,6 +134,7 @@ void Births::measure_into(Birth& birth, const OpEvent& event, const OpContext& c
     birth.features.mechanism = birth.mechanism;
     birth.features.diverging = losses_.diverging();
     birth.features.parameter_growth = parameters_.growth();
+    birth.features.parameter_start = parameters_.largest_start();
     if (context.node == nullptr || forward.op == nullptr) return;
     birth.has_forward = true;
     birth.forward_op = forward.op->name;
@@ -157,6 +158,8 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.intended = true;
             continue;
         }
+        birth.reader = birth.op;
+        birth.op = "external";
         if (unwritten != nullptr) {
             birth.mechanism = "UNINIT";
             birth.op = "aten::empty";
@@ -184,6 +187,7 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
 
 BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context, const Kinds& before, const Kinds& old,
                        const ForwardRecord& forward) {
+    if (const BirthId id = handed_over(kind, event, context); id != 0) return id;
     if (before.of(kind) != 0) {
         const Birth* read = find(before.of(kind));
         const bool arrived = read != nullptr && std::strcmp(read->mechanism, "DATA") == 0 && read->step == context.step;
@@ -248,6 +252,14 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     }
     measure_into(birth, event, context, forward);
     return birth.id;
+}
+
+void Births::becomes_initial_value(BirthId id) {
+    Birth* birth = find(id);
+    if (birth == nullptr || birth->escaped || birth->phase != Phase::Data) return;
+    birth->phase = Phase::Load;
+    birth->features.phase = Phase::Load;
+    birth->features.reads_parameter = true;
 }
 
 BirthId Births::flushed(const OpEvent& event, const OpContext& context, const ForwardRecord& forward,

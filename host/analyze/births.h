@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "host/analyze/hand_over.h"
 #include "host/analyze/ledger.h"
 #include "host/analyze/lineage.h"
 #include "host/analyze/loss_history.h"
@@ -49,6 +50,16 @@ class Births {
     BirthId flushed(const OpEvent& event, const OpContext& context, const ForwardRecord& forward, const char* mechanism,
                     std::string evidence);
 
+    /// For tensors that go to another process, or came from one. None unless set; outlives this.
+    void set_hand_over(HandOver* hand_over) { hand_over_ = hand_over; }
+    /// In a forked child: births so far are the parent's too.
+    void begin_child() { inherited_ = last_; }
+    /// Leaves word of the births that the tensor's values go back to.
+    void hand_over(const Kinds& kinds, const TensorView& tensor) const;
+
+    /// It is read as a parameter now. What was made of data, and not by training, is that parameter's initial value.
+    void becomes_initial_value(BirthId id);
+
     /// The birth that the value backward() starts from holds, 0 when that is finite.
     void set_bad_loss(BirthId id) { bad_loss_ = id; }
     BirthId bad_loss() const { return bad_loss_; }
@@ -65,6 +76,7 @@ class Births {
     Birth& make(KindSet kind, const OpEvent& event, const OpContext& context);
     void describe(Birth& birth, const OpEvent& event);
     void measure_into(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward);
+    BirthId handed_over(Kind kind, const OpEvent& event, const OpContext& context);
     Phase phase_of(const OpEvent& event, const OpContext& context) const;
     bool unintended_inf(const Kinds& kinds, BirthId& first) const;
 
@@ -74,6 +86,8 @@ class Births {
     const LossHistory& losses_;
     const Lineage& lineage_;
     const ParameterHistory& parameters_;
+    HandOver* hand_over_ = nullptr;
+    BirthId inherited_ = 0;  ///< births up to this one were made before the fork
     std::map<BirthId, Birth> births_;
     BirthId last_ = 0;
     BirthId bad_loss_ = 0;

@@ -41,6 +41,8 @@ struct Features {
     bool diverging = false;         ///< the loss grew over the last steps
     double parameter_growth = 0;    ///< largest over all parameters: magnitude now over magnitude when first written
 
+    double parameter_start = 0;     ///< largest magnitude of a parameter before training changed it
+
     // Its place.
     bool in_module = false;
     bool own_backward = false;      ///< a Python frame of the program's own runs inside the autograd node

@@ -59,12 +59,22 @@ const char* what_happened(const std::string& mechanism) {
     return "made bad values out of finite ones";
 }
 
+/// Where a value came from that no op was seen to make.
+std::string finding_source(const Birth& birth) {
+    return std::strcmp(birth.mechanism, "STATE") == 0 ? "it was in a parameter before training wrote it"
+                                                      : "it arrived with the data";
+}
+
 std::string title_of(const EscapedBirth& escaped, bool first) {
     const Birth& birth = escaped.birth;
     const std::string kind = birth.kind == 0 ? "underflow" : birth.kind == kNaN ? "NaN" : "infinity";
     std::string title = (first ? "first " + kind + " of this run" : "another " + kind) + ": ";
-    title += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
-    title += std::string(" ") + what_happened(birth.mechanism);
+    if (birth.op == "external") {
+        title += finding_source(birth) + ", first read by `" + birth.reader + "`,";
+    } else {
+        title += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
+        title += std::string(" ") + what_happened(birth.mechanism);
+    }
     const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
     for (const TensorFact& fact : facts) {
         const Health& h = fact.health;
@@ -142,6 +152,13 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
     }
     if (at != nullptr) finding.location = PlaceFinder::place(*at);
     if (own != nullptr) finding.user_location = PlaceFinder::place(*own);
+    if (birth.made_at) {  // the stack is that of the place where the tensor arrived
+        if (own == nullptr) finding.user_location = finding.location;
+        finding.location = birth.made_at;
+        finding.location->code = source_line(birth.made_at->file, birth.made_at->line);
+        finding.stack.insert(finding.stack.begin(),
+                             StackFrame{"python", birth.made_at->function, birth.made_at->file, birth.made_at->line});
+    }
     return own_backward;
 }
 

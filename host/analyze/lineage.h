@@ -54,6 +54,13 @@ class Lineage {
         return records_[slot(storage)].load(record) && record.storage == storage;
     }
 
+    /// The storage is new memory, whatever was remembered of its address.
+    void forget(const void* storage) noexcept {
+        AtomicRecord<Record>& kept = records_[slot(storage)];
+        Record record;
+        if (kept.load(record) && record.storage == storage) kept.store({});
+    }
+
     /// The storage holds a gradient.
     void mark_state(const void* storage) noexcept {
         AtomicRecord<Record>& kept = records_[slot(storage)];

@@ -14,15 +14,25 @@ class ParameterHistory {
   public:
     ParameterHistory() : entries_(std::make_unique<AtomicRecord<Entry>[]>(kSlots)) {}
 
-    /// A parameter was written; `absmax` is its largest finite magnitude after it. Zeros say nothing about its scale. While nothing
-    /// is learned yet, it is being initialised: the last such write counts as the first.
-    void add(const void* impl, double absmax, bool learning) noexcept {
+    /// A parameter was written; `absmax` is its largest finite magnitude after it. Zeros say nothing about its scale. What is not
+    /// an update (`updated` false) initialises it: such a write counts as the first.
+    void add(const void* impl, double absmax, bool updated) noexcept {
         if (!(absmax > 0)) return;
         AtomicRecord<Entry>& kept = entries_[slot(impl)];
         Entry entry;
-        if (!learning || !kept.load(entry) || entry.impl != impl) entry = {impl, absmax, absmax};
+        if (!updated || !kept.load(entry) || entry.impl != impl) entry = {impl, absmax, absmax};
         entry.now = absmax;
         kept.store(entry);
+    }
+
+    /// Largest magnitude that a parameter had before training changed it, 0 when none was written.
+    double largest_start() const noexcept {
+        double most = 0;
+        Entry entry;
+        for (size_t i = 0; i < kSlots; ++i) {
+            if (entries_[i].load(entry) && entry.impl != nullptr) most = std::max(most, entry.first);
+        }
+        return most;
     }
 
     /// Largest growth over all parameters, 0 when none was written.

@@ -69,7 +69,9 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
         Kinds here;
         const KindSet kinds = scanner_.kinds(input);
         for (const Kind kind : kNonFiniteKinds) {
-            if ((kinds & kind) != 0) here.of(kind) = known->of(kind);
+            if ((kinds & kind) == 0) continue;
+            here.of(kind) = known->of(kind);
+            if (is_parameter(input)) births_.becomes_initial_value(here.of(kind));
         }
         births_.add_kinds(before, here);
     }
@@ -107,7 +109,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
                             const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome) {
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
-        if (!scannable(output)) continue;
+        if (!scannable(output) || is_view(event, output)) continue;
         ledger_.mark_written(output);
         const bool written = (output.flags & kWritten) != 0;
         const bool bad = (bad_outputs >> std::min(i, 63)) & 1;
@@ -131,6 +133,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
             if (birth != nullptr && shrinks(event)) birth->shrunk = true;
         }
         ledger_.set(output, now);
+        births_.hand_over(now, output);
         if (!written) continue;
         if (is_parameter(output)) {
             escape(now, EscapeInto::Parameter, output.impl, context, Severity::Error, outcome);

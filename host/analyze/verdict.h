@@ -89,6 +89,8 @@ class Verdict {
     void unlock() { mutex_.unlock(); }
     /// In a forked child: what the parent has to report is the parent's.
     void forget_pending();
+    /// See Births. Before the first op.
+    void set_hand_over(HandOver* hand_over) { births_.set_hand_over(hand_over); }
 
   private:
     struct Pending {

@@ -139,11 +139,10 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     if (birth.phase == Phase::Forward && birth.features.loss_known && came_back && births_.bad_loss() == 0) {
         birth.features.hidden = true;
     }
-    // Made before anything was learned, and written into a parameter: an initial value.
-    if (birth.phase == Phase::Data && escape.into == EscapeInto::Parameter && loss_seq_ < 0) birth.phase = Phase::Load;
     birth.features.after_parameters = birth.features.loss_known && birth.forward_seq > loss_parameter_read_;
     const std::string place = birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" +
-                              birth.node + "|" + birth.mechanism;
+                              birth.node + "|" + birth.mechanism +
+                              (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
     EscapedBirth made;
     made.birth = birth;
     made.severity = severity;
@@ -208,6 +207,7 @@ void Verdict::finish(Outcome& outcome) {
 void Verdict::forget_pending() {
     for (std::vector<Pending>* list : {&gradients_, &discarded_, &reads_, &muted_, &vanished_}) list->clear();
     state_writes_.clear();
+    births_.begin_child();
 }
 
 Verdict::Counts Verdict::counts() const {

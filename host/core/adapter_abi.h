@@ -41,6 +41,16 @@ struct OpEvent {
     const double* scalars;
 };
 
+/// True for a returned tensor in the memory of an operand that the op did not write: a view, whatever the schema says of it
+/// (unsafe_split, contiguous).
+inline bool is_view(const OpEvent& event, const TensorView& output) {
+    if ((output.flags & kWritten) != 0) return false;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        if (event.inputs[i].storage == output.storage) return true;
+    }
+    return false;
+}
+
 /// An autograd node is about to run on this thread.
 struct NodeEvent {
     const char* name;

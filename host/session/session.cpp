@@ -71,8 +71,11 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       facts_(std::move(facts)),
       started_(std::chrono::steady_clock::now()),
       frames_(stacks),
+      worker_births_(stacks, facts_.torch_root),
       verdict_(scanner, frames_, lineage_, parameters_),
-      reporter_(options_, stacks, facts_.torch_root, run_facts(options_)) {}
+      reporter_(options_, stacks, facts_.torch_root, run_facts(options_)) {
+    verdict_.set_hand_over(&worker_births_);
+}
 
 OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq) const {
     OpContext context;
@@ -130,7 +133,10 @@ uint64_t Session::scan(const OpEvent& event, Range* ranges) noexcept {
 
 /// Leaves what the ops after this one may ask: who wrote a storage, from what, how large it was.
 void Session::remember(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept {
-    if (event.op->op_class == OpClass::Allocation) return;
+    if (event.op->op_class == OpClass::Allocation) {
+        for (int32_t i = 0; i < event.output_count; ++i) lineage_.forget(event.outputs[i].storage);
+        return;
+    }
     // A gradient as AccumulateGrad leaves it, an average that starts as zeros_like(parameter): what optimizers work on.
     const bool accumulates = context.node != nullptr && std::strstr(context.node, "AccumulateGrad") != nullptr;
     const bool shaped = event.input_count == 1 && is_parameter(event.inputs[0]) && like_its_operand(event.op->name);
@@ -140,11 +146,12 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         (context.on_state || accumulates || shaped ? Lineage::kState : 0));
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
+        if (is_view(event, output)) continue;
         const Range& range = ranges[std::min(i, kMaxRanges - 1)];
         lineage_.add(event, output, range, context.seq, context.stack, flags);
         if (is_parameter(output) && (output.flags & kWritten) != 0 && !range.suspicious) {
             parameters_.add(output.impl, magnitude_value(range.max_magnitude, output.dtype),
-                            learning_.load(std::memory_order_relaxed));
+                            learning_.load(std::memory_order_relaxed) && event.op->op_class == OpClass::Other);
         }
     }
 }
@@ -384,6 +391,7 @@ void Session::after_fork_in_parent() noexcept {
 void Session::after_fork_in_child() noexcept {
     stacks_.unlock();
     verdict_.forget_pending();
+    worker_births_.begin_child();
     verdict_.unlock();
     try {
         reporter_.begin_child();

@@ -13,6 +13,7 @@
 #include "host/session/forward_map.h"
 #include "host/session/reporter.h"
 #include "host/session/torch_frames.h"
+#include "host/session/worker_births.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {
@@ -85,6 +86,7 @@ class Session {
     Lineage lineage_;
     ParameterHistory parameters_;
     const TorchFrames frames_;
+    WorkerBirths worker_births_;
     Verdict verdict_;
     Reporter reporter_;
 };

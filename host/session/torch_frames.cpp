@@ -12,8 +12,10 @@ bool ends_with(const std::string& text, std::string_view end) {
     return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
+/// Functions are compared without the class they belong to: some interpreters name it, some do not.
 bool is(const SourceFrame& frame, std::string_view function, std::string_view file) {
-    return !frame.native && (function.empty() || frame.function == function) && ends_with(frame.file, file);
+    if (frame.native || !ends_with(frame.file, file)) return false;
+    return function.empty() || frame.function == function || ends_with(frame.function, "." + std::string(function));
 }
 
 }  // namespace
@@ -41,6 +43,19 @@ bool TorchFrames::in_function(StackId stack) const {
     const std::vector<SourceFrame> frames = stacks_.resolve(stack);
     return std::any_of(frames.begin(), frames.end(),
                        [](const SourceFrame& frame) { return is(frame, "apply", "torch/autograd/function.py"); });
+}
+
+size_t TorchFrames::worker_loop(const std::vector<SourceFrame>& stack) {
+    const auto loop = std::find_if(stack.begin(), stack.end(), [](const SourceFrame& frame) {
+        return is(frame, "_worker_loop", "torch/utils/data/_utils/worker.py");
+    });
+    return static_cast<size_t>(loop - stack.begin());
+}
+
+bool TorchFrames::arrives(const std::vector<SourceFrame>& stack) {
+    return std::any_of(stack.begin(), stack.end(), [](const SourceFrame& frame) {
+        return is(frame, "rebuild_tensor", "torch/multiprocessing/reductions.py");
+    });
 }
 
 }  // namespace numsan

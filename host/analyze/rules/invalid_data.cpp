@@ -7,7 +7,8 @@ void invalid_data(const Features& f, Score& score) {
     if (f.phase == Phase::Optimizer || f.phase == Phase::Comm || f.phase == Phase::Load) return;
     if (f.mechanism == "DATA") score.add(4, "the value arrived with the batch: no op was seen to make it");
     if (f.phase == Phase::Data) score.add(2.5, "it was made outside every module from values that no parameter had touched");
-    if (f.phase == Phase::Forward && !f.touched && f.mechanism != "UNINIT" && f.mechanism != "DATA") {
+    const bool own_fault = f.mechanism == "UNINIT" || f.mechanism == "DATA" || f.mechanism == "OVF";
+    if (f.phase == Phase::Forward && !f.touched && !own_fault) {
         score.add(1.5, "what the op read was not computed from any parameter");
     }
     // A denominator or an argument that is the batch's own, not a count or a weight sum made for a loss.
@@ -16,7 +17,7 @@ void invalid_data(const Features& f, Score& score) {
         score.add(1.5, "the operand at fault was not computed from any parameter: it is the batch's");
     }
     if (f.narrow) score.against(1);
-    if (f.mechanism == "INDET") score.against(1.5);
+    if (f.mechanism == "INDET") score.against(2);
 }
 
 }  // namespace numsan

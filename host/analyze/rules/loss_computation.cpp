@@ -7,7 +7,7 @@ void loss_computation(const Features& f, Score& score) {
     if (f.phase != Phase::Forward || f.hidden) return;
     if (is_one_of(f.op, {"nll_loss_forward", "nll_loss2d_forward", "binary_cross_entropy", "_ctc_loss", "mse_loss",
                          "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "xlogy"})) {
-        score.add(3, f.op + " is a loss");
+        score.add(f.mechanism == "OVF" ? 0 : 3, f.op + " is a loss");
     }
     if (!in_loss(f)) return;
     score.add(1, "no parameter was read between this op and the loss: it is part of the loss");

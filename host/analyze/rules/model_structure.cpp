@@ -4,14 +4,14 @@
 namespace numsan {
 
 void model_structure(const Features& f, Score& score) {
-    if (f.phase != Phase::Forward && f.phase != Phase::Backward) return;
+    if (f.phase == Phase::Optimizer || f.phase == Phase::Load || f.phase == Phase::Comm) return;
     if (f.mechanism == "INDET") {
         score.add(2.5, "every value this op normalises had been masked with infinity");
         if (is_one_of(f.op, {"_softmax", "_log_softmax", "sub", "logsumexp"})) score.add(1, "");
     }
-    if (f.phase == Phase::Backward || f.hidden) return;
+    if (f.phase != Phase::Forward || f.hidden) return;
     const bool grew_now = f.mechanism == "OVF" && f.parameter_growth < 30 && !f.diverging;
-    if (grew_now && f.touched && !is_one_of(f.op, {"exp", "exp2", "expm1"})) {
+    if (grew_now && f.touched && f.parameter_start < 1e6 && !is_one_of(f.op, {"exp", "exp2", "expm1"})) {
         score.add(1, "the parameters are as large as at the start");
         if (f.growing_ops >= 2 || f.growth >= 1e4) {
             score.add(2, "values grew " + fact_number(f.growth) + " times through the ops before it in this step");

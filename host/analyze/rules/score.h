@@ -32,9 +32,9 @@ std::string fact_number(double value);
 
 bool is_one_of(const std::string& name, std::initializer_list<const char*> names);
 
-/// The value is of a loss: computed from parameters, outside of the optimizer, and no parameter was read after it.
+/// The value is of a loss: computed from parameters or in a module, and no parameter was read after it.
 inline bool in_loss(const Features& f) {
-    return f.after_parameters && f.touched && (f.phase == Phase::Forward || f.phase == Phase::Backward);
+    return f.after_parameters && (f.touched || f.in_module) && (f.phase == Phase::Forward || f.phase == Phase::Backward);
 }
 
 }  // namespace numsan

@@ -17,7 +17,7 @@ void unsafe_operation(const Features& f, Score& score) {
         score.add(1.3, f.op + " of " + fact_number(f.operand_max) + " is beyond the type's largest value");
     }
     if (!in_loss(f) && f.loss_known) score.add(0.7, "");
-    if (!f.touched) score.against(1);
+    if (!f.touched && !f.in_module) score.against(1);
     if (f.narrow || f.hidden) score.against(1.5);
 }
 

@@ -1,11 +1,14 @@
-// Made-up tensors and op streams for tests of the analysis: real small float buffers, no torch.
+// Made-up tensors and op streams for tests of the analysis: real small buffers, no torch.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <initializer_list>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/analyze/verdict.h"
@@ -16,35 +19,80 @@ namespace numsan {
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// A float32 vector with an identity: the object's own address stands for storage and tensor.
-struct MadeUp {
-    std::vector<float> values;
+/// A vector with an identity: the object's own address stands for storage and tensor.
+class MadeUpTensor {
+  public:
     int64_t size;
     int64_t stride = 1;
     uint32_t flags;
+    DType dtype;
 
-    MadeUp(std::initializer_list<float> v, uint32_t f = 0) : values(v), size(static_cast<int64_t>(v.size())), flags(f) {}
-    MadeUp(const MadeUp&) = delete;
-    MadeUp& operator=(const MadeUp&) = delete;
+    MadeUpTensor(size_t n, uint32_t f, DType d) : size(static_cast<int64_t>(n)), flags(f), dtype(d) {}
+    MadeUpTensor(const MadeUpTensor&) = delete;
+    MadeUpTensor& operator=(const MadeUpTensor&) = delete;
+    virtual ~MadeUpTensor() = default;
 
     TensorView view(uint32_t more = 0) const {
         TensorView made{};
-        made.data = values.data();
+        made.data = data();
         made.storage = this;
-        made.storage_data = values.data();
+        made.storage_data = data();
         made.impl = this;
-        made.storage_bytes = static_cast<int64_t>(values.size() * sizeof(float));
+        made.storage_bytes = size * static_cast<int64_t>(info(dtype).element_bytes());
         made.numel = size;
         made.sizes = &size;
         made.strides = &stride;
         made.ndim = 1;
-        made.dtype = DType::Float32;
+        made.dtype = dtype;
         made.device = Device::Cpu;
         made.flags = flags | more | kScannable;
         return made;
     }
     TensorView returned() const { return view(kReturned); }
     TensorView written() const { return view(kWritten); }
+
+  private:
+    virtual const void* data() const = 0;
+};
+
+/// Of float32.
+class MadeUp final : public MadeUpTensor {
+  public:
+    std::vector<float> values;
+    MadeUp(std::initializer_list<float> v, uint32_t f = 0) : MadeUp(std::vector<float>(v), f) {}
+    explicit MadeUp(std::vector<float> v, uint32_t f = 0) : MadeUpTensor(v.size(), f, DType::Float32), values(std::move(v)) {}
+
+  private:
+    const void* data() const override { return values.data(); }
+};
+
+/// Bits of the element of `dtype` nearest to `value`.
+inline uint64_t encoded(double value, DType dtype) {
+    const DTypeInfo& type = info(dtype);
+    const uint64_t sign = std::signbit(value) ? type.sign_mask() : 0;
+    const double magnitude = std::fabs(value);
+    if (std::isnan(value)) return type.magnitude_mask();
+    if (magnitude == 0) return sign;
+    if (std::isinf(value)) return sign | type.exponent_mask();
+    const int exponent = std::max(std::ilogb(magnitude), 1 - static_cast<int>(type.bias));
+    const auto mantissa = static_cast<uint64_t>(std::nearbyint(std::ldexp(magnitude, type.mantissa_bits - exponent)));
+    // A mantissa of a normal number has its leading one, which counts as one step of the exponent; so does a carry.
+    const auto steps = static_cast<uint64_t>(exponent + static_cast<int>(type.bias) - 1);
+    return sign | std::min(mantissa + (steps << type.mantissa_bits), type.exponent_mask());
+}
+
+/// Of a 16-bit float; values are rounded as the hardware rounds them.
+class MadeUpHalf final : public MadeUpTensor {
+  public:
+    std::vector<uint16_t> bits;
+    MadeUpHalf(std::initializer_list<double> v, uint32_t f = 0, DType d = DType::Float16)
+        : MadeUpHalf(std::vector<double>(v), f, d) {}
+    explicit MadeUpHalf(const std::vector<double>& v, uint32_t f = 0, DType d = DType::Float16) : MadeUpTensor(v.size(), f, d) {
+        for (const double value : v) bits.push_back(static_cast<uint16_t>(encoded(value, d)));
+    }
+
+  private:
+    const void* data() const override { return bits.data(); }
 };
 
 inline constexpr uint32_t kParameter = kRequiresGrad | kLeaf;
@@ -67,6 +115,7 @@ class Stream {
     ForwardRecord forward;
     bool infinite_scalar = false;
     bool grad_enabled = true;
+    bool vanishing = false;  ///< the session saw that values may have become too small for their type
     std::vector<double> scalars;
     Outcome outcome;
     CpuScanner scanner;
@@ -102,12 +151,16 @@ class Stream {
         }
         context.seq = next_seq_++;
         BirthId born = 0;
-        if (verdict.interesting(event, bad)) verdict.op(event, context, bad, forward, &born, outcome);
+        if (vanishing || verdict.interesting(event, bad)) verdict.op(event, context, bad, forward, &born, outcome);
+        for (const TensorView& output : outputs) {
+            lineage.add(event, output, scanner.range(output), context.seq, context.stack,
+                        context.touched ? Lineage::kTouched : 0);
+        }
         return born;
     }
 
     /// backward() starts from this loss.
-    void loss(const MadeUp& value) {
+    void loss(const MadeUpTensor& value) {
         MadeUp ones{1};
         const StackId before = context.stack;
         context.stack = kLossStack;
@@ -116,7 +169,7 @@ class Stream {
     }
 
     /// This gradient arrives at this parameter.
-    void accumulate(const MadeUp& gradient, const MadeUp& parameter) {
+    void accumulate(const MadeUpTensor& gradient, const MadeUpTensor& parameter) {
         const TensorView variable = parameter.view();
         const TensorView input = gradient.view();
         NodeEvent event{};

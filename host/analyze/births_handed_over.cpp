@@ -1,0 +1,77 @@
+// Births in another process: told to it, and heard from it, by what a tensor looks like.
+#include <cstring>
+
+#include "host/analyze/births.h"
+#include "host/analyze/mechanism.h"
+#include "host/analyze/tables.h"
+
+namespace numsan {
+namespace {
+
+HandedOver note_of(Kind kind, const TensorView& tensor, const Health& health) {
+    HandedOver note;
+    note.kind = kind;
+    note.dtype = tensor.dtype;
+    note.numel = tensor.numel;
+    note.nan = health.nan;
+    note.pos_inf = health.pos_inf;
+    note.neg_inf = health.neg_inf;
+    note.first_bad = health.first_bad;
+    return note;
+}
+
+}  // namespace
+
+void Births::hand_over(const Kinds& kinds, const TensorView& tensor) const {
+    if (hand_over_ == nullptr || !hand_over_->leaves()) return;
+    const Health health = scanner_.health(tensor);
+    for (const Kind kind : kNonFiniteKinds) {
+        const Birth* birth = find(kinds.of(kind));
+        if (birth == nullptr) continue;
+        HandedOver note = note_of(kind, tensor, health);
+        note.inherited = birth->id <= inherited_;
+        hand_over_->leave(note, *birth);
+    }
+}
+
+BirthId Births::handed_over(Kind kind, const OpEvent& event, const OpContext& context) {
+    if (hand_over_ == nullptr || event.output_count == 0 || std::strcmp(event.op->name, "aten::set_") != 0) return 0;
+    const TensorView& tensor = event.outputs[0];
+    if (!scannable(tensor)) return 0;
+    const Health health = scanner_.health(tensor);
+    HandedOver note = note_of(kind, tensor, health);
+    if (!hand_over_->find(note, context.stack)) return 0;
+    if (note.inherited) {
+        const Birth* own = find(note.birth);
+        return own != nullptr && own->seq == note.seq && own->op == note.op ? note.birth : 0;
+    }
+    const Mechanism* mechanism = find_mechanism(note.mechanism);
+    if (mechanism == nullptr && !note.intended) return 0;
+    Birth& birth = make(kind, event, context);
+    birth.intended = note.intended;
+    birth.ignored = note.ignored;
+    if (note.intended) return birth.id;
+    ++made_;
+    birth.op = note.op;
+    birth.mechanism = mechanism->id;
+    birth.phase = Phase::Data;
+    birth.node.clear();
+    birth.made_at = Place{note.file, note.line, note.function, std::nullopt};
+    birth.evidence.push_back("made in DataLoader worker " + std::to_string(note.pid));
+    TensorFact fact;
+    fact.name = "output[0]";
+    fact.dtype = tensor.dtype;
+    fact.shape.assign(tensor.sizes, tensor.sizes + tensor.ndim);
+    fact.health = health;
+    birth.outputs.push_back(std::move(fact));
+    // What the op read there is not known here.
+    birth.features.op = plain_op_name(birth.op);
+    birth.features.kind = kind;
+    birth.features.dtype = tensor.dtype;
+    birth.features.mechanism = birth.mechanism;
+    birth.features.phase = birth.phase;
+    birth.features.step = birth.step;
+    return birth.id;
+}
+
+}  // namespace numsan

@@ -1,0 +1,131 @@
+// The memory of who wrote a storage last, from what: flags, ancestors, what it must not invent.
+#include "host/analyze/lineage.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/host/analyze/made_up.h"
+
+namespace numsan {
+namespace {
+
+const OpInfo kMul{"aten::mul", "", OpClass::Other, false, 0};
+const OpInfo kAdd{"aten::add_", "", OpClass::Other, true, 1};
+
+class LineageTest : public testing::Test {
+  protected:
+    void add(const std::vector<TensorView>& inputs, const TensorView& output, int64_t seq, uint16_t flags = 0,
+             const OpInfo& op = kMul) {
+        OpEvent event{};
+        event.op = &op;
+        event.inputs = inputs.data();
+        event.input_count = static_cast<int32_t>(inputs.size());
+        event.outputs = &output;
+        event.output_count = 1;
+        lineage.add(event, output, CpuScanner().range(output), seq, 5, flags);
+    }
+    /// Storages and distances, in the order visited.
+    std::vector<std::pair<const void*, int>> visited(const MadeUpTensor& from, int64_t before, int deepest = 100) const {
+        std::vector<std::pair<const void*, int>> seen;
+        lineage.ancestors(&from, before, [&](const Lineage::Record& record, int distance) {
+            seen.emplace_back(record.storage, distance);
+            return distance < deepest;
+        });
+        return seen;
+    }
+    using Seen = std::vector<std::pair<const void*, int>>;
+
+    Lineage lineage;
+    MadeUp a{1}, b{2, -8, 0}, c{3}, d{4};
+};
+
+TEST_F(LineageTest, RemembersTheLastWrite) {
+    Lineage::Record record;
+    EXPECT_FALSE(lineage.find(&a, record));
+    EXPECT_EQ(lineage.flags(&a), 0);
+    add({a.view(), c.view()}, b.returned(), 9, Lineage::kTouched | Lineage::kInModule);
+    ASSERT_TRUE(lineage.find(&b, record));
+    EXPECT_EQ(record.op, &kMul);
+    EXPECT_EQ(record.seq, 9);
+    EXPECT_EQ(record.stack, 5u);
+    EXPECT_EQ(record.numel, 3);
+    EXPECT_EQ(record.dtype, DType::Float32);
+    EXPECT_EQ(record.largest, encoded(8, DType::Float32));
+    EXPECT_EQ(record.smallest, encoded(2, DType::Float32));
+    ASSERT_EQ(record.input_count, 2);
+    EXPECT_EQ(record.inputs[0], &a);
+    EXPECT_EQ(record.inputs[1], &c);
+    EXPECT_TRUE(lineage.touched(&b));
+    EXPECT_EQ(lineage.flags(&b), Lineage::kTouched | Lineage::kInModule);
+    EXPECT_EQ(lineage.flags(&a), 0) << "an operand is not written";
+    add({a.view()}, b.returned(), 10);
+    EXPECT_FALSE(lineage.touched(&b)) << "what was written anew has nothing of what was there";
+}
+
+TEST_F(LineageTest, WriteInPlaceKeepsWhatTheOperandCameFrom) {
+    add({a.view()}, b.returned(), 1, Lineage::kTouched | Lineage::kState | Lineage::kBackward);
+    add({b.view(), c.view()}, b.written(), 2, 0, kAdd);
+    Lineage::Record record;
+    ASSERT_TRUE(lineage.find(&b, record));
+    EXPECT_EQ(record.op, &kAdd);
+    EXPECT_EQ(record.flags, Lineage::kTouched | Lineage::kState);
+    ASSERT_EQ(record.input_count, 2);
+    EXPECT_EQ(record.inputs[0], &c);
+    EXPECT_EQ(record.inputs[1], &a) << "and not itself";
+}
+
+TEST_F(LineageTest, KeepsAsManyOperandsAsItHasRoomFor) {
+    MadeUp e{1}, f{1}, g{1}, out{1};
+    add({a.view(), b.view(), c.view(), d.view(), e.view(), f.view()}, g.returned(), 1);
+    Lineage::Record record;
+    ASSERT_TRUE(lineage.find(&g, record));
+    EXPECT_EQ(record.input_count, Lineage::kMaxInputs);
+    EXPECT_EQ(record.inputs[3], &d);
+}
+
+TEST_F(LineageTest, MarksStateOnlyOfWhatItKnows) {
+    lineage.mark_state(&a);
+    EXPECT_EQ(lineage.flags(&a), 0);
+    add({b.view()}, a.returned(), 1);
+    lineage.mark_state(&a);
+    EXPECT_EQ(lineage.flags(&a), Lineage::kState | Lineage::kTouched);
+}
+
+TEST_F(LineageTest, AncestorsNearestFirst) {
+    add({a.view()}, b.returned(), 1);
+    add({b.view()}, c.returned(), 2);
+    add({c.view(), b.view()}, d.returned(), 3);
+    EXPECT_EQ(visited(d, 4), (Seen{{&d, 0}, {&c, 1}, {&b, 1}})) << "a was never written, b is visited once";
+    EXPECT_EQ(visited(d, 4, 0), (Seen{{&d, 0}})) << "false: do not look behind this one";
+    EXPECT_EQ(visited(a, 4), Seen{});
+}
+
+TEST_F(LineageTest, MemoryUsedAgainIsNoAncestor) {
+    add({a.view()}, b.returned(), 1);
+    add({b.view()}, c.returned(), 2);
+    add({a.view()}, b.returned(), 3);  // other values, at b's address
+    EXPECT_EQ(visited(c, 4), (Seen{{&c, 0}}));
+    EXPECT_EQ(visited(c, 2), Seen{}) << "what was written since then is not what was read";
+}
+
+TEST_F(LineageTest, NewMemoryHasNoPast) {
+    add({a.view()}, b.returned(), 1, Lineage::kTouched);
+    lineage.forget(&a);
+    EXPECT_TRUE(lineage.touched(&b)) << "forgets what it was asked to forget only";
+    lineage.forget(&b);
+    Lineage::Record record;
+    EXPECT_FALSE(lineage.find(&b, record));
+    EXPECT_EQ(lineage.flags(&b), 0);
+}
+
+TEST_F(LineageTest, EndsInACycle) {
+    add({b.view()}, a.returned(), 2);
+    add({a.view()}, b.returned(), 1);
+    EXPECT_EQ(visited(a, 3), (Seen{{&a, 0}, {&b, 1}}));
+}
+
+}  // namespace
+}  // namespace numsan

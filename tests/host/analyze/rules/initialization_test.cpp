@@ -1,0 +1,55 @@
+// N6: parameters that were bad before they were used.
+#include <gtest/gtest.h>
+
+#include "tests/host/analyze/rules/said.h"
+
+namespace numsan {
+namespace {
+
+TEST(Initialization, StateThatWasThereBefore) {
+    Features f = features_of("copy", "STATE", kNaN);
+    f.phase = Phase::Load;
+    f.reads_parameter = true;
+    EXPECT_EQ(winner(f), "N6");
+    EXPECT_EQ(said(initialization, f).front(), "it was there before any op was seen to write it");
+    f.mechanism = "DATA";
+    f.phase = Phase::Data;
+    f.reads_parameter = false;
+    EXPECT_EQ(winner(f), "N1");
+    EXPECT_EQ(said(initialization, f), Facts{});
+}
+
+TEST(Initialization, BecameAParameterBeforeTraining) {
+    Features f = features_of("div", "DIV0", kPosInf);
+    f.phase = Phase::Load;
+    f.reads_parameter = true;
+    EXPECT_EQ(winner(f), "N6");
+    EXPECT_EQ(said(initialization, f), Facts{"it became a parameter's value before any training did"});
+}
+
+TEST(Initialization, ParameterThatNothingWrote) {
+    Features f = features_of("mm", "UNINIT", kNaN);
+    f.reads_parameter = true;
+    EXPECT_EQ(winner(f), "N6");
+    EXPECT_EQ(said(initialization, f), Facts{"nothing wrote this parameter before it was read"});
+    f.reads_parameter = false;
+    EXPECT_EQ(winner(f), "N9") << "a buffer of the program's own";
+    EXPECT_EQ(said(initialization, f), Facts{});
+}
+
+TEST(Initialization, ParameterOfTheWrongScale) {
+    Features f = features_of("mm", "OVF", kPosInf);
+    f.reads_parameter = true;
+    f.parameter_max = 2.5e20;
+    EXPECT_EQ(winner(f), "N6");
+    EXPECT_EQ(said(initialization, f), Facts{"it read a parameter of magnitude 2.5e+20 that training had not made grow"});
+    f.parameter_growth = 1e9;
+    EXPECT_NE(winner(f), "N6") << "training made it grow";
+    EXPECT_EQ(said(initialization, f), Facts{});
+    f.parameter_growth = 1;
+    f.parameter_max = 100;
+    EXPECT_NE(winner(f), "N6");
+}
+
+}  // namespace
+}  // namespace numsan

@@ -1,0 +1,52 @@
+// N4: losses that are written in an unstable way.
+#include <gtest/gtest.h>
+
+#include "tests/host/analyze/rules/said.h"
+
+namespace numsan {
+namespace {
+
+constexpr char kPartOfTheLoss[] = "no parameter was read between this op and the loss: it is part of the loss";
+
+TEST(LossComputation, OpThatIsALoss) {
+    Features f = features_of_loss("nll_loss_forward", "DIV0", kNaN);
+    EXPECT_EQ(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f), (Facts{"nll_loss_forward is a loss", kPartOfTheLoss}));
+    f.phase = Phase::Backward;
+    EXPECT_NE(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f), Facts{});
+}
+
+TEST(LossComputation, LogarithmOfARoundedProbability) {
+    Features f = features_of_loss("log", "DOM", kNegInf);
+    f.saturating = "_softmax";
+    EXPECT_EQ(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f),
+              (Facts{kPartOfTheLoss, "the logarithm is of a value that _softmax had rounded to its limit"}));
+    f.after_parameters = false;
+    EXPECT_NE(winner(f), "N4") << "parameters were read after it: it is the model's";
+    EXPECT_EQ(said(loss_computation, f), Facts{});
+}
+
+TEST(LossComputation, EmptyDenominator) {
+    Features f = features_of_loss("div", "DIV0", kNaN);
+    f.reduction = "sum";
+    EXPECT_EQ(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f), (Facts{kPartOfTheLoss, "the denominator is a count or a sum that can be zero"}));
+    f.reduction.clear();
+    EXPECT_EQ(said(loss_computation, f), Facts{kPartOfTheLoss}) << "a value of the model's, not a count";
+    f.hidden = true;
+    EXPECT_NE(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f), Facts{});
+}
+
+TEST(LossComputation, ExponentialInTheLoss) {
+    Features f = features_of_loss("exp", "OVF", kPosInf);
+    EXPECT_EQ(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f), (Facts{kPartOfTheLoss, "an exponential in the loss overflowed"}));
+    f.parameter_growth = 5000;
+    EXPECT_NE(winner(f), "N4") << "the loss ran away with the weights";
+}
+
+}  // namespace
+}  // namespace numsan

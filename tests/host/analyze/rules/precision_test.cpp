@@ -1,0 +1,67 @@
+// N8: what a 16- or 8-bit type cannot hold.
+#include <gtest/gtest.h>
+
+#include "tests/host/analyze/rules/said.h"
+
+namespace numsan {
+namespace {
+
+Features half(const char* op, const char* mechanism, KindSet kind) {
+    Features f = features_of(op, mechanism, kind);
+    f.dtype = DType::Float16;
+    f.narrow = true;
+    return f;
+}
+
+TEST(Precision, FlushedValues) {
+    Features f = half("mul", "UDF", 0);
+    f.phase = Phase::Backward;
+    EXPECT_EQ(winner(f), "N8");
+    EXPECT_EQ(said(precision, f), Facts{"float16 cannot hold values this small"});
+}
+
+TEST(Precision, LostUpdates) {
+    Features f = half("add", "PREC", 0);
+    f.dtype = DType::BFloat16;
+    f.phase = Phase::Optimizer;
+    EXPECT_EQ(winner(f), "N8");
+    EXPECT_EQ(said(precision, f).size(), 1u);
+}
+
+TEST(Precision, FiniteInSinglePrecision) {
+    Features f = half("mm", "OVF", kPosInf);
+    f.result_estimate = 1.5e6;
+    EXPECT_EQ(winner(f), "N8");
+    EXPECT_EQ(said(precision, f), Facts{"the result is at most 1.5e+06: finite in float32, beyond float16"});
+    f.result_estimate = 1e40;
+    EXPECT_EQ(said(precision, f), Facts{}) << "float32 would not have helped";
+    f.result_estimate = 0;
+    EXPECT_EQ(said(precision, f), Facts{}) << "not measured";
+}
+
+TEST(Precision, ZeroOfRoundingInHalf) {
+    Features f = half("div", "DIV0", kPosInf);
+    EXPECT_EQ(winner(f), "N8");
+    EXPECT_EQ(said(precision, f), Facts{"the op ran in float16"});
+    f.narrow = false;
+    f.dtype = DType::Float32;
+    EXPECT_NE(winner(f), "N8") << "the twin in single precision";
+    EXPECT_EQ(said(precision, f), Facts{});
+}
+
+TEST(Precision, OperandThatWasRoundedBefore) {
+    Features f = features_of("log", "DOM", kNegInf);
+    f.narrow_upstream = true;
+    EXPECT_EQ(said(precision, f), Facts{"its operand was rounded to a 16- or 8-bit type before"});
+    f.narrow_upstream = false;
+    EXPECT_EQ(said(precision, f), Facts{});
+}
+
+TEST(Precision, HalfIsNotToBlameForWhatWasBadBefore) {
+    for (const char* mechanism : {"DATA", "STATE", "UNINIT", "INDET"}) {
+        EXPECT_EQ(total(precision, half("mul", mechanism, kNaN)), 0) << mechanism;
+    }
+}
+
+}  // namespace
+}  // namespace numsan

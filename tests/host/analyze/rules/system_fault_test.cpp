@@ -1,0 +1,43 @@
+// N9: kernels, memory nobody wrote, collectives.
+#include <gtest/gtest.h>
+
+#include "tests/host/analyze/rules/said.h"
+
+namespace numsan {
+namespace {
+
+TEST(SystemFault, OutOfACollective) {
+    Features f = features_of("allreduce", "OVF", kPosInf);
+    f.phase = Phase::Comm;
+    f.touched = f.operand_touched = false;
+    EXPECT_EQ(winner(f), "N9");
+    EXPECT_EQ(said(system_fault, f), Facts{"it came out of a collective"});
+    f.narrow = true;
+    f.dtype = DType::Float16;
+    EXPECT_EQ(winner(f), "N8") << "a sum of ranks that half cannot hold";
+}
+
+TEST(SystemFault, OperandsInDomainResultNot) {
+    Features f = features_of("mm", "KERN", kNaN);
+    EXPECT_EQ(winner(f), "N9");
+    EXPECT_EQ(said(system_fault, f), Facts{"every operand was finite and in range"});
+    f.mechanism = "DOM";
+    EXPECT_NE(winner(f), "N9");
+    EXPECT_EQ(said(system_fault, f), Facts{});
+}
+
+TEST(SystemFault, MemoryThatNobodyWrote) {
+    Features f = features_of("mul", "UNINIT", kNaN);
+    EXPECT_EQ(winner(f), "N9");
+    EXPECT_EQ(said(system_fault, f), Facts{"the memory had been allocated and never written"});
+    f.reads_parameter = true;
+    EXPECT_EQ(winner(f), "N6") << "an initialisation that was forgotten";
+    EXPECT_EQ(said(system_fault, f), Facts{});
+}
+
+TEST(SystemFault, RacesAndDevicesAreNamedByTheirMechanism) {
+    for (const char* mechanism : {"RACE", "HW"}) EXPECT_EQ(winner(features_of("mul", mechanism, kNaN)), "N9") << mechanism;
+}
+
+}  // namespace
+}  // namespace numsan
