@@ -25,8 +25,10 @@ struct OpContext {
     bool touched = false;    ///< an operand was computed from parameters
     bool from_module = false;  ///< an operand was computed inside a module, or from such a value
     bool on_state = false;   ///< an operand is a parameter, a gradient or an average of them, gradients are off, no module runs
+    bool after_compiled = false;  ///< the last node that ended on this thread was a compiled region's
     bool in_backward = false;  ///< inside a backward(): a node runs, or a hook between nodes
     int64_t last_parameter_read = -1;  ///< number of this thread's last forward op that read a parameter
+    bool outsider = false;   ///< a thread without Python in a Python process, outside every node: a library's own
     bool ignored = false;    ///< inside record_function("numsan:ignore")
     const char* node = nullptr;  ///< running autograd node, null outside a backward pass
     uint64_t node_sequence = ~uint64_t(0);
@@ -60,6 +62,7 @@ struct Birth {
     bool has_forward = false;
     std::string forward_op;
     StackId forward_stack = 0;
+    bool waits = false;  ///< it arrived ahead of its use (batches do): its step and number are those of the first op that reads it
     std::optional<Place> made_at;  ///< of a birth in another process, whose stack nobody has here
     int64_t forward_seq = 0;     ///< of the op that made the node; the birth's own outside a backward pass
     Features features;

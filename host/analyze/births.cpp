@@ -22,20 +22,27 @@ TensorFact fact_of(const TensorView& t, const char* side, int32_t index, const H
     return fact;
 }
 
-/// A tensor that requires a gradient, is no leaf, and that no op computed: a view of a parameter.
-bool view_of_parameter(const TensorView& t) { return (t.flags & (kRequiresGrad | kLeaf)) == kRequiresGrad; }
+bool view_of_parameter(const OpEvent& event, const TensorView& t) {
+    const bool may_be = (t.flags & (kRequiresGrad | kLeaf)) == kRequiresGrad && event.kin != nullptr;
+    return may_be && (event.kin(t.impl) & kViewOfParameter) != 0;
+}
 
-/// Ops that belong to a model's own computation, whoever's parameters they read.
-bool is_layer(const std::string& op) {
-    for (const char* name : {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution", "embedding", "_softmax",
-                             "_log_softmax", "native_layer_norm", "native_batch_norm", "native_group_norm", "linear", "lstm",
-                             "gru", "_scaled_dot_product_flash_attention_for_cpu"}) {
-        if (op == name) return true;
-    }
-    return false;
+bool from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) {
+    if (context.node != nullptr && context.after_compiled) return true;
+    return (t.flags & kRequiresGrad) != 0 && event.kin != nullptr && (event.kin(t.impl) & kFromCompiled) != 0;
 }
 
 }  // namespace
+
+bool is_layer(const char* name) {
+    const std::string op = plain_op_name(name);
+    for (const char* layer : {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution", "embedding", "_softmax",
+                             "_log_softmax", "native_layer_norm", "native_batch_norm", "native_group_norm", "linear", "lstm",
+                             "gru", "_scaled_dot_product_flash_attention_for_cpu"}) {
+        if (op == layer) return true;
+    }
+    return false;
+}
 
 bool written_by(const OpEvent& event, const TensorView& input) {
     for (int32_t i = 0; i < event.output_count; ++i) {
@@ -95,7 +102,7 @@ Phase Births::phase_of(const OpEvent& event, const OpContext& context) const {
     };
     for (int32_t i = 0; i < event.input_count; ++i) look(event.inputs[i]);
     for (int32_t i = 0; i < event.output_count; ++i) look(event.outputs[i]);
-    const bool by_hand = !event.grad_enabled && state && !is_layer(plain_op_name(event.op->name));
+    const bool by_hand = !event.grad_enabled && state && !is_layer(event.op->name);
     if (by_hand && !stacks_.in_function(context.stack)) return Phase::Optimizer;
     return touched ? Phase::Forward : Phase::Data;
 }
@@ -143,6 +150,25 @@ void Births::measure_into(Birth& birth, const OpEvent& event, const OpContext& c
     birth.features.forward_op = plain_op_name(birth.forward_op);
 }
 
+/// No op of this process wrote it: it came from another, or from the arithmetic on the way.
+void Births::came_by_collective(Birth& birth, const Ledger::Received& received, Kind kind, const TensorView& tensor) {
+    birth.op = received.op->name;
+    birth.stack = received.stack;
+    birth.seq = received.seq;
+    birth.step = received.step;
+    birth.node.clear();
+    birth.phase = Phase::Comm;
+    const double largest = magnitude_value(info(tensor.dtype).exponent_mask() - 1, tensor.dtype);
+    if (kind != kNaN && received.sent * 2 > largest) {
+        birth.mechanism = "OVF";
+        birth.evidence.push_back("this process put in values up to " + std::to_string(received.sent) + ": twice that is beyond " +
+                                 info(tensor.dtype).name);
+    } else {
+        birth.mechanism = "DATA";
+        birth.evidence.push_back("received: what this process put in was finite");
+    }
+}
+
 Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, const OpContext& context,
                                const Health& health) {
     Kinds made;
@@ -169,7 +195,15 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.phase = is_parameter(tensor) ? Phase::Load : Phase::Forward;
             birth.evidence.push_back("nothing wrote this memory between its allocation and the first read by " +
                                      std::string(event.op->name));
-        } else if (is_parameter(tensor) || view_of_parameter(tensor)) {
+        } else if (const Ledger::Received* received = ledger_.received(tensor); received != nullptr) {
+            came_by_collective(birth, *received, kind, tensor);
+        } else if (from_compiled(event, context, tensor)) {
+            birth.op = "compiled region";
+            birth.mechanism = context.node != nullptr ? "SING" : kind == kNaN ? "INDET" : "OVF";
+            birth.phase = context.node != nullptr ? Phase::Backward : Phase::Forward;
+            birth.evidence.push_back("it came out of a region that torch.compile turned into kernels of its own: its ops are not "
+                                     "seen, and the line is where its result was first read");
+        } else if (is_parameter(tensor) || view_of_parameter(event, tensor)) {
             birth.mechanism = "STATE";
             birth.phase = Phase::Load;
             birth.evidence.push_back("the parameter held this value before any op was seen to write it");
@@ -179,7 +213,7 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
         }
         measure_into(birth, event, context, {});
-        birth.features.reads_parameter = is_parameter(tensor) || view_of_parameter(tensor);
+        birth.features.reads_parameter = is_parameter(tensor) || view_of_parameter(event, tensor);
         ++made_;
     }
     return made;
@@ -191,12 +225,13 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     if (before.of(kind) != 0) {
         const Birth* read = find(before.of(kind));
         const bool arrived = read != nullptr && std::strcmp(read->mechanism, "DATA") == 0 && read->step == context.step;
-        if (!arrived || event.op->op_class != OpClass::Overwriting || !stacks_.is_loading(context.stack)) {
+        if (!arrived || !stacks_.is_loading(context.stack)) {
             return before.of(kind);
         }
         Birth& birth = make(kind, event, context);
         birth.mechanism = "STATE";
         birth.phase = Phase::Load;
+        birth.ignored = context.ignored;
         birth.evidence.push_back("it came with the state that was loaded here");
         describe(birth, event);
         measure_into(birth, event, context, {});
@@ -236,6 +271,14 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     if (inf != 0) {
         birth.mechanism = "INDET";
         birth.evidence.push_back("an operand held infinities that the program wrote there on purpose");
+    } else if (adopts_storage(event)) {
+        birth.reader = birth.op;
+        birth.op = "external";
+        birth.mechanism = "DATA";
+        birth.waits = true;
+        birth.inputs.clear();
+        if (context.node == nullptr && !context.in_optimizer) birth.phase = Phase::Data;
+        birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
     } else if (!reads && event.op->op_class != OpClass::Other) {
         birth.mechanism = "DATA";
         if (context.node == nullptr && !context.in_optimizer) birth.phase = Phase::Data;
@@ -249,6 +292,13 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
                                                  &operands});
         birth.mechanism = verdict.mechanism;
         birth.evidence = std::move(verdict.evidence);
+        // A run that has diverged overflows in every step that follows, in one op or another: that is one finding.
+        const bool overflows = std::strcmp(birth.mechanism, "OVF") == 0 || std::strcmp(birth.mechanism, "HYPER") == 0;
+        if (overflows && diverged_ != 0 && find(diverged_) != nullptr) {
+            births_.erase(birth.id);
+            --made_;
+            return diverged_;
+        }
     }
     measure_into(birth, event, context, forward);
     return birth.id;
@@ -266,6 +316,7 @@ BirthId Births::flushed(const OpEvent& event, const OpContext& context, const Fo
                         const char* mechanism, std::string evidence) {
     Birth& birth = make(0, event, context);
     birth.ignored = context.ignored;
+    ++made_;
     birth.mechanism = mechanism;
     birth.evidence.push_back(std::move(evidence));
     describe(birth, event);

@@ -22,6 +22,12 @@ inline bool scannable(const TensorView& t) { return (t.flags & kScannable) != 0;
 /// True when the op overwrote this operand: its old values are gone.
 bool written_by(const OpEvent& event, const TensorView& input);
 
+/// Ops that belong to a model's own computation, whoever's parameters they read: no optimizer's arithmetic.
+bool is_layer(const char* op);
+
+/// True for set_: the tensor takes over a storage that others filled, a file or another process.
+bool adopts_storage(const OpEvent& event);
+
 /// Not thread-safe: the verdict's lock protects it. What it is made with outlives it.
 class Births {
   public:
@@ -57,12 +63,18 @@ class Births {
     /// Leaves word of the births that the tensor's values go back to.
     void hand_over(const Kinds& kinds, const TensorView& tensor) const;
 
+    /// An op reads it.
+    void used(BirthId id, const OpEvent& event, const OpContext& context);
+
     /// It is read as a parameter now. What was made of data, and not by training, is that parameter's initial value.
     void becomes_initial_value(BirthId id);
 
     /// The birth that the value backward() starts from holds, 0 when that is finite.
     void set_bad_loss(BirthId id) { bad_loss_ = id; }
     BirthId bad_loss() const { return bad_loss_; }
+
+    /// This birth escaped, and it was a divergence: what overflows after it goes back to it.
+    void set_diverged(BirthId id) { diverged_ = id; }
 
     /// Drops births that nothing in `used` or the ledger refers to, so that memory stays flat over a long run.
     void sweep(std::set<BirthId> used);
@@ -74,6 +86,7 @@ class Births {
     static constexpr size_t kMaxBirths = 1 << 14;
 
     Birth& make(KindSet kind, const OpEvent& event, const OpContext& context);
+    void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kind, const TensorView& tensor);
     void describe(Birth& birth, const OpEvent& event);
     void measure_into(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward);
     BirthId handed_over(Kind kind, const OpEvent& event, const OpContext& context);
@@ -91,6 +104,7 @@ class Births {
     std::map<BirthId, Birth> births_;
     BirthId last_ = 0;
     BirthId bad_loss_ = 0;
+    BirthId diverged_ = 0;
     int64_t made_ = 0;
 };
 

@@ -22,6 +22,10 @@ HandedOver note_of(Kind kind, const TensorView& tensor, const Health& health) {
 
 }  // namespace
 
+bool adopts_storage(const OpEvent& event) {
+    return event.output_count > 0 && std::strcmp(event.op->name, "aten::set_") == 0;
+}
+
 void Births::hand_over(const Kinds& kinds, const TensorView& tensor) const {
     if (hand_over_ == nullptr || !hand_over_->leaves()) return;
     const Health health = scanner_.health(tensor);
@@ -34,8 +38,17 @@ void Births::hand_over(const Kinds& kinds, const TensorView& tensor) const {
     }
 }
 
+void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
+    Birth* birth = find(id);
+    if (birth == nullptr || !birth->waits) return;
+    birth->waits = false;
+    if (!birth->reader.empty()) birth->reader = event.op->name;
+    birth->seq = birth->forward_seq = context.seq;
+    birth->step = birth->features.step = context.step;
+}
+
 BirthId Births::handed_over(Kind kind, const OpEvent& event, const OpContext& context) {
-    if (hand_over_ == nullptr || event.output_count == 0 || std::strcmp(event.op->name, "aten::set_") != 0) return 0;
+    if (hand_over_ == nullptr || !adopts_storage(event)) return 0;
     const TensorView& tensor = event.outputs[0];
     if (!scannable(tensor)) return 0;
     const Health health = scanner_.health(tensor);
@@ -56,6 +69,7 @@ BirthId Births::handed_over(Kind kind, const OpEvent& event, const OpContext& co
     birth.mechanism = mechanism->id;
     birth.phase = Phase::Data;
     birth.node.clear();
+    birth.waits = true;
     birth.made_at = Place{note.file, note.line, note.function, std::nullopt};
     birth.evidence.push_back("made in DataLoader worker " + std::to_string(note.pid));
     TensorFact fact;

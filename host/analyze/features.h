@@ -24,6 +24,7 @@ struct Features {
     double operand_max = 0;      ///< largest finite magnitude read
     double operand_min = 0;      ///< smallest non-zero magnitude read
     double result_estimate = 0;  ///< bound of the result in unlimited range, from the operands' ranges
+    bool by_number = false;      ///< the operand to blame is a Python number
     bool reads_parameter = false;
     double parameter_max = 0;    ///< largest magnitude of the parameters it read
 

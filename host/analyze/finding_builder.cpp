@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "host/analyze/advice.h"
 #include "host/analyze/mechanism.h"
 #include "host/analyze/ranking.h"
 #include "host/analyze/tables.h"
@@ -95,18 +96,21 @@ FindingKind kind_of(const Birth& birth) {
     return birth.kind == kNaN ? FindingKind::NaN : FindingKind::Inf;
 }
 
-/// Root causes, most likely first; U is an answer too. What is behind the first goes into the evidence.
+/// Root causes, most likely first; U is an answer too. What is behind the first goes into the evidence, what to change into the help.
 void rank(Finding& finding, const Birth& birth, bool own_backward) {
     Features features = birth.features;
     features.mechanism = finding.mechanism;
     features.phase = finding.phase;
     features.own_backward = own_backward;
+    // A closure that the optimizer calls computes the loss, with gradients on.
+    if (features.phase == Phase::Optimizer && !features.gradients_off) features.phase = Phase::Forward;
     Ranking ranking = rank_causes(features);
     finding.category = ranking.guesses.front();
     for (size_t i = 1; i < ranking.guesses.size() && i <= 3; ++i) {
         if (ranking.guesses[i].confidence >= 0.01) finding.alternatives.push_back(ranking.guesses[i]);
     }
     for (std::string& fact : ranking.facts) finding.evidence.push_back(std::move(fact));
+    finding.help = advice(features, finding.category.id, finding.mechanism);
 }
 
 /// The frame to look at, and for a backward birth the place where backward() was called. True when a frame of the program's own
@@ -186,10 +190,6 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     finding.title = title_of(escaped, first);
     finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq};
     if (const auto it = names.tensors.find(escaped.impl); it != names.tensors.end()) finding.escape.name = it->second.name;
-#define NUMSAN_HELP(mechanism_id, sentence) \
-    if (finding.mechanism == mechanism_id) finding.help.emplace_back(sentence);
-#include "host/analyze/help.def"
-#undef NUMSAN_HELP
     rank(finding, birth, own_backward);
     finding.fingerprint = fingerprint_of(finding);
     return finding;

@@ -7,7 +7,7 @@
 
 namespace numsan {
 
-/// One kind of bad value in one tensor, and the birth it goes back to. Plain data, no pointers: it is read in another process.
+/// One kind of bad value in one tensor, and the birth it goes back to. No pointers: it is read in another process.
 struct HandedOver {
     // The tensor, as far as both processes can tell.
     int64_t numel = 0;
@@ -48,7 +48,7 @@ class HandOver {
     /// Leaves a note about a tensor that holds bad values of this birth. `note` describes the tensor.
     virtual void leave(HandedOver note, const Birth& birth) noexcept = 0;
 
-    /// What another process left about the tensor that `note` describes and that arrives here. False when there is nothing.
+    /// What another process left about the tensor that `note` describes and that arrives here. False: nothing.
     virtual bool find(HandedOver& note, StackId stack) const = 0;
 };
 

@@ -31,6 +31,7 @@ void Ledger::clear(const TensorView& tensor) {
 
 void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq) {
     clear(tensor);
+    if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
     const auto [it, inserted] = unwritten_.try_emplace(tensor.storage);
     it->second = {tensor.storage_data, stack, seq, ++marks_};
     if (inserted) add_presence(tensor.storage);
@@ -51,7 +52,25 @@ const Ledger::Unwritten* Ledger::unwritten(const TensorView& tensor) const {
     return it != unwritten_.end() && it->second.data == tensor.storage_data ? &it->second : nullptr;
 }
 
+void Ledger::mark_received(const TensorView& tensor, const Received& received) {
+    if (unwritten_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+    if (received_.size() >= kMaxReceived) {
+        for (const auto& [storage, old] : received_) drop_presence(storage);
+        received_.clear();
+    }
+    const auto [it, inserted] = received_.try_emplace(tensor.storage);
+    it->second = received;
+    it->second.data = tensor.storage_data;
+    if (inserted) add_presence(tensor.storage);
+}
+
+const Ledger::Received* Ledger::received(const TensorView& tensor) const {
+    const auto it = received_.find(tensor.storage);
+    return it != received_.end() && it->second.data == tensor.storage_data ? &it->second : nullptr;
+}
+
 void Ledger::mark_written(const TensorView& tensor) {
+    if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
     if (unwritten_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
 }
 

@@ -44,6 +44,18 @@ class Ledger {
     void set(const TensorView& tensor, const Entry& entry);
     void clear(const TensorView& tensor);
 
+    /// What a collective will have written: the value comes from another process, whenever that happens.
+    struct Received {
+        const void* data = nullptr;
+        const OpInfo* op = nullptr;
+        StackId stack = 0;
+        int64_t seq = 0;
+        int64_t step = 0;
+        double sent = 0;  ///< largest magnitude that this process put in, 0 when it put in nothing here
+    };
+    void mark_received(const TensorView& tensor, const Received& received);
+    const Received* received(const TensorView& tensor) const;
+
     void mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq);
     const Unwritten* unwritten(const TensorView& tensor) const;
     void mark_written(const TensorView& tensor);
@@ -60,6 +72,7 @@ class Ledger {
   private:
     static constexpr size_t kSlots = 4096;
     static constexpr size_t kMaxUnwritten = 8192;
+    static constexpr size_t kMaxReceived = 4096;
     static constexpr size_t kMaxGradients = 1 << 16;
     static size_t slot(const void* storage) {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
@@ -70,6 +83,7 @@ class Ledger {
 
     std::unordered_map<const void*, Entry> bad_;
     std::unordered_map<const void*, Unwritten> unwritten_;
+    std::unordered_map<const void*, Received> received_;
     std::deque<std::pair<const void*, uint64_t>> unwritten_order_;  ///< storage and marking, oldest first
     std::unordered_set<const void*> gradients_;
     uint64_t marks_ = 0;

@@ -46,8 +46,13 @@ double summed(const OpEvent& event) {
 
 /// A bound of the result's magnitude if numbers had no largest value; 0 when the op says nothing about it.
 double estimate(const std::string& op, const OpEvent& event, std::span<const TensorFact> facts) {
+    // What a copy wrote over is no operand of it; any other operand that is gone leaves nothing to say.
+    if (one_of(op, {"copy"}) && facts.size() > 1) return facts[1].exact ? facts[1].health.absmax : 0;
     std::vector<double> top;
-    for (const TensorFact& fact : facts) top.push_back(fact.health.absmax);
+    for (const TensorFact& fact : facts) {
+        if (!fact.exact) return 0;
+        top.push_back(fact.health.absmax);
+    }
     if (top.empty()) return 0;
     const double product = top.size() > 1 ? top[0] * top[1] : top[0] * top[0];
     if (one_of(op, {"mul", "square"})) return product;
@@ -154,6 +159,7 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
         }
     }
     if (operand == nullptr) return f;
+    f.by_number = blamed >= 0 && (operand->flags & kNumber) != 0;
     f.operand_touched = (operand->flags & kRequiresGrad) != 0 || lineage.touched(operand->storage);
     f.result_estimate = estimate(f.op, event, facts);
     look_upstream(f, *operand, operand_top, context.seq, lineage);

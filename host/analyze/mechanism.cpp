@@ -39,6 +39,14 @@ double absmax_of(const MechanismFacts& facts) {
     return top;
 }
 
+/// Defined for every finite operand.
+bool total(const std::string& op) {
+    return one_of(op, {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution", "add", "sub", "mul", "sum", "cumsum",
+                       "relu", "gelu", "silu", "sigmoid", "tanh", "sin", "cos", "erf", "_softmax", "_log_softmax", "embedding",
+                       "native_layer_norm", "native_group_norm", "native_batch_norm", "softplus", "logaddexp", "mse_loss",
+                       "_scaled_dot_product_flash_attention_for_cpu", "max_pool2d_with_indices", "avg_pool2d"});
+}
+
 /// Which operand an operator divides by; -1 when it does not divide.
 int divisor_of(const std::string& op) {
     if (one_of(op, {"div", "true_divide", "divide", "fmod", "remainder"})) return 1;
@@ -72,8 +80,16 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
             evidence.push_back("the divisor has " + count(divisor->health.zero, "zero"));
             return {facts.backward ? "SING" : "DIV0", evidence};
         }
-        // A divisor that is a Python number is not among the tensors: 0/0 is the only way to a NaN from finite operands.
-        if (divisor == nullptr && facts.kind == kNaN) return {"DIV0", {"finite values divided by the number 0"}};
+        // A divisor that is a Python number or an integer tensor is not among the operands: only 0 makes a NaN or, out of values
+        // of ordinary size, an infinity.
+        const bool ordinary = absmax_of(facts) < std::sqrt(largest(facts.dtype));
+        if (divisor == nullptr && (facts.kind == kNaN || ordinary)) return {"DIV0", {"finite values divided by the number 0"}};
+    }
+    if (op == "_ctc_loss" && facts.kind != kNaN) {
+        return {"DATA", {"no alignment exists: a target is longer than its input allows"}};
+    }
+    if (facts.kind == kNaN && op.find("weight_norm") != std::string::npos) {
+        return {"DIV0", {"a row of the weight has norm 0"}};
     }
     if (facts.kind == kNaN || none_read) {
         if (one_of(op, {"mean", "std", "var", "std_mean", "var_mean", "nll_loss_forward", "nll_loss2d_forward"})) {
@@ -103,7 +119,9 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     }
 
     const double top = absmax_of(facts);
-    evidence.push_back("every operand was finite, the largest " + number(top));
+    const bool seen = std::any_of(facts.inputs->begin(), facts.inputs->end(), [](const TensorFact& t) { return t.exact; });
+    evidence.push_back(seen ? "every operand was finite, the largest " + number(top)
+                            : std::string("no operand held a bad value; it wrote over them"));
     if (facts.diverging) {
         evidence.push_back("the loss had grown over the steps before");
         return {"HYPER", evidence};
@@ -111,11 +129,13 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     // Half of the exponent range: below it no product of two operands overflows.
     const bool large = top > std::sqrt(largest(facts.dtype));
     if (facts.kind != kNaN) {
-        if (facts.backward && !large) return {"SING", evidence};
+        if (facts.backward && !large && !one_of(op, {"exp", "exp2", "expm1", "sinh", "cosh"})) return {"SING", evidence};
         return {"OVF", evidence};
     }
     if (large) return {"OVF", evidence};
-    return {facts.backward ? "SING" : "KERN", evidence};
+    if (facts.backward) return {"SING", evidence};
+    // Only of ops that are defined for all finite operands can be said that the kernel is at fault.
+    return {total(op) ? "KERN" : "DOM", evidence};
 }
 
 }  // namespace numsan

@@ -40,7 +40,8 @@ bool Verdict::interesting(const OpEvent& event, uint64_t bad_outputs) const noex
         if (ledger_.may_hold(event.outputs[i].storage)) return true;
     }
     // One value: what backward() starts from, or a number the program reads.
-    return std::strcmp(event.op->name, "aten::ones_like") == 0 || event.op->op_class == OpClass::HostRead;
+    return std::strcmp(event.op->name, "aten::ones_like") == 0 || event.op->op_class == OpClass::HostRead ||
+           event.op->op_class == OpClass::Collective;
 }
 
 /// Which births the op read. With clean outputs only what the ledger knows matters; otherwise every operand is looked at.
@@ -71,6 +72,7 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
         for (const Kind kind : kNonFiniteKinds) {
             if ((kinds & kind) == 0) continue;
             here.of(kind) = known->of(kind);
+            births_.used(here.of(kind), event, context);
             if (is_parameter(input)) births_.becomes_initial_value(here.of(kind));
         }
         births_.add_kinds(before, here);
@@ -91,9 +93,35 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
         }
         return;
     }
+    if (lifts(event)) ledger_.clear(event.inputs[0]);  // whatever was known of its address
+    if (context.outsider) {
+        // A library's own thread: part of something that was called elsewhere. What it wrote is written, nothing is born.
+        for (int32_t i = 0; i < event.output_count; ++i) {
+            if (scannable(event.outputs[i]) && ledger_.received(event.outputs[i]) == nullptr) ledger_.mark_written(event.outputs[i]);
+        }
+        return;
+    }
     const Kinds before = read_inputs(event, context, bad_outputs != 0);
     escapes_of(event, context, before, outcome);
+    if (event.op->op_class == OpClass::Collective) {
+        receive(event, context);
+        return;
+    }
     write_outputs(event, context, bad_outputs, forward, before, born, outcome);
+}
+
+/// A collective runs on by itself: its results are there when somebody reads them.
+void Verdict::receive(const OpEvent& event, const OpContext& context) {
+    double sent = 0;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        if (scannable(event.inputs[i])) sent = std::max(sent, scanner_.health(event.inputs[i]).absmax);
+    }
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        if (!scannable(output)) continue;
+        const bool in_place = is_view(event, output) || (output.flags & kWritten) != 0;
+        ledger_.mark_received(output, {nullptr, event.op, context.stack, context.seq, context.step, in_place ? sent : 0});
+    }
 }
 
 void Verdict::sweep() {
@@ -140,18 +168,18 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
         } else if (std::strstr(event.op->name, "batch_norm") != nullptr) {
             escape(now, EscapeInto::Buffer, output.impl, context, Severity::Error, outcome);
         } else if (context.node == nullptr && !ledger_.gradient(output.storage)) {
-            note_state_write(now, output.impl, context);
+            note_state_write(now, output, context);
         }
     }
 }
 
 /// Somebody's state may hold it now; who, only its name tells, later.
-void Verdict::note_state_write(const Kinds& kinds, const void* impl, const OpContext& context) {
+void Verdict::note_state_write(const Kinds& kinds, const TensorView& tensor, const OpContext& context) {
     if (context.ignored || state_writes_.size() >= kMaxStateWrites) return;
     for (const Kind kind : kNonFiniteKinds) {
         const Birth* birth = births_.find(kinds.of(kind));
         if (birth == nullptr || birth->intended || birth->ignored || birth->escaped) continue;
-        state_writes_.push_back({birth->id, impl, context.step, context.seq, context.stack});
+        state_writes_.push_back({birth->id, tensor.impl, tensor.storage, context.step, context.seq, context.stack});
     }
 }
 

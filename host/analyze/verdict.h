@@ -39,6 +39,7 @@ struct Contamination {
 struct StateWrite {
     BirthId birth = 0;
     const void* impl = nullptr;
+    const void* storage = nullptr;  ///< must still hold it when the name is looked up: addresses are used again
     int64_t step = 0;
     int64_t seq = 0;
     StackId stack = 0;
@@ -108,8 +109,9 @@ class Verdict {
                        const Kinds& before, BirthId* born, Outcome& outcome);
     void track_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
                      const ForwardRecord& forward);
+    void receive(const OpEvent& event, const OpContext& context);
     void sweep();
-    void note_state_write(const Kinds& kinds, const void* impl, const OpContext& context);
+    void note_state_write(const Kinds& kinds, const TensorView& tensor, const OpContext& context);
     void loss_begins(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome);
     void escape(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
                 Outcome& outcome);

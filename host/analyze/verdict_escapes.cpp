@@ -132,7 +132,8 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     }
     if (birth.escaped) return;
     birth.escaped = true;
-    ++escaped_births_;
+    if (std::strcmp(birth.mechanism, "HYPER") == 0) births_.set_diverged(birth.id);
+    if (!birth.intended) ++escaped_births_;
     birth.features.into = escape.into;
     birth.features.loss_known = loss_seq_ > birth.forward_seq;
     const bool came_back = escape.into == EscapeInto::Gradient || escape.into == EscapeInto::Parameter;
@@ -176,7 +177,9 @@ std::vector<StateWrite> Verdict::take_state_writes() {
     taken.swap(state_writes_);
     std::erase_if(taken, [&](const StateWrite& write) {
         const Birth* birth = births_.find(write.birth);
-        return birth == nullptr || birth->scaler || birth->escaped;
+        const auto held = ledger_.entries().find(write.storage);
+        const bool gone = held == ledger_.entries().end() || birth == nullptr || held->second.of(Kind(birth->kind)) != birth->id;
+        return gone || birth->scaler || birth->escaped;
     });
     return taken;
 }
@@ -212,7 +215,7 @@ void Verdict::forget_pending() {
 
 Verdict::Counts Verdict::counts() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return {births_.made(), escaped_births_, births_.made() - escaped_births_};
+    return {births_.made(), escaped_births_, std::max<int64_t>(births_.made() - escaped_births_, 0)};
 }
 
 }  // namespace numsan

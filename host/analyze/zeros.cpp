@@ -57,11 +57,12 @@ double half_place(double value, DType dtype) {
 }  // namespace
 
 bool mutes(const OpEvent& event, const Birth& overflow) {
-    if (std::strcmp(overflow.mechanism, "OVF") != 0) return false;
+    if (std::strcmp(overflow.mechanism, "OVF") != 0 && std::strcmp(overflow.mechanism, "HYPER") != 0) return false;
     const std::string op = plain_op_name(event.op->name);
-    if (op == "rsqrt") return overflow.features.op != "exp";
+    const bool exponential = one_of(overflow.features.op, {"exp", "exp2", "expm1"});
+    if (op == "rsqrt") return !exponential;
     if (!one_of(op, {"div", "reciprocal"})) return false;
-    if (overflow.shrunk) return overflow.features.op != "exp";
+    if (overflow.shrunk) return !exponential;
     const double would_be = overflow.features.result_estimate;
     return would_be > 0 && would_be <= magnitude_value(info(overflow.features.dtype).exponent_mask() - 1, overflow.features.dtype);
 }

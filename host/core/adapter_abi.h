@@ -25,6 +25,12 @@ struct OpInfo {
     uint32_t id;   ///< dense, from 0
 };
 
+/// What autograd knows of a tensor; asked for few.
+enum TensorKin : uint32_t {
+    kViewOfParameter = 1,  ///< a view of a leaf that requires a gradient
+    kFromCompiled = 2,     ///< the result of a region that torch.compile turned into kernels of its own
+};
+
 /// One finished call of an operator, below autograd and outermost. Views are valid during the call only.
 struct OpEvent {
     const OpInfo* op;
@@ -37,9 +43,16 @@ struct OpEvent {
     bool grad_enabled;
     bool infinite_scalar;       ///< a scalar argument was +inf, -inf or the dtype's lowest value
     int64_t graph_task;         ///< number of the backward() this thread is inside of, hooks included; -1 outside
+    uint32_t (*kin)(const void* impl);  ///< bits of TensorKin for one of `inputs`; null in made-up events
     int32_t scalar_count;       ///< numbers among the arguments, in order: exponents, factors, eps
     const double* scalars;
 };
+
+/// True for lift_fresh and its like: the operand is memory that was just made, by no op, and filled from the program's own values.
+inline bool lifts(const OpEvent& event) {
+    return event.op->op_class == OpClass::Constant && event.input_count == 1 && event.output_count == 1 &&
+           event.inputs[0].storage == event.outputs[0].storage && (event.outputs[0].flags & kWritten) == 0;
+}
 
 /// True for a returned tensor in the memory of an operand that the op did not write: a view, whatever the schema says of it
 /// (unsafe_split, contiguous).
@@ -80,6 +93,7 @@ struct AdapterApi {
     void (*thread_start)();
     void (*stop)();  ///< no event after this returns, on any thread that checks
     const char* hook;  ///< "fallback" or "record_function"
+    const void* (*storage_of)(const void* impl);  ///< of a tensor that is alive, null when it has none
 };
 
 /// Exported by the adapter. Returns null, and a reason in `why`, when it cannot see ops.

@@ -56,6 +56,7 @@ struct Session::Thread {
     int loader_depth = 0;
     int ignore_depth = 0;
     int64_t last_parameter_read = -1;
+    bool after_compiled = false;
     bool busy = false;  ///< our own code runs: what it does is not the program's
 };
 
@@ -84,6 +85,7 @@ OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq)
     context.in_optimizer = thread.optimizer_depth > 0;
     context.in_data_loader = thread.loader_depth > 0;
     context.ignored = thread.ignore_depth > 0;
+    context.after_compiled = thread.after_compiled;
     if (thread.node_depth > 0) {
         const Thread::Node& node = thread.nodes[std::min(thread.node_depth, Thread::kMaxNodes) - 1];
         context.node = node.name;
@@ -111,7 +113,8 @@ OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq)
 /// Reads every output once. Bit i of the result: output i holds something that is not finite.
 uint64_t Session::scan(const OpEvent& event, Range* ranges) noexcept {
     uint64_t bad = 0;
-    if (event.op->op_class == OpClass::Allocation) return 0;
+    // A collective's results are being written by other threads now; they are looked at when they are read.
+    if (event.op->op_class == OpClass::Allocation || event.op->op_class == OpClass::Collective) return 0;
     int64_t scanned = 0;
     int64_t bytes = 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
@@ -166,7 +169,9 @@ void Session::op_end(const OpEvent& event) noexcept {
         OpContext context = context_of(thread, &event, seq);
         context.stack = stacks_.capture();
         context.in_module = stacks_.in_module(context.stack);
-        context.on_state = context.on_state && !context.in_module;
+        if (context.in_module) context.on_state = false;
+        if (context.on_state && !context.in_optimizer && is_layer(event.op->name)) context.on_state = false;
+        context.outsider = context.stack == 0 && context.node == nullptr && !facts_.python_version.empty();
 
         ForwardMap::Record* record = nullptr;
         if (event.forward_sequence != ~uint64_t(0) && (context.node == nullptr || event.grad_enabled)) {
@@ -228,7 +233,11 @@ void Session::node_begin(const NodeEvent& event) noexcept {
 
 void Session::node_end() noexcept {
     Thread& thread = this_thread();
-    if (thread.node_depth > 0) --thread.node_depth;
+    if (thread.node_depth <= 0) return;
+    if (thread.node_depth <= Thread::kMaxNodes) {
+        thread.after_compiled = std::strstr(thread.nodes[thread.node_depth - 1].name, "CompiledFunction") != nullptr;
+    }
+    --thread.node_depth;
 }
 
 void Session::scope_begin(const char* name) noexcept {
@@ -268,10 +277,13 @@ void Session::name_state_writes() noexcept {
         thread.busy = true;
         const LiveNames names = stacks_.names();
         thread.busy = false;
+        const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
         Outcome outcome;
         for (const StateWrite& write : writes) {
             const auto it = names.tensors.find(write.impl);
             if (it == names.tensors.end()) continue;
+            // The address may be another tensor's by now; the named one is alive and can be asked.
+            if (adapter == nullptr || adapter->storage_of(write.impl) != write.storage) continue;
             switch (it->second.role) {
                 case LiveNames::TensorName::Role::Buffer: verdict_.confirm(write, EscapeInto::Buffer, outcome); break;
                 case LiveNames::TensorName::Role::OptimizerState:

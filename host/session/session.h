@@ -38,6 +38,9 @@ class Session {
     void scope_end(const char* name) noexcept;
     void skipped(const char* why) noexcept;
 
+    /// What the adapter can be asked, once it is there.
+    void use(const AdapterApi& adapter) noexcept { adapter_.store(&adapter, std::memory_order_release); }
+
     /// The first internal failure: one line, then off.
     void fail(const char* why) noexcept;
     bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
@@ -75,6 +78,7 @@ class Session {
     StackSource& stacks_;
     const SessionFacts facts_;
     const std::chrono::steady_clock::time_point started_;
+    std::atomic<const AdapterApi*> adapter_{nullptr};
     std::atomic<bool> on_{true};
     std::atomic<bool> failed_{false};
     std::atomic<bool> finished_{false};

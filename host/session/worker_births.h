@@ -8,10 +8,10 @@
 
 namespace numsan {
 
-/// A table of notes that a fork hands on: made in the parent, written by its workers, read by the parent when a bad batch arrives.
-/// A note's slot follows from what the tensor looks like, so the table holds the latest note about such a tensor, or one that
-/// happened to want the same slot. No lock: a note may be lost, then the batch is reported where it arrives. Workers that were
-/// spawned share no memory with their parent.
+/// A table of notes that a fork hands on: made in the parent, written by its workers, read by the parent when a bad
+/// batch arrives. A note's slot follows from what the tensor looks like, so the table holds the latest note about such
+/// a tensor, or one that happened to want the same slot. No lock: a note may be lost, then the batch is reported where
+/// it arrives. Workers that were spawned share no memory with their parent.
 class WorkerBirths final : public HandOver {
   public:
     /// Without memory to share the table stays empty.

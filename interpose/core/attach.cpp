@@ -91,6 +91,7 @@ bool attach(const numsan_stub_api& stub) {
     AdapterLoadResult result;
     g_adapter = load_torch_adapter(g_core, stub.lib_dir, say, result);
     if (g_adapter == nullptr) return false;
+    g_session->use(*g_adapter);
     stub.set_thread_start(g_adapter->thread_start);
     on_exit(on_process_exit, nullptr);
     pthread_atfork([] { g_session->before_fork(); }, [] { g_session->after_fork_in_parent(); },

@@ -4,6 +4,7 @@
 #include "host/core/adapter_abi.h"
 #include "interpose/torch/autograd_scopes.h"
 #include "interpose/torch/dispatch_hook.h"
+#include "interpose/torch/tensor_view_of.h"
 
 namespace numsan {
 namespace {
@@ -14,7 +15,7 @@ void thread_start() {
 
 void stop() { set_core_api(nullptr); }
 
-const AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback"};
+const AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback", storage_of};
 
 }  // namespace
 }  // namespace numsan

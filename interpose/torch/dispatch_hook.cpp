@@ -82,6 +82,10 @@ class Frame {
     Scratch& scratch_;
 };
 
+/// Lists of lists, which collectives take. Plain lists of numbers are not looked into.
+template <class Visit>
+void for_each_nested_tensor(const c10::IValue& value, Visit&& visit);
+
 template <class Visit>
 void for_each_tensor(const c10::IValue& value, Visit&& visit) {
     if (value.isTensor()) {
@@ -95,6 +99,15 @@ void for_each_tensor(const c10::IValue& value, Visit&& visit) {
         for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
             if (tensor.has_value() && tensor->defined()) visit(*tensor);
         }
+    } else if (value.isList() && !value.isIntList() && !value.isDoubleList() && !value.isBoolList()) {
+        for_each_nested_tensor(value, visit);
+    }
+}
+
+template <class Visit>
+void for_each_nested_tensor(const c10::IValue& value, Visit&& visit) {
+    for (const c10::IValue& element : value.toListRef()) {
+        if (element.isTensor() || element.isList()) for_each_tensor(element, visit);
     }
 }
 
@@ -182,6 +195,7 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
     event.forward_sequence = event.grad_enabled ? at::sequence_number::peek() - 1 : ~uint64_t(0);
     event.infinite_scalar = infinite_scalar;
     event.graph_task = torch::autograd::get_current_graph_task_id();
+    event.kin = kin_of;
     event.scalar_count = scalar_count;
     event.scalars = scalars;
     core->op_end(&event);

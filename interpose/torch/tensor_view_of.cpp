@@ -2,6 +2,10 @@
 
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/TensorImpl.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <string>
 
 namespace numsan {
 namespace {
@@ -32,6 +36,24 @@ bool dtype_of(c10::ScalarType type, DType& dtype) {
 }
 
 }  // namespace
+
+const void* storage_of(const void* impl) {
+    const auto* tensor = static_cast<const c10::TensorImpl*>(impl);
+    if (tensor->key_set().has_any(kOpaque) || !tensor->has_storage()) return nullptr;
+    return tensor->unsafe_storage().unsafeGetStorageImpl();
+}
+
+uint32_t kin_of(const void* impl) {
+    const auto borrowed = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(
+        static_cast<c10::TensorImpl*>(const_cast<void*>(impl)));
+    const at::Tensor tensor(borrowed);
+    if (!tensor.requires_grad() || tensor.is_leaf()) return 0;
+    uint32_t kin = 0;
+    if (tensor.is_view() && tensor._base().is_leaf()) kin |= kViewOfParameter;
+    const torch::autograd::Node* node = torch::autograd::impl::grad_fn_unsafe(tensor);
+    if (node != nullptr && node->name().find("CompiledFunction") != std::string::npos) kin |= kFromCompiled;
+    return kin;
+}
 
 bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
     const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();

@@ -11,6 +11,7 @@ void hyperparameter(const Features& f, Score& score) {
         if (f.narrow) score.against(2);
         return;
     }
+    if (f.mechanism == "DIV0" && f.by_number) score.add(3, "the divisor is a number of the program's own that is zero");
     if (f.mechanism == "HYPER") score.add(2, "");
     if (f.parameter_growth >= 1e3) {
         score.add(2.5, "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");

@@ -4,7 +4,7 @@
 namespace numsan {
 
 void initialization(const Features& f, Score& score) {
-    if (f.mechanism == "STATE") score.add(4, "it was there before any op was seen to write it");
+    if (f.mechanism == "STATE") score.add(4, "");
     if (f.mechanism == "UNINIT" && f.reads_parameter) score.add(4.5, "nothing wrote this parameter before it was read");
     if (f.mechanism == "UNINIT" && !f.reads_parameter) score.add(1.5, "");
     if (f.phase == Phase::Load) score.add(2.5, "it became a parameter's value before any training did");

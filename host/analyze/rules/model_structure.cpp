@@ -6,8 +6,11 @@ namespace numsan {
 void model_structure(const Features& f, Score& score) {
     if (f.phase == Phase::Optimizer || f.phase == Phase::Load || f.phase == Phase::Comm) return;
     if (f.mechanism == "INDET") {
-        score.add(2.5, "every value this op normalises had been masked with infinity");
-        if (is_one_of(f.op, {"_softmax", "_log_softmax", "sub", "logsumexp"})) score.add(1, "");
+        if (is_one_of(f.op, {"_softmax", "_log_softmax", "sub", "logsumexp", "div"})) {
+            score.add(3.5, "every value this op normalises had been masked with infinity");
+        } else {
+            score.add(1.5, "an infinity that the program wrote met a value it is not defined with");
+        }
     }
     if (f.phase != Phase::Forward || f.hidden) return;
     const bool grew_now = f.mechanism == "OVF" && f.parameter_growth < 30 && !f.diverging;

@@ -5,7 +5,8 @@ namespace numsan {
 
 void precision(const Features& f, Score& score) {
     if (f.mechanism == "PREC" || (f.mechanism == "UDF" && f.kind == 0)) {
-        score.add(5, std::string(info(f.dtype).name) + " cannot hold values this small");
+        score.add(5, f.mechanism == "PREC" ? std::string(info(f.dtype).name) + " has too few places for the updates of this weight"
+                                           : std::string(info(f.dtype).name) + " cannot hold values this small");
         return;
     }
     constexpr double kLargestFloat32 = 3.4028234663852886e38;

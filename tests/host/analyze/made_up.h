@@ -101,6 +101,37 @@ inline constexpr StackId kScalerStack = 78;  ///< what they call "the innermost 
 inline constexpr StackId kLoadStack = 79;      ///< inside a load_state_dict()
 inline constexpr StackId kFunctionStack = 80;  ///< inside an autograd.Function's forward
 
+/// One call of an op, for tests of the parts below the verdict.
+struct MadeUpOp {
+    OpInfo info;
+    std::vector<TensorView> inputs;
+    std::vector<TensorView> outputs;
+    std::vector<double> scalars;
+    bool grad_enabled = true;
+    bool infinite_scalar = false;
+
+    MadeUpOp(const char* name, std::vector<TensorView> in, std::vector<TensorView> out, OpClass op_class = OpClass::Other,
+             std::vector<double> numbers = {})
+        : info{name, "", op_class, false, 0}, inputs(std::move(in)), outputs(std::move(out)), scalars(std::move(numbers)) {}
+
+    /// Valid as long as this object.
+    OpEvent event() const {
+        OpEvent made{};
+        made.op = &info;
+        made.inputs = inputs.data();
+        made.outputs = outputs.data();
+        made.input_count = static_cast<int32_t>(inputs.size());
+        made.output_count = static_cast<int32_t>(outputs.size());
+        made.forward_sequence = ~uint64_t(0);
+        made.grad_enabled = grad_enabled;
+        made.infinite_scalar = infinite_scalar;
+        made.graph_task = -1;
+        made.scalar_count = static_cast<int32_t>(scalars.size());
+        made.scalars = scalars.data();
+        return made;
+    }
+};
+
 struct MadeUpStacks : StackFacts {
     bool is_loss(StackId s) const override { return s == kLossStack; }
     bool is_scaler(StackId s) const override { return s == kScalerStack; }

@@ -34,7 +34,7 @@ constexpr const char* kAdapter = R"(
 #include "host/core/adapter_abi.h"
 #include <ATen/record_function.h>
 int torch_cpu_value();
-static const numsan::AdapterApi api = {numsan::kAdapterAbi, nullptr, nullptr, "fallback"};
+static const numsan::AdapterApi api = {numsan::kAdapterAbi, nullptr, nullptr, "fallback", nullptr};
 extern "C" __attribute__((visibility("default")))
 const numsan::AdapterApi* numsan_torch_attach(const numsan::CoreApi* core, const char** why) {
     if (torch_cpu_value() == kHeaderValue) return &api;

@@ -11,7 +11,7 @@ TEST(Initialization, StateThatWasThereBefore) {
     f.phase = Phase::Load;
     f.reads_parameter = true;
     EXPECT_EQ(winner(f), "N6");
-    EXPECT_EQ(said(initialization, f).front(), "it was there before any op was seen to write it");
+    EXPECT_EQ(said(initialization, f), Facts{"it became a parameter's value before any training did"});
     f.mechanism = "DATA";
     f.phase = Phase::Data;
     f.reads_parameter = false;

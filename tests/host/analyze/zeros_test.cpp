@@ -1,0 +1,203 @@
+// Zeros that are not zeros: of overflows, of values too small for their type, of updates that are lost.
+#include "host/analyze/zeros.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/host/analyze/made_up.h"
+
+namespace numsan {
+namespace {
+
+Birth overflow(const char* op, double would_be, DType dtype = DType::Float32) {
+    Birth birth;
+    birth.mechanism = "OVF";
+    birth.kind = kPosInf;
+    birth.features.op = op;
+    birth.features.result_estimate = would_be;
+    birth.features.dtype = dtype;
+    return birth;
+}
+
+bool muted_by(const char* op, const Birth& birth) {
+    MadeUp x{1}, y{0};
+    return mutes(MadeUpOp(op, {x.view()}, {y.returned()}).event(), birth);
+}
+
+TEST(Mutes, QuotientThatShouldNotBeZero) {
+    const Birth norm = overflow("linalg_vector_norm", 1e20);
+    EXPECT_TRUE(muted_by("aten::div", norm));
+    EXPECT_TRUE(muted_by("aten::reciprocal", norm));
+    EXPECT_TRUE(muted_by("aten::div_", norm));
+    EXPECT_FALSE(muted_by("aten::mul", norm)) << "does not divide";
+    EXPECT_FALSE(muted_by("aten::atan", norm));
+}
+
+TEST(Mutes, NotWhereTheValueIsTooLargeAnyway) {
+    EXPECT_FALSE(muted_by("aten::div", overflow("exp", 2.7e43)));
+    EXPECT_FALSE(muted_by("aten::div", overflow("exp", 162754, DType::Float16)));
+    EXPECT_FALSE(muted_by("aten::div", overflow("mul", 0))) << "not measured";
+    EXPECT_TRUE(muted_by("aten::div", overflow("mean", 60000, DType::Float16)));
+}
+
+TEST(Mutes, RootOfWhatOverflowed) {
+    Birth squares = overflow("sum", 1e40);
+    EXPECT_FALSE(muted_by("aten::div", squares));
+    EXPECT_TRUE(muted_by("aten::rsqrt", squares));
+    squares.shrunk = true;
+    EXPECT_TRUE(muted_by("aten::div", squares));
+    Birth exponential = overflow("exp", 1e43);
+    exponential.shrunk = true;
+    EXPECT_FALSE(muted_by("aten::div", exponential));
+    EXPECT_FALSE(muted_by("aten::rsqrt", exponential));
+}
+
+TEST(Mutes, OnlyAnOverflow) {
+    Birth birth = overflow("div", 5);
+    birth.mechanism = "DIV0";
+    EXPECT_FALSE(muted_by("aten::div", birth));
+    EXPECT_FALSE(muted_by("aten::rsqrt", birth));
+}
+
+TEST(Zeros, WhoMultipliesAndWhoHandsOn) {
+    const auto op = [](const char* name, OpClass op_class = OpClass::Other) { return MadeUpOp(name, {}, {}, op_class); };
+    for (const char* name : {"aten::mul", "aten::mul_", "aten::mm", "aten::addmm", "aten::convolution"}) {
+        EXPECT_TRUE(multiplies(op(name).event())) << name;
+    }
+    EXPECT_FALSE(multiplies(op("aten::add").event()));
+    for (const char* name : {"aten::clamp_min", "aten::_to_copy", "aten::neg", "aten::sqrt"}) {
+        EXPECT_TRUE(hands_zeros_on(op(name).event())) << name;
+    }
+    EXPECT_TRUE(hands_zeros_on(op("aten::cat", OpClass::Preserving).event()));
+    EXPECT_FALSE(hands_zeros_on(op("aten::add").event()));
+    EXPECT_FALSE(hands_zeros_on(op("aten::cos").event()));
+}
+
+std::optional<std::string> flushed(const char* op, std::vector<TensorView> inputs, const MadeUpTensor& output,
+                                   std::vector<double> scalars = {}) {
+    const TensorView view = output.returned();
+    return flushed_share(MadeUpOp(op, std::move(inputs), {view}, OpClass::Other, std::move(scalars)).event(), view,
+                         CpuScanner());
+}
+
+TEST(FlushedShare, SaysWhatWasMeasured) {
+    MadeUpHalf a{1e-4, 2e-4, 1, 0}, b{1e-5, 1e-5, 1, 1}, product{0, 0, 1, 0};
+    EXPECT_EQ(flushed("aten::mul", {a.view(), b.view()}, product),
+              "2 of 3 results of mul that should not be zero are: the largest is at most 1, and float16 holds nothing between 0 and "
+              "5.96e-08");
+}
+
+TEST(FlushedShare, ZerosOfAnOperandAreZeros) {
+    MadeUpHalf a{0, 0, 0, 1}, b{1, 1, 1, 1}, product{0, 0, 0, 1};
+    EXPECT_FALSE(flushed("aten::mul", {a.view(), b.view()}, product));
+    MadeUpHalf quotient{0, 0, 0, 1};
+    EXPECT_FALSE(flushed("aten::div", {a.view(), b.view()}, quotient));
+}
+
+TEST(FlushedShare, HalfOfThemMustBe) {
+    MadeUpHalf a{1e-4, 1, 1, 1}, b{1e-5, 1, 1, 1}, one{0, 1, 1, 1}, two{0, 0, 1, 1};
+    EXPECT_FALSE(flushed("aten::mul", {a.view(), b.view()}, one));
+    EXPECT_TRUE(flushed("aten::mul", {a.view(), b.view()}, two));
+}
+
+TEST(FlushedShare, CastsSquaresAndQuotients) {
+    MadeUp tiny{1e-9f, -1e-9f};
+    MadeUpHalf zero{0, 0}, small{1e-5, 1e-5}, large{1e4, 1e4};
+    EXPECT_EQ(flushed("aten::_to_copy", {tiny.view()}, zero),
+              "2 of 2 results of _to_copy that should not be zero are: the largest is at most 1e-09, and float16 holds nothing "
+              "between 0 and 5.96e-08");
+    EXPECT_TRUE(flushed("aten::square", {small.view()}, zero));
+    EXPECT_TRUE(flushed("aten::pow", {small.view()}, zero, {2}));
+    EXPECT_TRUE(flushed("aten::div", {small.view(), large.view()}, zero));
+    EXPECT_FALSE(flushed("aten::sub", {small.view(), small.view()}, zero)) << "a difference of equals is zero";
+    EXPECT_FALSE(flushed("aten::relu", {small.view()}, zero));
+}
+
+TEST(FlushedShare, ProductsOfMatricesOnlyWhenTheyCannotCancel) {
+    MadeUpHalf a{1e-5, 1e-5}, b{1e-5, 1e-5}, large{1, -1}, zero{0, 0};
+    EXPECT_TRUE(flushed("aten::mm", {a.view(), b.view()}, zero));
+    EXPECT_FALSE(flushed("aten::mm", {a.view(), large.view()}, zero)) << "may have cancelled";
+}
+
+TEST(FlushedShare, NotInFloat32NotOfBadOperandsNotInPlace) {
+    MadeUp tiny{1e-30f, 1e-30f}, zero{0, 0};
+    EXPECT_FALSE(flushed("aten::mul", {tiny.view(), tiny.view()}, zero));
+    MadeUpHalf a{1e-5, 1e-5}, bad{kInf, 1}, result{0, 0};
+    EXPECT_FALSE(flushed("aten::mul", {a.view(), bad.view()}, result));
+    EXPECT_FALSE(flushed("aten::mul_", {result.view()}, result)) << "what it was is gone";
+    MadeUpHalf zeros{0, 0};
+    EXPECT_FALSE(flushed("aten::mul", {a.view(), zeros.view()}, result));
+}
+
+TEST(FlushedShare, InOtherNarrowTypes) {
+    MadeUp tiny{1e-41f, 1e-41f};
+    MadeUpHalf bf16({0, 0}, 0, DType::BFloat16);
+    EXPECT_EQ(flushed("aten::_to_copy", {tiny.view()}, bf16),
+              "2 of 2 results of _to_copy that should not be zero are: the largest is at most 1e-41, and bfloat16 holds nothing "
+              "between 0 and 9.18e-41");
+}
+
+/// Eight weights of 1 in bfloat16, whose last place is 2^-7: half of it is 0.0039.
+class LostUpdates : public testing::Test {
+  protected:
+    static MadeUpHalf vector_of(double value, size_t n = 8, DType dtype = DType::BFloat16) {
+        return MadeUpHalf(std::vector<double>(n, value), 0, dtype);
+    }
+    static std::optional<std::string> lost(const char* op, std::vector<TensorView> inputs, std::vector<double> scalars = {}) {
+        const TensorView weight = inputs[0];
+        return lost_updates(MadeUpOp(op, std::move(inputs), {weight}, OpClass::Other, std::move(scalars)).event(), 0);
+    }
+    MadeUpHalf weight{std::vector<double>(8, 1), kParameter, DType::BFloat16};
+};
+
+TEST_F(LostUpdates, BelowHalfOfTheLastPlace) {
+    const MadeUpHalf gradient = vector_of(0.25);
+    EXPECT_EQ(lost("aten::add_", {weight.view(), gradient.view()}, {-0.001}),
+              "8 of 8 updates looked at are below half of the last place of the bfloat16 weight they are added to, the largest "
+              "0.00025: they change nothing");
+    EXPECT_FALSE(lost("aten::add_", {weight.view(), gradient.view()}, {-0.1}));
+    EXPECT_FALSE(lost("aten::add_", {weight.view(), gradient.view()})) << "a factor of one";
+    EXPECT_TRUE(lost("aten::sub_", {weight.view(), gradient.view()}, {0.001}));
+    EXPECT_FALSE(lost("aten::mul_", {weight.view(), gradient.view()}, {0.001})) << "decay is no update";
+}
+
+TEST_F(LostUpdates, QuotientOfMoments) {
+    const MadeUpHalf mean = vector_of(0.25), deviation = vector_of(0.25), small = vector_of(0.0009765625);
+    EXPECT_TRUE(lost("aten::addcdiv_", {weight.view(), mean.view(), deviation.view()}, {-0.001}));
+    EXPECT_FALSE(lost("aten::addcdiv_", {weight.view(), mean.view(), small.view()}, {-0.001}));
+}
+
+TEST_F(LostUpdates, NearlyAllOfThemMustBe) {
+    MadeUpHalf one_counts({1, 1e-4, 1e-4, 1e-4, 1e-4, 1e-4, 1e-4, 1e-4}, 0, DType::BFloat16);
+    EXPECT_FALSE(lost("aten::add_", {weight.view(), one_counts.view()}));
+    MadeUpHalf mostly_zero({0, 0, 0, 0, 0, 0, 0, 1e-4}, 0, DType::BFloat16);
+    EXPECT_FALSE(lost("aten::add_", {weight.view(), mostly_zero.view()})) << "one update tells nothing";
+}
+
+TEST_F(LostUpdates, SmallWeightsHoldSmallUpdates) {
+    MadeUpHalf small(std::vector<double>(8, 1e-4), kParameter, DType::BFloat16);
+    const MadeUpHalf gradient = vector_of(0.25);
+    EXPECT_FALSE(lost("aten::add_", {small.view(), gradient.view()}, {-0.001}));
+}
+
+TEST_F(LostUpdates, NotInFloat32NotOfOtherShapes) {
+    const MadeUpHalf gradient = vector_of(0.25), shorter = vector_of(0.25, 4);
+    MadeUp single(std::vector<float>(8, 1), kParameter);
+    EXPECT_FALSE(lost("aten::add_", {single.view(), gradient.view()}, {-1e-12}));
+    EXPECT_FALSE(lost("aten::add_", {weight.view(), shorter.view()}, {-0.001}));
+    EXPECT_FALSE(lost("aten::add_", {weight.view()}, {-0.001}));
+}
+
+TEST_F(LostUpdates, EachOfAList) {
+    MadeUpHalf other(std::vector<double>(8, 1e-4), kParameter, DType::BFloat16);
+    const MadeUpHalf gradient = vector_of(0.25), second = vector_of(0.25);
+    const MadeUpOp op("aten::_foreach_add_", {weight.view(), other.view(), gradient.view(), second.view()},
+                      {weight.written(), other.written()}, OpClass::Other, {-0.001});
+    EXPECT_TRUE(lost_updates(op.event(), 0));
+    EXPECT_FALSE(lost_updates(op.event(), 1)) << "its weights are small enough";
+}
+
+}  // namespace
+}  // namespace numsan

@@ -1,0 +1,134 @@
+// The report of a process: the order of findings, what is counted rather than repeated, whose names are asked for.
+#include "host/session/reporter.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "tests/host/analyze/fake_stacks.h"
+#include "tests/host/analyze/made_up.h"
+#include "tests/support/builders.h"
+
+namespace numsan {
+namespace {
+
+using nlohmann::json;
+
+class ReporterTest : public ::testing::Test {
+  protected:
+    ReporterTest() {
+        options.report = folder.file("report.json");
+        options.log = folder.file("log.txt");
+        for (StackId id = 1; id < 10; ++id) {
+            stacks.stacks[id] = {{"/home/me/model.py", "forward", static_cast<int>(id), nullptr, false}};
+        }
+        reporter = std::make_unique<Reporter>(options, stacks, "/env/torch", RunSummary());
+    }
+    static EscapedBirth escaped(BirthId id, int64_t seq, StackId stack, Severity severity = Severity::Error) {
+        EscapedBirth made;
+        made.birth.id = id;
+        made.birth.op = "aten::log";
+        made.birth.kind = kNaN;
+        made.birth.mechanism = "DOM";
+        made.birth.seq = seq;
+        made.birth.stack = stack;
+        made.into = EscapeInto::Loss;
+        made.severity = severity;
+        return made;
+    }
+    void add(std::vector<EscapedBirth> births, std::vector<Contamination> contaminated = {}) {
+        Outcome outcome;
+        outcome.escaped = std::move(births);
+        outcome.contaminated = std::move(contaminated);
+        reporter->add(outcome, stacks.live, RunSummary());
+    }
+    json findings() const { return json::parse(testing::file_text(options.report))["findings"]; }
+
+    testing::ScratchFolder folder;
+    Options options;
+    FakeStacks stacks;
+    std::unique_ptr<Reporter> reporter;
+};
+
+TEST_F(ReporterTest, OrderIsThatOfBirthNotOfEscape) {
+    add({escaped(3, 30, 3)});
+    add({escaped(1, 10, 1), escaped(2, 20, 2)});
+    const json found = findings();
+    ASSERT_EQ(found.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(found[i]["seq"], 10 * (i + 1));
+        EXPECT_EQ(found[i]["id"], "F" + std::to_string(i + 1));
+        EXPECT_EQ(found[i]["location"]["line"], i + 1);
+    }
+}
+
+TEST_F(ReporterTest, OnlyTheFirstIsCalledTheFirst) {
+    add({escaped(3, 30, 3)});
+    add({escaped(1, 10, 1)});
+    const json found = findings();
+    ASSERT_EQ(found.size(), 2u);
+    int first = 0;
+    for (const json& finding : found) first += finding["title"].get<std::string>().rfind("first ", 0) == 0 ? 1 : 0;
+    EXPECT_EQ(first, 1);
+    EXPECT_EQ(found[0]["title"].get<std::string>().rfind("first ", 0), 0u)
+        << "in the order of birth it is the one born first: " << found[0]["title"];
+}
+
+TEST_F(ReporterTest, SamePlaceAgainIsCounted) {
+    add({escaped(1, 10, 1)});
+    add({escaped(2, 20, 1)});
+    add({escaped(3, 30, 2)});
+    const json found = findings();
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_EQ(found[0]["count"], 2);
+    EXPECT_EQ(found[1]["count"], 1);
+}
+
+TEST_F(ReporterTest, ContaminatedTensorsGoToTheirFindingWhereverItIsSorted) {
+    int weight = 0, bias = 0;
+    stacks.live.tensors[&weight] = {"head.weight", LiveNames::TensorName::Role::Parameter};
+    stacks.live.tensors[&bias] = {"head.bias", LiveNames::TensorName::Role::Parameter};
+    add({escaped(2, 20, 2)});
+    add({escaped(1, 10, 1)}, {{2, EscapeInto::Parameter, &weight, 4},
+                              {2, EscapeInto::Parameter, &weight, 5},
+                              {1, EscapeInto::Parameter, &bias, 6},
+                              {9, EscapeInto::Parameter, &bias, 6}});
+    const json found = findings();
+    ASSERT_EQ(found.size(), 2u);
+    ASSERT_EQ(found[1]["contaminated"].size(), 1u) << "told once";
+    EXPECT_EQ(found[1]["contaminated"][0]["name"], "head.weight");
+    EXPECT_EQ(found[1]["contaminated"][0]["since_step"], 4);
+    ASSERT_EQ(found[0]["contaminated"].size(), 1u);
+    EXPECT_EQ(found[0]["contaminated"][0]["name"], "head.bias");
+}
+
+TEST_F(ReporterTest, KnowsHowBadItIs) {
+    EXPECT_TRUE(reporter->empty());
+    add({escaped(1, 10, 1, Severity::Warning)});
+    EXPECT_FALSE(reporter->empty());
+    EXPECT_TRUE(reporter->has(Severity::Warning));
+    EXPECT_FALSE(reporter->has(Severity::Error));
+}
+
+TEST_F(ReporterTest, KeepsAsManyAsWasAsked) {
+    options.max_findings = 2;
+    for (StackId i = 1; i <= 4; ++i) add({escaped(i, i, i)});
+    EXPECT_EQ(findings().size(), 2u);
+    reporter->finish(RunSummary());
+    EXPECT_NE(testing::file_text(options.log).find("2 further findings were counted and not kept (max_findings=2)"),
+              std::string::npos);
+}
+
+TEST_F(ReporterTest, ChildStartsWithNothing) {
+    add({escaped(1, 10, 1)});
+    reporter->begin_child();
+    EXPECT_TRUE(reporter->empty());
+    add({escaped(1, 10, 1)});
+    ASSERT_EQ(findings().size(), 1u);
+    EXPECT_EQ(findings()[0]["count"], 1) << "the parent's count is the parent's";
+}
+
+}  // namespace
+}  // namespace numsan
