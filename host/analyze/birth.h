@@ -26,6 +26,7 @@ struct OpContext {
     bool from_module = false;  ///< an operand was computed inside a module, or from such a value
     bool on_state = false;   ///< an operand is a parameter, a gradient or an average of them, gradients are off, no module runs
     bool after_compiled = false;  ///< the last node that ended on this thread was a compiled region's
+    bool underflow = true;   ///< zeros that values too small for their type turned into are to be reported
     bool in_backward = false;  ///< inside a backward(): a node runs, or a hook between nodes
     int64_t last_parameter_read = -1;  ///< number of this thread's last forward op that read a parameter
     bool outsider = false;   ///< a thread without Python in a Python process, outside every node: a library's own

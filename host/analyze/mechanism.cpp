@@ -135,7 +135,8 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     if (large) return {"OVF", evidence};
     if (facts.backward) return {"SING", evidence};
     // Only of ops that are defined for all finite operands can be said that the kernel is at fault.
-    return {total(op) ? "KERN" : "DOM", evidence};
+    // A library's own operator says nothing of a domain.
+    return {total(op) || facts.op.rfind("aten::", 0) != 0 ? "KERN" : "DOM", evidence};
 }
 
 }  // namespace numsan

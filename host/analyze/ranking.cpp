@@ -20,8 +20,8 @@ constexpr Row kRules[] = {
     {"N7", model_structure},  {"N8", precision},        {"N9", system_fault},
 };
 
-constexpr double kUnknown = 0.8;  ///< total a cause must reach before it is likelier than "nothing separates them"
-constexpr double kScale = 1.45;    ///< of all weights together; set by calibration, see tests/suite
+constexpr double kUnknown = 1.0;  ///< total a cause must reach before it is likelier than "nothing separates them"
+constexpr double kScale = 1.5;    ///< of all weights together; set by calibration, see tests/suite
 
 }  // namespace
 

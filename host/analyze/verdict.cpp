@@ -210,12 +210,12 @@ void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_
     if (before.flushed != 0) {
         const Health health = scanner_.health(output);
         if (2 * health.zero >= health.elements) now.flushed = before.flushed;
-    } else if (context.node != nullptr) {
+    } else if (context.node != nullptr && context.underflow) {
         if (const std::optional<std::string> evidence = flushed_share(event, output, scanner_)) {
             now.flushed = births_.flushed(event, context, forward, "UDF", *evidence);
         }
     }
-    if (is_parameter(output) && context.node == nullptr && sampled_step(context.step)) {
+    if (is_parameter(output) && context.underflow && context.node == nullptr && sampled_step(context.step)) {
         if (const std::optional<std::string> evidence = lost_updates(event, index); evidence && ++lost_[output.impl] == 2) {
             postpone(births_.flushed(event, context, forward, "PREC", *evidence), EscapeInto::Parameter, output.impl, context,
                      vanished_);

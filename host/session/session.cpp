@@ -28,7 +28,7 @@ bool sampled_step(int64_t step) { return step < 4 || (step & (step - 1)) == 0; }
 
 /// A 16- or 8-bit result that is zero or all but zero, in a backward pass; or a weight of such a type that was updated.
 bool vanishing(const OpEvent& event, const OpContext& context, const Range* ranges) {
-    if (!sampled_step(context.step)) return false;
+    if (!context.underflow || !sampled_step(context.step)) return false;
     for (int32_t i = 0; i < event.output_count && i < 16; ++i) {
         const TensorView& output = event.outputs[i];
         const DTypeInfo& type = info(output.dtype);
@@ -85,6 +85,7 @@ OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq)
     context.in_optimizer = thread.optimizer_depth > 0;
     context.in_data_loader = thread.loader_depth > 0;
     context.ignored = thread.ignore_depth > 0;
+    context.underflow = options_.underflow;
     context.after_compiled = thread.after_compiled;
     if (thread.node_depth > 0) {
         const Thread::Node& node = thread.nodes[std::min(thread.node_depth, Thread::kMaxNodes) - 1];
