@@ -150,7 +150,8 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         (context.on_state || accumulates || shaped ? Lineage::kState : 0));
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
-        if (is_view(event, output)) continue;
+        if (lifts(event)) lineage_.forget(output.storage);  // new memory at an address that may be remembered
+        else if (is_view(event, output)) continue;
         const Range& range = ranges[std::min(i, kMaxRanges - 1)];
         lineage_.add(event, output, range, context.seq, context.stack, flags);
         if (is_parameter(output) && (output.flags & kWritten) != 0 && !range.suspicious) {
