@@ -8,7 +8,8 @@
 
 namespace numsan {
 
-/// Sequence lock over words. A writer that meets another gives up: the value is a memory aid that may forget, never invent.
+/// Sequence lock over words, without fences, which the thread sanitizer cannot follow: whoever reads a word of a new value also sees
+/// that its version is odd. A writer that meets another gives up: the value is a memory aid that may forget, never invent.
 template <class T>
 class AtomicRecord {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(uint64_t) == 0);
@@ -21,10 +22,9 @@ class AtomicRecord {
             !version_.compare_exchange_strong(version, version + 1, std::memory_order_acquire, std::memory_order_relaxed)) {
             return false;
         }
-        std::atomic_thread_fence(std::memory_order_release);
         uint64_t words[kWords];
         std::memcpy(words, &value, sizeof value);
-        for (size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_relaxed);
+        for (size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
         version_.store(version + 2, std::memory_order_release);
         return true;
     }
@@ -34,8 +34,7 @@ class AtomicRecord {
         const uint32_t before = version_.load(std::memory_order_acquire);
         if ((before & 1) != 0) return false;
         uint64_t words[kWords];
-        for (size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_relaxed);
-        std::atomic_thread_fence(std::memory_order_acquire);
+        for (size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
         if (version_.load(std::memory_order_relaxed) != before) return false;
         std::memcpy(&value, words, sizeof value);
         return true;
