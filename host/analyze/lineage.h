@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,12 +42,13 @@ class Lineage {
         DType dtype = DType::Float32;
     };
 
-    Lineage() : records_(std::make_unique<AtomicRecord<Record>[]>(kSlots)) {}
+    Lineage()
+        : records_(std::make_unique<AtomicRecord<Record>[]>(kSlots)), flags_(std::make_unique<std::atomic<uint64_t>[]>(kSlots)) {}
 
-    /// What is remembered of the storage's last write; 0 when nothing is.
+    /// What is remembered of the storage's last write; 0 when nothing is. One load: it is asked for every operand of every op.
     uint16_t flags(const void* storage) const noexcept {
-        Record record;
-        return find(storage, record) ? record.flags : 0;
+        const uint64_t word = flags_[slot(storage)].load(std::memory_order_relaxed);
+        return word >> 16 == address(storage) ? static_cast<uint16_t>(word) : 0;
     }
     bool touched(const void* storage) const noexcept { return (flags(storage) & kTouched) != 0; }
 
@@ -59,6 +61,7 @@ class Lineage {
         AtomicRecord<Record>& kept = records_[slot(storage)];
         Record record;
         if (kept.load(record) && record.storage == storage) kept.store({});
+        if (flags(storage) != 0) flags_[slot(storage)].store(0, std::memory_order_relaxed);
     }
 
     /// The storage holds a gradient.
@@ -67,7 +70,7 @@ class Lineage {
         Record record;
         if (!kept.load(record) || record.storage != storage) return;
         record.flags |= kState | kTouched;
-        kept.store(record);
+        keep(kept, record);
     }
 
     /// `output` was written by `event`. An op that writes in place keeps what its operand came from.
@@ -99,7 +102,7 @@ class Lineage {
                 record.inputs[record.input_count++] = old.inputs[i];
             }
         }
-        kept.store(record);
+        keep(kept, record);
     }
 
     /// Calls visit(record, distance) for what `storage` was computed from, nearest first, itself included, while visit returns
@@ -133,7 +136,15 @@ class Lineage {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
         return ((bits >> 4) ^ (bits >> 18)) % kSlots;
     }
+    static uint64_t address(const void* storage) noexcept { return reinterpret_cast<uintptr_t>(storage) & 0xffffffffffff; }
+
+    void keep(AtomicRecord<Record>& kept, const Record& record) noexcept {
+        kept.store(record);
+        flags_[slot(record.storage)].store(address(record.storage) << 16 | record.flags, std::memory_order_relaxed);
+    }
+
     std::unique_ptr<AtomicRecord<Record>[]> records_;
+    std::unique_ptr<std::atomic<uint64_t>[]> flags_;  ///< address in the upper 48 bits, Record::flags in the lower 16
 };
 
 }  // namespace numsan

@@ -42,12 +42,12 @@ Ranking rank_causes(const Features& features) {
         Score score;
     };
     std::vector<Scored> scored;
+    scored.push_back({"U", kUnknown, {}});  // first: a cause that is as likely as not knowing is not named
     for (const Row& row : kRules) {
         Score score;
         row.rule(features, score);
         scored.push_back({row.id, score.total(), std::move(score)});
     }
-    scored.push_back({"U", kUnknown, {}});
     std::stable_sort(scored.begin(), scored.end(), [](const Scored& a, const Scored& b) { return a.total > b.total; });
     double sum = 0;
     for (const Scored& s : scored) sum += std::exp(kScale * (s.total - scored.front().total));

@@ -114,6 +114,7 @@ OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq)
 /// Reads every output once. Bit i of the result: output i holds something that is not finite.
 uint64_t Session::scan(const OpEvent& event, Range* ranges) noexcept {
     uint64_t bad = 0;
+    std::fill_n(ranges, std::min(event.output_count, kMaxRanges), Range{});
     // A collective's results are being written by other threads now; they are looked at when they are read.
     if (event.op->op_class == OpClass::Allocation || event.op->op_class == OpClass::Collective) return 0;
     int64_t scanned = 0;
@@ -152,7 +153,7 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         const TensorView& output = event.outputs[i];
         if (lifts(event)) lineage_.forget(output.storage);  // new memory at an address that may be remembered
         else if (is_view(event, output)) continue;
-        const Range& range = ranges[std::min(i, kMaxRanges - 1)];
+        const Range range = i < kMaxRanges ? ranges[i] : Range{};
         lineage_.add(event, output, range, context.seq, context.stack, flags);
         if (is_parameter(output) && (output.flags & kWritten) != 0 && !range.suspicious) {
             parameters_.add(output.impl, magnitude_value(range.max_magnitude, output.dtype),
@@ -166,7 +167,7 @@ void Session::op_end(const OpEvent& event) noexcept {
     if (thread.busy || !on()) return;
     try {
         const int64_t seq = counters_.ops.fetch_add(1, std::memory_order_relaxed);
-        Range ranges[kMaxRanges] = {};
+        Range ranges[kMaxRanges];
         const uint64_t bad = scan(event, ranges);
         OpContext context = context_of(thread, &event, seq);
         context.stack = stacks_.capture();
