@@ -21,7 +21,7 @@ constexpr Row kRules[] = {
 };
 
 constexpr double kUnknown = 1.0;  ///< total a cause must reach before it is likelier than "nothing separates them"
-constexpr double kScale = 1.5;    ///< of all weights together; set by calibration, see tests/suite
+constexpr double kScale = 1.7;    ///< of all weights together; set by calibration, see tests/suite
 
 }  // namespace
 
