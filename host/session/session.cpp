@@ -145,7 +145,8 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
     // A gradient as AccumulateGrad leaves it, an average that starts as zeros_like(parameter): what optimizers work on.
     const bool accumulates = context.node != nullptr && std::strstr(context.node, "AccumulateGrad") != nullptr;
     const bool shaped = event.input_count == 1 && is_parameter(event.inputs[0]) && like_its_operand(event.op->name);
-    const uint16_t flags = static_cast<uint16_t>(
+    // What was remembered of the address of new memory says nothing of it.
+    const uint16_t flags = lifts(event) ? uint16_t(0) : static_cast<uint16_t>(
         (context.touched ? Lineage::kTouched : 0) | (context.in_module || context.from_module ? Lineage::kInModule : 0) |
         (context.node != nullptr ? Lineage::kBackward : 0) |
         (context.on_state || accumulates || shaped ? Lineage::kState : 0));
