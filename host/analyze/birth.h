@@ -35,7 +35,9 @@ struct OpContext {
     uint64_t node_sequence = ~uint64_t(0);
     uint64_t node_thread = 0;
     int64_t graph_task = -1;
+    const uint32_t* kin = nullptr;  ///< bits of TensorKin for the first inputs, asked before any lock was taken; null when not asked
 };
+inline constexpr int32_t kMaxKin = 16;  ///< length of OpContext::kin
 
 /// The op that made an autograd node, found by the node's number.
 struct ForwardRecord {

@@ -22,14 +22,19 @@ TensorFact fact_of(const TensorView& t, const char* side, int32_t index, const H
     return fact;
 }
 
-bool view_of_parameter(const OpEvent& event, const TensorView& t) {
-    const bool may_be = (t.flags & (kRequiresGrad | kLeaf)) == kRequiresGrad && event.kin != nullptr;
-    return may_be && (event.kin(t.impl) & kViewOfParameter) != 0;
+/// What autograd knows of an input.
+uint32_t kin(const OpEvent& event, const OpContext& context, const TensorView& input) {
+    const std::ptrdiff_t index = &input - event.inputs;
+    return context.kin != nullptr && index >= 0 && index < std::min(event.input_count, kMaxKin) ? context.kin[index] : 0;
+}
+
+bool view_of_parameter(const OpEvent& event, const OpContext& context, const TensorView& t) {
+    return (kin(event, context, t) & kViewOfParameter) != 0;
 }
 
 bool from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) {
     if (context.node != nullptr && context.after_compiled) return true;
-    return (t.flags & kRequiresGrad) != 0 && event.kin != nullptr && (event.kin(t.impl) & kFromCompiled) != 0;
+    return (kin(event, context, t) & kFromCompiled) != 0;
 }
 
 }  // namespace
@@ -98,7 +103,7 @@ Phase Births::phase_of(const OpEvent& event, const OpContext& context) const {
     bool state = context.on_state;
     const auto look = [&](const TensorView& t) {
         touched = touched || (t.flags & kRequiresGrad) != 0;
-        state = state || is_parameter(t) || ledger_.gradient(t.storage);
+        state = state || is_parameter(t) || (lineage_.flags(t.storage) & Lineage::kGradient) != 0;
     };
     for (int32_t i = 0; i < event.input_count; ++i) look(event.inputs[i]);
     for (int32_t i = 0; i < event.output_count; ++i) look(event.outputs[i]);
@@ -203,7 +208,7 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.phase = context.node != nullptr ? Phase::Backward : Phase::Forward;
             birth.evidence.push_back("it came out of a region that torch.compile turned into kernels of its own: its ops are not "
                                      "seen, and the line is where its result was first read");
-        } else if (is_parameter(tensor) || view_of_parameter(event, tensor)) {
+        } else if (is_parameter(tensor) || view_of_parameter(event, context, tensor)) {
             birth.mechanism = "STATE";
             birth.phase = Phase::Load;
             birth.evidence.push_back("the parameter held this value before any op was seen to write it");
@@ -213,7 +218,7 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
         }
         measure_into(birth, event, context, {});
-        birth.features.reads_parameter = is_parameter(tensor) || view_of_parameter(event, tensor);
+        birth.features.reads_parameter = is_parameter(tensor) || view_of_parameter(event, context, tensor);
         ++made_;
     }
     return made;

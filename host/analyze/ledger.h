@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "host/analyze/birth.h"
@@ -62,18 +61,10 @@ class Ledger {
 
     const std::unordered_map<const void*, Entry>& entries() const { return bad_; }
 
-    /// Storages that AccumulateGrad was handed: what the optimizer will read.
-    void mark_gradient(const void* storage) {
-        if (gradients_.size() > kMaxGradients) gradients_.clear();
-        gradients_.insert(storage);
-    }
-    bool gradient(const void* storage) const { return gradients_.count(storage) != 0; }
-
   private:
     static constexpr size_t kSlots = 4096;
     static constexpr size_t kMaxUnwritten = 8192;
     static constexpr size_t kMaxReceived = 4096;
-    static constexpr size_t kMaxGradients = 1 << 16;
     static size_t slot(const void* storage) {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
         return ((bits >> 4) ^ (bits >> 16)) % kSlots;
@@ -85,7 +76,6 @@ class Ledger {
     std::unordered_map<const void*, Unwritten> unwritten_;
     std::unordered_map<const void*, Received> received_;
     std::deque<std::pair<const void*, uint64_t>> unwritten_order_;  ///< storage and marking, oldest first
-    std::unordered_set<const void*> gradients_;
     uint64_t marks_ = 0;
     std::atomic<uint32_t> presence_[kSlots] = {};
 };

@@ -6,12 +6,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <cstring>
 #include <vector>
 
 #include "host/core/adapter_abi.h"
 #include "host/core/atomic_record.h"
 #include "host/core/health.h"
+#include "host/core/huge_array.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {
@@ -25,6 +26,7 @@ class Lineage {
         kBackward = 4,        ///< inside an autograd node
         kReadsParameter = 8,  ///< an operand was a parameter
         kState = 16,          ///< a parameter, a gradient or an average of them, made outside modules with gradients off
+        kGradient = 32,       ///< an autograd node handed it to a leaf: what the optimizer will read
     };
     static constexpr size_t kMaxInputs = 4;
 
@@ -42,36 +44,35 @@ class Lineage {
         DType dtype = DType::Float32;
     };
 
-    Lineage()
-        : records_(std::make_unique<AtomicRecord<Record>[]>(kSlots)), flags_(std::make_unique<std::atomic<uint64_t>[]>(kSlots)) {}
-
     /// What is remembered of the storage's last write; 0 when nothing is. One load: it is asked for every operand of every op.
     uint16_t flags(const void* storage) const noexcept {
-        const uint64_t word = flags_[slot(storage)].load(std::memory_order_relaxed);
+        const uint64_t word = slots_[slot(storage)].flags.load(std::memory_order_relaxed);
         return word >> 16 == address(storage) ? static_cast<uint16_t>(word) : 0;
+    }
+    /// Asks for what add() and flags() of the storage are about to touch: the table is larger than a core's cache.
+    void prefetch(const void* storage) const noexcept {
+        const char* slot_begin = reinterpret_cast<const char*>(&slots_[slot(storage)]);
+        __builtin_prefetch(slot_begin, 1);
+        __builtin_prefetch(slot_begin + 64, 1);
     }
     bool touched(const void* storage) const noexcept { return (flags(storage) & kTouched) != 0; }
 
     bool find(const void* storage, Record& record) const noexcept {
-        return records_[slot(storage)].load(record) && record.storage == storage;
+        if (!slots_[slot(storage)].record.load(record) || record.storage != storage) return false;
+        record.flags |= flags(storage);
+        return true;
     }
 
     /// The storage is new memory, whatever was remembered of its address.
     void forget(const void* storage) noexcept {
-        AtomicRecord<Record>& kept = records_[slot(storage)];
+        AtomicRecord<Record>& kept = slots_[slot(storage)].record;
         Record record;
         if (kept.load(record) && record.storage == storage) kept.store({});
-        if (flags(storage) != 0) flags_[slot(storage)].store(0, std::memory_order_relaxed);
+        if (flags(storage) != 0) slots_[slot(storage)].flags.store(0, std::memory_order_relaxed);
     }
 
-    /// The storage holds a gradient.
-    void mark_state(const void* storage) noexcept {
-        AtomicRecord<Record>& kept = records_[slot(storage)];
-        Record record;
-        if (!kept.load(record) || record.storage != storage) return;
-        record.flags |= kState | kTouched;
-        keep(kept, record);
-    }
+    /// The storage holds a leaf's gradient.
+    void mark_gradient(const void* storage) noexcept { set_flags(storage, flags(storage) | kState | kTouched | kGradient); }
 
     /// `output` was written by `event`. An op that writes in place keeps what its operand came from.
     void add(const OpEvent& event, const TensorView& output, const Range& range, int64_t seq, StackId stack,
@@ -86,18 +87,15 @@ class Lineage {
         record.stack = stack;
         record.flags = flags;
         record.dtype = output.dtype;
-        bool in_place = false;
-        for (int32_t i = 0; i < event.input_count && record.input_count < kMaxInputs; ++i) {
-            if (event.inputs[i].storage == output.storage) {
-                in_place = true;
-            } else {
-                record.inputs[record.input_count++] = event.inputs[i].storage;
-            }
+        const bool in_place = (output.flags & kWritten) != 0;
+        const Operands operands = operands_of(event, output);
+        for (int32_t i = operands.first; i < event.input_count && record.input_count < kMaxInputs; i += operands.stride) {
+            if (event.inputs[i].storage != output.storage) record.inputs[record.input_count++] = event.inputs[i].storage;
         }
-        AtomicRecord<Record>& kept = records_[slot(output.storage)];
+        AtomicRecord<Record>& kept = slots_[slot(output.storage)].record;
         Record old;
         if (in_place && kept.load(old) && old.storage == output.storage) {
-            record.flags |= old.flags & (kTouched | kState);
+            record.flags |= flags_kept_in_place(output.storage);
             for (uint8_t i = 0; i < old.input_count && record.input_count < kMaxInputs; ++i) {
                 record.inputs[record.input_count++] = old.inputs[i];
             }
@@ -130,6 +128,20 @@ class Lineage {
     }
 
   private:
+    /// Which inputs an output was computed from: all, but in an op over lists only those at its place in them. How long the lists of
+    /// a fused optimizer are is not known.
+    struct Operands {
+        int32_t first;
+        int32_t stride;
+    };
+    static Operands operands_of(const OpEvent& event, const TensorView& output) noexcept {
+        constexpr char kForeach[] = "aten::_foreach_", kFused[] = "aten::_fused_";
+        if (event.output_count < 2 || std::strncmp(event.op->name, "aten::_f", sizeof "aten::_f" - 1) != 0) return {0, 1};
+        if (std::strncmp(event.op->name, kFused, sizeof kFused - 1) == 0) return {event.input_count, 1};
+        if (std::strncmp(event.op->name, kForeach, sizeof kForeach - 1) != 0) return {0, 1};
+        return {static_cast<int32_t>(&output - event.outputs), event.output_count};
+    }
+
     static constexpr size_t kSlots = 1 << 14;
     static constexpr size_t kMaxSteps = 128;
     static size_t slot(const void* storage) noexcept {
@@ -140,11 +152,18 @@ class Lineage {
 
     void keep(AtomicRecord<Record>& kept, const Record& record) noexcept {
         kept.store(record);
-        flags_[slot(record.storage)].store(address(record.storage) << 16 | record.flags, std::memory_order_relaxed);
+        set_flags(record.storage, record.flags);
     }
+    void set_flags(const void* storage, unsigned value) noexcept {
+        slots_[slot(storage)].flags.store(address(storage) << 16 | value, std::memory_order_relaxed);
+    }
+    uint16_t flags_kept_in_place(const void* storage) const noexcept { return flags(storage) & (kTouched | kState | kGradient); }
 
-    std::unique_ptr<AtomicRecord<Record>[]> records_;
-    std::unique_ptr<std::atomic<uint64_t>[]> flags_;  ///< address in the upper 48 bits, Record::flags in the lower 16
+    struct alignas(128) Slot {
+        std::atomic<uint64_t> flags{0};  ///< address in the upper 48 bits, Record::flags in the lower 16
+        AtomicRecord<Record> record;
+    };
+    HugeArray<Slot> slots_{kSlots};
 };
 
 }  // namespace numsan

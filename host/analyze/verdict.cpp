@@ -29,7 +29,7 @@ bool sampled_step(int64_t step) { return step > 0 && (step & (step - 1)) == 0; }
 }  // namespace
 
 Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage, const ParameterHistory& parameters)
-    : scanner_(scanner), stacks_(stacks), births_(scanner, stacks, ledger_, losses_, lineage, parameters) {}
+    : scanner_(scanner), stacks_(stacks), lineage_(lineage), births_(scanner, stacks, ledger_, losses_, lineage, parameters) {}
 
 bool Verdict::interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept {
     if (bad_outputs != 0 || event.op->op_class == OpClass::Allocation) return true;
@@ -40,8 +40,10 @@ bool Verdict::interesting(const OpEvent& event, uint64_t bad_outputs) const noex
         if (ledger_.may_hold(event.outputs[i].storage)) return true;
     }
     // One value: what backward() starts from, or a number the program reads.
-    return std::strcmp(event.op->name, "aten::ones_like") == 0 || event.op->op_class == OpClass::HostRead ||
-           event.op->op_class == OpClass::Collective;
+    if (event.op->op_class == OpClass::HostRead) {
+        return event.input_count == 1 && scannable(event.inputs[0]) && scanner_.range(event.inputs[0]).suspicious;
+    }
+    return std::strcmp(event.op->name, "aten::ones_like") == 0 || event.op->op_class == OpClass::Collective;
 }
 
 /// Which births the op read. With clean outputs only what the ledger knows matters; otherwise every operand is looked at.
@@ -167,7 +169,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
             escape(now, EscapeInto::Parameter, output.impl, context, Severity::Error, outcome);
         } else if (std::strstr(event.op->name, "batch_norm") != nullptr) {
             escape(now, EscapeInto::Buffer, output.impl, context, Severity::Error, outcome);
-        } else if (context.node == nullptr && !ledger_.gradient(output.storage)) {
+        } else if (context.node == nullptr && !is_gradient(output.storage)) {
             note_state_write(now, output, context);
         }
     }
@@ -198,7 +200,7 @@ void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_
     }
     if (before.muted != 0) {
         if (multiplies(event)) {
-            const bool gradient = context.node != nullptr || ledger_.gradient(output.storage);
+            const bool gradient = context.node != nullptr || is_gradient(output.storage);
             postpone(before.muted, is_parameter(output) ? EscapeInto::Parameter
                                    : gradient           ? EscapeInto::Gradient
                                                         : EscapeInto::Loss,

@@ -65,7 +65,7 @@ class Verdict {
             BirthId* born, Outcome& outcome);
 
     /// An autograd node is about to run on `event.inputs`.
-    void node(const NodeEvent& event, const OpContext& context, Outcome& outcome);
+    void node(const NodeEvent& event, const OpContext& context);
 
     void optimizer_begin(Outcome& outcome);
 
@@ -111,6 +111,7 @@ class Verdict {
                      const ForwardRecord& forward);
     void receive(const OpEvent& event, const OpContext& context);
     void sweep();
+    bool is_gradient(const void* storage) const noexcept { return (lineage_.flags(storage) & Lineage::kGradient) != 0; }
     void note_state_write(const Kinds& kinds, const TensorView& tensor, const OpContext& context);
     void loss_begins(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome);
     void escape(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
@@ -124,6 +125,7 @@ class Verdict {
 
     const Scanner& scanner_;
     const StackFacts& stacks_;
+    const Lineage& lineage_;
 
     mutable std::mutex mutex_;
     Ledger ledger_;

@@ -70,13 +70,12 @@ void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const 
     }
 }
 
-void Verdict::node(const NodeEvent& event, const OpContext& context, Outcome& outcome) {
-    (void)outcome;
-    if (event.variable == nullptr) return;
+void Verdict::node(const NodeEvent& event, const OpContext& context) {
+    const auto may_hold = [&](const TensorView& gradient) { return ledger_.may_hold(gradient.storage); };
+    if (event.variable == nullptr || std::none_of(event.inputs, event.inputs + event.input_count, may_hold)) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& gradient = event.inputs[i];
-        ledger_.mark_gradient(gradient.storage);
         if (!scannable(gradient) || !ledger_.may_hold(gradient.storage)) continue;
         const Kinds* known = ledger_.find(gradient);
         if (known == nullptr) continue;

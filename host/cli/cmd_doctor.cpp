@@ -1,10 +1,12 @@
-// numsan doctor: what would be seen on this machine, asked of files and of the Python that would run; loads nothing itself.
+// numsan doctor: what would be seen on this machine, asked of files and of the Python that would run, which makes a NaN under numsan
+// for it; loads nothing itself.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "host/cli/commands.h"
@@ -13,9 +15,6 @@
 
 namespace numsan::cli {
 namespace {
-
-constexpr int kOldestPython = 10;  // minor versions whose frames can be read
-constexpr int kNewestPython = 14;
 
 // Imports nothing of torch: only its place and its version are looked up.
 constexpr char kQuestion[] = R"(
@@ -33,6 +32,23 @@ if folder:
 print(version)
 print(folder)
 )";
+
+// Runs under numsan with the path of the core library: whether a NaN is found at its line, then how frames are
+// read.
+constexpr char kProbe[] = R"(
+import ctypes, os, sys
+os.dup2(1, 2)
+import torch
+def probe():
+    torch.log(-torch.ones(1)).item()
+probe()
+def stacks():
+    answer = ctypes.CDLL(sys.argv[1]).numsan_python_stacks
+    answer.restype = ctypes.c_char_p
+    yield answer().decode()
+print("stacks", *stacks())
+)";
+constexpr char kProbeFound[] = "--> <string>:6 in probe";
 
 /// Lines as they are found out, and the worst of their outcomes.
 class Diagnosis {
@@ -78,46 +94,73 @@ std::string python_of(const std::vector<std::string>& command) {
     return "";
 }
 
-void check_library(Diagnosis& diagnosis) {
+/// Path of the core library, "" where something is missing.
+std::string check_library(Diagnosis& diagnosis) {
     const LibrarySearch search = find_library();
     if (search.path.empty()) {
         diagnosis.broken("library: libnumsan.so is missing; looked at " + search.looked_at[0] + ", " + search.looked_at[1]);
-        return;
+        return "";
     }
     const std::string core = search.path.substr(0, search.path.rfind('/')) + "/libnumsan_core.so";
     if (!exists(core)) {
         diagnosis.broken("library: " + core + " is missing");
-        return;
+        return "";
     }
     diagnosis.good("library: " + search.path + " " NUMSAN_VERSION);
+    return core;
 }
 
-void check_torch(Diagnosis& diagnosis, const std::string& version, const std::string& folder) {
-    if (folder.empty()) {
-        diagnosis.broken("torch: this python has none, so no operation would be seen");
-        return;
+/// The rest of the first line of `text` that starts with `start`.
+std::optional<std::string> line_after(const std::string& text, const std::string& start) {
+    std::istringstream lines(text);
+    std::string line;
+    while (std::getline(lines, line)) {
+        if (line.starts_with(start)) return line.substr(start.size());
     }
-    diagnosis.good("torch: " + version + " in " + folder);
-    if (exists(folder + "/include/ATen/ATen.h")) {
-        diagnosis.good("operations: torch's headers are there, the adapter can be built on first use");
+    return std::nullopt;
+}
+
+/// The last line that has something on it.
+std::string last_line(const std::string& text) {
+    const size_t end = text.find_last_not_of('\n');
+    const size_t before = text.rfind('\n', end);
+    return end == text.npos ? "no output" : text.substr(before == text.npos ? 0 : before + 1, end - before);
+}
+
+void check_lines(Diagnosis& diagnosis, const std::string& output) {
+    const std::string answer = line_after(output, "stacks ").value_or("none|python did not say");
+    const size_t bar = answer.find('|');
+    const std::string mode = answer.substr(0, bar);
+    const std::string why = bar == answer.npos ? "" : answer.substr(bar + 1);
+    if (mode == "raw") {
+        diagnosis.good("lines: python frames are read where they lie, without python's lock (raw walk)");
+    } else if (mode == "api") {
+        diagnosis.good("lines: python frames are asked of python under its lock, which is slower (C-API walk): " + why);
     } else {
-        diagnosis.broken("operations: " + folder + "/include/ATen/ATen.h is missing, the adapter cannot be built");
+        diagnosis.limited("lines: python frames cannot be read: " + why);
     }
 }
 
-void check_python_version(Diagnosis& diagnosis, const std::string& python, const std::string& version) {
-    int major = 0;
-    int minor = 0;
-    const bool read = std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2;
-    if (read && major == 3 && minor >= kOldestPython && minor <= kNewestPython) {
-        diagnosis.good("python: " + version + " as " + python);
+/// Lets `python` make a NaN under numsan, which compiles the adapter when the cache has none.
+void check_operations(Diagnosis& diagnosis, const std::string& python, const std::string& core) {
+    unsetenv("NUMSAN_OPTIONS");  // what the program under test asks for is not what is tried
+    std::fflush(stdout);
+    std::fputs("numsan: trying torch; the first time compiles the adapter, about a minute\n", stderr);
+    const Answer answer = ask({"/proc/self/exe", "run", "--report", "none", "--log", "stderr", "--color", "never", "--", python,
+                               "-c", kProbe, core});
+    if (const auto off = line_after(answer.output, "numsan: off: ")) {
+        const bool no_key = off->find("dispatch key") != off->npos;
+        diagnosis.broken("operations: " + *off + (no_key ? "; this version has no other hook (RecordFunction) to fall back to" : ""));
+    } else if (answer.output.find(kProbeFound) != answer.output.npos) {
+        diagnosis.good("operations: seen by a dispatch key's fallback; a NaN made on purpose was found at its line");
     } else {
-        diagnosis.limited("python: " + version + " as " + python + ": source lines are known for 3." +
-                          std::to_string(kOldestPython) + " to 3." + std::to_string(kNewestPython) + " only");
+        diagnosis.broken("operations: a NaN made on purpose was not found (exit status " + std::to_string(answer.status) + "): " +
+                         last_line(answer.output));
     }
+    check_lines(diagnosis, answer.output);
 }
 
-void check_python(Diagnosis& diagnosis, const std::vector<std::string>& command) {
+void check_python(Diagnosis& diagnosis, const std::vector<std::string>& command, const std::string& core) {
     const std::string name = python_of(command);
     if (name.empty()) {
         if (find_program(command.front())) {
@@ -144,8 +187,13 @@ void check_python(Diagnosis& diagnosis, const std::vector<std::string>& command)
         diagnosis.broken("python: " + *python + " did not answer (exit status " + std::to_string(answer.status) + ")");
         return;
     }
-    check_python_version(diagnosis, *python, version);
-    check_torch(diagnosis, torch, folder);
+    diagnosis.good("python: " + version + " as " + *python);
+    if (folder.empty()) {
+        diagnosis.broken("torch: this python has none, so no operation would be seen");
+        return;
+    }
+    diagnosis.good("torch: " + torch + " in " + folder);
+    if (!core.empty()) check_operations(diagnosis, *python, core);
 }
 
 void check_compiler(Diagnosis& diagnosis) {
@@ -221,8 +269,8 @@ void check_cache(Diagnosis& diagnosis) {
 
 int doctor(const std::vector<std::string>& command) {
     Diagnosis diagnosis;
-    check_library(diagnosis);
-    check_python(diagnosis, command);
+    const std::string core = check_library(diagnosis);
+    check_python(diagnosis, command, core);
     check_compiler(diagnosis);
     check_cache(diagnosis);
     check_cuda(diagnosis);

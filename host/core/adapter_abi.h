@@ -58,6 +58,8 @@ inline bool lifts(const OpEvent& event) {
 /// (unsafe_split, contiguous).
 inline bool is_view(const OpEvent& event, const TensorView& output) {
     if ((output.flags & kWritten) != 0) return false;
+    constexpr int32_t kMany = 16;
+    if (event.input_count > kMany && event.output_count > kMany) return false;  // an op over lists: they make new tensors
     for (int32_t i = 0; i < event.input_count; ++i) {
         if (event.inputs[i].storage == output.storage) return true;
     }

@@ -49,6 +49,7 @@ struct Session::Thread {
         uint64_t sequence;
         uint64_t thread;
         int64_t graph_task;
+        bool accumulates;  ///< adds to a leaf's gradient
     };
     Node nodes[kMaxNodes];
     int node_depth = 0;  ///< may exceed kMaxNodes; the rest has no name
@@ -143,7 +144,9 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         return;
     }
     // A gradient as AccumulateGrad leaves it, an average that starts as zeros_like(parameter): what optimizers work on.
-    const bool accumulates = context.node != nullptr && std::strstr(context.node, "AccumulateGrad") != nullptr;
+    const Thread& thread = this_thread();
+    const bool accumulates = thread.node_depth > 0 && thread.node_depth <= Thread::kMaxNodes &&
+                             thread.nodes[thread.node_depth - 1].accumulates;
     const bool shaped = event.input_count == 1 && is_parameter(event.inputs[0]) && like_its_operand(event.op->name);
     // What was remembered of the address of new memory says nothing of it.
     const uint16_t flags = lifts(event) ? uint16_t(0) : static_cast<uint16_t>(
@@ -168,6 +171,7 @@ void Session::op_end(const OpEvent& event) noexcept {
     if (thread.busy || !on()) return;
     try {
         const int64_t seq = counters_.ops.fetch_add(1, std::memory_order_relaxed);
+        for (int32_t i = 0; i < event.output_count && i < kMaxRanges; ++i) lineage_.prefetch(event.outputs[i].storage);
         Range ranges[kMaxRanges];
         const uint64_t bad = scan(event, ranges);
         OpContext context = context_of(thread, &event, seq);
@@ -177,22 +181,27 @@ void Session::op_end(const OpEvent& event) noexcept {
         if (context.on_state && !context.in_optimizer && is_layer(event.op->name)) context.on_state = false;
         context.outsider = context.stack == 0 && context.node == nullptr && !facts_.python_version.empty();
 
-        ForwardMap::Record* record = nullptr;
-        if (event.forward_sequence != ~uint64_t(0) && (context.node == nullptr || event.grad_enabled)) {
-            record = &forwards_.add(event.thread, event.forward_sequence, seq, event.grad_enabled,
-                                    {event.op, context.stack, 0, seq});
-        }
+        ForwardMap::Record record{event.thread, event.forward_sequence, seq, event.grad_enabled, {event.op, context.stack, 0, seq}};
+        const bool makes_node = event.forward_sequence != ~uint64_t(0) && (context.node == nullptr || event.grad_enabled) &&
+                                forwards_.add(record);
         if (!verdict_.interesting(event, bad) && !vanishing(event, context, ranges)) {
             remember(event, context, ranges);
             return;
         }
 
         ForwardRecord forward;
-        if (const ForwardRecord* found = forward_of(thread)) forward = *found;
+        forward_of(thread, forward);
+        uint32_t kin[kMaxKin] = {};
+        if (bad != 0 && event.kin != nullptr) {  // may take the interpreter's lock, so not under ours
+            for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
+                if ((event.inputs[i].flags & (kRequiresGrad | kLeaf)) == kRequiresGrad) kin[i] = event.kin(event.inputs[i].impl);
+            }
+            context.kin = kin;
+        }
         BirthId born = 0;
         Outcome outcome;
         verdict_.op(event, context, bad, forward, &born, outcome);
-        if (record != nullptr && record->seq == seq) record->forward.birth = born;
+        if (makes_node && born != 0) forwards_.born(record, born);
         remember(event, context, ranges);
         publish(outcome);
     } catch (...) {
@@ -200,15 +209,14 @@ void Session::op_end(const OpEvent& event) noexcept {
     }
 }
 
-/// The op that made the running node, if its number and its name agree.
-const ForwardRecord* Session::forward_of(const Thread& thread) {
-    if (thread.node_depth <= 0 || thread.node_depth > Thread::kMaxNodes) return nullptr;
+/// The op that made the running node, if its number and its name agree; else `forward` stays as it is.
+void Session::forward_of(const Thread& thread, ForwardRecord& forward) {
+    if (thread.node_depth <= 0 || thread.node_depth > Thread::kMaxNodes) return;
     const Thread::Node& node = thread.nodes[thread.node_depth - 1];
-    const ForwardMap::Record* record = forwards_.find(node.thread, node.sequence);
-    if (record == nullptr) return nullptr;
+    ForwardMap::Record record;
+    if (!forwards_.find(node.thread, node.sequence, record)) return;
     // With gradients off nothing but an autograd.Function takes a number: what ran inside it shows where it was called.
-    if (!record->gradients || node_is_made_by(node.name, record->forward.op->name)) return &record->forward;
-    return nullptr;
+    if (record.gradients == 0 || node_is_made_by(node.name, record.forward.op->name)) forward = record.forward;
 }
 
 void Session::node_begin(const NodeEvent& event) noexcept {
@@ -216,20 +224,20 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     if (!on()) return;
     if (++thread.node_depth <= Thread::kMaxNodes) {
         Thread::Node& node = thread.nodes[thread.node_depth - 1];
-        std::strncpy(node.name, event.name, sizeof node.name - 1);
-        node.name[sizeof node.name - 1] = '\0';
+        const size_t length = strnlen(event.name, sizeof node.name - 1);
+        std::memcpy(node.name, event.name, length);
+        node.name[length] = '\0';
+        node.accumulates = event.variable != nullptr;
         node.sequence = event.sequence;
         node.thread = event.forward_thread;
         node.graph_task = event.graph_task;
     }
     if (event.variable == nullptr || thread.busy) return;
     learning_.store(true, std::memory_order_relaxed);
-    for (int32_t i = 0; i < event.input_count; ++i) lineage_.mark_state(event.inputs[i].storage);
+    for (int32_t i = 0; i < event.input_count; ++i) lineage_.mark_gradient(event.inputs[i].storage);
     try {
         OpContext context = context_of(thread, nullptr, counters_.ops.load(std::memory_order_relaxed));
-        Outcome outcome;
-        verdict_.node(event, context, outcome);
-        publish(outcome);
+        verdict_.node(event, context);
     } catch (...) {
         fail("out of memory or a failure inside node_begin");
     }
@@ -239,7 +247,7 @@ void Session::node_end() noexcept {
     Thread& thread = this_thread();
     if (thread.node_depth <= 0) return;
     if (thread.node_depth <= Thread::kMaxNodes) {
-        thread.after_compiled = std::strstr(thread.nodes[thread.node_depth - 1].name, "CompiledFunction") != nullptr;
+        thread.after_compiled = starts_with(thread.nodes[thread.node_depth - 1].name, "CompiledFunction");
     }
     --thread.node_depth;
 }

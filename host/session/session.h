@@ -69,7 +69,7 @@ class Session {
     uint64_t scan(const OpEvent& event, Range* ranges) noexcept;
     void remember(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
     void name_state_writes() noexcept;
-    const ForwardRecord* forward_of(const Thread& thread);
+    void forward_of(const Thread& thread, ForwardRecord& forward);
     void publish(const Outcome& outcome);
     RunSummary counts() const;
 

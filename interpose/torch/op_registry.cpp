@@ -9,12 +9,12 @@ namespace numsan {
 namespace {
 
 /// Direct-mapped front of the table: one load on the hot path, a mutex only for operators not seen before.
-struct Slot {
-    std::atomic<const c10::FunctionSchema*> key{nullptr};
-    std::atomic<const Operator*> value{nullptr};
-};
 constexpr size_t kSlots = 4096;
-Slot g_slots[kSlots];
+std::atomic<const Operator*> g_slots[kSlots];
+
+bool is_of(const Operator& known, const c10::FunctionSchema& schema) {
+    return known.schema == &schema && known.arguments == schema.arguments().size() && known.returns == schema.returns().size();
+}
 
 OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
     static const std::unordered_map<std::string_view, OpClass> named = {
@@ -41,6 +41,7 @@ const Operator* make(const c10::OperatorHandle& handle) {
     static std::atomic<uint32_t> next{0};
     auto* made = new Operator;  // lives as long as the process: events point at it
     const auto& schema = handle.schema();
+    made->schema = &schema;
     made->name = schema.name();
     made->overload = schema.overload_name();
     made->arguments = static_cast<uint16_t>(schema.arguments().size());
@@ -63,30 +64,24 @@ const Operator* make(const c10::OperatorHandle& handle) {
     return made;
 }
 
-const Operator& slow(const c10::OperatorHandle& handle, const c10::FunctionSchema* key, Slot& slot) {
+const Operator& slow(const c10::OperatorHandle& handle, std::atomic<const Operator*>& slot) {
     static std::mutex& mutex = *new std::mutex;
     static auto& all = *new std::unordered_map<const c10::FunctionSchema*, const Operator*>;
     const std::lock_guard<std::mutex> lock(mutex);
-    const Operator*& found = all[key];
-    if (found == nullptr) found = make(handle);
-    // The slot is read as (key, value, key): clear the key while the value changes.
-    slot.key.store(nullptr, std::memory_order_release);
-    slot.value.store(found, std::memory_order_release);
-    slot.key.store(key, std::memory_order_release);
+    const Operator*& found = all[&handle.schema()];
+    if (found == nullptr || !is_of(*found, handle.schema()) || found->name != handle.schema().name()) found = make(handle);
+    slot.store(found, std::memory_order_release);
     return *found;
 }
 
 }  // namespace
 
 const Operator& operator_of(const c10::OperatorHandle& handle) {
-    const c10::FunctionSchema* key = &handle.schema();
-    const auto hash = reinterpret_cast<uintptr_t>(key);
-    Slot& slot = g_slots[((hash >> 6) ^ (hash >> 18)) % kSlots];
-    if (slot.key.load(std::memory_order_acquire) == key) {
-        const Operator* value = slot.value.load(std::memory_order_acquire);
-        if (slot.key.load(std::memory_order_acquire) == key) return *value;
-    }
-    return slow(handle, key, slot);
+    const c10::FunctionSchema& schema = handle.schema();
+    const auto hash = reinterpret_cast<uintptr_t>(&schema);
+    std::atomic<const Operator*>& slot = g_slots[((hash >> 6) ^ (hash >> 18)) % kSlots];
+    const Operator* known = slot.load(std::memory_order_acquire);
+    return known != nullptr && is_of(*known, schema) ? *known : slow(handle, slot);
 }
 
 }  // namespace numsan

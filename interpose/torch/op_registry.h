@@ -12,6 +12,7 @@
 namespace numsan {
 
 struct Operator {
+    const c10::FunctionSchema* schema = nullptr;  ///< identity; an operator that is defined anew may have the address of an old one
     OpInfo info;
     std::string name;
     std::string overload;

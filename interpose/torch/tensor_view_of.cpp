@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <exception>
 #include <string>
 
 namespace numsan {
@@ -43,7 +44,7 @@ const void* storage_of(const void* impl) {
     return tensor->unsafe_storage().unsafeGetStorageImpl();
 }
 
-uint32_t kin_of(const void* impl) {
+uint32_t kin_of(const void* impl) try {
     const auto borrowed = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(
         static_cast<c10::TensorImpl*>(const_cast<void*>(impl)));
     const at::Tensor tensor(borrowed);
@@ -53,6 +54,8 @@ uint32_t kin_of(const void* impl) {
     const torch::autograd::Node* node = torch::autograd::impl::grad_fn_unsafe(tensor);
     if (node != nullptr && node->name().find("CompiledFunction") != std::string::npos) kin |= kFromCompiled;
     return kin;
+} catch (const std::exception&) {
+    return 0;  // a view whose base is gone, a node written in Python whose name cannot be had
 }
 
 bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
@@ -65,7 +68,8 @@ bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
     const c10::StorageImpl* storage_impl = storage.unsafeGetStorageImpl();
     if (storage_impl == nullptr) return false;
 
-    const char* base = static_cast<const char*>(storage_impl->data_ptr().get());
+    // No access that a storage may refuse, or that would copy a lazily copied one.
+    const char* base = static_cast<const char*>(const_cast<c10::StorageImpl*>(storage_impl)->_mutable_data_ptr_no_checks().get());
     view.storage = storage_impl;
     view.storage_data = base;
     view.storage_bytes = static_cast<int64_t>(storage_impl->sym_nbytes().maybe_as_int().value_or(0));

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
 
-usage: tests/bench/pair.py [WORK ...] [--rounds N]        WORK: launch gpt2 resnet start (default: all)
+usage: tests/bench/pair.py [WORK ...] [--blocks N]        WORK: launch gpt2 resnet start (default: all)
 
-Each turn is a process of its own; it warms up, then times its steps itself. Printed per configuration: the median over the turns,
-and its ratio to bare. NUMSAN_PYTHON names the interpreter (default: the checkout's .venv).
+A bare and a watched process live side by side and take turns, a short block of steps each, one running while the other waits: a slow
+phase of the machine hits both. Printed per configuration: the median block and the median of each block's ratio to the bare one just
+before it. `start` is a process per turn. NUMSAN_PYTHON names the interpreter (default: the checkout's .venv).
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import statistics
@@ -18,7 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("NUMSAN_PYTHON", str(ROOT / ".venv/bin/python"))
 
 LAUNCH = """
-import time, torch
+import os, time, torch
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # all on one core, which then never sleeps
 torch.manual_seed(0); torch.set_num_threads(1)
 model = torch.nn.Sequential(*[m for _ in range(8) for m in (torch.nn.Linear(16, 16), torch.nn.LayerNorm(16), torch.nn.GELU())])
 optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
@@ -26,9 +29,6 @@ x = torch.randn(4, 16)
 def step():
     loss = model(x).pow(2).mean(); optimizer.zero_grad(); loss.backward(); optimizer.step()
 for _ in range(60): step()
-started = time.perf_counter()
-for _ in range(400): step()
-print((time.perf_counter() - started) / 400)
 """
 
 GPT2 = """
@@ -60,10 +60,7 @@ x = torch.randint(0, 8192, (8, 257))
 def step():
     loss = nn.functional.cross_entropy(model(x[:, :-1]).flatten(0, 1), x[:, 1:].flatten())
     optimizer.zero_grad(); loss.backward(); optimizer.step()
-step()
-started = time.perf_counter()
-for _ in range(4): step()
-print((time.perf_counter() - started) / 4)
+step(); step()
 """
 
 RESNET = """
@@ -84,10 +81,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 x, y = torch.randn(16, 3, 64, 64), torch.randint(0, 10, (16,))
 def step():
     loss = nn.functional.cross_entropy(model(x), y); optimizer.zero_grad(); loss.backward(); optimizer.step()
-step()
-started = time.perf_counter()
-for _ in range(3): step()
-print((time.perf_counter() - started) / 3)
+step(); step()
 """
 
 START = """
@@ -97,39 +91,76 @@ with open("/proc/self/stat") as stat: born = int(stat.read().rsplit(")", 1)[1].s
 print(time.clock_gettime(time.CLOCK_BOOTTIME) - born)
 """
 
-WORKS = {"launch": LAUNCH, "gpt2": GPT2, "resnet": RESNET, "start": START}
+TURNS = """
+import sys
+print("ready", flush=True)
+for line in sys.stdin:
+    steps = int(line)
+    started = time.perf_counter()
+    for _ in range(steps): step()
+    print((time.perf_counter() - started) / steps, flush=True)
+"""
+
+WORKS = {"launch": (LAUNCH, 100), "gpt2": (GPT2, 1), "resnet": (RESNET, 1), "start": (START, 0)}  # and steps in a block
+CONFIGURATIONS = {"bare": None, "full": "report=none"}
 
 
-def turn(work, options, folder):
-    """Seconds per step of one process."""
+def environment_of(options):
     environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "NUMSAN_OPTIONS")}
     if options is not None:
-        environment["LD_PRELOAD"] = str(ROOT / "build/lib/libnumsan.so")
-        environment["NUMSAN_OPTIONS"] = options
-    done = subprocess.run([PYTHON, "-c", WORKS[work]], cwd=folder, env=environment, capture_output=True, text=True, check=True)
-    if done.stderr:
-        sys.exit(f"{work}: a healthy program printed\n{done.stderr}")
-    return float(done.stdout)
+        environment |= {"LD_PRELOAD": str(ROOT / "build/lib/libnumsan.so"), "NUMSAN_OPTIONS": options}
+    return environment
+
+
+def stepping(work, blocks, folder):
+    """Seconds per step, by configuration, one figure a block."""
+    program, steps = WORKS[work]
+    workers = {}
+    times = {name: [] for name in CONFIGURATIONS}
+    with contextlib.ExitStack() as stack:
+        for name, options in CONFIGURATIONS.items():
+            process = subprocess.Popen([PYTHON, "-c", program + TURNS], cwd=folder, env=environment_of(options), text=True,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            stack.callback(process.wait)
+            stack.callback(process.stdin.close)
+            workers[name] = process
+            if process.stdout.readline() != "ready\n":
+                sys.exit(f"{work}, {name}: the program did not start")
+        for _ in range(blocks):
+            for name, process in workers.items():
+                print(steps, file=process.stdin, flush=True)
+                times[name].append(float(process.stdout.readline()))
+    return times
+
+
+def starting(work, turns, folder):
+    times = {name: [] for name in CONFIGURATIONS}
+    for _ in range(turns):
+        for name, options in CONFIGURATIONS.items():
+            done = subprocess.run([PYTHON, "-c", WORKS[work][0]], cwd=folder, env=environment_of(options), capture_output=True,
+                                  text=True, check=True)
+            if done.stderr:
+                sys.exit(f"{work}: a healthy program printed\n{done.stderr}")
+            times[name].append(float(done.stdout))
+    return times
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("works", nargs="*", default=list(WORKS))
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--blocks", type=int, help="turns of each configuration (default: 30 of launch, 12 of the others)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        warm = {**os.environ, "LD_PRELOAD": str(ROOT / "build/lib/libnumsan.so"), "NUMSAN_OPTIONS": "report=none"}
-        subprocess.run([PYTHON, "-c", "import torch"], env=warm, check=True, capture_output=True)
+        subprocess.run([PYTHON, "-c", "import torch"], env=environment_of("report=none"), check=True, capture_output=True)
         for work in arguments.works:
-            times = {"bare": [], "full": []}
-            for _ in range(arguments.rounds):
-                times["bare"].append(turn(work, None, folder))
-                times["full"].append(turn(work, "report=none", folder))
-            bare = statistics.median(times["bare"])
+            blocks = arguments.blocks or (30 if work == "launch" else 12)
+            times = starting(work, blocks, folder) if work == "start" else stepping(work, blocks, folder)
             for name, seconds in times.items():
-                middle = statistics.median(seconds)
-                print(f"{work:8} {name:6} {middle * 1e3:10.2f} ms  {100 * (middle / bare - 1):+6.1f} %   "
-                      f"(smallest {min(seconds) * 1e3:.2f}, largest {max(seconds) * 1e3:.2f}, {len(seconds)} turns)", flush=True)
+                ratios = sorted(one / bare for one, bare in zip(seconds, times["bare"]))
+                low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
+                print(f"{work:8} {name:8} {statistics.median(seconds) * 1e3:10.2f} ms  "
+                      f"{100 * (statistics.median(ratios) - 1):+6.1f} %   "
+                      f"(half of {len(ratios)} turns within {100 * (low - 1):+.1f}..{100 * (high - 1):+.1f} %)", flush=True)
 
 
 if __name__ == "__main__":

@@ -72,18 +72,18 @@ TEST_F(BirthsTest, ViewOfAParameterIsStateOtherTensorsWithAGraphAreNot) {
     const MadeUp bad({kNan}, kRequiresGrad);
     const MadeUpOp op("aten::mul", {bad.view()}, {out.returned()});
     OpEvent event = op.event();
-    const auto read = [&](uint32_t (*kin)(const void*)) -> const Birth& {
-        event.kin = kin;
-        return *births.find(births.external(bad.view(), event, context, scanner.health(bad.view())).of(kNaN));
+    const auto read = [&](uint32_t kin) -> const Birth& {
+        context.kin = &kin;
+        return *births.find(births.external(event.inputs[0], event, context, scanner.health(bad.view())).of(kNaN));
     };
-    const Birth& viewed = read([](const void*) -> uint32_t { return kViewOfParameter; });
+    const Birth& viewed = read(kViewOfParameter);
     EXPECT_STREQ(viewed.mechanism, "STATE");
     EXPECT_EQ(viewed.phase, Phase::Load);
     EXPECT_TRUE(viewed.features.reads_parameter);
-    const Birth& other = read([](const void*) -> uint32_t { return 0; });
+    const Birth& other = read(0);
     EXPECT_STREQ(other.mechanism, "DATA");
     EXPECT_FALSE(other.features.reads_parameter);
-    const Birth& compiled = read([](const void*) -> uint32_t { return kFromCompiled; });
+    const Birth& compiled = read(kFromCompiled);
     EXPECT_EQ(compiled.op, "compiled region");
     EXPECT_STREQ(compiled.mechanism, "INDET");
     EXPECT_EQ(compiled.phase, Phase::Forward);
@@ -268,7 +268,7 @@ TEST_F(BirthsTest, Phases) {
     context.on_state = true;
     EXPECT_EQ(phase(x, false), Phase::Optimizer) << "a gradient or an average";
     context.on_state = false;
-    ledger.mark_gradient(&x);
+    lineage.mark_gradient(x.view().storage);
     EXPECT_EQ(phase(x, false), Phase::Optimizer);
     context.in_module = true;
     EXPECT_EQ(phase(weight, false), Phase::Forward);

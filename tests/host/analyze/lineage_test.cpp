@@ -86,12 +86,40 @@ TEST_F(LineageTest, KeepsAsManyOperandsAsItHasRoomFor) {
     EXPECT_EQ(record.inputs[3], &d);
 }
 
-TEST_F(LineageTest, MarksStateOnlyOfWhatItKnows) {
-    lineage.mark_state(&a);
-    EXPECT_EQ(lineage.flags(&a), 0);
+TEST_F(LineageTest, ListsGoPlaceByPlace) {
+    const OpInfo foreach_op{"aten::_foreach_add", "", OpClass::Other, false, 2};
+    const MadeUp x{1}, y{1}, z{1};
+    const std::vector<TensorView> inputs{a.view(), b.view(), c.view(), x.view(), y.view(), z.view()};
+    MadeUp out_a{1}, out_b{1}, out_c{1};
+    const std::vector<TensorView> outputs{out_a.returned(), out_b.returned(), out_c.returned()};
+    OpEvent event{};
+    event.op = &foreach_op;
+    event.inputs = inputs.data();
+    event.input_count = 6;
+    event.outputs = outputs.data();
+    event.output_count = 3;
+    for (const TensorView& output : outputs) lineage.add(event, output, CpuScanner().range(output), 1, 5, 0);
+    Lineage::Record record;
+    ASSERT_TRUE(lineage.find(&out_b, record));
+    ASSERT_EQ(record.input_count, 2);
+    EXPECT_EQ(record.inputs[0], &b);
+    EXPECT_EQ(record.inputs[1], &y);
+}
+
+TEST_F(LineageTest, GradientUntilItsMemoryIsUsedAgain) {
+    constexpr int kMarks = Lineage::kState | Lineage::kTouched | Lineage::kGradient;
     add({b.view()}, a.returned(), 1);
-    lineage.mark_state(&a);
-    EXPECT_EQ(lineage.flags(&a), Lineage::kState | Lineage::kTouched);
+    lineage.mark_gradient(&a);
+    EXPECT_EQ(lineage.flags(&a), kMarks);
+    Lineage::Record record;
+    ASSERT_TRUE(lineage.find(&a, record));
+    EXPECT_EQ(record.flags, kMarks);
+    add({a.view(), b.view()}, a.written(), 2);
+    EXPECT_EQ(lineage.flags(&a), kMarks) << "a clipped gradient is one";
+    add({b.view()}, a.returned(), 3);
+    EXPECT_EQ(lineage.flags(&a), 0) << "another tensor's memory now";
+    lineage.mark_gradient(&c);
+    EXPECT_EQ(lineage.flags(&c), kMarks) << "also where no op was seen to write it";
 }
 
 TEST_F(LineageTest, AncestorsNearestFirst) {

@@ -209,7 +209,8 @@ class Stream {
         event.inputs = &input;
         event.input_count = 1;
         event.variable = &variable;
-        verdict.node(event, context, outcome);
+        lineage.mark_gradient(input.storage);
+        verdict.node(event, context);
     }
 
     void step() { verdict.optimizer_begin(outcome); }

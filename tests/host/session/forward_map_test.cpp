@@ -1,75 +1,82 @@
-// From an autograd node's number to the op that made it.
+// Which forward op made which autograd node.
 #include "host/session/forward_map.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <memory>
 #include <thread>
-#include <vector>
 
 namespace numsan {
 namespace {
 
+const OpInfo kLog{"aten::log", "", OpClass::Other, false, 0};
+const OpInfo kSum{"aten::sum", "", OpClass::Other, false, 1};
+
+ForwardMap::Record made_by(const OpInfo& op, uint64_t thread, uint64_t sequence, int64_t seq = 7) {
+    return {thread, sequence, seq, 1, {&op, 3, 0, seq}};
+}
+
 TEST(ForwardMap, FindsWhatWasAdded) {
     ForwardMap map;
-    const OpInfo log{"aten::log", "", OpClass::Other, false, 0};
-    EXPECT_EQ(map.find(1, 5), nullptr);
-    map.add(1, 5, 100, true, {&log, 7, 0});
-    const ForwardMap::Record* found = map.find(1, 5);
-    ASSERT_NE(found, nullptr);
-    EXPECT_EQ(found->forward.op, &log);
-    EXPECT_EQ(found->forward.stack, 7u);
-    EXPECT_EQ(found->seq, 100);
-    EXPECT_TRUE(found->gradients);
-    EXPECT_EQ(map.find(2, 5), nullptr);
-    EXPECT_EQ(map.find(1, 6), nullptr);
+    ForwardMap::Record found;
+    EXPECT_FALSE(map.find(1, 5, found));
+    EXPECT_TRUE(map.add(made_by(kLog, 1, 5)));
+    ASSERT_TRUE(map.find(1, 5, found));
+    EXPECT_EQ(found.forward.op, &kLog);
+    EXPECT_EQ(found.forward.stack, 3u);
+    EXPECT_EQ(found.seq, 7);
+    EXPECT_FALSE(map.find(1, 6, found));
+    EXPECT_FALSE(map.find(2, 5, found));
 }
 
 TEST(ForwardMap, FirstToShowANumberKeepsIt) {
     ForwardMap map;
-    map.add(1, 5, 100, true, {nullptr, 7, 0});
-    EXPECT_EQ(map.add(1, 5, 101, false, {nullptr, 8, 0}).seq, 100);
-    EXPECT_EQ(map.find(1, 5)->forward.stack, 7u);
+    EXPECT_TRUE(map.add(made_by(kLog, 1, 5, 7)));
+    EXPECT_FALSE(map.add(made_by(kSum, 1, 5, 8)));
+    ForwardMap::Record found;
+    ASSERT_TRUE(map.find(1, 5, found));
+    EXPECT_EQ(found.forward.op, &kLog);
 }
 
 TEST(ForwardMap, BirthIsFilledInLater) {
     ForwardMap map;
-    map.add(1, 5, 100, true, {nullptr, 7, 0}).forward.birth = 3;
-    EXPECT_EQ(map.find(1, 5)->forward.birth, 3u);
+    const ForwardMap::Record record = made_by(kLog, 1, 5);
+    map.add(record);
+    map.born(record, 9);
+    ForwardMap::Record found;
+    ASSERT_TRUE(map.find(1, 5, found));
+    EXPECT_EQ(found.forward.birth, 9u);
 }
 
 TEST(ForwardMap, ForgetsTheOldest) {
     ForwardMap map;
-    for (uint64_t n = 0; n < 40000; ++n) map.add(1, n, static_cast<int64_t>(n), true, {});
-    EXPECT_EQ(map.find(1, 0), nullptr);
-    EXPECT_EQ(map.find(1, 40000 - (1 << 15) - 1), nullptr);
-    ASSERT_NE(map.find(1, 40000 - (1 << 15)), nullptr);
-    EXPECT_EQ(map.find(1, 39999)->seq, 39999);
+    map.add(made_by(kLog, 1, 5));
+    map.add(made_by(kSum, 1, 5 + (1 << 15)));
+    ForwardMap::Record found;
+    EXPECT_FALSE(map.find(1, 5, found));
+    EXPECT_TRUE(map.find(1, 5 + (1 << 15), found));
 }
 
-TEST(ForwardMap, ThreadsThatShareARingAreToldApart) {
+TEST(ForwardMap, ThreadsThatShareARingNeverMixARecord) {
     ForwardMap map;
-    map.add(1, 5, 100, true, {});
-    EXPECT_EQ(map.find(65, 5), nullptr);
-    map.add(65, 5, 200, true, {});
-    EXPECT_EQ(map.find(1, 5), nullptr);
-    EXPECT_EQ(map.find(65, 5)->seq, 200);
-}
-
-TEST(ForwardMap, OtherThreadReadsWhatTheForwardThreadWrote) {
-    const auto map = std::make_unique<ForwardMap>();
-    std::vector<std::thread> threads;
-    for (uint64_t t = 1; t <= 4; ++t) {
-        threads.emplace_back([&map, t] {
-            for (uint64_t n = 0; n < 2000; ++n) map->add(t, n, static_cast<int64_t>(n), true, {});
-            std::thread backward([&map, t] {
-                for (uint64_t n = 0; n < 2000; ++n) EXPECT_NE(map->find(t, n), nullptr);
-            });
-            backward.join();
-        });
+    std::atomic<bool> done{false};
+    const auto write = [&](const OpInfo& op, uint64_t thread) {
+        for (int64_t i = 0; i < 50000; ++i) map.add(made_by(op, thread, 5, i));
+        done = true;
+    };
+    std::thread first(write, std::cref(kLog), 1);
+    std::thread second(write, std::cref(kSum), 65);
+    ForwardMap::Record found;
+    while (!done) {
+        if (map.find(1, 5, found)) {
+            EXPECT_EQ(found.forward.op, &kLog);
+        }
+        if (map.find(65, 5, found)) {
+            EXPECT_EQ(found.forward.op, &kSum);
+        }
     }
-    for (std::thread& thread : threads) thread.join();
+    first.join();
+    second.join();
 }
 
 }  // namespace

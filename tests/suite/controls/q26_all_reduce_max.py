@@ -45,7 +45,7 @@ def train(rank, rendezvous):
 if __name__ == "__main__":
     if "RANK" in os.environ:
         train(int(os.environ["RANK"]), os.environ["RENDEZVOUS"])
-        sys.exit(0)
+        os._exit(0)  # gloo's threads may still hold tensors: they must not meet the interpreter's end
     with tempfile.TemporaryDirectory() as folder:
         rendezvous = os.path.join(folder, "store")
         environment = {**os.environ, "RANK": "1", "RENDEZVOUS": rendezvous}

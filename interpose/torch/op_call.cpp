@@ -1,0 +1,72 @@
+#include "interpose/torch/op_call.h"
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "interpose/torch/tensor_view_of.h"
+
+namespace numsan {
+
+void OpCall::number(double value) {
+    // Beyond every float16 value and every bfloat16 one that a computation means: somebody wrote "infinity".
+    infinite_scalar_ = infinite_scalar_ || (!(std::fabs(value) < 1e37) && !std::isnan(value));
+    keep(value);
+}
+
+void OpCall::number(const c10::Scalar& value) {
+    if (value.isSymbolic()) return;
+    if (value.isFloatingPoint()) {
+        number(value.toDouble());
+    } else if (value.isIntegral(/*includeBool=*/false)) {
+        number(value.toLong());
+    }
+}
+
+void OpCall::operand(const at::Tensor& tensor, size_t position) {
+    TensorView& view = inputs_[input_count_];
+    if (!view_of(tensor, 0, view)) return;
+    if ((view.flags & kRequiresGrad) != 0 && tensor.is_leaf()) view.flags |= kLeaf;
+    view.argument = static_cast<int16_t>(position);
+    ++input_count_;
+}
+
+void OpCall::output(const at::Tensor& tensor, uint32_t flag, size_t position) {
+    const void* impl = tensor.unsafeGetTensorImpl();
+    if (flag == kReturned) returned_count_ = output_count_ + 1;
+    for (int32_t i = 0; flag == kWritten && i < std::min(returned_count_, output_count_); ++i) {
+        if (outputs_[i].impl != impl) continue;
+        outputs_[i].flags |= flag;
+        if (tensor.is_leaf()) outputs_[i].flags |= kLeaf;
+        return;
+    }
+    TensorView& view = outputs_[output_count_];
+    if (!view_of(tensor, flag, view)) return;
+    if (flag == kWritten && tensor.is_leaf()) view.flags |= kLeaf;
+    view.argument = static_cast<int16_t>(position);
+    ++output_count_;
+}
+
+void OpCall::report(const CoreApi& core) {
+    OpEvent event;
+    event.op = &op_.info;
+    event.inputs = inputs_;
+    event.outputs = outputs_;
+    event.input_count = input_count_;
+    event.output_count = output_count_;
+    event.grad_enabled = c10::GradMode::is_enabled();
+    event.thread = event.grad_enabled ? at::RecordFunction::currentThreadId() : 0;
+    event.forward_sequence = event.grad_enabled ? at::sequence_number::peek() - 1 : ~uint64_t(0);
+    event.infinite_scalar = infinite_scalar_;
+    event.graph_task = torch::autograd::get_current_graph_task_id();
+    event.kin = kin_of;
+    event.scalar_count = scalar_count_;
+    event.scalars = scalars_;
+    core.op_end(&event);
+}
+
+}  // namespace numsan

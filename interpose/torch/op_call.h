@@ -1,0 +1,81 @@
+// One call of an operator as the hook describes it to the core: operands, results, numbers. Shared by the boxed and the typed hook.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/Scalar.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "host/core/adapter_abi.h"
+#include "interpose/torch/op_registry.h"
+
+namespace numsan {
+
+inline constexpr auto kHookKey = c10::DispatchKey::Fake;
+
+/// The keys an operator is called on with: everything behind ours.
+inline c10::DispatchKeySet behind_hook(c10::DispatchKeySet keys) {
+    return keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kHookKey);
+}
+
+/// Takes the key out of the thread's set while an op runs, so that the ops it is made of are not events.
+class HideInnerOps {
+  public:
+    explicit HideInnerOps(bool hide = true) : keys_(hide ? &c10::impl::raw_local_dispatch_key_set : nullptr) {
+        if (keys_ != nullptr) keys_->set_included(keys_->included().remove(kHookKey));
+    }
+    ~HideInnerOps() {
+        if (keys_ != nullptr) keys_->set_included(keys_->included().add(kHookKey));
+    }
+    HideInnerOps(const HideInnerOps&) = delete;
+    HideInnerOps& operator=(const HideInnerOps&) = delete;
+
+  private:
+    c10::impl::PODLocalDispatchKeySet* keys_;  ///< this thread's
+};
+
+/// Collects views in the caller's buffers, which must have room for every call of operand(), and of returned() and written().
+/// All tensors are shown after the op ran, and must live until report() has returned.
+class OpCall {
+  public:
+    explicit OpCall(const Operator& op) : op_(op) {}
+
+    /// Before the first tensor.
+    void use(TensorView* inputs, TensorView* outputs) {
+        inputs_ = inputs;
+        outputs_ = outputs;
+    }
+
+    void number(double value);
+    void number(int64_t value) { keep(static_cast<double>(value)); }
+    void number(const c10::Scalar& value);
+
+    void operand(const at::Tensor& tensor, size_t position);
+    void returned(const at::Tensor& tensor, size_t position) { output(tensor, kReturned, position); }
+    void written(const at::Tensor& tensor, size_t position) { output(tensor, kWritten, op_.returns + position); }
+
+    void report(const CoreApi& core);
+
+  private:
+    static constexpr int32_t kMaxScalars = 8;
+
+    void keep(double value) {
+        if (scalar_count_ < kMaxScalars) scalars_[scalar_count_++] = value;
+    }
+    void output(const at::Tensor& tensor, uint32_t flag, size_t position);
+
+    const Operator& op_;
+    TensorView* inputs_ = nullptr;
+    TensorView* outputs_ = nullptr;
+    int32_t input_count_ = 0;
+    int32_t output_count_ = 0;
+    int32_t returned_count_ = 0;
+    int32_t scalar_count_ = 0;
+    bool infinite_scalar_ = false;
+    double scalars_[kMaxScalars];
+};
+
+}  // namespace numsan
