@@ -1,0 +1,63 @@
+// Fills the table of one launch from tensors, on the host. No CUDA call, no allocation.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/scan_table.h"
+#include "host/core/tensor_view.h"
+
+namespace numsan::gpu {
+
+enum class Admission : uint8_t {
+    Added,
+    Empty,        ///< no elements: there is nothing to scan
+    Full,         ///< close and launch this batch, begin the next one, add the tensor again
+    Unsupported,  ///< more than kMaxScanDims dimensions, a negative stride, or misaligned lanes: count as unscanned
+};
+
+/// Items that are looked at only when an output is bad.
+struct InputItems {
+    uint16_t first = 0;
+    uint8_t count = 0;
+};
+
+/// The table of one launch in the making. Not thread-safe. A full filler is used again and again: 32 KB that a thread
+/// keeps.
+///
+///     filler.begin(header);
+///     const InputItems inputs = filler.add_inputs(views, n);        // once for an op, before its outputs
+///     if (filler.add(output, slot, order, flags, inputs) == Admission::Full) ...
+///     if (filler.close()) launch(filler.fits_small() ? &filler.small() : &filler.large(), grid_blocks(...))
+class BatchFiller {
+  public:
+    /// Forgets everything. `header` gives the addresses, ring_capacity, sequence_step and flags; the rest is close()'s.
+    void begin(const ScanHeader& header) noexcept;
+
+    /// Inputs of the op whose outputs come next. Those that cannot be described, or find no room, are left out;
+    /// ScanItem::argument is the position in `views`. Valid until the next begin().
+    InputItems add_inputs(const TensorView* views, int count) noexcept;
+
+    /// An output. `slot` and `order` as in ScanItem, `flags` of it: 0 or kRaisesGate. Shapes are copied.
+    Admission add(const TensorView& view, uint32_t slot, uint32_t order, uint8_t flags = 0,
+                  InputItems inputs = {}) noexcept;
+
+    /// Cuts the batch into chunks. False when there is nothing to launch. Nothing can be added after it.
+    bool close() noexcept;
+
+    bool fits_small() const noexcept;
+    const ScanTableLarge& large() const noexcept { return table_; }
+    /// The closed batch as the small table. Precondition: fits_small(). Valid until the next begin().
+    const ScanTableSmall& small() noexcept;
+
+  private:
+    ScanTableLarge table_;
+    ScanTableSmall small_;
+    int inputs_ = 0;  // at the upper end of the items
+    int dims_ = 0;
+};
+
+/// Describes `view` as an item: data, positions, repeat, ndim, dtype, flags, unit_log2, and its dimensions. The rest
+/// of `item` stays as it is. Added, Empty or Unsupported.
+Admission describe(const TensorView& view, ScanItem& item, ScanDim (&dims)[kMaxScanDims]) noexcept;
+
+}  // namespace numsan::gpu

@@ -1,0 +1,42 @@
+// The numbers that tune the scan kernels. Nothing else lives here.
+#pragma once
+
+#include <cstdint>
+
+namespace numsan::gpu {
+
+/// Threads of a block. Eight warps: enough to hide one barrier per tensor, few enough for six blocks on an SM.
+inline constexpr uint32_t kBlockThreads = 256;
+
+/// 16-byte loads that one thread has in flight.
+inline constexpr uint32_t kUnroll = 4;
+
+/// Blocks of the grid per SM. 4 x 256 threads x 64 bytes keep 64 KiB in flight on an SM; 33 B/ns of HBM a SM
+/// times 600-800 ns of latency need 20-26 KiB.
+inline constexpr uint32_t kBlocksPerSm = 4;
+
+/// No grid is larger: a tensor has a bit for each block that has a part of it.
+inline constexpr uint32_t kMaxBlocks = 1024;
+
+/// Chunk sizes, as a power of two of 16-byte packets: 8 KiB to 64 KiB.
+inline constexpr uint32_t kMinChunkLog2 = 9;
+inline constexpr uint32_t kMaxChunkLog2 = 12;
+
+/// A batch is cut into about this many chunks when its size allows (132 SMs x kBlocksPerSm).
+inline constexpr uint64_t kTargetChunks = 528;
+
+/// The chunk size for a batch of `packets` packets of 16 bytes.
+constexpr uint32_t chunk_log2(uint64_t packets) {
+    uint32_t log2 = kMinChunkLog2;
+    while (log2 < kMaxChunkLog2 && (packets >> (log2 + 1)) >= kTargetChunks)
+        ++log2;
+    return log2;
+}
+
+/// Blocks to launch for `chunks` chunks (0 when there is nothing to do).
+constexpr uint32_t grid_blocks(uint32_t chunks, uint32_t multiprocessors) {
+    const uint32_t wanted = multiprocessors * kBlocksPerSm, full = wanted < kMaxBlocks ? wanted : kMaxBlocks;
+    return chunks < full ? chunks : full;
+}
+
+}  // namespace numsan::gpu

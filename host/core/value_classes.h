@@ -1,0 +1,47 @@
+// What the bit pattern of a real number means: its class by its magnitude, and its value. Depends on dtype.h alone.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "host/core/dtype.h"
+
+namespace numsan {
+
+/// Classes by magnitude (the pattern without its sign): above `largest_number` is NaN, equal to `infinity` is infinite.
+/// A type without infinities has an `infinity` that no magnitude equals.
+struct ValueClasses {
+    uint64_t magnitude_mask;
+    uint64_t largest_number;
+    uint64_t infinity;
+    uint64_t smallest_normal;
+    bool negative_zero_is_nan;
+
+    /// Magnitudes from here on are not finite. Beyond every magnitude for FNUZ types.
+    constexpr uint64_t smallest_nonfinite() const { return infinity <= largest_number ? infinity : largest_number + 1; }
+};
+
+constexpr ValueClasses value_classes(const DTypeInfo& type) {
+    const uint64_t mask = type.magnitude_mask(), unreachable = mask + 1, normal = type.mantissa_mask() + 1;
+    switch (type.infinity) {
+        case InfinityKind::FN: return ValueClasses{mask, mask - 1, unreachable, normal, false};
+        case InfinityKind::FNUZ: return ValueClasses{mask, mask, unreachable, normal, true};
+        default: return ValueClasses{mask, type.exponent_mask(), type.exponent_mask(), normal, false};
+    }
+}
+
+/// The value of a finite magnitude.
+inline double decode_magnitude(uint64_t magnitude, const DTypeInfo& type) {
+    const int exponent = static_cast<int>(magnitude >> type.mantissa_bits);
+    const uint64_t mantissa = magnitude & type.mantissa_mask();
+    const int scale = (exponent == 0 ? 1 : exponent) - int(type.bias) - int(type.mantissa_bits);
+    const uint64_t significand = exponent == 0 ? mantissa : mantissa | (type.mantissa_mask() + 1);
+    return std::ldexp(static_cast<double>(significand), scale);
+}
+
+/// The value of a finite pattern given as a signed magnitude.
+inline double decode_signed_magnitude(int64_t value, const DTypeInfo& type) {
+    return value < 0 ? -decode_magnitude(uint64_t(0) - uint64_t(value), type) : decode_magnitude(uint64_t(value), type);
+}
+
+}  // namespace numsan

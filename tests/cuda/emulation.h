@@ -1,0 +1,109 @@
+// A grid of the scan kernel on the host: blocks of one thread, in any order, in any number of host threads.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "cuda/batch_filler.h"
+#include "cuda/scan_body.cuh"
+
+namespace numsan::gpu {
+
+/// How a grid is run.
+struct Grid {
+    uint32_t blocks = 1;
+    int threads = 1;
+    uint32_t shuffle = 0;  ///< seed of the blocks' order, 0: as they come
+};
+
+template <class Table>
+void run_grid(const Table& table, const Grid& grid) {
+    std::vector<uint32_t> order(std::min(grid.blocks, table.header.chunks));
+    std::iota(order.begin(), order.end(), 0u);
+    if (grid.shuffle != 0) std::shuffle(order.begin(), order.end(), std::mt19937(grid.shuffle));
+    std::atomic<size_t> next{0};
+    const auto worker = [&] {
+        for (size_t i = next++; i < order.size(); i = next++) {
+            BlockShared shared{};
+            const TableView view{table.header, table.items, table.dims};
+            scan_body(view, order[i], static_cast<uint32_t>(order.size()), shared);
+        }
+    };
+    std::vector<std::thread> workers;
+    for (int i = 1; i < grid.threads; ++i)
+        workers.emplace_back(worker);
+    worker();
+    for (std::thread& t : workers)
+        t.join();
+}
+
+/// Every word that a launch works on, as a device would own it.
+class Words {
+  public:
+    explicit Words(uint32_t capacity = 1024, uint32_t slots = 4096, int outputs = ScanTableLarge::kItemCapacity)
+        : scratch(size_t(outputs)),
+          results(slots),
+          capacity_(capacity),
+          ring_(static_cast<unsigned char*>(::operator new(HitRing::bytes(capacity), std::align_val_t(128)))) {
+        initialise(ring(), capacity);
+    }
+    ~Words() { ::operator delete(ring_, std::align_val_t(128)); }
+    Words(const Words&) = delete;
+    Words& operator=(const Words&) = delete;
+
+    HitRing& ring() { return *reinterpret_cast<HitRing*>(ring_); }
+    uint32_t capacity() const { return capacity_; }
+
+    ScanHeader header() {
+        ScanHeader h{};
+        h.raise = &raise;
+        h.scratch = scratch.data();
+        h.blocks_done = &blocks_done;
+        h.state = &state;
+        h.ring = &ring();
+        h.results = results.data();
+        h.ring_capacity = capacity_;
+        return h;
+    }
+
+    /// What has to hold between launches, or a replay would not start clean.
+    bool at_rest() const {
+        const ItemScratch rest{};
+        const auto same = [&](const ItemScratch& s) { return std::memcmp(&s, &rest, sizeof rest) == 0; };
+        return blocks_done == 0 && std::all_of(scratch.begin(), scratch.end(), same);
+    }
+
+    /// Everything that is in the ring.
+    std::vector<HitSlot> take(HitReader& reader) {
+        std::vector<HitSlot> hits;
+        for (HitSlot hit; reader.next(hit);)
+            hits.push_back(hit);
+        return hits;
+    }
+
+    ScanState state = kInitialScanState;
+    std::vector<ItemScratch> scratch;
+    std::vector<RangeResult> results;
+    uint32_t blocks_done = 0, gate = 0, raise = 0, sequence = 0;
+
+  private:
+    uint32_t capacity_;
+    unsigned char* ring_;
+};
+
+/// Runs a closed batch in the smallest table that holds it.
+inline void run(BatchFiller& filler, const Grid& grid) {
+    if (filler.fits_small()) {
+        run_grid(filler.small(), grid);
+    } else {
+        run_grid(filler.large(), grid);
+    }
+}
+
+}  // namespace numsan::gpu
