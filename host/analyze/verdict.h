@@ -24,6 +24,7 @@ struct EscapedBirth {
     int64_t step = 0;
     int64_t seq = 0;
     StackId stack = 0;           ///< backward births: where backward() was called
+    std::string place;           ///< op, stack, node and mechanism: what makes two births the same to a reader
     bool again = false;          ///< the same place was reported before: count it, do not repeat it
 };
 

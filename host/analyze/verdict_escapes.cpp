@@ -140,7 +140,7 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
         birth.features.hidden = true;
     }
     birth.features.after_parameters = birth.features.loss_known && birth.forward_seq > loss_parameter_read_;
-    const std::string place = birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" +
+    std::string place = birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" +
                               birth.node + "|" + birth.mechanism +
                               (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
     EscapedBirth made;
@@ -152,6 +152,7 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     made.seq = escape.seq;
     made.stack = escape.stack;
     made.again = !reported_places_.insert(place).second;
+    made.place = std::move(place);
     outcome.escaped.push_back(std::move(made));
 }
 

@@ -98,28 +98,40 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     if (ask) own_names = stacks_.names();
     const LiveNames& names = ask ? own_names : known_names;
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (finished_) return;  // another thread still runs while the process ends: the last report has been written
     const TextStyle style = [&] {
         TextStyle made = detect_style(STDERR_FILENO, options_.color);
         made.cwd = start_cwd_;
         return made;
     }();
     std::vector<size_t> told;
+    bool worth_writing = false;
     for (const EscapedBirth& escaped : outcome.escaped) {
+        // A loop that goes on with bad values makes the same births in every step: only the rules need to see each of them.
+        if (const auto at = finding_by_place_.find(escaped.place); at != finding_by_place_.end() && allow_.rules().empty()) {
+            if (at->second == kDropped) continue;
+            count_again(at->second, escaped.birth.id);
+            worth_writing = worth_writing || (counted_again_ & (counted_again_ - 1)) == 0;
+            continue;
+        }
+        worth_writing = true;
         Finding finding = build_finding(escaped, stacks_, names, places_, report_.findings.empty());
         finding.rank = report_.run.rank;
         if (suppress(finding, escaped.birth.id)) continue;
         const auto known = finding_by_mark_.find(finding.fingerprint);
         if (known != finding_by_mark_.end()) {
-            ++report_.findings[known->second].count;
-            finding_of_[escaped.birth.id] = known->second;
+            finding_by_place_[escaped.place] = known->second;
+            count_again(known->second, escaped.birth.id);
             continue;
         }
         if (report_.findings.size() >= static_cast<size_t>(options_.max_findings)) {
             ++dropped_findings_;
+            finding_by_place_[escaped.place] = kDropped;
             continue;
         }
         finding.id = "F" + std::to_string(report_.findings.size() + 1);
         finding_by_mark_[finding.fingerprint] = report_.findings.size();
+        finding_by_place_[escaped.place] = report_.findings.size();
         finding_of_[escaped.birth.id] = report_.findings.size();
         told.push_back(report_.findings.size());
         report_.findings.push_back(std::move(finding));
@@ -136,7 +148,15 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     }
     for (const size_t index : told) tell(render_finding(report_.findings[index], style));
     merge_counts(counts);
-    if (!outcome.escaped.empty()) write();
+    if (worth_writing) write();
+}
+
+void Reporter::count_again(size_t index, BirthId birth) {
+    constexpr size_t kMaxKept = 1 << 16;
+    ++counted_again_;
+    ++report_.findings[index].count;
+    if (finding_of_.size() >= kMaxKept) finding_of_.clear();  // of old births: nothing new is contaminated by them
+    finding_of_[birth] = index;
 }
 
 /// "first NaN of this run: ..." and "another NaN: ..." are said when a finding is told; the order of birth may be another.
@@ -183,6 +203,7 @@ void Reporter::tell_unmatched_rules() const {
 void Reporter::finish(const RunSummary& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     merge_counts(counts);
+    finished_ = true;
     if (child_ && report_.findings.empty()) return;
     write();
     if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {
@@ -215,6 +236,8 @@ void Reporter::begin_child() {
     report_.findings.clear();
     finding_of_.clear();
     finding_by_mark_.clear();
+    finding_by_place_.clear();
+    finished_ = false;
     for (auto& [rule, count] : report_.run.suppressed) count = 0;
     report_.run.pid = getpid();
     report_.run.started = now_text();

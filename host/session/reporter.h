@@ -44,6 +44,7 @@ class Reporter {
     void tell(const std::string& text) const;
     void merge_counts(const RunSummary& counts);
     bool suppress(const Finding& finding, BirthId birth);
+    void count_again(size_t index, BirthId birth);
     void tell_unmatched_rules() const;
 
     const Options& options_;
@@ -55,6 +56,10 @@ class Reporter {
     std::string start_cwd_;
     std::unordered_map<BirthId, size_t> finding_of_;           ///< birth -> position in report_.findings
     std::unordered_map<std::string, size_t> finding_by_mark_;  ///< fingerprint -> position
+    std::unordered_map<std::string, size_t> finding_by_place_; ///< EscapedBirth::place -> position, or kDropped
+    static constexpr size_t kDropped = ~size_t(0);
+    int64_t counted_again_ = 0;
+    bool finished_ = false;
     int64_t dropped_findings_ = 0;
     bool child_ = false;
     bool write_failed_ = false;

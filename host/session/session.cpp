@@ -281,7 +281,6 @@ void Session::scope_end(const char* name) noexcept {
 
 /// Bad values were written into tensors that may be buffers, moments or averages: asks for their names, a few times in a run.
 void Session::name_state_writes() noexcept {
-    constexpr int kMaxLookUps = 16;
     try {
         const std::vector<StateWrite> writes = verdict_.take_state_writes();
         if (writes.empty() || look_ups_.fetch_add(1, std::memory_order_relaxed) >= kMaxLookUps) return;
@@ -320,7 +319,7 @@ void Session::publish(const Outcome& outcome) {
     // A tensor that a known finding reached later is worth a name only if the look-up happens anyway.
     const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
                                    [](const EscapedBirth& escaped) { return !escaped.again; });
-    if (fresh || outcome.contaminated.size() > 0) {
+    if (fresh || (outcome.contaminated.size() > 0 && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
         const LiveNames names = stacks_.names();
         reporter_.add(outcome, names, counts());
     } else {

@@ -84,7 +84,8 @@ class Session {
     std::atomic<bool> finished_{false};
     std::atomic<int64_t> steps_{0};
     std::atomic<bool> learning_{false};  ///< a gradient has reached a parameter
-    std::atomic<int> look_ups_{0};  ///< for names of state, see name_state_writes
+    static constexpr int kMaxLookUps = 32;
+    std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated
     Counters counters_;
     ForwardMap forwards_;
     Lineage lineage_;

@@ -36,6 +36,7 @@ class ReporterTest : public ::testing::Test {
         made.birth.stack = stack;
         made.into = EscapeInto::Loss;
         made.severity = severity;
+        made.place = "aten::log|" + std::to_string(stack);
         return made;
     }
     void add(std::vector<EscapedBirth> births, std::vector<Contamination> contaminated = {}) {
