@@ -6,6 +6,10 @@
 
 namespace numsan {
 
+/// Runs `work(data, part, parts)` once for every part, at the same time, on threads that the program has already. False: not now,
+/// and nothing was run. The calling thread runs one part.
+using ShareWork = bool (*)(void (*work)(void* data, int part, int parts), void* data);
+
 /// Looks at tensors where they live. [MT] Every member may be called from any thread. Never throws, never allocates.
 /// Both passes read exactly the tensor's own elements: no gap of a strided layout, nothing outside it.
 class Scanner {
@@ -15,6 +19,9 @@ class Scanner {
     /// The quick pass: reads every element once. `suspicious` is exact for element types with infinities: set if and only
     /// if an element is not finite.
     virtual Range range(const TensorView& tensor) const noexcept = 0;
+
+    /// The quick pass over a large tensor, on several threads if `share` finds some now. The same result.
+    virtual Range shared_range(const TensorView& tensor, ShareWork share) const noexcept { return range(tensor); }
 
     /// Which kinds a bad tensor holds, without counting them.
     virtual KindSet kinds(const TensorView& tensor) const noexcept { return health(tensor).kinds(); }

@@ -14,6 +14,7 @@ class CpuScanner final : public Scanner {
   public:
     /// `suspicious` is exact for all element types. Magnitudes of complex elements are those of their real lanes.
     Range range(const TensorView& tensor) const noexcept override;
+    Range shared_range(const TensorView& tensor, ShareWork share) const noexcept override;
 
     /// See exact_health(): `elements` counts logical elements, the classes count real lanes.
     KindSet kinds(const TensorView& tensor) const noexcept override;

@@ -1,10 +1,10 @@
-// Capture and interning of Python stacks, raw and through the public API.
+// Capture and interning of Python stacks; api_walk.cpp has what goes through the public API.
 #include "interpose/python/frames.h"
 
-#include <bit>
 #include <string_view>
 
 #include "interpose/python/names.h"
+#include "interpose/python/reference.h"
 
 namespace numsan {
 namespace {
@@ -14,43 +14,6 @@ constexpr int32_t kFirstTraceableBeforeBytes = 16;
 constexpr int32_t kCellContents = 16;
 constexpr int32_t kObjectType = 8;
 constexpr std::string_view kModuleFile = "torch/nn/modules/module.py";
-
-uint64_t mix(uint64_t hash, uint64_t value) {
-    return std::rotl(hash ^ value, 29) * 0xff51afd7ed558ccdu;
-}
-
-/// A new reference, given up at the end of the scope.
-class Reference {
-  public:
-    Reference(const PythonApi& api, void* object) : api_(api), object_(object) {}
-    ~Reference() { api_.Py_DecRef(object_); }  // null is fine
-    Reference(const Reference&) = delete;
-    Reference& operator=(const Reference&) = delete;
-    void* get() const { return object_; }
-    void reset(void* object) {
-        api_.Py_DecRef(object_);
-        object_ = object;
-    }
-
-  private:
-    const PythonApi& api_;
-    void* object_;
-};
-
-/// Text of an attribute, by the public API. Clears errors.
-std::string attribute(const PythonApi& api, void* object, const char* name) {
-    const Reference value(api, api.PyObject_GetAttrString(object, name));
-    ptrdiff_t size = 0;
-    const char* text = value.get() ? api.PyUnicode_AsUTF8AndSize(value.get(), &size) : nullptr;
-    if (!text) api.PyErr_Clear();
-    return text ? std::string(text, size_t(size)) : std::string();
-}
-
-/// Qualified name where code objects have one (3.11), else the plain name.
-std::string qualified_name(const PythonApi& api, void* code) {
-    const std::string name = attribute(api, code, "co_qualname");
-    return name.empty() ? attribute(api, code, "co_name") : name;
-}
 
 }  // namespace
 
@@ -112,12 +75,6 @@ bool PythonStacks::check_layout() {
 inline const void* PythonStacks::first_frame(const void* thread) const noexcept {
     const void* frame = pointer_at(thread, layout_.thread_frame);
     return layout_.cframe_frame >= 0 && frame ? pointer_at(frame, layout_.cframe_frame) : frame;
-}
-
-inline bool PythonStacks::is_module_code(const void* code) const noexcept {
-    bool found = false;
-    for (const auto& known : module_codes_) found |= known.load(std::memory_order_relaxed) == code;
-    return found;
 }
 
 /// The first argument; it lies in a cell when an inner function uses it.
@@ -248,47 +205,6 @@ StackId PythonStacks::add_raw(const void* thread, uint64_t hash) {
         stored.push_back({&code, frames[i].self, line > 0 ? line : code.first_line});
     }
     return add(again, std::move(stored));
-}
-
-const PythonStacks::Code& PythonStacks::code_of_api(void* code) {
-    const auto known = code_by_address_.find(code);
-    if (known != code_by_address_.end()) return *known->second;
-    api_->Py_IncRef(code);  // kept for good: the address is its identity
-    return remember({code, nullptr, nullptr, 0, attribute(*api_, code, "co_filename"), qualified_name(*api_, code), false, false});
-}
-
-StackId PythonStacks::capture_api() {
-    if (!python_usable(*api_) || !api_->PyGILState_GetThisThreadState()) return 0;
-    const PythonLock lock(*api_);
-    void* frame = api_->PyEval_GetFrame();
-    if (!frame) return 0;
-    api_->Py_IncRef(frame);
-    Reference current(*api_, frame);
-    // First everything that may run a garbage collection, and with it anything at all; only then our mutex.
-    std::vector<Frame> seen;
-    uint64_t hash = 0x9e3779b97f4a7c15u;
-    while (current.get() && seen.size() < kMaxDepth) {
-        const Reference code(*api_, api_->PyFrame_GetCode(current.get()));  // the frame keeps it alive
-        const int line = api_->PyFrame_GetLineNumber(current.get());
-        const void* self = nullptr;
-        if (api_->PyFrame_GetVarString && is_module_code(code.get())) {
-            const Reference value(*api_, api_->PyFrame_GetVarString(current.get(), "self"));
-            self = value.get();
-            if (!self) api_->PyErr_Clear();
-        }
-        seen.push_back({code.get(), uintptr_t(line > 0 ? line : 0), self});
-        hash = mix(mix(hash, reinterpret_cast<uint64_t>(code.get())), uint64_t(line));
-        hash = mix(hash, reinterpret_cast<uint64_t>(self));
-        current.reset(api_->PyFrame_GetBack(current.get()));
-    }
-    hash ^= hash >> 32;
-    if (const StackId known = table_.find(hash)) return known;
-    std::vector<StoredFrame> frames;
-    std::lock_guard guard(mutex_);
-    for (const Frame& one : seen) {
-        frames.push_back({&code_of_api(const_cast<void*>(one.code)), one.self, int(one.instruction)});
-    }
-    return add(hash, std::move(frames));
 }
 
 StackId PythonStacks::capture() noexcept {

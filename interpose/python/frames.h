@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -70,9 +71,15 @@ class PythonStacks final : public StackSource {
     };
     static constexpr int kModuleCodes = 4;
 
+    /// Another stack, another hash: of the raw walk and of the public one alike.
+    static uint64_t mix(uint64_t hash, uint64_t value) { return std::rotl(hash ^ value, 29) * 0xff51afd7ed558ccdu; }
     bool check_layout();
     const void* first_frame(const void* thread) const noexcept;
-    bool is_module_code(const void* code) const noexcept;
+    bool is_module_code(const void* code) const noexcept {
+        bool found = false;
+        for (const auto& known : module_codes_) found |= known.load(std::memory_order_relaxed) == code;
+        return found;
+    }
     const void* self_of(const void* frame) const noexcept;
     uint64_t hash_frames(const void* thread) const noexcept;
     int copy_frames(const void* thread, Frame (&frames)[kMaxDepth]) const noexcept;
@@ -81,8 +88,9 @@ class PythonStacks final : public StackSource {
     StackId add_raw(const void* thread, uint64_t hash);
     const Code& code_of(const void* code);
     const Code& remember(Code code);
+    uint64_t walk_api(std::vector<Frame>& frames) const;
+    bool remember_api(const std::vector<Frame>& frames);
     StackId capture_api();
-    const Code& code_of_api(void* code);
     StackId add(uint64_t hash, std::vector<StoredFrame> frames);
 
     const PythonApi* api_ = nullptr;

@@ -377,3 +377,37 @@ TEST(CpuScanner, KindsAreThoseOfTheExactPass) {
         }
     }
 }
+
+TEST(CpuScanner, SharedPassAgreesWithTheSingleOne) {
+    static int threads = 0;
+    // The parts one after another: who runs them does not matter to the result.
+    const auto share = [](void (*work)(void* data, int part, int parts), void* data) {
+        for (int part = 0; part < threads; ++part) work(data, part, threads);
+        return threads > 0;
+    };
+    const numsan::CpuScanner scanner;
+    std::mt19937 random(11);
+    for (int round = 0; round < 200; ++round) {
+        const int64_t sizes[] = {1 + static_cast<int64_t>(random() % 300), 1 + static_cast<int64_t>(random() % 900)};
+        const bool columns_first = round % 3 == 0;
+        const int64_t strides[] = {columns_first ? 1 : sizes[1], columns_first ? sizes[0] : 1};
+        std::vector<uint32_t> words(static_cast<size_t>(sizes[0] * sizes[1]));
+        for (uint32_t& word : words) word = 0x3f000000u + random() % 4096;
+        if (round % 2 == 0) words[random() % words.size()] = 0x7fc00000u;
+        numsan::TensorView view{};
+        view.data = words.data();
+        view.numel = sizes[0] * sizes[1];
+        view.sizes = sizes;
+        view.strides = strides;
+        view.ndim = 2;
+        view.dtype = numsan::DType::Float32;
+        const numsan::Range alone = scanner.range(view);
+        for (const int count : {0, 1, 2, 7, 64, 100}) {
+            threads = count;
+            const numsan::Range together = scanner.shared_range(view, share);
+            EXPECT_EQ(together.suspicious, alone.suspicious) << count << " threads";
+            EXPECT_EQ(together.max_magnitude, alone.max_magnitude) << count << " threads";
+            EXPECT_EQ(together.min_nonzero_magnitude, alone.min_nonzero_magnitude) << count << " threads";
+        }
+    }
+}

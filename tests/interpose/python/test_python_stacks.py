@@ -1,132 +1,25 @@
-"""PythonStacks on the running interpreter: frames against traceback, names against torch."""
+"""PythonStacks on the interpreter that runs the tests: frames against traceback, names against torch."""
 
-import asyncio
-import ctypes
-import pathlib
-import subprocess
 import sys
-import threading
-import traceback
 
 import pytest
+import walk
+from walk import frames
 
 torch = pytest.importorskip("torch")
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
-def lib(tmp_path_factory):
-    path = tmp_path_factory.mktemp("stacks") / "libstacks.so"
-    sources = [*(ROOT / f"interpose/python/{name}.cpp" for name in ("api", "layout", "frames", "names")), ROOT / "host/stacks/stack_table.cpp",
-               ROOT / "tests/interpose/python/stacks_library.cpp"]
-    subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror",
-                    f"-I{ROOT}", *map(str, sources), "-ldl", "-o", str(path)], check=True)
-    library = ctypes.CDLL(str(path))
-    for name in ("stacks_attach", "stacks_resolve", "stacks_names"):
-        getattr(library, name).restype = ctypes.c_char_p
-    library.stacks_time.restype = ctypes.c_double
-    mode, why = library.stacks_attach(0).decode().split("|")
-    if sys.version_info[:2] in ((3, 10), (3, 11), (3, 12), (3, 13)) and getattr(sys, "_is_gil_enabled", lambda: True)():
-        assert mode == "raw", why
+def lib(stacks_library):
+    library = walk.load(stacks_library)
+    mode, why = walk.attach(library)
+    assert mode == walk.best_mode(), why
     return library
 
 
-def frames(lib, stack):
-    rows = [line.split("\t") for line in lib.stacks_resolve(stack).decode().splitlines()]
-    return [(file, int(line), function, int(self)) for file, line, function, self in rows]
-
-
-def check(lib, capture, expected):
-    """Frames of `capture` are those of traceback, whose last entry is the frame that captured."""
-    assert capture != 0
-    want = [(f.filename, f.lineno, f.name) for f in reversed(expected)][:64]
-    got = [(file, line, function.rsplit(".", 1)[-1]) for file, line, function, _ in frames(lib, capture)]
-    assert got == want
-
-
-def here(lib):
-    return lib.stacks_capture(), traceback.extract_stack()  # one line: the same place
-
-
-def test_function(lib):
-    check(lib, *here(lib))
-
-
-def test_nested_lambda_and_qualified_name(lib):
-    def nested():
-        return (lambda: here(lib))()
-    capture, expected = nested()
-    check(lib, capture, expected)
-    assert frames(lib, capture)[2][2] == "test_nested_lambda_and_qualified_name.<locals>.nested"
-
-
-def test_comprehension(lib):
-    for capture, expected in [here(lib) for _ in range(3)]:
-        check(lib, capture, expected)
-
-
-def test_generator(lib):
-    def generate():
-        yield here(lib)
-        yield here(lib)
-
-    def outer():
-        yield from generate()
-    for capture, expected in outer():
-        check(lib, capture, expected)
-
-
-def test_async(lib):
-    async def inner():
-        await asyncio.sleep(0)
-        return here(lib)
-
-    async def outer():
-        return await inner()
-    check(lib, *asyncio.run(outer()))
-
-
-def test_builtin_callback(lib):
-    results = []
-    sorted([1], key=lambda _: results.append(here(lib)) or 0)
-    check(lib, *results[0])
-
-
-def test_threads(lib):
-    results = {}
-
-    def work(i):
-        for _ in range(200):
-            results[i] = here(lib)
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for capture, expected in results.values():
-        check(lib, capture, expected)
-    assert len({capture for capture, _ in results.values()}) == 1
-
-
-def test_recursion_is_cut_at_the_outer_end(lib):
-    def go(n):
-        return go(n - 1) if n else here(lib)
-    capture, expected = go(100)
-    assert len(frames(lib, capture)) == 64
-    check(lib, capture, expected)
-
-
-def test_code_of_exec_is_told_apart_when_its_address_is_used_again(lib):
-    for i in range(200):
-        space = {"lib": lib}
-        name = f"made_{i}"
-        exec(compile(f"def {name}():\n    return lib.stacks_capture()\n", f"<made {i}é€>", "exec"), space)
-        top = frames(lib, space[name]())[0]
-        assert top[:3] == (f"<made {i}é€>", 2, name)
-
-
-def test_same_place_is_the_same_stack(lib):
-    assert len({lib.stacks_capture() for _ in range(100)}) == 1
+@pytest.mark.parametrize("place", walk.PLACES, ids=lambda place: place.__name__)
+def test_place(lib, place):
+    place(lib)
 
 
 class Leaf(torch.nn.Module):
@@ -212,14 +105,15 @@ def test_capture_is_quick(lib):
 
 
 def test_public_api_shows_the_same(lib):
-    assert lib.stacks_attach(1).decode().startswith("api|")
+    assert walk.attach(lib, "api")[0] == "api"
     try:
-        test_function(lib)
-        test_generator(lib)
-        test_async(lib)
-        test_threads(lib)
-        test_recursion_is_cut_at_the_outer_end(lib)
+        for place in walk.PLACES:
+            place(lib)
         root = Root(lib)
-        assert all(map(lib.stacks_in_module, root(torch.zeros(1))))
+        for _ in range(2):  # the first time its modules are not known yet
+            for capture, leaf in zip(root(torch.zeros(1)), (root.leaf, root.other)):
+                assert lib.stacks_in_module(capture)
+                selves = [self for *_, self in frames(lib, capture) if self]
+                assert selves == ([id(leaf), id(root)] if sys.version_info >= (3, 12) else [])  # PyFrame_GetVarString
     finally:
-        lib.stacks_attach(0)
+        walk.attach(lib)

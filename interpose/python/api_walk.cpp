@@ -1,0 +1,76 @@
+// Python stacks by the public API: where the layout of frames is not known, or the interpreter has no lock.
+#include "interpose/python/frames.h"
+#include "interpose/python/reference.h"
+
+namespace numsan {
+
+/// The calling thread's frames by the public API, with lines for instructions; the thread holds the lock. May run a garbage
+/// collection, and with it anything at all: never under our mutex.
+uint64_t PythonStacks::walk_api(std::vector<Frame>& frames) const {
+    frames.clear();
+    uint64_t hash = 0x9e3779b97f4a7c15u;
+    void* frame = api_->PyEval_GetFrame();
+    if (!frame) return hash;
+    api_->Py_IncRef(frame);
+    Reference current(*api_, frame);
+    while (current.get() && frames.size() < kMaxDepth) {
+        const Reference code(*api_, api_->PyFrame_GetCode(current.get()));  // the frame keeps it alive
+        const int line = api_->PyFrame_GetLineNumber(current.get());
+        const void* self = nullptr;
+        if (api_->PyFrame_GetVarString && is_module_code(code.get())) {
+            const Reference value(*api_, api_->PyFrame_GetVarString(current.get(), "self"));
+            self = value.get();
+            if (!self) api_->PyErr_Clear();
+        }
+        frames.push_back({code.get(), uintptr_t(line > 0 ? line : 0), self});
+        hash = mix(mix(hash, reinterpret_cast<uint64_t>(code.get())), uint64_t(line));
+        hash = mix(hash, reinterpret_cast<uint64_t>(self));
+        current.reset(api_->PyFrame_GetBack(current.get()));
+    }
+    return hash ^ hash >> 32;
+}
+
+/// Remembers the codes of `frames`; true when one of a module's call was among the new ones. The interpreter is asked outside our
+/// mutex: a thread of a free-threaded build may be stopped there, while others wait for the mutex and keep the world from stopping.
+bool PythonStacks::remember_api(const std::vector<Frame>& frames) {
+    std::vector<Code> fresh;
+    {
+        std::lock_guard guard(mutex_);
+        for (const Frame& frame : frames) {
+            if (!code_by_address_.contains(frame.code))
+                fresh.push_back({frame.code, nullptr, nullptr, 0, {}, {}, false, false});
+        }
+    }
+    for (Code& code : fresh) {
+        void* const object = const_cast<void*>(code.code);
+        api_->Py_IncRef(object);  // kept for good: the address is its identity
+        code.file = attribute(*api_, object, "co_filename");
+        code.function = qualified_name(*api_, object);
+    }
+    bool module = false;
+    std::lock_guard guard(mutex_);
+    for (Code& code : fresh) {
+        if (code_by_address_.contains(code.code)) continue;  // recursion, or another thread was quicker
+        const Code& kept = remember(std::move(code));
+        module |= kept.module_call || kept.module_entry;
+    }
+    return module;
+}
+
+StackId PythonStacks::capture_api() {
+    if (!python_usable(*api_) || !api_->PyGILState_GetThisThreadState()) return 0;
+    const PythonLock lock(*api_);
+    std::vector<Frame> seen;
+    uint64_t hash = walk_api(seen);
+    if (seen.empty()) return 0;
+    if (const StackId known = table_.find(hash)) return known;
+    if (remember_api(seen)) hash = walk_api(seen);  // the modules of these frames were not asked for
+    std::vector<StoredFrame> frames;
+    std::lock_guard guard(mutex_);
+    for (const Frame& one : seen) {
+        frames.push_back({code_by_address_.find(one.code)->second, one.self, int(one.instruction)});
+    }
+    return add(hash, std::move(frames));
+}
+
+}  // namespace numsan
