@@ -4,11 +4,12 @@
 
 #include <cstdint>
 
+#include "host/core/scanner.h"
 #include "host/core/tensor_view.h"
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 2;
+inline constexpr uint32_t kAdapterAbi = 3;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -96,6 +97,7 @@ struct AdapterApi {
     void (*stop)();  ///< no event after this returns, on any thread that checks
     const char* hook;  ///< "fallback" or "record_function"
     const void* (*storage_of)(const void* impl);  ///< of a tensor that is alive, null when it has none
+    ShareWork share;  ///< on torch's own pool, and only where an op of the calling thread has used it; null: there is none
 };
 
 /// Exported by the adapter. Returns null, and a reason in `why`, when it cannot see ops.

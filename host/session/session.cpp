@@ -23,6 +23,8 @@ bool like_its_operand(const char* op) {
     return length > 5 && std::strcmp(op + length - 5, "_like") == 0;
 }
 
+constexpr int64_t kSharedBytes = 1 << 20;  ///< outputs below are scanned by the calling thread alone
+
 /// Passes that read whole tensors are taken often at first, then ever more seldom.
 bool sampled_step(int64_t step) { return step < 4 || (step & (step - 1)) == 0; }
 
@@ -127,8 +129,10 @@ uint64_t Session::scan(const OpEvent& event, Range* ranges) noexcept {
             continue;
         }
         ++scanned;
-        bytes += output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
-        const Range range = scanner_.range(output);
+        const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
+        bytes += size;
+        const ShareWork share = size >= kSharedBytes ? share_.load(std::memory_order_relaxed) : nullptr;
+        const Range range = share != nullptr ? scanner_.shared_range(output, share) : scanner_.range(output);
         if (range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
         if (i < kMaxRanges) ranges[i] = range;
     }
@@ -412,6 +416,7 @@ void Session::after_fork_in_parent() noexcept {
 }
 
 void Session::after_fork_in_child() noexcept {
+    share_scans(nullptr);  // the threads stayed with the parent
     stacks_.unlock();
     verdict_.forget_pending();
     worker_births_.begin_child();

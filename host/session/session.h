@@ -41,6 +41,9 @@ class Session {
     /// What the adapter can be asked, once it is there.
     void use(const AdapterApi& adapter) noexcept { adapter_.store(&adapter, std::memory_order_release); }
 
+    /// Large outputs may be scanned by several threads from now on; null: no longer.
+    void share_scans(ShareWork share) noexcept { share_.store(share, std::memory_order_relaxed); }
+
     /// The first internal failure: one line, then off.
     void fail(const char* why) noexcept;
     bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
@@ -79,6 +82,7 @@ class Session {
     const SessionFacts facts_;
     const std::chrono::steady_clock::time_point started_;
     std::atomic<const AdapterApi*> adapter_{nullptr};
+    std::atomic<ShareWork> share_{nullptr};
     std::atomic<bool> on_{true};
     std::atomic<bool> failed_{false};
     std::atomic<bool> finished_{false};

@@ -5,6 +5,7 @@
 #include "interpose/torch/autograd_scopes.h"
 #include "interpose/torch/dispatch_hook.h"
 #include "interpose/torch/tensor_view_of.h"
+#include "interpose/torch/thread_pool.h"
 
 namespace numsan {
 namespace {
@@ -15,7 +16,7 @@ void thread_start() {
 
 void stop() { set_core_api(nullptr); }
 
-const AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback", storage_of};
+const AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback", storage_of, share_work};
 
 }  // namespace
 }  // namespace numsan

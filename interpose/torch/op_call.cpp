@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "interpose/torch/tensor_view_of.h"
+#include "interpose/torch/thread_pool.h"
 
 namespace numsan {
 
@@ -66,6 +67,7 @@ void OpCall::report(const CoreApi& core) {
     event.kin = kin_of;
     event.scalar_count = scalar_count_;
     event.scalars = scalars_;
+    if (op_.element_wise && output_count_ > 0 && outputs_[0].device == Device::Cpu) note_pool_use(op_, outputs_[0].numel);
     core.op_end(&event);
 }
 

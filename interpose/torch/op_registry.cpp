@@ -54,6 +54,9 @@ const Operator* make(const c10::OperatorHandle& handle) {
     if (made->name == op) made->written.push_back(position);
 #include "interpose/torch/silent_writes.def"
 #undef NUMSAN_SILENT_WRITE
+#define NUMSAN_ELEMENT_WISE(op) made->element_wise = made->element_wise || made->name == op;
+#include "interpose/torch/element_wise.def"
+#undef NUMSAN_ELEMENT_WISE
     made->info.op_class = class_of(handle, made->name);
     made->info.mutates = !made->written.empty();
     made->info.name = made->name.c_str();

@@ -19,6 +19,7 @@ struct Operator {
     std::vector<uint16_t> written;  ///< argument positions that the op writes
     uint16_t arguments = 0;
     uint16_t returns = 0;
+    bool element_wise = false;    ///< see element_wise.def
     bool hides_inner_ops = true;  ///< inner ops of this op are not events of their own
 };
 

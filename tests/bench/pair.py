@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
 
-usage: tests/bench/pair.py [WORK ...] [--blocks N]        WORK: launch gpt2 resnet start (default: all)
+usage: tests/bench/pair.py [WORK ...] [--blocks N] [--hook]        WORK: launch gpt2 resnet start (default: all)
 
 A bare and a watched process live side by side and take turns, a short block of steps each, one running while the other waits: a slow
 phase of the machine hits both. Printed per configuration: the median block and the median of each block's ratio to the bare one just
-before it. `start` is a process per turn. NUMSAN_PYTHON names the interpreter (default: the checkout's .venv).
+before it. --hook adds a configuration that follows every op but reads no tensor; only a build with NUMSAN_BENCH=ON knows it.
+`start` is a process per turn. NUMSAN_PYTHON names the interpreter (default: the checkout's .venv),
+NUMSAN_BUILD the build folder (default: build).
 """
 import argparse
 import contextlib
@@ -17,6 +19,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("NUMSAN_BUILD", str(ROOT / "build")))
 PYTHON = os.environ.get("NUMSAN_PYTHON", str(ROOT / ".venv/bin/python"))
 
 LAUNCH = """
@@ -102,13 +105,14 @@ for line in sys.stdin:
 """
 
 WORKS = {"launch": (LAUNCH, 100), "gpt2": (GPT2, 1), "resnet": (RESNET, 1), "start": (START, 0)}  # and steps in a block
-CONFIGURATIONS = {"bare": None, "full": "report=none"}
+CONFIGURATIONS = {"bare": None, "full": {"NUMSAN_OPTIONS": "report=none"}}
+HOOK = {"NUMSAN_OPTIONS": "report=none", "NUMSAN_BENCH_NO_SCAN": "1"}
 
 
-def environment_of(options):
+def environment_of(watched):
     environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "NUMSAN_OPTIONS")}
-    if options is not None:
-        environment |= {"LD_PRELOAD": str(ROOT / "build/lib/libnumsan.so"), "NUMSAN_OPTIONS": options}
+    if watched is not None:
+        environment |= {"LD_PRELOAD": str(BUILD / "lib/libnumsan.so"), **watched}
     return environment
 
 
@@ -118,8 +122,8 @@ def stepping(work, blocks, folder):
     workers = {}
     times = {name: [] for name in CONFIGURATIONS}
     with contextlib.ExitStack() as stack:
-        for name, options in CONFIGURATIONS.items():
-            process = subprocess.Popen([PYTHON, "-c", program + TURNS], cwd=folder, env=environment_of(options), text=True,
+        for name, watched in CONFIGURATIONS.items():
+            process = subprocess.Popen([PYTHON, "-c", program + TURNS], cwd=folder, env=environment_of(watched), text=True,
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             stack.callback(process.wait)
             stack.callback(process.stdin.close)
@@ -136,8 +140,8 @@ def stepping(work, blocks, folder):
 def starting(work, turns, folder):
     times = {name: [] for name in CONFIGURATIONS}
     for _ in range(turns):
-        for name, options in CONFIGURATIONS.items():
-            done = subprocess.run([PYTHON, "-c", WORKS[work][0]], cwd=folder, env=environment_of(options), capture_output=True,
+        for name, watched in CONFIGURATIONS.items():
+            done = subprocess.run([PYTHON, "-c", WORKS[work][0]], cwd=folder, env=environment_of(watched), capture_output=True,
                                   text=True, check=True)
             if done.stderr:
                 sys.exit(f"{work}: a healthy program printed\n{done.stderr}")
@@ -149,9 +153,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("works", nargs="*", default=list(WORKS))
     parser.add_argument("--blocks", type=int, help="turns of each configuration (default: 30 of launch, 12 of the others)")
+    parser.add_argument("--hook", action="store_true", help="also the hook without the scan")
     arguments = parser.parse_args()
+    if arguments.hook:
+        CONFIGURATIONS["hook"] = HOOK
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([PYTHON, "-c", "import torch"], env=environment_of("report=none"), check=True, capture_output=True)
+        subprocess.run([PYTHON, "-c", "import torch"], env=environment_of(CONFIGURATIONS["full"]), check=True, capture_output=True)
         for work in arguments.works:
             blocks = arguments.blocks or (30 if work == "launch" else 12)
             times = starting(work, blocks, folder) if work == "start" else stepping(work, blocks, folder)
