@@ -95,7 +95,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     // A birth seen before comes without names, and only its module may set it apart from one that a rule suppresses.
     LiveNames own_names;
     const bool ask = known_names.modules.empty() && !outcome.escaped.empty() && allow_.names_modules();
-    if (ask) own_names = stacks_.names();
+    if (ask) own_names = stacks_.names(nullptr);
     const LiveNames& names = ask ? own_names : known_names;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (finished_) return;  // another thread still runs while the process ends: the last report has been written

@@ -26,6 +26,7 @@ struct LiveNames {
     struct TensorName {
         std::string name;  ///< "model.head.weight", "exp_avg of model.head.weight"
         enum class Role { Parameter, Buffer, Gradient, OptimizerState } role;
+        const void* storage = nullptr;  ///< where its values lie, when the look-up was told how to ask
     };
     std::map<const void*, std::string> modules;
     std::map<const void*, TensorName> tensors;
@@ -46,7 +47,9 @@ class StackSource {
     virtual std::vector<SourceFrame> resolve(StackId) const = 0;
 
     /// Looks up what is alive. Slow (takes the interpreter's lock): for findings only, and never under a lock of ours.
-    virtual LiveNames names() = 0;
+    /// `storage_of`, if not null, is called for parameters, buffers and optimizer state while they are sure to be alive.
+    using StorageOf = const void* (*)(const void* impl);
+    virtual LiveNames names(StorageOf storage_of) = 0;
 
     /// Held over a fork, so that the child finds whole tables and free locks.
     virtual void lock() {}

@@ -23,7 +23,7 @@ StackId StackTable::insert(uint64_t hash, std::vector<StoredFrame> frames, bool 
     std::lock_guard lock(mutex_);
     if (const StackId known = find(hash)) return known;
     const uint32_t count = size_.load(std::memory_order_relaxed);
-    if (count + 1 >= kMaxStacks) return 0;
+    if (full()) return kOverflow;
     Index* index = indexes_.back().get();
     if (uint64_t(count + 1) * 2 > index->mask) {
         auto bigger = std::make_unique<Index>((index->mask + 1) * 2);

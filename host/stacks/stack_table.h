@@ -24,7 +24,8 @@ struct StoredFrame {
 /// 64-bit hash alone. Memory of a stack lives as long as the table.
 class StackTable {
   public:
-    static constexpr uint32_t kMaxStacks = 1u << 20;
+    static constexpr uint32_t kMaxStacks = 1u << 18;
+    static constexpr StackId kOverflow = kMaxStacks;  ///< any stack that came when the table was full: no frames
 
     StackTable();
     ~StackTable();
@@ -42,8 +43,8 @@ class StackTable {
         }
     }
 
-    /// Adds a stack, or returns the one that another thread added first. 0 when the table is full. Takes a lock; throws
-    /// std::bad_alloc.
+    /// Adds a stack, or returns the one that another thread added first. Takes a lock; throws
+    /// std::bad_alloc. kOverflow when the table is full.
     StackId insert(uint64_t hash, std::vector<StoredFrame> frames, bool in_module);
 
     /// Frames, innermost first; empty for 0 and for an id that was never handed out.
@@ -56,6 +57,7 @@ class StackTable {
 
     /// Number of stacks.
     uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
+    bool full() const noexcept { return size() + 1 >= kMaxStacks; }
 
   private:
     struct Slot {

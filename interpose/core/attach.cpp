@@ -17,6 +17,7 @@
 #include "interpose/python/api.h"
 #include "interpose/python/at_exit.h"
 #include "interpose/python/frames.h"
+#include "interpose/python/gate.h"
 
 namespace numsan {
 namespace {
@@ -110,7 +111,10 @@ bool attach(const numsan_stub_api& stub) {
     stub.set_thread_start(g_adapter->thread_start);
     on_exit(on_process_exit, nullptr);
     pthread_atfork([] { g_session->before_fork(); }, [] { g_session->after_fork_in_parent(); },
-                   [] { g_session->after_fork_in_child(); });
+                   [] {
+                       python_gate().reset();
+                       g_session->after_fork_in_child();
+                   });
     if (python != nullptr) call_before_python_ends(*python, [] { g_session->decide_pending(); });
     return true;
 }

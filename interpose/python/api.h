@@ -15,6 +15,7 @@ struct PythonApi {
     // Objects.
     const void* PyCode_Type;
     const void* PyCell_Type;
+    void* const* PyExc_Exception;
     const void* runtime;  ///< _PyRuntime; it starts with the debug offsets in 3.13 and later
 };
 

@@ -1,5 +1,6 @@
 // Python stacks by the public API: where the layout of frames is not known, or the interpreter has no lock.
 #include "interpose/python/frames.h"
+#include "interpose/python/gate.h"
 #include "interpose/python/reference.h"
 
 namespace numsan {
@@ -58,7 +59,8 @@ bool PythonStacks::remember_api(const std::vector<Frame>& frames) {
 }
 
 StackId PythonStacks::capture_api() {
-    if (!python_usable(*api_) || !api_->PyGILState_GetThisThreadState()) return 0;
+    const InsidePython inside;
+    if (!inside || !python_usable(*api_) || !api_->PyGILState_GetThisThreadState()) return 0;
     const PythonLock lock(*api_);
     std::vector<Frame> seen;
     uint64_t hash = walk_api(seen);

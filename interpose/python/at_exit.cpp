@@ -4,6 +4,8 @@
 
 #include <initializer_list>
 
+#include "interpose/python/gate.h"
+
 namespace numsan {
 namespace {
 
@@ -19,6 +21,7 @@ struct MethodDef {
 constexpr int kNoArguments = 0x0004;  // METH_NOARGS
 
 void* run_last(void*, void*) {
+    python_gate().close(*python_api());
     if (g_last != nullptr) g_last();
     void* none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
     python_api()->Py_IncRef(none);

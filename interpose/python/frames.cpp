@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "interpose/python/gate.h"
 #include "interpose/python/names.h"
 #include "interpose/python/reference.h"
 
@@ -210,11 +211,12 @@ StackId PythonStacks::add_raw(const void* thread, uint64_t hash) {
 StackId PythonStacks::capture() noexcept {
     try {
         if (mode_ == Mode::Raw) [[likely]] {
+            if (!python_gate().open()) [[unlikely]] return 0;
             const void* thread = api_->PyGILState_GetThisThreadState();
             if (!thread || !first_frame(thread)) return 0;
             const uint64_t hash = hash_frames(thread);
-            const StackId known = table_.find(hash);
-            return known ? known : add_raw(thread, hash);
+            if (const StackId known = table_.find(hash)) return known;
+            return table_.full() ? StackTable::kOverflow : add_raw(thread, hash);
         }
         return mode_ == Mode::Api ? capture_api() : 0;
     } catch (...) {
@@ -231,9 +233,11 @@ std::vector<SourceFrame> PythonStacks::resolve(StackId id) const {
     return result;
 }
 
-LiveNames PythonStacks::names() {
-    if (mode_ == Mode::None || !python_usable(*api_)) return {};
-    return live_names(*api_);
+LiveNames PythonStacks::names(StorageOf storage_of) {
+    if (mode_ == Mode::None) return {};
+    const InsidePython inside;
+    if (!inside || !python_usable(*api_)) return {};
+    return live_names(*api_, storage_of);
 }
 
 }  // namespace numsan

@@ -22,9 +22,13 @@ class FakeStacks final : public StackSource {
         const auto it = stacks.find(id);
         return it != stacks.end() ? it->second : std::vector<SourceFrame>{};
     }
-    LiveNames names() override {
+    LiveNames names(StorageOf storage_of) override {
         ++look_ups;
-        return live;
+        LiveNames found = live;
+        for (auto& [impl, tensor] : found.tensors) {
+            if (storage_of != nullptr) tensor.storage = storage_of(impl);
+        }
+        return found;
     }
 };
 

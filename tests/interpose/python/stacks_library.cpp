@@ -40,7 +40,7 @@ EXPORT const char* stacks_resolve(uint32_t id) {
 /// Lines of kind, address and name, separated by tabs.
 EXPORT const char* stacks_names() {
     answer.clear();
-    const auto names = stacks->names();
+    const auto names = stacks->names(nullptr);
     for (const auto& [address, name] : names.modules) {
         answer += "module\t" + std::to_string(reinterpret_cast<uintptr_t>(address)) + '\t' + name + '\n';
     }
