@@ -12,6 +12,7 @@
 
 #include "host/analyze/tables.h"
 #include "host/options/nearest.h"
+#include "host/options/one_line.h"
 
 namespace numsan {
 namespace {
@@ -21,12 +22,7 @@ constexpr size_t kMostComplaints = 20;
 constexpr size_t kLargestFile = size_t(1) << 20;
 constexpr std::string_view kBlanks = " \t\r\v\f";
 
-std::string quoted(std::string_view text) {
-    constexpr size_t kLongest = 80;
-    std::string out = "'";
-    for (const char c : text.substr(0, kLongest)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-    return out + (text.size() > kLongest ? "...'" : "'");
-}
+std::string quoted(std::string_view text) { return "'" + one_line(text, 80) + "'"; }
 
 /// The words of a line up to its comment; a `#` inside a word is part of it.
 std::vector<std::string_view> words_of(std::string_view line) {

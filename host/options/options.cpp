@@ -6,20 +6,14 @@
 #include <type_traits>
 
 #include "host/options/nearest.h"
+#include "host/options/one_line.h"
 
 namespace numsan {
 namespace {
 
 enum class Empty { Required, Optional };
 
-/// Text from outside, made safe for one line of a terminal.
-std::string shown(std::string_view text) {
-    constexpr size_t kLongest = 120;
-    std::string out;
-    for (const char c : text.substr(0, kLongest)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-    if (text.size() > kLongest) out += "...";
-    return out;
-}
+std::string shown(std::string_view text) { return one_line(text, 120); }
 
 std::vector<std::string> split_values(std::string_view values) {
     std::vector<std::string> out;
@@ -200,7 +194,7 @@ void parse(std::string_view text, Options& options, std::vector<std::string>& co
             if (kept.empty()) {
                 complaints.push_back(*complaint + "; ignored");
             } else {
-                complaints.push_back(*complaint + "; '" + kept + "' is used");
+                complaints.push_back(*complaint + "; '" + shown(kept) + "' is used");
             }
         }
     }

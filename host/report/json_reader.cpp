@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "host/report/json_fields.h"
 #include "host/report/json_writer.h"
 
 namespace numsan {
@@ -46,9 +47,7 @@ class ErrorPlace : public nlohmann::json_sax<Json> {
         constexpr std::string_view kPosition = "parse error at ";
         const size_t colon = text.find(": ");
         if (text.starts_with(kPosition) && colon != std::string_view::npos) text.remove_prefix(colon + 2);
-        std::string out;
-        for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-        return out;
+        return fields::clean(std::string(text));
     }
 
   private:
@@ -67,6 +66,23 @@ size_t offset_of(const std::string& text, std::string_view key) {
     return at == std::string::npos ? 0 : at;
 }
 
+/// The byte of the bracket that nests deeper than any report does, npos when none does. Copying and writing a document
+/// recurse, so a deeper one could exhaust the stack.
+size_t too_deep(std::string_view json) {
+    constexpr int kDeepest = 64;
+    int depth = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < json.size(); ++i) {
+        const char c = json[i];
+        if (c == '"') quoted = !quoted;
+        if (quoted && c == '\\') ++i;
+        if (quoted) continue;
+        if (c == ']' || c == '}') --depth;
+        if ((c == '[' || c == '{') && ++depth > kDeepest) return i;
+    }
+    return std::string_view::npos;
+}
+
 std::string shortened(std::string text) {
     constexpr size_t kLongest = 80;
     if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
@@ -79,6 +95,9 @@ ReadResult parse_report(const std::string& name, const std::string& text) {
     if (text.empty()) return failure_at(name, 0, "the file is empty");
     ErrorPlace place;
     if (!Json::sax_parse(text, &place)) return failure_at(name, place.byte(), "not JSON: " + place.reason());
+    if (const size_t byte = too_deep(text); byte != std::string_view::npos) {
+        return failure_at(name, byte, "not a numsan report: nested deeper than any report is");
+    }
     Json document = Json::parse(text, nullptr, false);
     if (!document.is_object()) {
         return failure_at(name, 0, std::string("not a numsan report: the file holds ") + document.type_name());
@@ -88,7 +107,7 @@ ReadResult parse_report(const std::string& name, const std::string& text) {
         return failure_at(name, 0, "not a numsan report: there is no \"schema\" (expected \"" + std::string(kSchemaMarker) + "\")");
     }
     if (*marker != kSchemaMarker) {
-        const std::string found = shortened(marker->dump(-1, ' ', false, Json::error_handler_t::replace));
+        const std::string found = fields::clean(shortened(marker->dump(-1, ' ', false, Json::error_handler_t::replace)));
         return failure_at(name, offset_of(text, "schema"),
                           "not a numsan report: \"schema\" is " + found + " (expected \"" + kSchemaMarker + "\")");
     }

@@ -68,7 +68,7 @@ TEST(Options, BadNumbersAndSwitchesAreRefused) {
 
 TEST(Options, ComplaintsAreOneLine) {
     Options options;
-    for (const std::string& line : complaints_of("ti\ner=\x1b[31m:tier=a\nb", options)) {
+    for (const std::string& line : complaints_of("ti\ner=\x1b[31m:tier=a\nb:log=\x1b[2J:log=", options)) {
         EXPECT_EQ(line.find_first_of("\n\x1b"), std::string::npos);
     }
 }

@@ -28,6 +28,22 @@ TEST(JsonReader, ForeignFileSaysWhatWasFound) {
               "r: byte 1: not a numsan report: \"schema\" is \"other/2\" (expected \"numsan.report/1\")");
 }
 
+TEST(JsonReader, NestingThatCouldExhaustTheStackIsRefused) {
+    const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+    EXPECT_EQ(parse_report("r", R"({"schema":)" + deep + "}").error,
+              "r: byte 73: not a numsan report: nested deeper than any report is");
+    std::string report = to_json(testing::build_report());
+    report.insert(report.rfind('}'), ",\"x\":\"" + std::string(100, '[') + "\\\"" + "\"");
+    EXPECT_TRUE(parse_report("r", report).ok()) << "brackets in a string nest nothing";
+}
+
+TEST(JsonReader, ReasonsHoldNoControlCharacter) {
+    for (const char* text : {"\x7f\x1b", "{\"schema\":\"\x7f\"}"}) {
+        const std::string error = parse_report("r", text).error;
+        EXPECT_EQ(error.find_first_of("\x7f\x1b\n"), std::string::npos) << error;
+    }
+}
+
 TEST(JsonReader, DamagedFindingsDoNotBreakTheRenderer) {
     const auto document = nlohmann::ordered_json::parse(
         R"({"code":1,"location":{"line":"x"},"outputs":[3,{"shape":[null]}],"contaminated":[{}],"help":[1],"escape":[]})");

@@ -1,0 +1,14 @@
+// Text from outside, made safe for one line of a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace numsan {
+
+/// At most `longest` bytes of `text`, "..." after them when there are more; UTF-8 is not cut inside a character.
+/// Control characters (C0, DEL, and C1 as UTF-8; ECMA-48) become '?'. [MT]
+std::string one_line(std::string_view text, size_t longest);
+
+}  // namespace numsan

@@ -1,0 +1,81 @@
+// A report file: refused with a byte, or shown without an exception and written so that it is read back equal. A
+// document of any kind is shown, too.
+#include <algorithm>
+#include <charconv>
+
+#include "host/report/json_fields.h"
+#include "host/report/json_reader.h"
+#include "host/report/json_writer.h"
+#include "host/report/text.h"
+#include "tests/fuzz/targets.h"
+
+namespace numsan::fuzz {
+namespace {
+
+using fields::Json;
+
+void check_refusal(const std::string& error, size_t bytes) {
+    require(one_safe_line(error), "a reason is one safe line", error);
+    constexpr std::string_view kStart = "r: byte ";
+    require(error.starts_with(kStart), "a reason names file and byte", error);
+    size_t byte = 0;
+    const auto [end, problem] = std::from_chars(error.data() + kStart.size(), error.data() + error.size(), byte);
+    require(problem == std::errc() && *end == ':' && byte <= bytes + 1, "the byte is one of the file's", error);
+}
+
+std::string shown(const Json& document, TextStyle style) {
+    style.cwd = fields::text(fields::at(document, "run"), "cwd");
+    std::string out;
+    for (const Json& finding : fields::list(document, "findings"))
+        out += render_finding(finding, style);
+    return out + render_finding(document, style) + render_summary(document, style, "r");
+}
+
+std::string without_blanks(std::string text) {
+    text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ' ' || c == '\n'; }), text.end());
+    return text;
+}
+
+std::string without_colors(const std::string& text) {
+    std::string out;
+    for (size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\x1b')
+            i = std::min(text.find('m', i), text.size());
+        else
+            out += text[i];
+    }
+    return out;
+}
+
+void check_text(const Json& document) {
+    const std::string plain = shown(document, TextStyle{});
+    require(plain.ends_with('\n'), "text ends its last line");
+    for (const char c : plain) {
+        require(c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f), "text holds no control character",
+                plain);
+    }
+    require(without_blanks(shown(document, TextStyle{false, 40, ""})) == without_blanks(plain),
+            "wrapping loses nothing", plain);
+    require(without_colors(shown(document, TextStyle{true, 0, ""})) == plain, "colours change no text", plain);
+}
+
+}  // namespace
+
+void fuzz_report(std::string_view input) {
+    const std::string text(input);
+    const ReadResult result = parse_report("r", text);
+    if (!result.ok()) {
+        check_refusal(result.error, text.size());
+        const Json any = Json::parse(text, nullptr, false);
+        if (!any.is_discarded()) check_text(any);
+        return;
+    }
+    check_text(result.document);
+    const std::string written = document_text(result.document);
+    const ReadResult again = parse_report("r", written);
+    require(again.ok(), "what is written is accepted", again.error);
+    require(again.document == result.document && document_text(again.document) == written, "it is read back equal",
+            written);
+}
+
+}  // namespace numsan::fuzz
