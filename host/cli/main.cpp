@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 
+#include "host/options/one_line.h"
 #include "host/cli/commands.h"
 #include "host/core/version.h"
 #include "host/options/nearest.h"
@@ -165,7 +166,7 @@ int dispatch(Words words) {
 
 }  // namespace
 
-void complain(const std::string& line) { std::fprintf(stderr, "numsan: %s\n", line.c_str()); }
+void complain(const std::string& line) { std::fprintf(stderr, "numsan: %s\n", one_line(line, line.size()).c_str()); }
 
 }  // namespace numsan::cli
 

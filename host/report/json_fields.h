@@ -1,9 +1,12 @@
 // Reading documents that may be damaged: every getter has a value for "not there" or "of another type".
 #pragma once
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "host/options/one_line.h"
 
 namespace numsan::fields {
 
@@ -19,12 +22,9 @@ inline const Json& at(const Json& object, const char* key) {
 
 /// A string on one line: control characters become '?', tabs blanks.
 inline std::string clean(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-        const unsigned char byte = static_cast<unsigned char>(c);
-        out += c == '\t' ? ' ' : byte < 0x20 || byte == 0x7f ? '?' : c;
-    }
-    return out;
+    std::string out = text;
+    std::replace(out.begin(), out.end(), '\t', ' ');
+    return one_line(out, out.size());
 }
 
 inline std::string text(const Json& object, const char* key) {

@@ -196,15 +196,17 @@ std::string contamination_text(const Json& finding) {
 
 std::string category_text(const Json& finding) {
     const Json& best = at(finding, "category");
-    char confidence[16];
-    std::snprintf(confidence, sizeof(confidence), " (%.2f)", real(best, "confidence").value_or(0));
-    std::string out = string_at(best, "id") + " " + lower_first(string_at(best, "name")) + confidence;
+    const auto confidence = [](const Json& category) {
+        char text[340];  // the longest double has 309 digits before the point
+        std::snprintf(text, sizeof text, " (%.2f)", real(category, "confidence").value_or(0));
+        return std::string(text);
+    };
+    std::string out = string_at(best, "id") + " " + lower_first(string_at(best, "name")) + confidence(best);
     const Json& others = list(finding, "alternatives");
     for (size_t i = 0; i < std::min<size_t>(others.size(), 2); ++i) {
         std::string slug = string_at(others[i], "slug");
         std::replace(slug.begin(), slug.end(), '-', ' ');
-        std::snprintf(confidence, sizeof(confidence), " (%.2f)", real(others[i], "confidence").value_or(0));
-        out += (i == 0 ? "; next " : ", ") + string_at(others[i], "id") + " " + slug + confidence;
+        out += (i == 0 ? "; next " : ", ") + string_at(others[i], "id") + " " + slug + confidence(others[i]);
     }
     return out;
 }

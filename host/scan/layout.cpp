@@ -50,8 +50,8 @@ Layout memory_order(const TensorView& tensor) {
     int count = 0;
     for (int d = 0; d < tensor.ndim; ++d) {
         const int64_t size = tensor.sizes[d];
+        if (size == 1) continue;  // its stride means nothing and may be anything
         int64_t stride = tensor.strides[d] * int64_t(type.element_bytes());
-        if (size == 1) continue;
         if (stride == 0) {
             layout.repeat *= size;
             continue;
@@ -81,8 +81,9 @@ Layout logical_order(const TensorView& tensor) {
     int64_t weight = 1;
     for (int d = tensor.ndim - 1; d >= 0; --d) {
         const int64_t size = tensor.sizes[d];
+        if (size == 1) continue;
         const int64_t stride = tensor.strides[d] * int64_t(info(tensor.dtype).element_bytes());
-        if (size > 1 && stride != 0) append(layout, WalkDim{size, stride, weight});
+        if (stride != 0) append(layout, WalkDim{size, stride, weight});
         weight *= size;
     }
     pad(layout);

@@ -38,6 +38,7 @@ struct Block {
 
 /// The number of elements when `tensor` is row-major without gaps (sizes of 1 may have any stride), else -1.
 inline int64_t contiguous_elements(const TensorView& tensor) {
+    if (tensor.numel == 0) return 0;
     int64_t expected = 1;
     bool contiguous = true;
     for (int d = tensor.ndim - 1; d >= 0; --d) {
@@ -45,7 +46,6 @@ inline int64_t contiguous_elements(const TensorView& tensor) {
         if (size == 1) continue;
         contiguous = contiguous && tensor.strides[d] == expected;
         expected *= size;
-        if (expected == 0) return 0;
     }
     return contiguous ? expected : -1;
 }

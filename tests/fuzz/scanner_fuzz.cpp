@@ -86,7 +86,7 @@ bool build(Bytes& bytes, Tensor& tensor) {
         const uint8_t size = bytes.next(), stride = bytes.next();
         tensor.sizes.push_back(size < 200 ? size % 9 : (size - 199) * 37);
         tensor.strides.push_back(static_cast<int8_t>(stride));
-        if (tensor.sizes[size_t(d)] == 1) tensor.strides[size_t(d)] *= int64_t(1) << 50;  // means nothing
+        if (tensor.sizes[size_t(d)] == 1) tensor.strides[size_t(d)] *= int64_t(1) << 56;  // means nothing
         tensor.elements *= tensor.sizes[size_t(d)];
         volume *= std::max<int64_t>(tensor.sizes[size_t(d)], 1);
         if (volume > kMostElements) return false;
