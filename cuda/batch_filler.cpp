@@ -146,14 +146,15 @@ Admission BatchFiller::add(const TensorView& view, uint32_t slot, uint32_t order
 bool BatchFiller::close() noexcept {
     ScanHeader& header = table_.header;
     uint64_t loads = 0;
-    for (int i = 0; i < header.outputs; ++i)
-        loads += loads_of(table_.items[i], element_bytes(table_.items[i]));
+    for (int i = 0; i < header.outputs; ++i) {
+        if (table_.items[i].positions != 0) loads += loads_of(table_.items[i], element_bytes(table_.items[i]));
+    }
     header.chunk_log2 = chunk_log2(loads);
     header.chunks = 0;
     for (int i = 0; i < header.outputs; ++i) {
         ScanItem& item = table_.items[i];
         item.first_chunk = header.chunks;
-        header.chunks += chunks_of(loads_of(item, element_bytes(item)), header.chunk_log2);
+        if (item.positions != 0) header.chunks += chunks_of(loads_of(item, element_bytes(item)), header.chunk_log2);
     }
     return header.chunks != 0;
 }

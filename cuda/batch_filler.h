@@ -41,6 +41,12 @@ class BatchFiller {
     Admission add(const TensorView& view, uint32_t slot, uint32_t order, uint8_t flags = 0,
                   InputItems inputs = {}) noexcept;
 
+    /// Output number `index` (from 0, in the order of add()) is not looked at after all. Before close().
+    void drop(int index) noexcept { table_.items[index].positions = 0; }
+
+    /// For what is known only at the end: sequence_step and flags. Before close().
+    ScanHeader& header() noexcept { return table_.header; }
+
     /// Cuts the batch into chunks. False when there is nothing to launch. Nothing can be added after it.
     bool close() noexcept;
 

@@ -25,6 +25,22 @@ inline constexpr uint32_t kMaxChunkLog2 = 12;
 /// A batch is cut into about this many chunks when its size allows (132 SMs x kBlocksPerSm).
 inline constexpr uint64_t kTargetChunks = 528;
 
+/// Outputs of one launch: what the table of 4 KB holds. The larger table, for batches with many inputs or dimensions,
+/// costs eight times the copying.
+inline constexpr int kBatchOutputs = 56;
+
+/// An output from this size on is scanned at once: its end is still in L2 when the walk starts there.
+inline constexpr int64_t kDeferBelowBytes = 2 << 20;
+
+/// A batch is launched when this much is pending: a third of the 50 MB of an H200's L2.
+inline constexpr int64_t kDeferredBytes = 16 << 20;
+
+/// Streams and captures of a context that have scratch of their own.
+inline constexpr uint32_t kLanes = 512;
+
+/// Hits that the host may lag behind, a power of two.
+inline constexpr uint32_t kRingCapacity = 4096;
+
 /// The chunk size for a batch of `packets` packets of 16 bytes.
 constexpr uint32_t chunk_log2(uint64_t packets) {
     uint32_t log2 = kMinChunkLog2;

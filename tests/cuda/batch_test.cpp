@@ -143,6 +143,34 @@ TEST(Batch, AReplaySeesOnlyWhatIsThereNow) {
     }
 }
 
+TEST(Batch, WhatWasDroppedIsNotTouched) {
+    constexpr uint32_t kCount = 9;
+    Words words;
+    HitReader reader(words.ring(), words.capacity());
+    BatchFiller filler;
+    filler.begin(words.header());
+    std::vector<std::unique_ptr<Lanes>> memory;
+    for (uint32_t i = 0; i < kCount; ++i) {
+        memory.push_back(std::make_unique<Lanes>(DType::Float32, 3000 + i));
+        memory.back()->fill(0x7fc00000);
+        EXPECT_EQ(filler.add(Shaped(memory.back()->data(), DType::Float32, 3000 + i).view, i, i), Admission::Added);
+    }
+    for (const uint32_t gone : {0u, 1u, 4u, kCount - 1}) {
+        filler.drop(static_cast<int>(gone));
+        memory[gone].reset();
+    }
+    ASSERT_TRUE(filler.close());
+    run(filler, Grid{5, 2, 11});
+    std::map<uint32_t, int64_t> found;
+    for (const HitSlot& hit : words.take(reader))
+        found[hit.slot] = hit.nan;
+    EXPECT_EQ(found, (std::map<uint32_t, int64_t>{{2, 3002}, {3, 3003}, {5, 3005}, {6, 3006}, {7, 3007}}));
+    EXPECT_TRUE(words.at_rest());
+    for (int i = 0; i < int(kCount); ++i)
+        filler.drop(i);
+    EXPECT_FALSE(filler.close());
+}
+
 TEST(Batch, InputsOfABadOutputFollowIt) {
     const Population population(8, 3);
     Lanes bad(DType::Float16, 30000), good(DType::Float16, 30000);

@@ -1,0 +1,257 @@
+// From requests to launches: at once, or gathered in a batch for each stream.
+#include "cuda/cuda_scanner.h"
+
+#include <algorithm>
+
+#include "cuda/lane.h"
+
+namespace numsan::gpu {
+namespace {
+
+// What a thread did last. Plain data: it outlives every destructor of the thread.
+struct ThreadState {
+    uint64_t scanner;
+    Lane* lane;
+    bool inside;  // a driver callback may come back to us
+};
+thread_local ThreadState thread_state{};
+
+class Inside {
+  public:
+    Inside() : first_(!thread_state.inside) { thread_state.inside = true; }
+    ~Inside() {
+        if (first_) thread_state.inside = false;
+    }
+    explicit operator bool() const { return first_; }
+
+  private:
+    bool first_;
+};
+
+int64_t bytes_of(const TensorView& view) { return view.numel * int64_t(info(view.dtype).element_bytes()); }
+
+bool may_defer(const ScanRequest& request) {
+    if (request.keepers == nullptr || request.behind_gate) return false;
+    return std::all_of(request.outputs, request.outputs + request.output_count,
+                       [](const TensorView& view) { return bytes_of(view) < kDeferBelowBytes; });
+}
+
+void release_keepers(const ScanRequest& request) {
+    for (int i = 0; request.keepers != nullptr && i < request.output_count; ++i)
+        request.keepers[i].release(request.keepers[i].handle, false);
+}
+
+}  // namespace
+
+bool CudaScanner::prepare(const StreamRef& where) noexcept {
+    const Inside inside;
+    if (!usable() || !inside) return false;
+    StreamRef at = where;
+    if (at.context == nullptr) driver_->context_current(&at.context);
+    uint64_t capture = 0;
+    SkipReason why;
+    if (at.context == nullptr) return false;
+    const ContextScope scope(*driver_, at.context);
+    return scope.result() == CUDA_SUCCESS && capture_of(at, capture, why) &&
+           context_entry(at.context, capture != 0, why) != nullptr;
+}
+
+void CudaScanner::scan(const ScanRequest& request) noexcept {
+    const Inside inside;
+    if (!usable()) return skip_request(request, off_reason());
+    if (!inside) return skip_request(request, SkipReason::Reentrant);
+    StreamRef where = request.where;
+    if (where.context == nullptr && driver_->context_current(&where.context) != CUDA_SUCCESS) where.context = nullptr;
+    if (where.context == nullptr) return skip_request(request, SkipReason::SetUpFailed);
+    const ContextScope scope(*driver_, where.context);
+    if (scope.result() != CUDA_SUCCESS)
+        return skip_request(request, driver_failed(where.context, "cuCtxPushCurrent", scope.result()));
+    uint64_t capture = 0;
+    SkipReason why{};
+    if (!capture_of(where, capture, why)) return skip_request(request, why);
+    ThreadState& mine = thread_state;
+    Lane* last = mine.scanner == id_ ? mine.lane : nullptr;
+    Lane* lane = last;
+    if (last == nullptr || last->context.context != where.context || last->stream != where.stream ||
+        last->capture != capture || last->context.status.load(std::memory_order_acquire) != ContextEntry::Ready) {
+        lane = find_lane(where, capture, why);
+        if (last != nullptr) flush_lane(*last);
+        if (lane == nullptr) return skip_request(request, why);
+        mine.scanner = id_;
+        mine.lane = lane;
+    }
+    const uint64_t newest = request.sequence + static_cast<uint64_t>(std::max(request.output_count, 1)) - 1;
+    if (newest > last_sequence_.load(std::memory_order_relaxed))
+        last_sequence_.store(newest, std::memory_order_release);
+    if (may_defer(request)) {
+        scan_later(*lane, request);
+    } else {
+        scan_now(*lane, request);
+    }
+}
+
+void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
+    const DeviceState& state = lane.context.state;
+    DeviceMemory& memory = *state.memory;  // an address of the device: only its members' addresses are taken
+    LaneMemory& scratch = memory.lanes[lane.index];
+    const bool captured = lane.capture != 0;
+    ScanHeader header{};
+    header.gate = gated ? &memory.gate : nullptr;
+    header.raise = &memory.gate;
+    header.sequence = captured ? &scratch.sequence : nullptr;
+    header.scratch = scratch.items;
+    header.blocks_done = &scratch.blocks_done;
+    header.state = captured ? &memory.replay : &memory.eager;
+    header.ring = captured ? state.replay.device : state.eager.device;
+    header.ring_capacity = kRingCapacity;
+    batch.filler.begin(header);
+    batch.count = 0;
+    batch.bytes = 0;
+}
+
+/// False when the batch has no room. What cannot be scanned is counted.
+bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request, int index) noexcept {
+    if (batch.count == kBatchOutputs) return false;
+    const TensorView& view = request.outputs[index];
+    const uint32_t order = lane.capture != 0 ? static_cast<uint32_t>(batch.count)
+                                             : static_cast<uint32_t>(request.sequence + static_cast<uint64_t>(index));
+    const uint8_t flags = request.raises_gate ? kRaisesGate : 0;
+    const Admission admission = batch.filler.add(view, request.slot, order, flags, batch.inputs);
+    if (admission == Admission::Full) return false;
+    if (admission == Admission::Unsupported) skip(SkipReason::Unsupported);
+    if (admission != Admission::Added) return true;
+    Batch::Item& item = batch.items[batch.count++];
+    item = Batch::Item{};
+    item.storage = view.storage;
+    item.bytes = bytes_of(view);
+    item.slot = request.slot;
+    item.argument = static_cast<uint8_t>(std::clamp<int>(view.argument, 0, 255));
+    batch.bytes += item.bytes;
+    return true;
+}
+
+void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request) noexcept {
+    batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count);
+    for (int i = 0; i < request.output_count; ++i) {
+        if (add(lane, batch, request, i)) continue;
+        launch(lane, batch);
+        begin(lane, batch, request.behind_gate);
+        batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count);
+        if (add(lane, batch, request, i)) continue;
+        begin(lane, batch, request.behind_gate);  // the inputs leave no room
+        batch.inputs = InputItems{};
+        add(lane, batch, request, i);
+    }
+    batch.inputs = InputItems{};
+}
+
+void CudaScanner::scan_now(Lane& lane, const ScanRequest& request) noexcept {
+    Batch* batch = take(lane);  // what is pending comes first, in the same launch if that has no gate
+    if (batch != nullptr && request.behind_gate && batch->count != 0) launch(lane, *batch);
+    if (batch == nullptr) return skip_request(request, SkipReason::NoLane);
+    if (batch->count == 0) begin(lane, *batch, request.behind_gate);
+    add_now(lane, *batch, request);
+    if (request.behind_gate && request.clears_gate) batch->filler.header().flags |= kClearsGate;
+    launch(lane, *batch);
+    land(lane, batch);
+    release_keepers(request);
+}
+
+CudaScanner::Deferral CudaScanner::defer(Lane& lane, const ScanRequest& request, int index) noexcept {
+    const std::lock_guard lock(lane.mutex);
+    if (lane.open == nullptr) {
+        lane.open = spare();
+        if (lane.open == nullptr) {
+            skip(SkipReason::NoLane);
+            return Deferral::NotTaken;
+        }
+        begin(lane, *lane.open, false);
+    }
+    Batch& batch = *lane.open;
+    const int before = batch.count;
+    if (!add(lane, batch, request, index)) return Deferral::Full;
+    if (batch.count == before) return Deferral::NotTaken;
+    batch.items[before].keeper = request.keepers[index];
+    lane.filter.fetch_or(Lane::filter_bit(batch.items[before].storage), std::memory_order_relaxed);
+    deferred_.fetch_add(1, std::memory_order_relaxed);
+    pending_.fetch_add(1, std::memory_order_relaxed);
+    return batch.count == kBatchOutputs || batch.bytes >= kDeferredBytes ? Deferral::Due : Deferral::Pending;
+}
+
+void CudaScanner::scan_later(Lane& lane, const ScanRequest& request) noexcept {
+    for (int i = 0; i < request.output_count; ++i) {
+        Deferral deferral = defer(lane, request, i);
+        if (deferral == Deferral::Full) {
+            flush_lane(lane);
+            deferral = defer(lane, request, i);
+        }
+        if (deferral == Deferral::Due) flush_lane(lane);
+        if (deferral == Deferral::NotTaken || deferral == Deferral::Full) {
+            if (deferral == Deferral::Full) skip(SkipReason::NoLane);  // other threads filled it again
+            request.keepers[i].release(request.keepers[i].handle, false);
+        }
+    }
+}
+
+/// The lane's pending batch, or an empty one; null without memory. Goes back by land().
+Batch* CudaScanner::take(Lane& lane) noexcept {
+    const std::lock_guard lock(lane.mutex);
+    Batch* batch = lane.open;
+    if (batch == nullptr) {
+        batch = spare();
+        if (batch == nullptr) return nullptr;
+        batch->count = 0;
+    }
+    lane.open = nullptr;
+    lane.filter.store(0, std::memory_order_relaxed);
+    lane.in_flight.fetch_add(1, std::memory_order_acq_rel);
+    return batch;
+}
+
+void CudaScanner::land(Lane& lane, Batch* batch) noexcept {
+    give_back(batch);
+    lane.in_flight.fetch_sub(1, std::memory_order_acq_rel);
+    lane.in_flight.notify_all();
+}
+
+void CudaScanner::flush_lane(Lane& lane) noexcept {
+    if (lane.filter.load(std::memory_order_relaxed) == 0) return;
+    Batch* batch = take(lane);
+    if (batch == nullptr) return;
+    launch(lane, *batch);
+    land(lane, batch);
+}
+
+void CudaScanner::flush(const StreamRef& where) noexcept {
+    const Inside inside;
+    if (forked() || driver_ == nullptr || !inside) return;
+    CUcontext context = where.context;
+    if (context == nullptr && (!usable() || driver_->context_current(&context) != CUDA_SUCCESS)) return;
+    for (int i = 0; i < lane_count_.load(std::memory_order_acquire); ++i) {
+        Lane* lane = lanes_[i].load(std::memory_order_acquire);
+        if (lane->context.context == context && lane->stream == where.stream) flush_lane(*lane);
+    }
+}
+
+void CudaScanner::flush_all() noexcept {
+    const Inside inside;
+    if (forked() || !inside) return;
+    for (int i = 0; i < lane_count_.load(std::memory_order_acquire); ++i)
+        flush_lane(*lanes_[i].load(std::memory_order_acquire));
+}
+
+void CudaScanner::note_write(const void* storage) noexcept {
+    const uint64_t bit = Lane::filter_bit(storage);
+    const Inside inside;
+    if (forked() || !inside) return;
+    for (int i = 0; i < lane_count_.load(std::memory_order_acquire); ++i) {
+        Lane& lane = *lanes_[i].load(std::memory_order_acquire);
+        if ((lane.filter.load(std::memory_order_relaxed) & bit) != 0) flush_lane(lane);
+        // Another thread may have taken it out and be on its way to the launch.
+        for (uint32_t n = lane.in_flight.load(std::memory_order_acquire); n != 0;
+             n = lane.in_flight.load(std::memory_order_acquire))
+            lane.in_flight.wait(n, std::memory_order_acquire);
+    }
+}
+
+}  // namespace numsan::gpu

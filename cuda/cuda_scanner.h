@@ -1,0 +1,209 @@
+// Scans tensors on the GPU, in the order of their streams, and tells of the bad ones without ever waiting for the GPU.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "cuda/hit_ring.h"
+#include "host/core/health.h"
+#include "host/core/tensor_view.h"
+
+struct CUctx_st;
+struct CUstream_st;
+
+namespace numsan::gpu {
+
+class Lane;
+struct Batch;
+struct ContextEntry;
+struct Driver;
+
+/// Driver handles, never dereferenced. A null context is the thread's current one; a null stream the default stream.
+struct StreamRef {
+    CUctx_st* context = nullptr;
+    CUstream_st* stream = nullptr;
+};
+
+/// What keeps the storage of a deferred output. `acquire` is called before the launch: false when the storage is gone;
+/// from true until `release` it stays. `release` is called once for every keeper that was handed over, whether or not
+/// it was acquired, with no lock held. Both from any thread, without the GIL, and they must not throw.
+struct Keeper {
+    void* handle = nullptr;
+    bool (*acquire)(void* handle) = nullptr;
+    void (*release)(void* handle, bool acquired) = nullptr;
+};
+
+struct ScanRequest {
+    StreamRef where;
+    const TensorView* outputs = nullptr;
+    int output_count = 0;
+    const TensorView* inputs = nullptr;  ///< looked at if an output is bad, unless the scan is deferred
+    int input_count = 0;
+    const Keeper* keepers = nullptr;  ///< null: scan at once; else one per output, and small outputs may be deferred
+    uint32_t slot = 0;         ///< the caller's number of the op; during a capture: for as long as the graph lives
+    uint64_t sequence = 0;     ///< of the first output, the others count on; grows with every request
+    bool raises_gate = false;  ///< a bad output opens the context's gate
+    bool behind_gate = false;  ///< nothing is looked at while the gate is closed; never deferred
+    bool clears_gate = false;  ///< with behind_gate: the gate is closed after this request
+};
+
+enum class SkipReason : uint8_t {
+#define NUMSAN_SKIP_REASON(id, text) id,
+#include "cuda/skip_reasons.def"
+#undef NUMSAN_SKIP_REASON
+};
+inline constexpr const char* kSkipReasons[] = {
+#define NUMSAN_SKIP_REASON(id, text) text,
+#include "cuda/skip_reasons.def"
+#undef NUMSAN_SKIP_REASON
+};
+inline constexpr int kSkipReasonCount = sizeof(kSkipReasons) / sizeof(kSkipReasons[0]);
+
+/// Outputs, unless a line says otherwise. Every output that was handed over and has an element is in one of `scanned`,
+/// `captured`, `pending` and `skipped`. What replays scan is not counted: the host does not see them.
+struct ScanCounters {
+    uint64_t scanned = 0;   ///< launched, those behind a gate too
+    uint64_t captured = 0;  ///< launched into a graph
+    uint64_t deferred = 0;  ///< were pending at some time
+    uint64_t pending = 0;
+    uint64_t bytes = 0;  ///< of `scanned` and `captured`
+    uint64_t launches = 0;
+    uint64_t hits = 0;     ///< handed over by poll()
+    uint64_t dropped = 0;  ///< slots of hits that found a ring full
+    uint64_t skipped[kSkipReasonCount] = {};
+
+    uint64_t all_skipped() const {
+        uint64_t all = 0;
+        for (const uint64_t n : skipped)
+            all += n;
+        return all;
+    }
+    /// Something was not looked at, or not told.
+    bool incomplete() const { return dropped != 0 || all_skipped() != 0; }
+};
+
+/// A bad output. Valid during the callback.
+struct Hit {
+    CUctx_st* context;
+    uint64_t sequence;  ///< of the request; of a replay: outputs scanned before by replays of the capture's stream
+    uint64_t replay;    ///< 0: not from a graph; else 1 for the graph's first launch
+    uint32_t slot;
+    Health health;
+    const HitSlot* slots;  ///< the output, then its inputs
+    int count;
+};
+
+/// [MT] No member throws. Nothing is allocated on the way of a scan but a stream's first batch. The driver is never
+/// called with a lock held, nor by the destructor, close(), poll() or counters().
+///
+/// Outputs are walked from their end, which L2 still has. A batch is launched when an output is not to be deferred or
+/// its thread goes on with another stream, and at the thresholds of scan_policy.h. The caller calls flush() before
+/// the stream is captured, before a capture ends and before a wait for the stream, and note_write() before a storage is
+/// written in place. After a fork the child's scanner is off; it may make another.
+class CudaScanner {
+  public:
+    explicit CudaScanner(const char* library = "libcuda.so.1");
+    ~CudaScanner();
+    CudaScanner(const CudaScanner&) = delete;
+    CudaScanner& operator=(const CudaScanner&) = delete;
+
+    /// First use of a context, at a time of the caller's choice. True when scans of it will be taken.
+    bool prepare(const StreamRef& where) noexcept;
+
+    void scan(const ScanRequest& request) noexcept;
+
+    /// Launches what is pending on the stream. Not inside a driver callback.
+    void flush(const StreamRef& where) noexcept;
+    void flush_all() noexcept;
+
+    /// Launches what is pending of `storage` (TensorView::storage). On return every scan of it is in its stream.
+    void note_write(const void* storage) noexcept;
+
+    /// The reader's side: hands over the hits that have arrived and returns how many. Those of one stream come in its
+    /// order as far as they have arrived; tensors of one launch by sequence. One thread at a time, others return 0.
+    int poll(const std::function<void(const Hit&)>& callback);
+
+    /// The earliest bad output that the device told of so far, even if its hit was dropped. Replays are not in it.
+    struct Offender {
+        CUctx_st* context;
+        uint64_t sequence;
+        uint32_t slot;
+    };
+    std::optional<Offender> first_offender() const noexcept;
+
+    /// No more scans; what is pending is dropped. For the end of the program, in any order with that of CUDA.
+    void close() noexcept;
+
+    bool is_off() const noexcept { return off_.load(std::memory_order_relaxed) >= 0; }
+    /// The first thing that went wrong, in one line; empty when nothing did. Owned by the scanner.
+    const char* reason() const noexcept { return has_reason_.load(std::memory_order_acquire) ? reason_ : ""; }
+    ScanCounters counters() const noexcept;
+
+  private:
+    static constexpr int kMaxContexts = 64;
+    static constexpr int kMaxLanes = 2048;
+
+    // contexts and lanes: lanes.cpp
+    ContextEntry* context_entry(CUctx_st* context, bool captured, SkipReason& why) noexcept;
+    ContextEntry* known_context(CUctx_st* context) const noexcept;
+    Lane* find_lane(const StreamRef& where, uint64_t capture, SkipReason& why) noexcept;
+    Lane* known_lane(const ContextEntry& context, CUstream_st* stream, uint64_t capture) const noexcept;
+    Batch* spare() noexcept;
+    void give_back(Batch* batch) noexcept;
+
+    // batches
+    void begin(const Lane& lane, Batch& batch, bool gated) noexcept;
+    bool add(const Lane& lane, Batch& batch, const ScanRequest& request, int index) noexcept;
+    void add_now(Lane& lane, Batch& batch, const ScanRequest& request) noexcept;
+    void scan_now(Lane& lane, const ScanRequest& request) noexcept;
+    enum class Deferral { Pending, Due, NotTaken, Full };
+    Deferral defer(Lane& lane, const ScanRequest& request, int index) noexcept;
+    void scan_later(Lane& lane, const ScanRequest& request) noexcept;
+    Batch* take(Lane& lane) noexcept;
+    void land(Lane& lane, Batch* batch) noexcept;
+    void flush_lane(Lane& lane) noexcept;
+    void launch(Lane& lane, Batch& batch) noexcept;
+    bool launch_table(Lane& lane, Batch& batch, SkipReason& why) noexcept;
+    void remember_captured(Lane& lane, const Batch& batch) noexcept;
+    void finish(Batch& batch) noexcept;
+    void skip(SkipReason why, uint64_t count = 1) noexcept;
+    void skip_request(const ScanRequest& request, SkipReason why) noexcept;
+
+    // the driver's bad days
+    bool forked() const noexcept;
+    bool usable() const noexcept { return off_.load(std::memory_order_acquire) < 0 && !forked(); }
+    SkipReason off_reason() const noexcept;
+    bool capture_of(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept;
+    SkipReason driver_failed(CUctx_st* context, const char* call, int result) noexcept;
+    void say(const char* call, int result) noexcept;
+    void turn_off(SkipReason why) noexcept;
+
+    uint64_t widen(uint32_t sequence) const noexcept;
+    int drain(ContextEntry& context, const std::function<void(const Hit&)>& callback);
+    int drain_replays(ContextEntry& context, const std::function<void(const Hit&)>& callback);
+
+    const Driver* driver_ = nullptr;
+    const uint64_t id_;
+    const uint64_t forks_;
+    std::atomic<int> off_{-1};
+    std::atomic<bool> reason_taken_{false}, has_reason_{false};
+    char reason_[256] = "";
+
+    std::mutex table_mutex_;  // additions to the two tables
+    std::atomic<ContextEntry*> contexts_[kMaxContexts] = {};
+    std::atomic<int> context_count_{0};
+    std::atomic<Lane*> lanes_[kMaxLanes] = {};
+    std::atomic<int> lane_count_{0};
+    std::mutex spares_mutex_;
+    Batch* spares_ = nullptr;
+
+    std::mutex poll_mutex_;
+    std::atomic<uint64_t> last_sequence_{0};
+    std::atomic<uint64_t> scanned_{0}, captured_{0}, deferred_{0}, pending_{0}, bytes_{0}, launches_{0}, hits_{0};
+    std::atomic<uint64_t> skipped_[kSkipReasonCount] = {};
+};
+
+}  // namespace numsan::gpu

@@ -1,0 +1,113 @@
+// First use of a context, by a thread whose capture mode is relaxed meanwhile.
+#include "cuda/device_state.h"
+
+#include <sys/mman.h>
+
+#include "cuda/scan_fatbin.h"
+
+namespace numsan::gpu {
+namespace {
+
+constexpr size_t kRingBytes = HitRing::bytes(kRingCapacity);
+constexpr size_t kMappedBytes = 2 * kRingBytes;
+
+/// Calls that allocate are forbidden while any thread captures in global mode; relaxed, they are this thread's affair.
+class RelaxedCapture {
+  public:
+    explicit RelaxedCapture(const Driver& driver) : driver_(driver) { result_ = driver_.exchange_capture_mode(&mode_); }
+    ~RelaxedCapture() {
+        if (result_ == CUDA_SUCCESS) driver_.exchange_capture_mode(&mode_);
+    }
+    CUresult result() const { return result_; }
+
+  private:
+    const Driver& driver_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUresult result_;
+};
+
+#define NUMSAN_TRY(name, expression)                                          \
+    do {                                                                      \
+        if (const CUresult tried = (expression)) return Failure{tried, name}; \
+    } while (0)
+
+Failure load_kernels(const Driver& driver, DeviceState& state) {
+    CUdevice device;
+    int multiprocessors;
+    NUMSAN_TRY("cuCtxGetDevice", driver.context_device(&device));
+    NUMSAN_TRY("cuDeviceGetAttribute",
+               driver.device_attribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+    state.multiprocessors = static_cast<uint32_t>(multiprocessors);
+    NUMSAN_TRY("cuModuleLoadData", driver.module_load(&state.module, numsan_scan_fatbin));
+    NUMSAN_TRY("cuModuleGetFunction", driver.module_function(&state.scan_small, state.module, kScanSmallName));
+    NUMSAN_TRY("cuModuleGetFunction", driver.module_function(&state.scan_large, state.module, kScanLargeName));
+    for (const CUfunction kernel : {state.scan_small, state.scan_large}) {
+        // To answer this a driver that loads lazily has to load the kernel: not at a launch, which may be captured.
+        int threads = 0;
+        NUMSAN_TRY("cuFuncGetAttribute",
+                   driver.function_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel));
+        if (threads < int(kBlockThreads)) return Failure{CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "cuFuncGetAttribute"};
+    }
+    return {};
+}
+
+Failure map_rings(const Driver& driver, void* mapped, DeviceState& state) {
+    CUdeviceptr address;
+    NUMSAN_TRY("cuMemHostRegister",
+               driver.host_register(mapped, kMappedBytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
+    auto* bytes = static_cast<unsigned char*>(mapped);
+    state.eager.host = reinterpret_cast<HitRing*>(bytes);
+    state.replay.host = reinterpret_cast<HitRing*>(bytes + kRingBytes);
+    NUMSAN_TRY("cuMemHostGetDevicePointer", driver.host_pointer(&address, mapped, 0));
+    initialise(*state.eager.host, kRingCapacity);
+    initialise(*state.replay.host, kRingCapacity);
+    state.eager.device = reinterpret_cast<HitRing*>(address);
+    state.replay.device = reinterpret_cast<HitRing*>(address + kRingBytes);
+    return {};
+}
+
+// On a stream of its own: the default stream may be part of a capture, and waits for the program's work.
+Failure fill_memory(const Driver& driver, CUdeviceptr memory, CUstream stream) {
+    NUMSAN_TRY("cuMemsetD8Async", driver.fill(memory, 0, sizeof(DeviceMemory), stream));
+    static_assert(kNoOffender == ~uint64_t(0));
+    for (const size_t offset : {offsetof(DeviceMemory, eager), offsetof(DeviceMemory, replay)}) {
+        NUMSAN_TRY("cuMemsetD8Async", driver.fill(memory + offset + offsetof(ScanState, first_offender), 0xff,
+                                                  sizeof(ScanState::first_offender), stream));
+    }
+    NUMSAN_TRY("cuStreamSynchronize", driver.stream_synchronize(stream));
+    return {};
+}
+
+Failure make_memory(const Driver& driver, DeviceState& state) {
+    CUdeviceptr memory;
+    NUMSAN_TRY("cuMemAlloc", driver.allocate(&memory, sizeof(DeviceMemory)));
+    state.memory = reinterpret_cast<DeviceMemory*>(memory);
+    CUstream stream;
+    NUMSAN_TRY("cuStreamCreate", driver.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+    const Failure failure = fill_memory(driver, memory, stream);
+    driver.stream_destroy(stream);
+    return failure;
+}
+
+}  // namespace
+
+Failure set_up(const Driver& driver, DeviceState& state) noexcept {
+    const RelaxedCapture relaxed(driver);
+    NUMSAN_TRY("cuThreadExchangeStreamCaptureMode", relaxed.result());
+    const ContextScope scope(driver, state.context);
+    NUMSAN_TRY("cuCtxPushCurrent", scope.result());
+    NUMSAN_TRY("cuCtxGetId", driver.context_id(nullptr, &state.context_id));
+    void* mapped = mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return Failure{CUDA_ERROR_OUT_OF_MEMORY, "mmap"};
+    Failure failure = load_kernels(driver, state);
+    if (failure.result == CUDA_SUCCESS) failure = make_memory(driver, state);
+    if (failure.result == CUDA_SUCCESS) failure = map_rings(driver, mapped, state);
+    if (failure.result == CUDA_SUCCESS) return failure;
+    if (state.module != nullptr) driver.module_unload(state.module);
+    if (state.memory != nullptr) driver.free(reinterpret_cast<CUdeviceptr>(state.memory));
+    const bool registered = state.eager.host != nullptr && driver.host_unregister(mapped) != CUDA_SUCCESS;
+    if (!registered) munmap(mapped, kMappedBytes);
+    return failure;
+}
+
+}  // namespace numsan::gpu

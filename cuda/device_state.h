@@ -1,0 +1,60 @@
+// What numsan keeps in one CUDA context: kernels, scratch, and the rings. All of it is made at first use; nothing is
+// allocated, loaded or synchronised after that, and nothing is ever given back while the context lives.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "cuda/driver.h"
+#include "cuda/hit_ring.h"
+#include "cuda/scan_table.h"
+
+namespace numsan::gpu {
+
+/// Scratch of launches that follow each other: those of one stream, or of one stream in one capture. Device memory.
+struct LaneMemory {
+    ItemScratch items[kBatchOutputs];
+    uint32_t blocks_done;
+    uint32_t sequence;  ///< of a capture: outputs that its replays have scanned so far
+    uint64_t unused[31];
+};
+static_assert(sizeof(LaneMemory) % 256 == 0);
+
+/// Device memory of a context. Launches that replays repeat have a state and a ring of their own: their sequence
+/// numbers count replays and are not those of the host.
+struct DeviceMemory {
+    ScanState eager, replay;
+    uint32_t gate;
+    uint64_t unused[23];
+    LaneMemory lanes[kLanes];
+};
+static_assert(offsetof(DeviceMemory, lanes) == 256);
+
+/// A ring, and the host's end of it. The memory is the process's own, registered with the context: it can be read
+/// after the context is gone.
+struct Channel {
+    HitRing* host = nullptr;
+    HitRing* device = nullptr;
+};
+
+struct DeviceState {
+    CUcontext context = nullptr;
+    unsigned long long context_id = 0;
+    uint32_t multiprocessors = 0;
+    CUmodule module = nullptr;
+    CUfunction scan_small = nullptr, scan_large = nullptr;
+    DeviceMemory* memory = nullptr;  ///< device address
+    Channel eager, replay;
+};
+
+/// What went wrong, and in which call.
+struct Failure {
+    CUresult result = CUDA_SUCCESS;
+    const char* call = "";
+};
+
+/// Makes the state of `state.context`. Not while the calling thread's own stream is captured; another thread's capture
+/// is not disturbed. After a failure nothing is left behind, as far as the driver still takes calls. [MT]
+Failure set_up(const Driver& driver, DeviceState& state) noexcept;
+
+}  // namespace numsan::gpu

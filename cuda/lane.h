@@ -1,0 +1,86 @@
+// The scanner's own parts: contexts, lanes of launches that follow each other, and the batches that fill them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda/batch_filler.h"
+#include "cuda/cuda_scanner.h"
+#include "cuda/device_state.h"
+
+namespace numsan::gpu {
+
+/// A launch in the making, and the keepers of its outputs. Belongs to one thread, or to a lane under its mutex.
+struct Batch {
+    Batch* next = nullptr;  ///< among the spares
+    BatchFiller filler;
+    int count = 0;
+    int64_t bytes = 0;
+    InputItems inputs;  ///< of the request that is being added
+    struct Item {
+        const void* storage;
+        int64_t bytes;
+        uint32_t slot;
+        uint8_t argument;
+        bool acquired;
+        bool dead;
+        Keeper keeper;  ///< of a deferred output; else null
+    } items[kBatchOutputs];
+};
+
+/// A context that was seen. Entries are never taken away: a later context may have the handle of a lost one.
+struct ContextEntry {
+    enum Status : int { SettingUp, Ready, Failed, Lost };
+    std::atomic<int> status{SettingUp};
+    CUcontext context = nullptr;
+    std::thread::id owner;  ///< who sets it up
+    DeviceState state;
+    uint32_t lanes = 0;  ///< given out; guarded by the scanner's table mutex
+
+    // The reader's.
+    std::optional<HitReader> eager, replay;
+    std::vector<HitSlot> eager_rest, replay_rest;  ///< a hit whose inputs have not all arrived
+    std::atomic<uint64_t> offender_sequence{~uint64_t(0)};
+    std::atomic<uint32_t> offender_slot{0};
+    uint64_t offender_seen = kNoOffender;
+
+    /// (slot, argument) of outputs that were captured: which lane, and their place in it.
+    struct Captured {
+        const Lane* lane;
+        uint64_t place;
+    };
+    std::mutex captured_mutex;
+    std::unordered_map<uint64_t, Captured> captured;
+
+    static uint64_t captured_key(uint32_t slot, uint32_t argument) { return uint64_t(slot) << 8 | argument; }
+};
+
+/// One stream, or one stream in one capture.
+class Lane {
+  public:
+    Lane(ContextEntry& c, CUstream s, std::thread::id t, uint64_t id, uint32_t n)
+        : context(c), stream(s), thread(t), capture(id), index(n) {}
+
+    ContextEntry& context;
+    const CUstream stream;
+    const std::thread::id thread;  ///< of the per-thread default stream, which is one for each; else none
+    const uint64_t capture;        ///< 0: not captured
+    const uint32_t index;          ///< in DeviceMemory::lanes
+
+    std::mutex mutex;                           // guards `open`
+    Batch* open = nullptr;                      ///< what is pending; may be empty
+    std::atomic<uint64_t> filter{0};            ///< bits of the storages that are pending
+    std::atomic<uint32_t> in_flight{0};         ///< batches taken out of `open` and not launched yet
+    std::atomic<uint64_t> captured_outputs{0};  ///< outputs that one replay scans
+
+    static uint64_t filter_bit(const void* storage) {
+        return uint64_t(1) << ((reinterpret_cast<uintptr_t>(storage) * 0x9e3779b97f4a7c15u) >> 58);
+    }
+};
+
+}  // namespace numsan::gpu

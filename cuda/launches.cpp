@@ -1,0 +1,212 @@
+// A batch becomes a launch, or is counted with the reason why it did not; and what becomes of the scanner then.
+#include <pthread.h>
+
+#include <cstdio>
+#include <new>
+
+#include "cuda/lane.h"
+
+namespace numsan::gpu {
+namespace {
+
+std::atomic<uint64_t> forks{0};
+std::atomic<uint64_t> scanners{0};
+
+void watch_forks() {
+    const auto in_child = [] { forks.fetch_add(1, std::memory_order_relaxed); };
+    [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, in_child);
+}
+
+bool means_lost(int result) {
+    return result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT ||
+           result == CUDA_ERROR_INVALID_HANDLE;
+}
+
+bool means_capture(int result) {
+    return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
+}  // namespace
+
+CudaScanner::CudaScanner(const char* library)
+    : id_(scanners.fetch_add(1) + 1), forks_(forks.load(std::memory_order_relaxed)) {
+    watch_forks();
+    auto* driver = new Driver;
+    driver_ = driver;
+    if (load_driver(library, *driver, reason_, sizeof reason_)) return;
+    reason_taken_ = true;
+    has_reason_ = true;
+    turn_off(SkipReason::EngineOff);
+}
+
+// The rings and the device's memory stay: kernels may still be on their way.
+CudaScanner::~CudaScanner() {
+    close();
+    if (forked()) return;
+    for (int i = 0; i < lane_count_; ++i) {
+        delete lanes_[i].load()->open;
+        delete lanes_[i].load();
+    }
+    for (int i = 0; i < context_count_; ++i)
+        delete contexts_[i].load();
+    while (Batch* batch = spares_) {
+        spares_ = batch->next;
+        delete batch;
+    }
+    delete driver_;
+}
+
+bool CudaScanner::forked() const noexcept { return forks.load(std::memory_order_relaxed) != forks_; }
+
+SkipReason CudaScanner::off_reason() const noexcept {
+    if (forked()) return SkipReason::Forked;
+    const int reason = off_.load(std::memory_order_acquire);
+    return reason < 0 ? SkipReason::EngineOff : static_cast<SkipReason>(reason);
+}
+
+void CudaScanner::turn_off(SkipReason why) noexcept {
+    int on = -1;
+    off_.compare_exchange_strong(on, static_cast<int>(why), std::memory_order_acq_rel);
+}
+
+void CudaScanner::close() noexcept {
+    turn_off(SkipReason::Closed);
+    flush_all();
+}
+
+void CudaScanner::skip(SkipReason why, uint64_t count) noexcept {
+    skipped_[static_cast<int>(why)].fetch_add(count, std::memory_order_relaxed);
+}
+
+void CudaScanner::skip_request(const ScanRequest& request, SkipReason why) noexcept {
+    for (int i = 0; i < request.output_count; ++i) {
+        if (request.outputs[i].numel != 0) skip(why);
+        if (request.keepers != nullptr) request.keepers[i].release(request.keepers[i].handle, false);
+    }
+}
+
+/// The first one is kept.
+void CudaScanner::say(const char* call, int result) noexcept {
+    if (reason_taken_.exchange(true)) return;
+    char name[96];
+    name_error(*driver_, static_cast<CUresult>(result), name, sizeof name);
+    std::snprintf(reason_, sizeof reason_, "%s: %s", call, name);
+    has_reason_.store(true, std::memory_order_release);
+}
+
+/// What an error means: for the launch, the context, or all that follows.
+SkipReason CudaScanner::driver_failed(CUcontext context, const char* call, int result) noexcept {
+    if (means_capture(result)) return SkipReason::CaptureForbids;
+    say(call, result);
+    if (!means_lost(result)) {
+        turn_off(SkipReason::EngineOff);
+        return SkipReason::EngineOff;
+    }
+    int ready = ContextEntry::Ready;
+    if (ContextEntry* entry = known_context(context)) entry->status.compare_exchange_strong(ready, ContextEntry::Lost);
+    return SkipReason::ContextLost;
+}
+
+/// 0 in `capture` when the stream is not captured. False when it takes no launch.
+bool CudaScanner::capture_of(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    const CUresult result = driver_->capture_info(where.stream, &status, &id, nullptr, nullptr, nullptr);
+    if (result != CUDA_SUCCESS) {
+        why = driver_failed(where.context, "cuStreamGetCaptureInfo", result);
+        return false;
+    }
+    why = SkipReason::CaptureForbids;
+    capture = status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : 0;
+    return status != CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+}
+
+/// With the context current, and every keeper acquired.
+bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexcept {
+    const ContextEntry& context = lane.context;
+    why = SkipReason::ContextLost;
+    if (context.status.load(std::memory_order_acquire) != ContextEntry::Ready) return false;
+    const ContextScope scope(*driver_, context.context);
+    unsigned long long id = 0;
+    const CUresult found = scope.result() != CUDA_SUCCESS ? scope.result() : driver_->context_id(nullptr, &id);
+    if (found != CUDA_SUCCESS || id != context.state.context_id) {
+        why = driver_failed(context.context, "cuCtxGetId",
+                            found != CUDA_SUCCESS ? int(found) : int(CUDA_ERROR_CONTEXT_IS_DESTROYED));
+        return false;
+    }
+    uint64_t capture = 0;
+    if (!capture_of({context.context, lane.stream}, capture, why)) return false;
+    why = SkipReason::CaptureChanged;
+    if (capture != lane.capture) return false;
+    batch.filler.close();
+    const bool small = batch.filler.fits_small();
+    const void* table = small ? static_cast<const void*>(&batch.filler.small()) : &batch.filler.large();
+    void* parameters[] = {const_cast<void*>(table)};
+    const uint32_t blocks = grid_blocks(batch.filler.header().chunks, context.state.multiprocessors);
+    const CUresult result = driver_->launch(small ? context.state.scan_small : context.state.scan_large, blocks, 1, 1,
+                                            kBlockThreads, 1, 1, 0, lane.stream, parameters, nullptr);
+    if (result != CUDA_SUCCESS) {
+        why = driver_failed(context.context, "cuLaunchKernel", result);
+        return false;
+    }
+    launches_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+}
+
+void CudaScanner::launch(Lane& lane, Batch& batch) noexcept {
+    if (batch.count == 0) return;
+    int alive = 0;
+    int64_t bytes = 0;
+    for (int i = 0; i < batch.count; ++i) {
+        Batch::Item& item = batch.items[i];
+        item.acquired = item.keeper.acquire != nullptr && item.keeper.acquire(item.keeper.handle);
+        item.dead = item.keeper.acquire != nullptr && !item.acquired;
+        if (item.dead) {
+            batch.filler.drop(i);
+        } else {
+            ++alive;
+            bytes += item.bytes;
+        }
+    }
+    skip(SkipReason::Dead, static_cast<uint64_t>(batch.count - alive));
+    if (lane.capture != 0) batch.filler.header().sequence_step = static_cast<uint32_t>(batch.count);
+    SkipReason why = off_reason();
+    if (alive != 0 && (!usable() || !launch_table(lane, batch, why))) {
+        skip(why, static_cast<uint64_t>(alive));
+    } else if (alive != 0) {
+        (lane.capture != 0 ? captured_ : scanned_).fetch_add(static_cast<uint64_t>(alive), std::memory_order_relaxed);
+        bytes_.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
+        if (lane.capture != 0) remember_captured(lane, batch);
+    }
+    finish(batch);
+}
+
+/// So that a replay's hit finds out which replay it was.
+void CudaScanner::remember_captured(Lane& lane, const Batch& batch) noexcept {
+    const std::lock_guard lock(lane.context.captured_mutex);
+    const uint64_t first = lane.captured_outputs.load(std::memory_order_relaxed);
+    try {
+        for (int i = 0; i < batch.count; ++i) {
+            const Batch::Item& item = batch.items[i];
+            lane.context.captured[ContextEntry::captured_key(item.slot, item.argument)] = {&lane, first + uint64_t(i)};
+        }
+    } catch (const std::bad_alloc&) {  // the hit then has replay 1
+    }
+    lane.captured_outputs.store(first + uint64_t(batch.count), std::memory_order_relaxed);
+}
+
+/// Lets go of the outputs. The batch is empty.
+void CudaScanner::finish(Batch& batch) noexcept {
+    uint64_t kept = 0;
+    for (int i = 0; i < batch.count; ++i) {
+        const Batch::Item& item = batch.items[i];
+        if (item.keeper.acquire == nullptr) continue;
+        ++kept;
+        item.keeper.release(item.keeper.handle, item.acquired);
+    }
+    pending_.fetch_sub(kept, std::memory_order_relaxed);
+    batch.count = 0;
+    batch.bytes = 0;
+}
+
+}  // namespace numsan::gpu

@@ -1,0 +1,131 @@
+// A fake GPU for tests of the scanner: contexts, streams, tensors that a stream fills, and the hits that come back.
+#pragma once
+
+#include <cuda.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "cuda/cuda_scanner.h"
+#include "tests/fakes/cuda/control.h"
+
+namespace numsan::gpu {
+
+inline constexpr uint32_t kNan = 0x7fc00000, kOne = 0x3f800000;
+
+/// float32 in device memory, flat.
+class GpuTensor {
+  public:
+    GpuTensor(int64_t elements) : sizes_{elements} {
+        EXPECT_EQ(cuMemAlloc(&data_, size_t(elements) * 4), CUDA_SUCCESS);
+        view.data = view.storage = view.storage_data = reinterpret_cast<const void*>(data_);
+        view.storage_bytes = elements * 4;
+        view.numel = elements;
+        view.sizes = sizes_;
+        view.strides = strides_;
+        view.ndim = 1;
+        view.dtype = DType::Float32;
+        view.device = Device::Cuda;
+    }
+    GpuTensor(const GpuTensor&) = delete;
+
+    /// What an op does: writes it, in the order of the stream.
+    void fill(CUstream stream, uint32_t bits) {
+        EXPECT_EQ(cuMemsetD32Async(data_, bits, size_t(sizes_[0]), stream), CUDA_SUCCESS);
+    }
+    void set(CUstream stream, int64_t at, uint32_t bits) {
+        EXPECT_EQ(cuMemsetD32Async(data_ + size_t(at) * 4, bits, 1, stream), CUDA_SUCCESS);
+    }
+    CUdeviceptr address() const { return data_; }
+
+    TensorView view{};
+
+  private:
+    CUdeviceptr data_ = 0;
+    int64_t sizes_[1];
+    int64_t strides_[1] = {1};
+};
+
+/// A storage of which the scanner has a weak handle.
+struct Storage {
+    std::atomic<bool> alive{true};
+    std::atomic<int> acquired{0}, released{0};
+
+    Keeper keeper() {
+        return Keeper{this,
+                      [](void* p) {
+                          auto& s = *static_cast<Storage*>(p);
+                          if (s.alive) ++s.acquired;
+                          return s.alive.load();
+                      },
+                      [](void* p, bool) { ++static_cast<Storage*>(p)->released; }};
+    }
+};
+
+struct Found {
+    uint64_t sequence;
+    uint64_t replay;
+    uint32_t slot;
+    Health health;
+    int inputs;
+};
+
+class ScannerTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        fake_cuda::reset();
+        fake_cuda::set_devices(2);
+        ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+        ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+        ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    }
+    void TearDown() override { fake_cuda::reset(); }
+
+    /// One output, to be scanned at once.
+    void scan(CudaScanner& scanner, const GpuTensor& tensor, uint64_t sequence, uint32_t slot, CUstream on) {
+        ScanRequest request = request_of(tensor, sequence, slot, on);
+        scanner.scan(request);
+    }
+    void scan_later(CudaScanner& scanner, const GpuTensor& tensor, uint64_t sequence, uint32_t slot, CUstream on,
+                    Storage& storage) {
+        ScanRequest request = request_of(tensor, sequence, slot, on);
+        const Keeper keeper = storage.keeper();
+        request.keepers = &keeper;
+        scanner.scan(request);
+    }
+    ScanRequest request_of(const GpuTensor& tensor, uint64_t sequence, uint32_t slot, CUstream on) {
+        ScanRequest request;
+        request.where = {context, on};
+        request.outputs = &tensor.view;
+        request.output_count = 1;
+        request.sequence = sequence;
+        request.slot = slot;
+        return request;
+    }
+
+    static std::vector<Found> poll(CudaScanner& scanner) {
+        std::vector<Found> found;
+        scanner.poll([&](const Hit& hit) {
+            found.push_back({hit.sequence, hit.replay, hit.slot, hit.health, hit.count - 1});
+        });
+        return found;
+    }
+    static uint64_t skipped(const CudaScanner& scanner, SkipReason why) {
+        return scanner.counters().skipped[static_cast<int>(why)];
+    }
+    std::vector<Found> finish(CudaScanner& scanner) {
+        scanner.flush_all();
+        EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+        return poll(scanner);
+    }
+
+    CUcontext context = nullptr;
+    CUstream stream = nullptr;
+};
+
+}  // namespace numsan::gpu

@@ -1,0 +1,149 @@
+// From a tensor on a stream to a hit in the reader's hands.
+#include <iterator>
+
+#include "cuda/scan_policy.h"
+#include "tests/cuda/scanner/fake_gpu.h"
+
+namespace numsan::gpu {
+namespace {
+
+using Scan = ScannerTest;
+
+TEST_F(Scan, ABadTensorComesBackThroughTheRing) {
+    CudaScanner scanner;
+    ASSERT_TRUE(scanner.prepare({context, stream})) << scanner.reason();
+    GpuTensor tensor(1000);
+    fake_cuda::hold(true);
+    tensor.fill(stream, kOne);
+    tensor.set(stream, 700, kNan);
+    scan(scanner, tensor, 12, 5, stream);
+    EXPECT_TRUE(poll(scanner).empty()) << "the stream has not run";
+    fake_cuda::hold(false);
+    const std::vector<Found> found = finish(scanner);
+    ASSERT_EQ(found.size(), 1u) << scanner.reason();
+    EXPECT_EQ(found[0].sequence, 12u);
+    EXPECT_EQ(found[0].slot, 5u);
+    EXPECT_EQ(found[0].replay, 0u);
+    EXPECT_EQ(found[0].health.nan, 1);
+    EXPECT_EQ(found[0].health.first_bad, 700);
+    EXPECT_EQ(found[0].health.first_bad_bits, kNan);
+    EXPECT_EQ(found[0].health.max, 1.0);
+    EXPECT_FALSE(scanner.counters().incomplete());
+    EXPECT_EQ(scanner.counters().scanned, 1u);
+    EXPECT_EQ(scanner.counters().bytes, 4000u);
+}
+
+TEST_F(Scan, NothingIsAllocatedLoadedOrAwaitedAfterTheFirstUse) {
+    CudaScanner scanner;
+    GpuTensor tensor(3 << 20);
+    tensor.fill(stream, kOne);
+    scan(scanner, tensor, 0, 0, stream);
+    const char* const kForbidden[] = {"cuMemAlloc",          "cuMemHostRegister",   "cuModuleLoadData",
+                                      "cuModuleGetFunction", "cuStreamSynchronize", "cuCtxSynchronize",
+                                      "cuStreamCreate"};
+    uint64_t before[std::size(kForbidden)];
+    for (size_t i = 0; i < std::size(kForbidden); ++i)
+        before[i] = fake_cuda::calls(kForbidden[i]);
+    for (uint64_t i = 1; i < 200; ++i)
+        scan(scanner, tensor, i, 0, stream);
+    for (size_t i = 0; i < std::size(kForbidden); ++i)
+        EXPECT_EQ(fake_cuda::calls(kForbidden[i]), before[i]) << kForbidden[i];
+    const uint64_t all = fake_cuda::calls(nullptr);
+    poll(scanner);
+    scanner.counters();
+    scanner.close();
+    EXPECT_EQ(fake_cuda::calls(nullptr), all) << "the reader and the end call nothing";
+}
+
+TEST_F(Scan, InputsAreToldWithTheirOutput) {
+    CudaScanner scanner;
+    GpuTensor output(10), good(20), bad(30);
+    output.fill(stream, kNan);
+    good.fill(stream, kOne);
+    bad.fill(stream, kNan);
+    const TensorView inputs[] = {good.view, bad.view};
+    ScanRequest request = request_of(output, 3, 9, stream);
+    request.inputs = inputs;
+    request.input_count = 2;
+    scanner.scan(request);
+    scanner.flush_all();
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    int hits = scanner.poll([](const Hit& hit) {
+        ASSERT_EQ(hit.count, 3);
+        EXPECT_EQ(hit.slots[1].nan, 0);
+        EXPECT_EQ(hit.slots[2].nan, 30);
+        EXPECT_EQ(hit.slots[2].role, HitRole::Input);
+    });
+    EXPECT_EQ(hits, 1);
+}
+
+TEST_F(Scan, MoreOutputsThanABatchHolds) {
+    CudaScanner scanner;
+    GpuTensor tensor(5);
+    tensor.fill(stream, kNan);
+    const std::vector<TensorView> outputs(3 * kBatchOutputs + 1, tensor.view);
+    ScanRequest request = request_of(tensor, 100, 1, stream);
+    request.outputs = outputs.data();
+    request.output_count = static_cast<int>(outputs.size());
+    scanner.scan(request);
+    const std::vector<Found> found = finish(scanner);
+    ASSERT_EQ(found.size(), outputs.size());
+    for (size_t i = 0; i < found.size(); ++i)
+        EXPECT_EQ(found[i].sequence, 100 + i);
+    EXPECT_EQ(scanner.counters().launches, 4u);
+}
+
+TEST_F(Scan, SequencesAreWiderThan32Bits) {
+    CudaScanner scanner;
+    GpuTensor tensor(5);
+    tensor.fill(stream, kNan);
+    const uint64_t edge = uint64_t(7) << 32;
+    for (uint64_t sequence : {edge - 1, edge, edge + 1})
+        scan(scanner, tensor, sequence, 1, stream);
+    const std::vector<Found> found = finish(scanner);
+    ASSERT_EQ(found.size(), 3u);
+    EXPECT_EQ(found[0].sequence, edge - 1);
+    EXPECT_EQ(found[2].sequence, edge + 1);
+    for (uint64_t i = 2; i < 40; ++i)
+        scan(scanner, tensor, edge + i, 1, stream);
+    finish(scanner);
+    ASSERT_TRUE(scanner.first_offender());
+}
+
+TEST_F(Scan, AFullRingIsCountedAndTheFirstOffenderIsKnown) {
+    CudaScanner scanner;
+    GpuTensor tensor(1);
+    tensor.fill(stream, kNan);
+    for (uint64_t i = 0; i < kRingCapacity + 10; ++i)
+        scan(scanner, tensor, 50 + i, 3, stream);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_EQ(poll(scanner).size(), kRingCapacity);
+    EXPECT_EQ(scanner.counters().dropped, 10u);
+    EXPECT_TRUE(scanner.counters().incomplete());
+    EXPECT_EQ(scanner.first_offender()->sequence, 50u);
+    EXPECT_EQ(scanner.first_offender()->slot, 3u);
+}
+
+TEST_F(Scan, BehindTheGateOnlyWhenALossWasBad) {
+    CudaScanner scanner;
+    GpuTensor loss(1), activation(100);
+    loss.fill(stream, kOne);
+    activation.fill(stream, kNan);
+    ScanRequest gated = request_of(activation, 1, 2, stream), raising = request_of(loss, 2, 3, stream);
+    gated.behind_gate = gated.clears_gate = true;
+    raising.raises_gate = true;
+    scanner.scan(raising);
+    scanner.scan(gated);
+    EXPECT_TRUE(finish(scanner).empty()) << "closed";
+    loss.fill(stream, kNan);
+    scanner.scan(raising);
+    scanner.scan(gated);
+    EXPECT_EQ(finish(scanner).size(), 2u) << "open";
+    loss.fill(stream, kOne);
+    scanner.scan(raising);
+    scanner.scan(gated);
+    EXPECT_TRUE(finish(scanner).empty()) << "closed again";
+}
+
+}  // namespace
+}  // namespace numsan::gpu

@@ -1,0 +1,150 @@
+// Many threads, streams, devices: exactly the bad tensors come back, each stream's in its order.
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "tests/cuda/scanner/fake_gpu.h"
+
+namespace numsan::gpu {
+namespace {
+
+class Threads : public ScannerTest {};
+
+constexpr int kThreads = 4, kStreams = 2, kOps = 150;
+
+/// One thread's work: ops on its own streams, now and then a bad one.
+void train(CudaScanner& scanner, int thread, CUcontext context, std::atomic<uint64_t>& sequence,
+           std::set<uint32_t>& injected) {
+    ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    std::mt19937 random(static_cast<uint32_t>(thread));
+    CUstream streams[kStreams];
+    std::vector<std::unique_ptr<GpuTensor>> tensors;
+    std::vector<Storage> storages(kOps);
+    for (CUstream& stream : streams)
+        ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    for (int i = 0; i < 8 * kStreams; ++i)
+        tensors.push_back(std::make_unique<GpuTensor>(int64_t(random() % 3000) + 1));
+    for (int op = 0; op < kOps; ++op) {
+        const int on = static_cast<int>(random() % kStreams);
+        GpuTensor& tensor = *tensors[size_t(on) * 8 + random() % 8];
+        const uint32_t slot = static_cast<uint32_t>(thread * kOps + op);
+        scanner.note_write(tensor.view.storage);
+        tensor.fill(streams[on], kOne);
+        if (random() % 5 == 0) {
+            tensor.set(streams[on], static_cast<int64_t>(random()) % tensor.view.numel, kNan);
+            injected.insert(slot);
+        }
+        ScanRequest request;
+        request.where = {context, streams[on]};
+        request.outputs = &tensor.view;
+        request.output_count = 1;
+        request.slot = slot;
+        request.sequence = sequence++;
+        const Keeper keeper = storages[size_t(op)].keeper();
+        if (random() % 4 != 0) request.keepers = &keeper;
+        scanner.scan(request);
+    }
+    for (CUstream stream : streams)
+        scanner.flush({context, stream});
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    for (const Storage& storage : storages)
+        EXPECT_LE(storage.released, 1);
+}
+
+TEST_F(Threads, ExactlyTheBadOnesAndNoOthers) {
+    fake_cuda::set_grid(2, 77);
+    CudaScanner scanner;
+    CUcontext contexts[2] = {context, nullptr};
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&contexts[1], 1), CUDA_SUCCESS);
+    for (CUcontext c : contexts)
+        ASSERT_TRUE(scanner.prepare({c, nullptr})) << scanner.reason();
+    std::atomic<uint64_t> sequence{0};
+    std::set<uint32_t> injected[kThreads];
+    std::map<uint32_t, uint64_t> found;  // slot -> sequence
+    std::atomic<bool> over{false};
+    std::thread reader([&] {
+        for (bool last = false; !last;) {
+            last = over;
+            uint64_t previous[2] = {0, 0};
+            scanner.poll([&](const Hit& hit) {
+                EXPECT_TRUE(found.emplace(hit.slot, hit.sequence).second) << "told twice";
+                EXPECT_EQ(hit.health.nan, 1);
+                uint64_t& before = previous[hit.context == contexts[1]];
+                EXPECT_GE(hit.sequence, before);
+                before = hit.sequence;
+            });
+            std::this_thread::yield();
+        }
+    });
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] { train(scanner, t, contexts[t % 2], sequence, injected[t]); });
+    for (std::thread& t : threads)
+        t.join();
+    over = true;
+    reader.join();
+    std::set<uint32_t> expected, seen;
+    for (const auto& some : injected)
+        expected.insert(some.begin(), some.end());
+    for (const auto& [slot, number] : found)
+        seen.insert(slot);
+    EXPECT_EQ(seen, expected);
+    const ScanCounters counters = scanner.counters();
+    EXPECT_EQ(counters.scanned, uint64_t(kThreads * kOps));
+    EXPECT_EQ(counters.pending, 0u);
+    EXPECT_FALSE(counters.incomplete()) << scanner.reason();
+    EXPECT_LT(counters.launches, counters.scanned);
+}
+
+TEST_F(Threads, ManyOnOneStream) {
+    CudaScanner scanner;
+    ASSERT_TRUE(scanner.prepare({context, stream}));
+    GpuTensor good(64), bad(64);
+    good.fill(stream, kOne);
+    bad.fill(stream, kNan);
+    std::atomic<uint64_t> sequence{0};
+    std::vector<Storage> storages(kThreads * 200);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+        threads.emplace_back([&, t] {
+            ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+            for (int i = 0; i < 200; ++i) {
+                const GpuTensor& tensor = i % 10 == t ? bad : good;
+                scan_later(scanner, tensor, sequence++, uint32_t(t), stream, storages[size_t(t * 200 + i)]);
+                if (i % 50 == 49) scanner.note_write(tensor.view.storage);
+            }
+        });
+    }
+    for (std::thread& t : threads)
+        t.join();
+    EXPECT_EQ(finish(scanner).size(), size_t(kThreads * 20));
+    EXPECT_EQ(scanner.counters().scanned, uint64_t(kThreads * 200));
+    for (const Storage& storage : storages)
+        EXPECT_EQ(storage.released, 1);
+}
+
+TEST_F(Threads, AFirstUseByManyIsCounted) {
+    CudaScanner scanner;
+    GpuTensor tensor(8);
+    tensor.fill(stream, kNan);
+    std::atomic<uint64_t> sequence{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+        threads.emplace_back([&] {
+            ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+            for (int i = 0; i < 50; ++i)
+                scan(scanner, tensor, sequence++, 0, stream);
+        });
+    }
+    for (std::thread& t : threads)
+        t.join();
+    const size_t found = finish(scanner).size();
+    EXPECT_EQ(found, scanner.counters().scanned);
+    EXPECT_EQ(found + skipped(scanner, SkipReason::SettingUp), uint64_t(kThreads * 50));
+    EXPECT_EQ(fake_cuda::calls("cuModuleLoadData"), 1u);
+}
+
+}  // namespace
+}  // namespace numsan::gpu

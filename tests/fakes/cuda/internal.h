@@ -1,0 +1,135 @@
+// The fake's objects. Handles are never reused within a process, so that a stale one is known as such.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fake_cuda {
+
+using Work = std::function<void()>;
+
+/// A driver entry's script and count.
+struct Call {
+    std::atomic<uint64_t> count{0};
+    std::atomic<int> result{0}, skip{0}, times{0};
+    std::atomic<bool> hidden{false};
+
+    CUresult enter();
+};
+Call& call(const std::string& name);
+
+/// The first line of every entry: counts, and returns what the script says.
+#define FAKE_ENTER(name)                                                 \
+    do {                                                                 \
+        static fake_cuda::Call& entry_ = fake_cuda::call(#name);         \
+        if (const CUresult scripted_ = entry_.enter()) return scripted_; \
+    } while (0)
+#define FAKE_TRY(expression)                                     \
+    do {                                                         \
+        if (const CUresult tried_ = (expression)) return tried_; \
+    } while (0)
+
+/// "Everything that `stream` was given up to `ticket`."
+struct Marker {
+    CUstream stream;
+    uint64_t ticket;
+};
+
+struct Task {
+    std::vector<Marker> after;
+    Work run;
+};
+
+struct Capture {
+    cuuint64_t id;
+    CUstreamCaptureMode mode;
+    std::thread::id owner;
+    CUstream origin;
+    CUgraph graph;
+    bool valid = true;
+};
+
+/// The thread's current context, usable; else why not.
+CUresult current(CUcontext& context);
+/// The stream behind a handle, null and the special ones included.
+CUresult resolve(CUstream handle, CUstream& stream);
+/// Runs `work` on the stream in order, or records it in the stream's capture.
+CUresult submit(CUstream handle, Work work);
+/// What a call that is unsafe during capture has to ask first.
+CUresult check_unsafe();
+void wait(const Marker& marker);
+void drain(CUcontext context);
+void free_memory(CUcontext context);
+
+struct Settings {
+    std::atomic<int> devices{1}, version{13000}, threads{1};
+    std::atomic<uint32_t> shuffle{0};
+    std::atomic<bool> initialised{false}, skip_kernels{false};
+};
+extern Settings settings;
+
+}  // namespace fake_cuda
+
+struct CUctx_st {
+    CUctx_st(int d, unsigned long long i, bool p) : device(d), id(i), primary(p) {}
+
+    const int device;
+    const unsigned long long id;
+    const bool primary;
+    int retained = 0;
+    std::atomic<bool> destroyed{false};
+    std::atomic<int> sticky{0};
+    std::mutex order;  // of submissions in the context; guards what follows
+    std::vector<CUstream> streams;
+    CUstream legacy = nullptr;
+    std::map<std::thread::id, CUstream> per_thread;
+};
+
+struct CUstream_st {
+    CUstream_st(CUcontext c, bool b) : context(c), blocking(b) {}
+
+    const CUcontext context;
+    const bool blocking;
+    bool destroyed = false;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<fake_cuda::Task> tasks;
+    uint64_t submitted = 0, completed = 0;
+    fake_cuda::Capture* capture = nullptr;  // guarded by the captures' mutex
+};
+
+struct CUevent_st {
+    std::mutex mutex;
+    fake_cuda::Marker recorded{nullptr, 0};
+    fake_cuda::Capture* capture = nullptr;
+};
+
+struct CUgraph_st {
+    std::vector<fake_cuda::Work> nodes;  // in the order of capture, which every dependency agrees with
+};
+
+struct CUgraphExec_st {
+    std::shared_ptr<const std::vector<fake_cuda::Work>> nodes;
+    fake_cuda::Marker last{nullptr, 0};  // launches of one executable graph do not overlap
+    std::mutex mutex;
+};
+
+struct CUmod_st {
+    CUcontext context;
+};
+
+struct CUfunc_st {
+    CUcontext context;
+    bool large;
+};

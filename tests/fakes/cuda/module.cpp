@@ -1,0 +1,98 @@
+// Modules, and launches of the two scan kernels: the fatbin's names stand for the same source, built for the host.
+#include <cstring>
+
+#include "cuda/scan_table.h"
+#include "tests/cuda/emulation.h"
+#include "tests/fakes/cuda/internal.h"
+
+namespace fake_cuda {
+namespace {
+
+constexpr uint32_t kFatbinMagic = 0xBA55ED50;
+
+template <class Table>
+Work kernel(const void* parameter, uint32_t blocks) {
+    const auto table = std::make_shared<Table>();
+    std::memcpy(static_cast<void*>(table.get()), parameter, sizeof(Table));
+    return [table, blocks] {
+        if (!settings.skip_kernels)
+            numsan::gpu::run_grid(*table, numsan::gpu::Grid{blocks, settings.threads, settings.shuffle});
+    };
+}
+
+CUresult launch(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned shared, CUstream handle,
+                void** parameters, void** extra) {
+    CUstream stream;
+    FAKE_TRY(resolve(handle, stream));
+    if (extra != nullptr || shared != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (function->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
+    if (grid[0] == 0 || grid[1] != 1 || grid[2] != 1 || block[0] != numsan::gpu::kBlockThreads || block[1] != 1 ||
+        block[2] != 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (settings.skip_kernels) return CUDA_SUCCESS;
+    return submit(handle, function->large ? kernel<numsan::gpu::ScanTableLarge>(parameters[0], grid[0])
+                                          : kernel<numsan::gpu::ScanTableSmall>(parameters[0], grid[0]));
+}
+
+}  // namespace
+}  // namespace fake_cuda
+
+using namespace fake_cuda;
+
+extern "C" {
+
+CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image) {
+    FAKE_ENTER(cuModuleLoadData);
+    CUcontext context;
+    FAKE_TRY(current(context));
+    FAKE_TRY(check_unsafe());
+    uint32_t magic;
+    std::memcpy(&magic, image, sizeof magic);
+    if (magic != kFatbinMagic) return CUDA_ERROR_INVALID_IMAGE;
+    static auto* all = new std::deque<CUmod_st>;  // for the life of the process, as functions are
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    *module = &all->emplace_back(CUmod_st{context});
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuModuleUnload(CUmodule) {
+    FAKE_ENTER(cuModuleUnload);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+    FAKE_ENTER(cuModuleGetFunction);
+    const bool large = std::strcmp(name, numsan::gpu::kScanLargeName) == 0;
+    if (!large && std::strcmp(name, numsan::gpu::kScanSmallName) != 0) return CUDA_ERROR_NOT_FOUND;
+    static auto* all = new std::deque<CUfunc_st>;
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    *function = &all->emplace_back(CUfunc_st{module->context, large});
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction) {
+    FAKE_ENTER(cuFuncGetAttribute);
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) return CUDA_ERROR_NOT_SUPPORTED;
+    *value = numsan::gpu::kBlockThreads;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                                unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
+                                CUstream stream, void** parameters, void** extra) {
+    FAKE_ENTER(cuLaunchKernel);
+    const unsigned grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
+    return launch(function, grid, block, shared, stream, parameters, extra);
+}
+
+CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+    FAKE_ENTER(cuLaunchKernelEx);
+    if (config->numAttrs != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    const unsigned grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+    const unsigned block[] = {config->blockDimX, config->blockDimY, config->blockDimZ};
+    return launch(function, grid, block, config->sharedMemBytes, config->hStream, parameters, extra);
+}
+
+}  // extern "C"
