@@ -15,6 +15,7 @@ namespace {
 bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
 bool is_optimizer_step(const char* name) { return starts_with(name, "Optimizer.step#"); }
 bool is_data_loader(const char* name) { return starts_with(name, "enumerate(DataLoader)#"); }
+bool uses_record_function(const AdapterApi& adapter) { return std::strcmp(adapter.hook, "record_function") == 0; }
 bool is_ignore(const char* name) { return std::strcmp(name, "numsan:ignore") == 0; }
 
 /// zeros_like, full_like, ...: a new tensor shaped like its operand.
@@ -79,12 +80,14 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       verdict_(scanner, frames_, lineage_, parameters_),
       reporter_(options_, stacks, facts_.torch_root, run_facts(options_)) {
     verdict_.set_hand_over(&worker_births_);
+    // Python has optimizers that say when they step; a loop without one has none that it finished.
+    if (!facts_.python_version.empty()) steps_.count_scopes_only();
 }
 
-OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq) const {
+OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq) {
     OpContext context;
     context.seq = seq;
-    context.step = steps_.load(std::memory_order_relaxed);
+    context.step = steps_.count();
     context.in_optimizer = thread.optimizer_depth > 0;
     context.in_data_loader = thread.loader_depth > 0;
     context.ignored = thread.ignore_depth > 0;
@@ -108,6 +111,10 @@ OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq)
         context.on_state = context.on_state || is_parameter(input) || (known & Lineage::kState) != 0;
     }
     if (reads_parameter && event->grad_enabled && context.node == nullptr) thread.last_parameter_read = seq;
+    if (context.node == nullptr && steps_.awaits_forward()) {
+        steps_.forward(*event, &thread, context.on_state);
+        context.step = steps_.count();
+    }
     context.last_parameter_read = thread.last_parameter_read;
     context.in_backward = event->graph_task != -1;
     context.on_state = context.on_state && !event->grad_enabled && context.node == nullptr && !context.in_backward;
@@ -179,6 +186,7 @@ void Session::op_end(const OpEvent& event) noexcept {
         Range ranges[kMaxRanges];
         const uint64_t bad = scan(event, ranges);
         OpContext context = context_of(thread, &event, seq);
+        if (context.node == nullptr && steps_.awaits_update()) steps_.update(event, &thread);
         context.stack = stacks_.capture();
         context.in_module = stacks_.in_module(context.stack);
         if (context.in_module) context.on_state = false;
@@ -236,6 +244,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
         node.thread = event.forward_thread;
         node.graph_task = event.graph_task;
     }
+    steps_.node(event.variable == nullptr ? nullptr : event.variable->storage);
     if (event.variable == nullptr || thread.busy) return;
     learning_.store(true, std::memory_order_relaxed);
     for (int32_t i = 0; i < event.input_count; ++i) lineage_.mark_gradient(event.inputs[i].storage);
@@ -264,6 +273,7 @@ void Session::scope_begin(const char* name) noexcept {
     try {
         if (starts_with(name, "Optimizer.zero_grad#")) verdict_.zero_grad();
         if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;
+        steps_.optimizer_begins();
         Outcome outcome;
         verdict_.optimizer_begin(outcome);
         publish(outcome);
@@ -279,7 +289,7 @@ void Session::scope_end(const char* name) noexcept {
     if (is_ignore(name) && thread.ignore_depth > 0) --thread.ignore_depth;
     if (is_optimizer_step(name) && thread.optimizer_depth > 0 && --thread.optimizer_depth == 0) {
         if (on()) name_state_writes();
-        steps_.fetch_add(1, std::memory_order_relaxed);
+        steps_.optimizer_ends();
     }
 }
 
@@ -290,15 +300,14 @@ void Session::name_state_writes() noexcept {
         if (writes.empty() || look_ups_.fetch_add(1, std::memory_order_relaxed) >= kMaxLookUps) return;
         Thread& thread = this_thread();
         thread.busy = true;
-        const LiveNames names = stacks_.names();
-        thread.busy = false;
         const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
+        const LiveNames names = stacks_.names(adapter != nullptr ? adapter->storage_of : nullptr);
+        thread.busy = false;
         Outcome outcome;
         for (const StateWrite& write : writes) {
             const auto it = names.tensors.find(write.impl);
             if (it == names.tensors.end()) continue;
-            // The address may be another tensor's by now; the named one is alive and can be asked.
-            if (adapter == nullptr || adapter->storage_of(write.impl) != write.storage) continue;
+            if (it->second.storage != write.storage) continue;  // the address is another tensor's by now
             switch (it->second.role) {
                 case LiveNames::TensorName::Role::Buffer: verdict_.confirm(write, EscapeInto::Buffer, outcome); break;
                 case LiveNames::TensorName::Role::OptimizerState:
@@ -314,7 +323,26 @@ void Session::name_state_writes() noexcept {
     }
 }
 
-void Session::skipped(const char*) noexcept { counters_.views.fetch_add(1, std::memory_order_relaxed); }
+void Session::use(const AdapterApi& adapter) noexcept {
+    adapter_.store(&adapter, std::memory_order_release);
+    if (options_.verbosity < 2 || !uses_record_function(adapter)) return;
+    try {
+        reporter_.say("operators are seen through record functions, which is slower: the dispatch key is another library's");
+    } catch (...) {
+        fail("out of memory");
+    }
+}
+
+void Session::skipped(const char* why) noexcept {
+    for (size_t i = 0; i < kMaxReasons; ++i) {
+        Skipped& entry = skipped_[i];
+        const char* known = nullptr;
+        const bool taken = entry.why.compare_exchange_strong(known, i + 1 < kMaxReasons ? why : "other");
+        if (!taken && i + 1 < kMaxReasons && std::strcmp(known, why) != 0) continue;
+        entry.count.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+}
 
 void Session::publish(const Outcome& outcome) {
     if (outcome.escaped.empty() && outcome.contaminated.empty()) return;
@@ -324,7 +352,7 @@ void Session::publish(const Outcome& outcome) {
     const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
                                    [](const EscapedBirth& escaped) { return !escaped.again; });
     if (fresh || (outcome.contaminated.size() > 0 && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
-        const LiveNames names = stacks_.names();
+        const LiveNames names = stacks_.names(nullptr);
         reporter_.add(outcome, names, counts());
     } else {
         reporter_.add(outcome, {}, counts());
@@ -339,7 +367,7 @@ void Session::publish(const Outcome& outcome) {
 
 RunSummary Session::counts() const {
     RunSummary run;
-    run.steps = steps_.load(std::memory_order_relaxed);
+    run.steps = steps_.count();
     run.ops = counters_.ops.load(std::memory_order_relaxed);
     run.scanned = counters_.scanned.load(std::memory_order_relaxed);
     run.bytes = counters_.bytes.load(std::memory_order_relaxed);
@@ -348,8 +376,14 @@ RunSummary Session::counts() const {
     };
     add("integer", counters_.integers);
     add("cuda", counters_.device);
-    add("wrapper", counters_.views);
+    for (const Skipped& entry : skipped_) {
+        if (const char* why = entry.why.load(std::memory_order_acquire)) add(why, entry.count);
+    }
     run.blind_spots = facts_.blind_spots;
+    if (const AdapterApi* adapter = adapter_.load(std::memory_order_acquire); adapter != nullptr && uses_record_function(*adapter)) {
+        run.blind_spots.push_back("what saved-tensor hooks compute: operators are seen through record functions (hook: "
+                                  "record_function), as another library holds the dispatch key");
+    }
     if (counters_.device.load(std::memory_order_relaxed) > 0) {
         run.blind_spots.push_back("tensors on cuda devices: this version scans host memory only");
     }
@@ -389,6 +423,7 @@ void Session::decide_pending() noexcept {
 int Session::finish(int status) noexcept {
     if (finished_.exchange(true)) return status;
     decide_pending();
+    steps_.finish();
     try {
         RunSummary run = counts();
         run.ended = now_text();

@@ -12,6 +12,7 @@
 #include "host/options/options.h"
 #include "host/session/forward_map.h"
 #include "host/session/reporter.h"
+#include "host/session/step_counter.h"
 #include "host/session/torch_frames.h"
 #include "host/session/worker_births.h"
 #include "host/stacks/stack_source.h"
@@ -36,10 +37,11 @@ class Session {
     void node_end() noexcept;
     void scope_begin(const char* name) noexcept;
     void scope_end(const char* name) noexcept;
+    /// An output was not looked at; `why` is a literal, a key of the report's coverage.skipped.
     void skipped(const char* why) noexcept;
 
     /// What the adapter can be asked, once it is there.
-    void use(const AdapterApi& adapter) noexcept { adapter_.store(&adapter, std::memory_order_release); }
+    void use(const AdapterApi& adapter) noexcept;
 
     /// Large outputs may be scanned by several threads from now on; null: no longer.
     void share_scans(ShareWork share) noexcept { share_.store(share, std::memory_order_relaxed); }
@@ -62,13 +64,19 @@ class Session {
   private:
     struct Thread;
     struct Counters {
-        std::atomic<int64_t> ops{0}, scanned{0}, bytes{0}, views{0}, integers{0}, device{0};
+        std::atomic<int64_t> ops{0}, scanned{0}, bytes{0}, integers{0}, device{0};
     };
+    /// Outputs that the adapter could not show, by reason. The last entry takes what finds no room.
+    struct Skipped {
+        std::atomic<const char*> why{nullptr};
+        std::atomic<int64_t> count{0};
+    };
+    static constexpr size_t kMaxReasons = 12;
 
     static constexpr int32_t kMaxRanges = 16;  ///< outputs of one op whose range is kept; an optimizer's list can have hundreds
 
     static Thread& this_thread();
-    OpContext context_of(Thread& thread, const OpEvent* event, int64_t seq) const;
+    OpContext context_of(Thread& thread, const OpEvent* event, int64_t seq);
     uint64_t scan(const OpEvent& event, Range* ranges) noexcept;
     void remember(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
     void name_state_writes() noexcept;
@@ -86,11 +94,12 @@ class Session {
     std::atomic<bool> on_{true};
     std::atomic<bool> failed_{false};
     std::atomic<bool> finished_{false};
-    std::atomic<int64_t> steps_{0};
+    StepCounter steps_;
     std::atomic<bool> learning_{false};  ///< a gradient has reached a parameter
     static constexpr int kMaxLookUps = 32;
     std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated
     Counters counters_;
+    Skipped skipped_[kMaxReasons];
     ForwardMap forwards_;
     Lineage lineage_;
     ParameterHistory parameters_;

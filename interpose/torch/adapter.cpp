@@ -4,6 +4,7 @@
 #include "host/core/adapter_abi.h"
 #include "interpose/torch/autograd_scopes.h"
 #include "interpose/torch/dispatch_hook.h"
+#include "interpose/torch/record_hook.h"
 #include "interpose/torch/tensor_view_of.h"
 #include "interpose/torch/thread_pool.h"
 
@@ -11,12 +12,12 @@ namespace numsan {
 namespace {
 
 void thread_start() {
-    if (core_api() != nullptr) show_ops_of_this_thread(true);
+    if (core_api() != nullptr) show_ops_of_this_thread();
 }
 
 void stop() { set_core_api(nullptr); }
 
-const AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback", storage_of, share_work};
+AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback", storage_of, share_work};
 
 }  // namespace
 }  // namespace numsan
@@ -28,14 +29,17 @@ extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* nums
         *why = "the adapter was built for another version of numsan";
         return nullptr;
     }
-    if (!install_dispatch_hook(why)) return nullptr;
     try {
+        if (!install_dispatch_hook()) {
+            install_record_hook();
+            g_api.hook = "record_function";
+        }
         install_autograd_scopes();
     } catch (const std::exception&) {
-        *why = "torch refused the autograd callbacks";
+        *why = "torch refused the callbacks";
         return nullptr;
     }
     set_core_api(core);
-    show_ops_of_this_thread(true);
+    show_ops_of_this_thread();
     return &g_api;
 }

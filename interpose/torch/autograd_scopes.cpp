@@ -19,7 +19,7 @@ constexpr int kMaxGradients = 32;
 std::unique_ptr<at::ObserverContext> node_begin(const at::RecordFunction& fn) {
     const CoreApi* core = core_api();
     if (core == nullptr) return nullptr;
-    show_ops_of_this_thread(true);
+    show_ops_of_this_thread();
     NodeEvent event{};
     TensorView inputs[kMaxGradients];
     TensorView variable;
@@ -55,7 +55,7 @@ void node_end(const at::RecordFunction&, at::ObserverContext*) {
 std::unique_ptr<at::ObserverContext> scope_begin(const at::RecordFunction& fn) {
     const CoreApi* core = core_api();
     if (core == nullptr) return nullptr;
-    show_ops_of_this_thread(true);
+    show_ops_of_this_thread();
     core->scope_begin(fn.name());
     return nullptr;
 }

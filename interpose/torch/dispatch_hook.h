@@ -9,10 +9,10 @@ namespace numsan {
 const CoreApi* core_api();
 void set_core_api(const CoreApi* core);
 
-/// Puts the key into, or out of, the calling thread's included set.
-void show_ops_of_this_thread(bool on);
+/// Puts the key into the calling thread's included set. Does nothing where the hook is not installed.
+void show_ops_of_this_thread();
 
-/// Registers the fallback. False, with a reason, when another library holds the key.
-bool install_dispatch_hook(const char** why);
+/// Registers the fallback. False when this torch lacks the key or another library holds it.
+bool install_dispatch_hook();
 
 }  // namespace numsan

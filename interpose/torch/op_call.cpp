@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "interpose/torch/dispatch_hook.h"
 #include "interpose/torch/tensor_view_of.h"
 #include "interpose/torch/thread_pool.h"
 
@@ -46,13 +47,26 @@ void OpCall::output(const at::Tensor& tensor, uint32_t flag, size_t position) {
         return;
     }
     TensorView& view = outputs_[output_count_];
-    if (!view_of(tensor, flag, view)) return;
+    if (!view_of(tensor, flag, view)) {
+        skip(tensor);
+        return;
+    }
     if (flag == kWritten && tensor.is_leaf()) view.flags |= kLeaf;
     view.argument = static_cast<int16_t>(position);
     ++output_count_;
 }
 
-void OpCall::report(const CoreApi& core) {
+/// Says that an output is not looked at, and why. Never on the path of plain tensors.
+__attribute__((cold, noinline)) void OpCall::skip(const at::Tensor& tensor) {
+    const CoreApi* core = core_api();
+    if (core == nullptr || op_.info.op_class == OpClass::Allocation || op_.info.op_class == OpClass::Collective) return;
+    const void** end = skipped_ + skipped_count_;
+    if (std::find(skipped_, end, tensor.unsafeGetTensorImpl()) != end) return;
+    if (skipped_count_ < kMaxSkipped) skipped_[skipped_count_++] = tensor.unsafeGetTensorImpl();
+    core->skipped(why_not_viewed(tensor));
+}
+
+void OpCall::report(const CoreApi& core, uint64_t sequence) {
     OpEvent event;
     event.op = &op_.info;
     event.inputs = inputs_;
@@ -61,7 +75,9 @@ void OpCall::report(const CoreApi& core) {
     event.output_count = output_count_;
     event.grad_enabled = c10::GradMode::is_enabled();
     event.thread = event.grad_enabled ? at::RecordFunction::currentThreadId() : 0;
-    event.forward_sequence = event.grad_enabled ? at::sequence_number::peek() - 1 : ~uint64_t(0);
+    event.forward_sequence = !event.grad_enabled       ? ~uint64_t(0)
+                             : sequence == kLastNode ? at::sequence_number::peek() - 1
+                                                     : sequence;
     event.infinite_scalar = infinite_scalar_;
     event.graph_task = torch::autograd::get_current_graph_task_id();
     event.kin = kin_of;

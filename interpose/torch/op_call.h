@@ -14,7 +14,16 @@
 
 namespace numsan {
 
-inline constexpr auto kHookKey = c10::DispatchKey::Fake;
+/// Undefined in a torch without DispatchKey::Fake, which no library of torch's own uses.
+template <class Key>
+constexpr Key find_hook_key() {
+    if constexpr (requires { Key::Fake; }) {
+        return Key::Fake;
+    } else {
+        return Key::Undefined;
+    }
+}
+inline constexpr auto kHookKey = find_hook_key<c10::DispatchKey>();
 
 /// The keys an operator is called on with: everything behind ours.
 inline c10::DispatchKeySet behind_hook(c10::DispatchKeySet keys) {
@@ -57,15 +66,20 @@ class OpCall {
     void returned(const at::Tensor& tensor, size_t position) { output(tensor, kReturned, position); }
     void written(const at::Tensor& tensor, size_t position) { output(tensor, kWritten, op_.returns + position); }
 
-    void report(const CoreApi& core);
+    /// `sequence`: number of the autograd node that the op made, ~0 for none. Below autograd it is that of the thread's last node.
+    void report(const CoreApi& core, uint64_t sequence = kLastNode);
+
+    static constexpr uint64_t kLastNode = ~uint64_t(1);
 
   private:
     static constexpr int32_t kMaxScalars = 8;
+    static constexpr int32_t kMaxSkipped = 8;
 
     void keep(double value) {
         if (scalar_count_ < kMaxScalars) scalars_[scalar_count_++] = value;
     }
     void output(const at::Tensor& tensor, uint32_t flag, size_t position);
+    void skip(const at::Tensor& tensor);
 
     const Operator& op_;
     TensorView* inputs_ = nullptr;
@@ -74,8 +88,10 @@ class OpCall {
     int32_t output_count_ = 0;
     int32_t returned_count_ = 0;
     int32_t scalar_count_ = 0;
+    int32_t skipped_count_ = 0;
     bool infinite_scalar_ = false;
     double scalars_[kMaxScalars];
+    const void* skipped_[kMaxSkipped];  ///< so that a tensor both returned and written counts once
 };
 
 }  // namespace numsan

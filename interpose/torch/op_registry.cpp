@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace numsan {
 namespace {
@@ -23,6 +24,13 @@ OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
 #undef NUMSAN_OP
     };
     if (auto it = named.find(name); it != named.end()) return it->second;
+    static const std::unordered_set<std::string_view> views = {
+#define NUMSAN_FALLTHROUGH(name) "aten::" name,
+#include "interpose/torch/fallthrough.def"
+#undef NUMSAN_FALLTHROUGH
+    };
+    const std::string& overload = handle.schema().overload_name();
+    if (views.count(overload.empty() ? name : name + "." + overload) != 0) return OpClass::View;
     if (name.rfind("c10d::", 0) == 0 || name.rfind("_c10d_functional::", 0) == 0) return OpClass::Collective;
     const auto& returns = handle.schema().returns();
     bool view = !returns.empty();
@@ -35,6 +43,16 @@ OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
                             handle.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
     if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) && !own_kernel) return OpClass::Composite;
     return OpClass::Other;
+}
+
+/// Keys on which the operator is called once more, on other tensors: autocast's on the ones it has cast. (Ops without a rule
+/// of autocast's have no kernel on its keys.) functorch unwraps.
+c10::DispatchKeySet keys_that_call_anew(const c10::OperatorHandle& handle) {
+    c10::DispatchKeySet keys({c10::DispatchKey::FuncTorchDynamicLayerFrontMode});
+    for (const c10::DispatchKey key : c10::autocast_dispatch_keyset) {
+        if (handle.hasKernelForDispatchKey(key)) keys = keys.add(key);
+    }
+    return keys;
 }
 
 const Operator* make(const c10::OperatorHandle& handle) {
@@ -62,6 +80,7 @@ const Operator* make(const c10::OperatorHandle& handle) {
     made->info.name = made->name.c_str();
     made->info.overload = made->overload.c_str();
     made->info.id = next++;
+    made->calls_anew = keys_that_call_anew(handle);
     // A library's own operator may be Python or C++ code made of aten ops: those are where a bad value is born.
     made->hides_inner_ops = made->name.rfind("aten::", 0) == 0 && made->info.op_class != OpClass::Composite;
     return made;

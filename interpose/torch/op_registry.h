@@ -20,6 +20,7 @@ struct Operator {
     uint16_t arguments = 0;
     uint16_t returns = 0;
     bool element_wise = false;    ///< see element_wise.def
+    c10::DispatchKeySet calls_anew;  ///< with one of these in its set a thread's call is not yet the one that computes
     bool hides_inner_ops = true;  ///< inner ops of this op are not events of their own
 };
 

@@ -36,7 +36,23 @@ bool dtype_of(c10::ScalarType type, DType& dtype) {
     }
 }
 
+const c10::DispatchKeySet kSparse({DispatchKey::Sparse, DispatchKey::SparseCsr});
+const c10::DispatchKeySet kTransformed({DispatchKey::Functionalize, DispatchKey::FuncTorchBatched,
+                                        DispatchKey::FuncTorchGradWrapper, DispatchKey::Batched});
+
 }  // namespace
+
+const char* why_not_viewed(const at::Tensor& tensor) {
+    const c10::DispatchKeySet keys = tensor.unsafeGetTensorImpl()->key_set();
+    if (keys.has(DispatchKey::Meta)) return "meta";  // fake tensors, too: nothing is computed
+    if (keys.has_any(kTransformed)) return "functorch";
+    if (keys.has(DispatchKey::NestedTensor)) return "nested";
+    if (keys.has(DispatchKey::Python)) return "wrapper";
+    if (keys.has_any(kSparse)) return "sparse";
+    if (keys.has(DispatchKey::Quantized)) return "quantized";
+    if (!keys.has(DispatchKey::CPU) && !keys.has(DispatchKey::CUDA)) return "device";
+    return "no storage";  // zero tensors, layouts of one backend's own
+}
 
 const void* storage_of(const void* impl) {
     const auto* tensor = static_cast<const c10::TensorImpl*>(impl);

@@ -12,6 +12,9 @@ namespace numsan {
 /// the view is left alone. For integer tensors the view is filled without kScannable.
 bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view);
 
+/// Why view_of refused a tensor: a literal, a reason of the report's coverage.skipped.
+const char* why_not_viewed(const at::Tensor& tensor);
+
 /// Identity of a live tensor's storage, null when it has none.
 const void* storage_of(const void* impl);
 

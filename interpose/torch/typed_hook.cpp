@@ -109,7 +109,7 @@ struct Typed<Op, Return(Arguments...)> {
         if (core == nullptr) return Op::redispatch(below, std::forward<Arguments>(arguments)...);
         Return result = [&]() -> Return {
             const HideInnerOps hide;
-            return Op::redispatch(below, std::forward<Arguments>(arguments)...);
+            return Op::redispatch(below, arguments...);  // not forwarded: a moved-from SymInt is 0
         }();
         try {
             report(*core, result, arguments...);

@@ -47,15 +47,22 @@ esac
     return str(python)
 
 
-def test_taken_dispatch_key_says_that_there_is_no_other_hook(build, tmp_path):
-    python = answering(tmp_path, "echo 'numsan: off: another library has taken the dispatch key numsan uses'; "
-                                 "echo 'stacks api|free-threaded python'")
-    result = doctor("--", python)
-    assert lines(result)["operations"] == (
-        "broken", "another library has taken the dispatch key numsan uses; "
-                  "this version has no other hook (RecordFunction) to fall back to"), result
+def test_taken_dispatch_key_means_record_functions(warm, tmp_path):
+    """The real tool, with the key taken as sitecustomize can take it, is tests/interpose/torch; here only what doctor makes of it."""
+    probe_output = ("echo 'numsan: operators are seen through record functions, which is slower: the dispatch key is another library'; "
+                    "echo '--> <string>:6 in probe'; echo 'stacks api|free-threaded python'")
+    result = doctor("--", answering(tmp_path, probe_output))
     mark, text = lines(result)["lines"]
     assert mark == "ok" and text.endswith("slower (C-API walk): free-threaded python"), result
+    mark, text = lines(result)["operations"]
+    assert (mark, text) == ("limited", "seen through record functions, which is slower: another library has taken the dispatch key; "
+                                       "a NaN made on purpose was found at its line"), result
+    assert result.returncode == 1
+
+
+def test_a_reason_to_be_off_is_quoted(build, tmp_path):
+    result = doctor("--", answering(tmp_path, "echo 'numsan: off: torch refused the autograd callbacks'"))
+    assert lines(result)["operations"] == ("broken", "torch refused the autograd callbacks"), result
     assert result.returncode == 2
 
 

@@ -44,6 +44,7 @@ def test_finding_has_the_native_line(launcher, program, tmp_path):
     first = done.findings[0]
     seen = first["op"], first["phase"], first["kind"], first["severity"], first["mechanism"]
     assert seen == ("aten::log", "forward", "nan", "error", "DOM"), done.describe()
+    assert (first["step"], done.report["run"]["steps"]) == (3, 6), done.describe()
     place = first["location"]
     assert place is not None, done.describe()
     assert (pathlib.Path(place["file"]).name, place["line"]) == (SOURCE.name, run_numsan.marked_line(SOURCE, "// BUG"))
@@ -56,3 +57,4 @@ def test_healthy_run_is_silent(launcher, program, tmp_path):
     done = run_numsan.run_command([program, "healthy"], launcher=launcher, cwd=tmp_path)
     assert done.returncode == 0 and done.stderr == "" and done.findings == [], done.describe()
     assert done.report["verdict"] == "clean" and done.report["coverage"]["ops"] > 0, done.describe()
+    assert done.report["run"]["steps"] == 6, done.describe()

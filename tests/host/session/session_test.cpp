@@ -26,6 +26,7 @@ constexpr StackId kModel = 1, kMakeGrads = 2, kTrain = 3;
 const OpInfo kLog{"aten::log", "", OpClass::Other, false, 0};
 const OpInfo kMul{"aten::mul", "", OpClass::Other, false, 1};
 const OpInfo kDiv{"aten::div", "", OpClass::Other, false, 2};
+const OpInfo kAdd{"aten::add_", "Tensor", OpClass::Other, true, 5};
 const OpInfo kOnesLike{"aten::ones_like", "", OpClass::Constant, false, 3};
 const OpInfo kItem{"aten::_local_scalar_dense", "", OpClass::HostRead, false, 4};
 
@@ -36,7 +37,7 @@ struct Played {
     std::string report;
     Session* session = nullptr;
 
-    explicit Played(const char* options = "") {
+    explicit Played(const char* options = "", const char* python_version = "") {
         static std::atomic<int> number{0};
         report = testing::TempDir() + "numsan_session_" + std::to_string(getpid()) + "_" + std::to_string(++number) + ".json";
         stacks.stacks[kModel] = {{"/home/me/model.py", "forward", 3, nullptr, false}};
@@ -52,14 +53,15 @@ struct Played {
         SessionFacts facts;
         facts.torch_version = "2.11.0";
         facts.torch_root = "/env/torch";
+        facts.python_version = python_version;
         facts.blind_spots = {"a blind spot"};
         session = new Session(made, scanner, stacks, facts);
     }
 
     /// Made for the whole process, see above.
-    static Played& make(const char* options = "") {
+    static Played& make(const char* options = "", const char* python_version = "") {
         static std::vector<Played*>& all = *new std::vector<Played*>;
-        all.push_back(new Played(options));
+        all.push_back(new Played(options, python_version));
         return *all.back();
     }
 
@@ -74,6 +76,21 @@ struct Played {
         event.thread = thread;
         event.forward_sequence = sequence;
         event.grad_enabled = true;
+        session->op_end(event);
+    }
+
+    /// In place, with gradients off.
+    void update(const MadeUp& parameter, const MadeUp& gradient) {
+        const TensorView inputs[] = {parameter.view(), gradient.view()};
+        const TensorView output = parameter.written();
+        OpEvent event{};
+        event.op = &kAdd;
+        event.inputs = inputs;
+        event.outputs = &output;
+        event.input_count = 2;
+        event.output_count = 1;
+        event.forward_sequence = ~uint64_t(0);
+        event.graph_task = -1;
         session->op_end(event);
     }
 
@@ -149,6 +166,54 @@ TEST(Session, CleanRunHasAReportWithoutFindings) {
     EXPECT_EQ(r.read()["findings"].size(), 0u);
     EXPECT_EQ(r.stacks.look_ups.load(), 0) << "names are looked up for findings only";
     r.remove();
+}
+
+TEST(Session, WithoutPythonAnUpdateThatFollowsABackwardIsAStep) {
+    for (const char* python : {"", "3.11.7"}) {
+        Played& r = Played::make("", python);
+        MadeUp parameter{1}, gradient{2};
+        parameter.flags = kRequiresGrad | kLeaf;
+        for (int i = 0; i < 3; ++i) {
+            r.op(kMul, {parameter.view(), parameter.view()}, {});
+            r.node("torch::autograd::AccumulateGrad", ~uint64_t(0), &gradient, &parameter);
+            r.session->node_end();
+            r.update(parameter, gradient);
+        }
+        EXPECT_EQ(r.session->finish(0), 0);
+        EXPECT_EQ(r.read()["run"]["steps"], python[0] == '\0' ? 3 : 0) << "Python's optimizers say so themselves";
+        r.remove();
+    }
+}
+
+TEST(Session, CountsWhatCouldNotBeLookedAtByReason) {
+    Played& r = Played::make();
+    const std::string sparse = "sparse";  // equal texts are one reason, wherever they lie
+    r.session->skipped("sparse");
+    r.session->skipped(sparse.c_str());
+    r.session->skipped("meta");
+    static const char* const kMany[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"};
+    for (const char* why : kMany) r.session->skipped(why);
+    EXPECT_EQ(r.session->finish(0), 0);
+    const json skipped = r.read()["coverage"]["skipped"];
+    EXPECT_EQ(skipped["sparse"], 2);
+    EXPECT_EQ(skipped["meta"], 1);
+    EXPECT_EQ(skipped["i"], 1);
+    EXPECT_EQ(skipped["other"], 2) << "none is lost when there are more reasons than room";
+    r.remove();
+}
+
+TEST(Session, SaysThatOperatorsAreSeenThroughRecordFunctions) {
+    for (const char* hook : {"fallback", "record_function"}) {
+        Played& r = Played::make();
+        static AdapterApi adapters[2];
+        AdapterApi& adapter = adapters[hook[0] == 'r'];
+        adapter.hook = hook;
+        r.session->use(adapter);
+        EXPECT_EQ(r.session->finish(0), 0);
+        const json spots = r.read()["coverage"]["blind_spots"];
+        EXPECT_EQ(spots.size(), hook[0] == 'r' ? 2u : 1u) << spots;
+        r.remove();
+    }
 }
 
 TEST(Session, FailOnChangesAStatusOfZeroOnly) {

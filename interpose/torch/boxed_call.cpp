@@ -1,0 +1,113 @@
+#include "interpose/torch/boxed_call.h"
+
+#include <optional>
+#include <vector>
+
+namespace numsan {
+namespace {
+
+/// Leaked on purpose: a destructor at thread exit would run among destructors of the host program.
+struct Scratch {
+    std::vector<at::Tensor> operands;  ///< the op takes its arguments off the interpreter's stack
+    std::vector<at::Tensor> written;
+    std::vector<TensorView> views;
+};
+
+Scratch& scratch() {
+    static thread_local Scratch* mine = nullptr;
+    if (mine == nullptr) {
+        mine = new Scratch;
+        mine->operands.reserve(256);
+        mine->written.reserve(256);
+        mine->views.reserve(512);
+    }
+    return *mine;
+}
+
+/// Lists of lists, which collectives take. Plain lists of numbers are not looked into.
+template <class Visit>
+void for_each_nested_tensor(const c10::IValue& value, Visit&& visit);
+
+template <class Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit) {
+    if (value.isTensor()) {
+        const at::Tensor& tensor = value.toTensor();
+        if (tensor.defined()) visit(tensor);
+    } else if (value.isTensorList()) {
+        for (const at::Tensor& tensor : value.toTensorVector()) {
+            if (tensor.defined()) visit(tensor);
+        }
+    } else if (value.isOptionalTensorList()) {
+        for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
+            if (tensor.has_value() && tensor->defined()) visit(*tensor);
+        }
+    } else if (value.isList() && !value.isIntList() && !value.isDoubleList() && !value.isBoolList()) {
+        for_each_nested_tensor(value, visit);
+    }
+}
+
+template <class Visit>
+void for_each_nested_tensor(const c10::IValue& value, Visit&& visit) {
+    for (const c10::IValue& element : value.toListRef()) {
+        if (element.isTensor() || element.isList()) for_each_tensor(element, visit);
+    }
+}
+
+size_t count_tensors(const c10::IValue& value) {
+    size_t count = 0;
+    for_each_tensor(value, [&](const at::Tensor&) { ++count; });
+    return count;
+}
+
+}  // namespace
+
+BoxedCall::BoxedCall(const Operator& op)
+    : op_(op), operands_(scratch().operands.size()), written_(scratch().written.size()), call_(op) {}
+
+BoxedCall::~BoxedCall() {
+    Scratch& s = scratch();
+    s.operands.resize(operands_);
+    s.written.resize(written_);
+}
+
+c10::DispatchKeySet BoxedCall::take(c10::ArrayRef<c10::IValue> arguments) {
+    Scratch& s = scratch();
+    c10::DispatchKeySet keys;
+    size_t next_written = 0;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+        const c10::IValue& value = arguments[i];
+        const bool written = next_written < op_.written.size() && op_.written[next_written] == i;
+        if (written) ++next_written;
+        if (value.isDouble()) {
+            call_.number(value.toDouble());
+        } else if (value.isInt()) {
+            call_.number(value.toInt());
+        } else if (value.isTensor() || value.isList()) {
+            for_each_tensor(value, [&](const at::Tensor& tensor) {
+                keys = keys | tensor.key_set();
+                s.operands.push_back(tensor);
+                if (written) s.written.push_back(tensor);
+            });
+        }
+    }
+    return keys;
+}
+
+void BoxedCall::report(const CoreApi& core, c10::ArrayRef<c10::IValue> returns, uint64_t sequence) {
+    Scratch& s = scratch();
+    const size_t operands = s.operands.size() - operands_;
+    const size_t written = s.written.size() - written_;
+    size_t count = 0;
+    for (const c10::IValue& value : returns) count += count_tensors(value);
+    // No op runs from here on, so nothing else uses the buffer of views.
+    s.views.resize(operands + count + written);
+    call_.use(s.views.data(), s.views.data() + operands);
+    for (size_t i = 0; i < operands; ++i) call_.operand(s.operands[operands_ + i], i);
+    for (size_t i = 0; i < returns.size(); ++i) {
+        for_each_tensor(returns[i], [&](const at::Tensor& tensor) { call_.returned(tensor, i); });
+    }
+    for (size_t i = 0; i < written; ++i) call_.written(s.written[written_ + i], i);
+    call_.report(core, sequence);
+}
+
+}  // namespace numsan

@@ -1,0 +1,35 @@
+// One call of an operator whose arguments and results are IValues: the boxed fallback's, the record function's.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/util/ArrayRef.h>
+
+#include <cstddef>
+
+#include "interpose/torch/op_call.h"
+#include "interpose/torch/op_registry.h"
+
+namespace numsan {
+
+/// Keeps the operands of one call alive while it runs, in buffers of the calling thread that are used as stacks: calls
+/// of a thread must end in the reverse order of their beginnings.
+class BoxedCall {
+  public:
+    explicit BoxedCall(const Operator& op);
+    ~BoxedCall();
+    BoxedCall(const BoxedCall&) = delete;
+    BoxedCall& operator=(const BoxedCall&) = delete;
+
+    /// Before the op runs. Returns the dispatch keys of all operands. May throw.
+    c10::DispatchKeySet take(c10::ArrayRef<c10::IValue> arguments);
+
+    /// After it ran. `sequence` as in OpCall::report. May throw.
+    void report(const CoreApi& core, c10::ArrayRef<c10::IValue> returns, uint64_t sequence = OpCall::kLastNode);
+
+  private:
+    const Operator& op_;
+    const size_t operands_, written_;  ///< where this call's begin in the buffers
+    OpCall call_;
+};
+
+}  // namespace numsan
