@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
 
-usage: tests/bench/pair.py [WORK ...] [--blocks N] [--hook]        WORK: launch gpt2 resnet start (default: all)
+usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook]        WORK: launch gpt2 resnet start (default: all)
 
-A bare and a watched process live side by side and take turns, a short block of steps each, one running while the other waits: a slow
-phase of the machine hits both. Printed per configuration: the median block and the median of each block's ratio to the bare one just
-before it. --hook adds a configuration that follows every op but reads no tensor; only a build with NUMSAN_BENCH=ON knows it.
-`start` is a process per turn. NUMSAN_PYTHON names the interpreter (default: the checkout's .venv),
-NUMSAN_BUILD the build folder (default: build).
+`launch`: a bare and a watched process live side by side on one core and take turns of some steps each, so that a slow phase of the
+machine hits both. The others are a process per turn. Printed per configuration: the median turn, and the median of each turn's
+ratio to the bare one just before it. --hook adds a configuration that follows every op but reads no tensor; only a build with
+NUMSAN_BENCH=ON knows it. NUMSAN_PYTHON names the interpreter (default: the checkout's .venv), NUMSAN_BUILD the build folder
+(default: build).
 """
 import argparse
-import contextlib
 import os
 import pathlib
 import statistics
@@ -104,7 +103,7 @@ for line in sys.stdin:
     print((time.perf_counter() - started) / steps, flush=True)
 """
 
-WORKS = {"launch": (LAUNCH, 100), "gpt2": (GPT2, 1), "resnet": (RESNET, 1), "start": (START, 0)}  # and steps in a block
+WORKS = {"launch": (LAUNCH, 100), "gpt2": (GPT2, 4), "resnet": (RESNET, 4), "start": (START, 0)}  # and steps in a block
 CONFIGURATIONS = {"bare": None, "full": {"NUMSAN_OPTIONS": "report=none"}}
 HOOK = {"NUMSAN_OPTIONS": "report=none", "NUMSAN_BENCH_NO_SCAN": "1"}
 
@@ -116,24 +115,39 @@ def environment_of(watched):
     return environment
 
 
-def stepping(work, blocks, folder):
-    """Seconds per step, by configuration, one figure a block."""
-    program, steps = WORKS[work]
-    workers = {}
+def worker(work, name, watched, folder):
+    """A process that has warmed up and waits for its turn."""
+    process = subprocess.Popen([PYTHON, "-c", WORKS[work][0] + TURNS], cwd=folder, env=environment_of(watched), text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    if process.stdout.readline() != "ready\n":
+        sys.exit(f"{work}, {name}: the program did not start")
+    return process
+
+
+def take_turn(process, steps):
+    """Seconds per step."""
+    print(steps, file=process.stdin, flush=True)
+    return float(process.stdout.readline())
+
+
+def side_by_side(work, turns, folder):
+    workers = {name: worker(work, name, watched, folder) for name, watched in CONFIGURATIONS.items()}
     times = {name: [] for name in CONFIGURATIONS}
-    with contextlib.ExitStack() as stack:
+    for _ in range(turns):
+        for name, process in workers.items():
+            times[name].append(take_turn(process, WORKS[work][1]))
+    for process in workers.values():
+        process.communicate()
+    return times
+
+
+def one_by_one(work, turns, folder):
+    times = {name: [] for name in CONFIGURATIONS}
+    for _ in range(turns):
         for name, watched in CONFIGURATIONS.items():
-            process = subprocess.Popen([PYTHON, "-c", program + TURNS], cwd=folder, env=environment_of(watched), text=True,
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            stack.callback(process.wait)
-            stack.callback(process.stdin.close)
-            workers[name] = process
-            if process.stdout.readline() != "ready\n":
-                sys.exit(f"{work}, {name}: the program did not start")
-        for _ in range(blocks):
-            for name, process in workers.items():
-                print(steps, file=process.stdin, flush=True)
-                times[name].append(float(process.stdout.readline()))
+            process = worker(work, name, watched, folder)
+            times[name].append(take_turn(process, WORKS[work][1]))
+            process.communicate()
     return times
 
 
@@ -152,7 +166,7 @@ def starting(work, turns, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("works", nargs="*", default=list(WORKS))
-    parser.add_argument("--blocks", type=int, help="turns of each configuration (default: 30 of launch, 12 of the others)")
+    parser.add_argument("--turns", type=int, help="of each configuration (default: 30 of launch, 7 of the others)")
     parser.add_argument("--hook", action="store_true", help="also the hook without the scan")
     arguments = parser.parse_args()
     if arguments.hook:
@@ -160,8 +174,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([PYTHON, "-c", "import torch"], env=environment_of(CONFIGURATIONS["full"]), check=True, capture_output=True)
         for work in arguments.works:
-            blocks = arguments.blocks or (30 if work == "launch" else 12)
-            times = starting(work, blocks, folder) if work == "start" else stepping(work, blocks, folder)
+            run = {"launch": side_by_side, "start": starting}.get(work, one_by_one)
+            times = run(work, arguments.turns or (30 if work == "launch" else 7), folder)
             for name, seconds in times.items():
                 ratios = sorted(one / bare for one, bare in zip(seconds, times["bare"]))
                 low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
