@@ -17,7 +17,8 @@
 
 namespace numsan {
 
-/// [MT] A direct-mapped memory of recent storages: it may forget, it never invents. No lock, no allocation after construction.
+/// [MT] A memory of recent storages, with two places for each: it may forget, it never invents. No lock, no allocation after
+/// construction.
 class Lineage {
   public:
     enum Flag : uint16_t {
@@ -46,8 +47,11 @@ class Lineage {
 
     /// What is remembered of the storage's last write; 0 when nothing is. One load: it is asked for every operand of every op.
     uint16_t flags(const void* storage) const noexcept {
-        const uint64_t word = slots_[slot(storage)].flags.load(std::memory_order_relaxed);
-        return word >> 16 == address(storage) ? static_cast<uint16_t>(word) : 0;
+        for (const size_t place : {slot(storage), slot(storage) ^ 1}) {
+            const uint64_t word = slots_[place].flags.load(std::memory_order_relaxed);
+            if (word >> 16 == address(storage)) return static_cast<uint16_t>(word);
+        }
+        return 0;
     }
     /// Asks for what add() and flags() of the storage are about to touch: the table is larger than a core's cache.
     void prefetch(const void* storage) const noexcept {
@@ -58,21 +62,29 @@ class Lineage {
     bool touched(const void* storage) const noexcept { return (flags(storage) & kTouched) != 0; }
 
     bool find(const void* storage, Record& record) const noexcept {
-        if (!slots_[slot(storage)].record.load(record) || record.storage != storage) return false;
-        record.flags |= flags(storage);
-        return true;
+        for (const size_t place : {slot(storage), slot(storage) ^ 1}) {
+            if (!slots_[place].record.load(record) || record.storage != storage) continue;
+            record.flags |= flags(storage);
+            return true;
+        }
+        return false;
     }
 
     /// The storage is new memory, whatever was remembered of its address.
     void forget(const void* storage) noexcept {
-        AtomicRecord<Record>& kept = slots_[slot(storage)].record;
-        Record record;
-        if (kept.load(record) && record.storage == storage) kept.store({});
-        if (flags(storage) != 0) slots_[slot(storage)].flags.store(0, std::memory_order_relaxed);
+        for (const size_t place : {slot(storage), slot(storage) ^ 1}) {
+            Slot& kept = slots_[place];
+            if (!kept.holds(storage)) continue;
+            Record record;
+            if (kept.record.load(record) && record.storage == storage) kept.record.store({});
+            kept.flags.store(0, std::memory_order_relaxed);
+        }
     }
 
     /// The storage holds a leaf's gradient.
-    void mark_gradient(const void* storage) noexcept { set_flags(storage, flags(storage) | kState | kTouched | kGradient); }
+    void mark_gradient(const void* storage) noexcept {
+        home(storage).hold(storage, flags(storage) | kState | kTouched | kGradient);
+    }
 
     /// `output` was written by `event`. An op that writes in place keeps what its operand came from.
     void add(const OpEvent& event, const TensorView& output, const Range& range, int64_t seq, StackId stack,
@@ -92,15 +104,16 @@ class Lineage {
         for (int32_t i = operands.first; i < event.input_count && record.input_count < kMaxInputs; i += operands.stride) {
             if (event.inputs[i].storage != output.storage) record.inputs[record.input_count++] = event.inputs[i].storage;
         }
-        AtomicRecord<Record>& kept = slots_[slot(output.storage)].record;
+        Slot& kept = home(output.storage);
         Record old;
-        if (in_place && kept.load(old) && old.storage == output.storage) {
-            record.flags |= flags_kept_in_place(output.storage);
+        if (in_place && kept.record.load(old) && old.storage == output.storage) {
+            record.flags |= this->flags(output.storage) & (kTouched | kState | kGradient);
             for (uint8_t i = 0; i < old.input_count && record.input_count < kMaxInputs; ++i) {
                 record.inputs[record.input_count++] = old.inputs[i];
             }
         }
-        keep(kept, record);
+        kept.record.store(record);
+        kept.hold(output.storage, record.flags);
     }
 
     /// Calls visit(record, distance) for what `storage` was computed from, nearest first, itself included, while visit returns
@@ -150,19 +163,29 @@ class Lineage {
     }
     static uint64_t address(const void* storage) noexcept { return reinterpret_cast<uintptr_t>(storage) & 0xffffffffffff; }
 
-    void keep(AtomicRecord<Record>& kept, const Record& record) noexcept {
-        kept.store(record);
-        set_flags(record.storage, record.flags);
-    }
-    void set_flags(const void* storage, unsigned value) noexcept {
-        slots_[slot(storage)].flags.store(address(storage) << 16 | value, std::memory_order_relaxed);
-    }
-    uint16_t flags_kept_in_place(const void* storage) const noexcept { return flags(storage) & (kTouched | kState | kGradient); }
-
     struct alignas(128) Slot {
-        std::atomic<uint64_t> flags{0};  ///< address in the upper 48 bits, Record::flags in the lower 16
+        std::atomic<uint64_t> flags{0};  ///< address in the upper 48 bits, Record::flags in the lower 16; 0: free
         AtomicRecord<Record> record;
+
+        bool holds(const void* storage) const noexcept { return flags.load(std::memory_order_relaxed) >> 16 == address(storage); }
+        bool free() const noexcept { return flags.load(std::memory_order_relaxed) == 0; }
+        void hold(const void* storage, unsigned value) noexcept {
+            flags.store(address(storage) << 16 | value, std::memory_order_relaxed);
+        }
     };
+
+    /// Where the storage is remembered, or will be: of its two places the one that was written longer ago makes room.
+    Slot& home(const void* storage) noexcept {
+        Slot& first = slots_[slot(storage)];
+        Slot& second = slots_[slot(storage) ^ 1];
+        if (first.holds(storage)) return first;
+        if (second.holds(storage)) return second;
+        if (first.free()) return first;
+        if (second.free()) return second;
+        Record one, other;
+        return first.record.load(one) && second.record.load(other) && one.seq > other.seq ? second : first;
+    }
+
     HugeArray<Slot> slots_{kSlots};
 };
 

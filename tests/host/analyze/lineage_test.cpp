@@ -86,6 +86,36 @@ TEST_F(LineageTest, KeepsAsManyOperandsAsItHasRoomFor) {
     EXPECT_EQ(record.inputs[3], &d);
 }
 
+TEST_F(LineageTest, TwoStoragesOfOnePlaceAreBothRemembered) {
+    // Addresses that differ by a multiple of the table's reach fall on one place: 2^18 slots of 16 bytes fold onto it.
+    const auto at = [](uintptr_t address) {
+        TensorView view{};
+        view.storage = reinterpret_cast<const void*>(address);
+        view.flags = kReturned;
+        return view;
+    };
+    const auto folded = [](uintptr_t n) { return (n << 18) | ((n % (1 << 14)) << 4); };
+    const auto remember = [&](uintptr_t n, int64_t seq) {
+        OpEvent event{};
+        event.op = &kMul;
+        const TensorView output = at(folded(n));
+        event.outputs = &output;
+        event.output_count = 1;
+        lineage.add(event, output, Range{}, seq, 5, Lineage::kTouched);
+    };
+    const auto known = [&](uintptr_t n) { return lineage.touched(at(folded(n)).storage); };
+    remember(1, 1);
+    remember(2, 2);
+    EXPECT_TRUE(known(1) && known(2));
+    remember(3, 3);
+    EXPECT_FALSE(known(1)) << "the oldest made room";
+    EXPECT_TRUE(known(2) && known(3));
+    remember(2, 4);
+    remember(4, 5);
+    EXPECT_FALSE(known(3));
+    EXPECT_TRUE(known(2) && known(4));
+}
+
 TEST_F(LineageTest, ListsGoPlaceByPlace) {
     const OpInfo foreach_op{"aten::_foreach_add", "", OpClass::Other, false, 2};
     const MadeUp x{1}, y{1}, z{1};
