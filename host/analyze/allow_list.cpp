@@ -41,12 +41,13 @@ std::string unknown_field(std::string_view field, std::string_view word) {
     for (const char* name : kFields) known += (known.empty() ? "" : ", ") + std::string(name);
     const bool op = word.find("::") != std::string_view::npos;  // somebody wrote the bare name of an operator
     const std::string guess = op ? "op" : nearest(field, {std::begin(kFields), std::end(kFields)});
-    return "field " + quoted(field) + ": expected one of " + known + ", each followed by ':' and a value; did you mean '" +
-           guess + ":'?";
+    return "field " + quoted(field) + ": expected one of " + known +
+           ", each followed by ':' and a value; did you mean '" + guess + ":'?";
 }
 
 template <typename Rows, typename Name>
-std::string unknown_value(const char* field, std::string_view value, const char* expected, const Rows& rows, Name name) {
+std::string unknown_value(const char* field, std::string_view value, const char* expected, const Rows& rows,
+                          Name name) {
     std::vector<std::string> known;
     for (const auto& row : rows) known.emplace_back(name(row));
     return std::string("field '") + field + "': bad value " + quoted(value) + ": expected " + expected +
@@ -165,7 +166,8 @@ AllowList AllowList::parse(std::string_view text, const std::string& name, std::
 
 AllowList AllowList::read(const std::string& path, std::vector<std::string>& complaints) {
     if (path.empty()) return {};
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not hang the program
+    // a pipe without a writer must not hang the program
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         complaints.push_back(read_error(path));
         return {};

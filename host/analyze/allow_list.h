@@ -10,8 +10,8 @@
 
 namespace numsan {
 
-/// One rule a line: fields like `op:aten::log`, `file:losses.py:31`, `module:model.layers.*.attn`, `code:NS104`, `category:N8`,
-/// all of which must match; `#` starts a comment. Owns its strings; const members are [MT].
+/// One rule a line: fields like `op:aten::log`, `file:losses.py:31`, `module:model.layers.*.attn`, `code:NS104`,
+/// `category:N8`, all of which must match; `#` starts a comment. Owns its strings; const members are [MT].
 class AllowList {
   public:
     /// `name` is what complaints call the text. A bad line makes one complaint and no rule.
@@ -20,8 +20,8 @@ class AllowList {
     /// The rules of a file. No file, or none that can be read: one complaint and no rules. An empty path: no rules.
     static AllowList read(const std::string& path, std::vector<std::string>& complaints);
 
-    /// The text of the first rule that matches, null when none does. `cwd` is where relative files of the finding are. The text
-    /// lives as long as the list.
+    /// The text of the first rule that matches, null when none does. `cwd` is where relative files of the finding are.
+    /// The text lives as long as the list.
     const std::string* match(const Finding& finding, const std::string& cwd) const;
 
     /// The text of each rule, in the order of the file, blanks and comments gone.

@@ -24,7 +24,8 @@ struct OpContext {
     bool in_data_loader = false;
     bool touched = false;    ///< an operand was computed from parameters
     bool from_module = false;  ///< an operand was computed inside a module, or from such a value
-    bool on_state = false;   ///< an operand is a parameter, a gradient or an average of them, gradients are off, no module runs
+    /// an operand is a parameter, a gradient or an average of them, gradients are off, no module runs
+    bool on_state = false;
     bool after_compiled = false;  ///< the last node that ended on this thread was a compiled region's
     bool underflow = true;   ///< zeros that values too small for their type turned into are to be reported
     bool in_backward = false;  ///< inside a backward(): a node runs, or a hook between nodes
@@ -35,7 +36,8 @@ struct OpContext {
     uint64_t node_sequence = ~uint64_t(0);
     uint64_t node_thread = 0;
     int64_t graph_task = -1;
-    const uint32_t* kin = nullptr;  ///< bits of TensorKin for the first inputs, asked before any lock was taken; null when not asked
+    /// bits of TensorKin for the first inputs, asked before any lock was taken; null when not asked
+    const uint32_t* kin = nullptr;
 };
 inline constexpr int32_t kMaxKin = 16;  ///< length of OpContext::kin
 
@@ -65,11 +67,13 @@ struct Birth {
     bool has_forward = false;
     std::string forward_op;
     StackId forward_stack = 0;
-    bool waits = false;  ///< it arrived ahead of its use (batches do): its step and number are those of the first op that reads it
+    /// it arrived ahead of its use (batches do): its step and number are those of the first op that reads it
+    bool waits = false;
     std::optional<Place> made_at;  ///< of a birth in another process, whose stack nobody has here
     int64_t forward_seq = 0;     ///< of the op that made the node; the birth's own outside a backward pass
     Features features;
-    bool shrunk = false;         ///< an infinity of it passed through a root: what it should have been may well be small
+    /// an infinity of it passed through a root: what it should have been may well be small
+    bool shrunk = false;
     std::vector<TensorFact> outputs;
     std::vector<TensorFact> inputs;
     std::vector<std::string> evidence;

@@ -25,7 +25,8 @@ TensorFact fact_of(const TensorView& t, const char* side, int32_t index, const H
 /// What autograd knows of an input.
 uint32_t kin(const OpEvent& event, const OpContext& context, const TensorView& input) {
     const std::ptrdiff_t index = &input - event.inputs;
-    return context.kin != nullptr && index >= 0 && index < std::min(event.input_count, kMaxKin) ? context.kin[index] : 0;
+    return context.kin != nullptr && index >= 0 && index < std::min(event.input_count, kMaxKin) ? context.kin[index]
+                                                                                                : 0;
 }
 
 bool view_of_parameter(const OpEvent& event, const OpContext& context, const TensorView& t) {
@@ -41,9 +42,9 @@ bool from_compiled(const OpEvent& event, const OpContext& context, const TensorV
 
 bool is_layer(const char* name) {
     const std::string op = plain_op_name(name);
-    for (const char* layer : {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution", "embedding", "_softmax",
-                             "_log_softmax", "native_layer_norm", "native_batch_norm", "native_group_norm", "linear", "lstm",
-                             "gru", "_scaled_dot_product_flash_attention_for_cpu"}) {
+    for (const char* layer : {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution", "embedding",
+                              "_softmax", "_log_softmax", "native_layer_norm", "native_batch_norm", "native_group_norm",
+                              "linear", "lstm", "gru", "_scaled_dot_product_flash_attention_for_cpu"}) {
         if (op == layer) return true;
     }
     return false;
@@ -166,8 +167,8 @@ void Births::came_by_collective(Birth& birth, const Ledger::Received& received, 
     const double largest = magnitude_value(info(tensor.dtype).exponent_mask() - 1, tensor.dtype);
     if (kind != kNaN && received.sent * 2 > largest) {
         birth.mechanism = "OVF";
-        birth.evidence.push_back("this process put in values up to " + std::to_string(received.sent) + ": twice that is beyond " +
-                                 info(tensor.dtype).name);
+        birth.evidence.push_back("this process put in values up to " + std::to_string(received.sent) +
+                                 ": twice that is beyond " + info(tensor.dtype).name);
     } else {
         birth.mechanism = "DATA";
         birth.evidence.push_back("received: what this process put in was finite");
@@ -183,7 +184,8 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
         Birth& birth = make(kind, event, context);
         birth.inputs.push_back(fact_of(tensor, "input", tensor.argument, health, true));
         made.of(kind) = birth.id;
-        // torch.tensor(float("inf")) or a mask of -inf: the program wrote it down. A +inf among a table's values came with it.
+        // torch.tensor(float("inf")) or a mask of -inf: the program wrote it down. A +inf among a table's values came
+        // with it.
         const bool written_down = tensor.numel == 1 || (kind == kNegInf && health.pos_inf == 0 && health.nan == 0);
         if (kind != kNaN && event.op->op_class == OpClass::Constant && event.input_count == 1 && written_down) {
             birth.intended = true;
@@ -206,8 +208,9 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.op = "compiled region";
             birth.mechanism = context.node != nullptr ? "SING" : kind == kNaN ? "INDET" : "OVF";
             birth.phase = context.node != nullptr ? Phase::Backward : Phase::Forward;
-            birth.evidence.push_back("it came out of a region that torch.compile turned into kernels of its own: its ops are not "
-                                     "seen, and the line is where its result was first read");
+            birth.evidence.push_back(
+                "it came out of a region that torch.compile turned into kernels of its own: its ops are not "
+                "seen, and the line is where its result was first read");
         } else if (is_parameter(tensor) || view_of_parameter(event, context, tensor)) {
             birth.mechanism = "STATE";
             birth.phase = Phase::Load;

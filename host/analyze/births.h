@@ -33,9 +33,14 @@ class Births {
   public:
     using Kinds = Ledger::Entry;  ///< births by kind
 
-    Births(const Scanner& scanner, const StackFacts& stacks, Ledger& ledger, const LossHistory& losses, const Lineage& lineage,
-           const ParameterHistory& parameters)
-        : scanner_(scanner), stacks_(stacks), ledger_(ledger), losses_(losses), lineage_(lineage), parameters_(parameters) {}
+    Births(const Scanner& scanner, const StackFacts& stacks, Ledger& ledger, const LossHistory& losses,
+           const Lineage& lineage, const ParameterHistory& parameters)
+        : scanner_(scanner),
+          stacks_(stacks),
+          ledger_(ledger),
+          losses_(losses),
+          lineage_(lineage),
+          parameters_(parameters) {}
 
     Birth* find(BirthId id);
     const Birth* find(BirthId id) const;
@@ -47,8 +52,8 @@ class Births {
     /// A bad value that no op was seen to make: it was there before, or it came from outside.
     Kinds external(const TensorView& tensor, const OpEvent& event, const OpContext& context, const Health& health);
 
-    /// The birth that one kind of bad value in the output goes back to: one that `before` (what the op read) or `old` (what it
-    /// wrote over) names, or a new one.
+    /// The birth that one kind of bad value in the output goes back to: one that `before` (what the op read) or `old`
+    /// (what it wrote over) names, or a new one.
     BirthId origin(Kind kind, const OpEvent& event, const OpContext& context, const Kinds& before, const Kinds& old,
                    const ForwardRecord& forward);
 

@@ -1,4 +1,5 @@
-// One finding, complete: what reports are written from. Plain data, owns its strings; field names follow the report schema.
+// One finding, complete: what reports are written from. Plain data, owns its strings; field names follow the report
+// schema.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct StackFrame {
     std::optional<int> line;
 };
 
-/// One tensor of the offending op. `health` is empty when the values were gone (overwritten in place) before they were looked at.
+/// One tensor of the offending op. `health` is empty when the values were gone (overwritten in place) before they were
+/// looked at.
 struct TensorFact {
     std::string name;  ///< "input[0]", "output[0]"
     DType dtype = DType::Float32;

@@ -96,7 +96,8 @@ FindingKind kind_of(const Birth& birth) {
     return birth.kind == kNaN ? FindingKind::NaN : FindingKind::Inf;
 }
 
-/// Root causes, most likely first; U is an answer too. What is behind the first goes into the evidence, what to change into the help.
+/// Root causes, most likely first; U is an answer too. What is behind the first goes into the evidence, what to change
+/// into the help.
 void rank(Finding& finding, const Birth& birth, bool own_backward) {
     Features features = birth.features;
     features.mechanism = finding.mechanism;
@@ -113,8 +114,8 @@ void rank(Finding& finding, const Birth& birth, bool own_backward) {
     finding.help = advice(features, finding.category.id, finding.mechanism);
 }
 
-/// The frame to look at, and for a backward birth the place where backward() was called. True when a frame of the program's own
-/// ran inside the autograd node.
+/// The frame to look at, and for a backward birth the place where backward() was called. True when a frame of the
+/// program's own ran inside the autograd node.
 bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
             const PlaceFinder& places) {
     const Birth& birth = escaped.birth;
@@ -189,7 +190,8 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     }
     finding.title = title_of(escaped, first);
     finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq};
-    if (const auto it = names.tensors.find(escaped.impl); it != names.tensors.end()) finding.escape.name = it->second.name;
+    if (const auto it = names.tensors.find(escaped.impl); it != names.tensors.end())
+        finding.escape.name = it->second.name;
     rank(finding, birth, own_backward);
     finding.fingerprint = fingerprint_of(finding);
     return finding;

@@ -37,7 +37,8 @@ void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq
     if (inserted) add_presence(tensor.storage);
     unwritten_order_.emplace_back(tensor.storage, marks_);
     while (unwritten_order_.size() > kMaxUnwritten) {
-        // What was written since is no longer in the map, or there under a later marking; the rest is the oldest unwritten.
+        // What was written since is no longer in the map, or there under a later marking; the rest is the oldest
+        // unwritten.
         const auto [storage, mark] = unwritten_order_.front();
         unwritten_order_.pop_front();
         const auto oldest = unwritten_.find(storage);

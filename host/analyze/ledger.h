@@ -1,4 +1,5 @@
-// Which storages hold bad values now, and which birth each kind goes back to. Also which storages nothing has written yet.
+// Which storages hold bad values now, and which birth each kind goes back to. Also which storages nothing has written
+// yet.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// How storages came to hold what they hold: for each, the op that wrote it last, what that op read, and how large the values were.
+// How storages came to hold what they hold: for each, the op that wrote it last, what that op read, and how large the
+// values were.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +18,8 @@
 
 namespace numsan {
 
-/// [MT] A memory of recent storages, with two places for each: it may forget, it never invents. No lock, no allocation after
-/// construction.
+/// [MT] A memory of recent storages, with two places for each: it may forget, it never invents. No lock, no allocation
+/// after construction.
 class Lineage {
   public:
     enum Flag : uint16_t {
@@ -26,7 +27,8 @@ class Lineage {
         kInModule = 2,        ///< by an op inside a module call
         kBackward = 4,        ///< inside an autograd node
         kReadsParameter = 8,  ///< an operand was a parameter
-        kState = 16,          ///< a parameter, a gradient or an average of them, made outside modules with gradients off
+        /// a parameter, a gradient or an average of them, made outside modules with gradients off
+        kState = 16,
         kGradient = 32,       ///< an autograd node handed it to a leaf: what the optimizer will read
     };
     static constexpr size_t kMaxInputs = 4;
@@ -45,7 +47,8 @@ class Lineage {
         DType dtype = DType::Float32;
     };
 
-    /// What is remembered of the storage's last write; 0 when nothing is. One load: it is asked for every operand of every op.
+    /// What is remembered of the storage's last write; 0 when nothing is. One load: it is asked for every operand of
+    /// every op.
     uint16_t flags(const void* storage) const noexcept {
         for (const size_t place : {slot(storage), slot(storage) ^ 1}) {
             const uint64_t word = slots_[place].flags.load(std::memory_order_relaxed);
@@ -101,8 +104,10 @@ class Lineage {
         record.dtype = output.dtype;
         const bool in_place = (output.flags & kWritten) != 0;
         const Operands operands = operands_of(event, output);
-        for (int32_t i = operands.first; i < event.input_count && record.input_count < kMaxInputs; i += operands.stride) {
-            if (event.inputs[i].storage != output.storage) record.inputs[record.input_count++] = event.inputs[i].storage;
+        for (int32_t i = operands.first; i < event.input_count && record.input_count < kMaxInputs;
+             i += operands.stride) {
+            if (event.inputs[i].storage != output.storage)
+                record.inputs[record.input_count++] = event.inputs[i].storage;
         }
         Slot& kept = home(output.storage);
         Record old;
@@ -116,8 +121,9 @@ class Lineage {
         kept.hold(output.storage, record.flags);
     }
 
-    /// Calls visit(record, distance) for what `storage` was computed from, nearest first, itself included, while visit returns
-    /// true (false: do not look behind this one). Only records older than `before` count: a younger one is of memory used again.
+    /// Calls visit(record, distance) for what `storage` was computed from, nearest first, itself included, while visit
+    /// returns true (false: do not look behind this one). Only records older than `before` count: a younger one is of
+    /// memory used again.
     template <class Visit>
     void ancestors(const void* storage, int64_t before, Visit&& visit) const {
         struct Step {
@@ -141,15 +147,16 @@ class Lineage {
     }
 
   private:
-    /// Which inputs an output was computed from: all, but in an op over lists only those at its place in them. How long the lists of
-    /// a fused optimizer are is not known.
+    /// Which inputs an output was computed from: all, but in an op over lists only those at its place in them. How long
+    /// the lists of a fused optimizer are is not known.
     struct Operands {
         int32_t first;
         int32_t stride;
     };
     static Operands operands_of(const OpEvent& event, const TensorView& output) noexcept {
         constexpr char kForeach[] = "aten::_foreach_", kFused[] = "aten::_fused_";
-        if (event.output_count < 2 || std::strncmp(event.op->name, "aten::_f", sizeof "aten::_f" - 1) != 0) return {0, 1};
+        if (event.output_count < 2 || std::strncmp(event.op->name, "aten::_f", sizeof "aten::_f" - 1) != 0)
+            return {0, 1};
         if (std::strncmp(event.op->name, kFused, sizeof kFused - 1) == 0) return {event.input_count, 1};
         if (std::strncmp(event.op->name, kForeach, sizeof kForeach - 1) != 0) return {0, 1};
         return {static_cast<int32_t>(&output - event.outputs), event.output_count};
@@ -161,13 +168,17 @@ class Lineage {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
         return ((bits >> 4) ^ (bits >> 18)) % kSlots;
     }
-    static uint64_t address(const void* storage) noexcept { return reinterpret_cast<uintptr_t>(storage) & 0xffffffffffff; }
+    static uint64_t address(const void* storage) noexcept {
+        return reinterpret_cast<uintptr_t>(storage) & 0xffffffffffff;
+    }
 
     struct alignas(128) Slot {
         std::atomic<uint64_t> flags{0};  ///< address in the upper 48 bits, Record::flags in the lower 16; 0: free
         AtomicRecord<Record> record;
 
-        bool holds(const void* storage) const noexcept { return flags.load(std::memory_order_relaxed) >> 16 == address(storage); }
+        bool holds(const void* storage) const noexcept {
+            return flags.load(std::memory_order_relaxed) >> 16 == address(storage);
+        }
         bool free() const noexcept { return flags.load(std::memory_order_relaxed) == 0; }
         void hold(const void* storage, unsigned value) noexcept {
             flags.store(address(storage) << 16 | value, std::memory_order_relaxed);

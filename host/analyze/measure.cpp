@@ -17,14 +17,38 @@ bool one_of(const std::string& name, std::initializer_list<const char*> names) {
 bool narrow(DType dtype) { return info(dtype).lane_bytes < 4; }
 
 bool saturates(const std::string& op) {
-    return one_of(op, {"_softmax", "softmax", "sigmoid", "tanh", "exp", "exp2", "erf", "softplus", "_log_softmax", "expm1",
-                       "clamp", "clamp_min", "clamp_max", "hardtanh", "log_sigmoid_forward", "silu", "gelu", "hardsigmoid", "cumprod", "prod", "one_hot"});
+    return one_of(op, {"_softmax", "softmax",   "sigmoid",     "tanh",         "exp",
+                       "exp2",     "erf",       "softplus",    "_log_softmax", "expm1",
+                       "clamp",    "clamp_min", "clamp_max",   "hardtanh",     "log_sigmoid_forward",
+                       "silu",     "gelu",      "hardsigmoid", "cumprod",      "prod",
+                       "one_hot"});
 }
 
 bool reduces(const std::string& op) {
-    return one_of(op, {"sum", "mean", "var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "amax", "amin", "max",
-                       "min", "nansum", "bincount", "count_nonzero", "scatter_add", "index_add", "native_layer_norm",
-                       "native_batch_norm", "native_group_norm", "mm", "bmm", "addmm", "dot"});
+    return one_of(op, {"sum",
+                       "mean",
+                       "var",
+                       "std",
+                       "var_mean",
+                       "std_mean",
+                       "linalg_vector_norm",
+                       "norm",
+                       "amax",
+                       "amin",
+                       "max",
+                       "min",
+                       "nansum",
+                       "bincount",
+                       "count_nonzero",
+                       "scatter_add",
+                       "index_add",
+                       "native_layer_norm",
+                       "native_batch_norm",
+                       "native_group_norm",
+                       "mm",
+                       "bmm",
+                       "addmm",
+                       "dot"});
 }
 
 /// Elements that one result of a product or a sum adds up.
@@ -74,7 +98,8 @@ double estimate(const std::string& op, const OpEvent& event, std::span<const Ten
     if (op == "div" && facts.size() > 1 && facts[1].health.absmin > 0 && facts[1].health.zero == 0) {
         return top[0] / facts[1].health.absmin;
     }
-    if (op == "reciprocal" && facts[0].health.zero == 0 && facts[0].health.absmin > 0) return 1 / facts[0].health.absmin;
+    if (op == "reciprocal" && facts[0].health.zero == 0 && facts[0].health.absmin > 0)
+        return 1 / facts[0].health.absmin;
     if (op == "rsqrt" && facts[0].health.zero == 0 && facts[0].health.absmin > 0) {
         return 1 / std::sqrt(facts[0].health.absmin);
     }
@@ -115,8 +140,9 @@ double magnitude_value(uint64_t pattern, DType dtype) {
 int blamed_operand(const std::string& op) {
     if (one_of(op, {"div", "true_divide", "divide", "fmod", "remainder"})) return 1;
     if (op == "addcdiv") return 2;
-    if (one_of(op, {"reciprocal", "rsqrt", "log", "log2", "log10", "log1p", "sqrt", "acos", "asin", "acosh", "atanh", "lgamma",
-                    "digamma", "erfinv", "logit", "exp", "exp2", "expm1", "pow", "square", "sum", "mean", "std", "var"})) {
+    if (one_of(op, {"reciprocal", "rsqrt", "log",   "log2",   "log10",   "log1p",  "sqrt",  "acos",
+                    "asin",       "acosh", "atanh", "lgamma", "digamma", "erfinv", "logit", "exp",
+                    "exp2",       "expm1", "pow",   "square", "sum",     "mean",   "std",   "var"})) {
         return 0;
     }
     return -1;

@@ -41,10 +41,39 @@ double absmax_of(const MechanismFacts& facts) {
 
 /// Defined for every finite operand.
 bool total(const std::string& op) {
-    return one_of(op, {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution", "add", "sub", "mul", "sum", "cumsum",
-                       "relu", "gelu", "silu", "sigmoid", "tanh", "sin", "cos", "erf", "_softmax", "_log_softmax", "embedding",
-                       "native_layer_norm", "native_group_norm", "native_batch_norm", "softplus", "logaddexp", "mse_loss",
-                       "_scaled_dot_product_flash_attention_for_cpu", "max_pool2d_with_indices", "avg_pool2d"});
+    return one_of(op, {"mm",
+                       "bmm",
+                       "addmm",
+                       "baddbmm",
+                       "mv",
+                       "addmv",
+                       "dot",
+                       "convolution",
+                       "add",
+                       "sub",
+                       "mul",
+                       "sum",
+                       "cumsum",
+                       "relu",
+                       "gelu",
+                       "silu",
+                       "sigmoid",
+                       "tanh",
+                       "sin",
+                       "cos",
+                       "erf",
+                       "_softmax",
+                       "_log_softmax",
+                       "embedding",
+                       "native_layer_norm",
+                       "native_group_norm",
+                       "native_batch_norm",
+                       "softplus",
+                       "logaddexp",
+                       "mse_loss",
+                       "_scaled_dot_product_flash_attention_for_cpu",
+                       "max_pool2d_with_indices",
+                       "avg_pool2d"});
 }
 
 /// Which operand an operator divides by; -1 when it does not divide.
@@ -80,10 +109,11 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
             evidence.push_back("the divisor has " + count(divisor->health.zero, "zero"));
             return {facts.backward ? "SING" : "DIV0", evidence};
         }
-        // A divisor that is a Python number or an integer tensor is not among the operands: only 0 makes a NaN or, out of values
-        // of ordinary size, an infinity.
+        // A divisor that is a Python number or an integer tensor is not among the operands: only 0 makes a NaN or, out
+        // of values of ordinary size, an infinity.
         const bool ordinary = absmax_of(facts) < std::sqrt(largest(facts.dtype));
-        if (divisor == nullptr && (facts.kind == kNaN || ordinary)) return {"DIV0", {"finite values divided by the number 0"}};
+        if (divisor == nullptr && (facts.kind == kNaN || ordinary))
+            return {"DIV0", {"finite values divided by the number 0"}};
     }
     if (op == "_ctc_loss" && facts.kind != kNaN) {
         return {"DATA", {"no alignment exists: a target is longer than its input allows"}};
@@ -119,7 +149,8 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     }
 
     const double top = absmax_of(facts);
-    const bool seen = std::any_of(facts.inputs->begin(), facts.inputs->end(), [](const TensorFact& t) { return t.exact; });
+    const bool seen =
+        std::any_of(facts.inputs->begin(), facts.inputs->end(), [](const TensorFact& t) { return t.exact; });
     evidence.push_back(seen ? "every operand was finite, the largest " + number(top)
                             : std::string("no operand held a bad value; it wrote over them"));
     if (facts.diverging) {
@@ -129,7 +160,8 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     // Half of the exponent range: below it no product of two operands overflows.
     const bool large = top > std::sqrt(largest(facts.dtype));
     if (facts.kind != kNaN) {
-        if (facts.backward && !large && !one_of(op, {"exp", "exp2", "expm1", "sinh", "cosh"})) return {"SING", evidence};
+        if (facts.backward && !large && !one_of(op, {"exp", "exp2", "expm1", "sinh", "cosh"}))
+            return {"SING", evidence};
         return {"OVF", evidence};
     }
     if (large) return {"OVF", evidence};

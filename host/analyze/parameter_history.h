@@ -14,8 +14,8 @@ class ParameterHistory {
   public:
     ParameterHistory() : entries_(std::make_unique<AtomicRecord<Entry>[]>(kSlots)) {}
 
-    /// A parameter was written; `absmax` is its largest finite magnitude after it. Zeros say nothing about its scale. What is not
-    /// an update (`updated` false) initialises it: such a write counts as the first.
+    /// A parameter was written; `absmax` is its largest finite magnitude after it. Zeros say nothing about its scale.
+    /// What is not an update (`updated` false) initialises it: such a write counts as the first.
     void add(const void* impl, double absmax, bool updated) noexcept {
         if (!(absmax > 0)) return;
         AtomicRecord<Entry>& kept = entries_[slot(impl)];

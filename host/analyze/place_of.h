@@ -1,4 +1,5 @@
-// Which frame of a stack is the line to look at: torch and the standard library are not, the program and its libraries are.
+// Which frame of a stack is the line to look at: torch and the standard library are not, the program and its libraries
+// are.
 #pragma once
 
 #include <optional>
@@ -21,13 +22,15 @@ class PlaceFinder {
     Origin origin(const SourceFrame& frame) const;
 
     /// The innermost frame outside torch and the standard library, from `first` outwards up to and without `last`.
-    const SourceFrame* innermost(const std::vector<SourceFrame>& stack, size_t first = 0, size_t last = ~size_t(0)) const;
+    const SourceFrame* innermost(const std::vector<SourceFrame>& stack, size_t first = 0,
+                                 size_t last = ~size_t(0)) const;
 
     /// The innermost frame of the user's own code, not a library's.
     const SourceFrame* innermost_user(const std::vector<SourceFrame>& stack, size_t first = 0,
                                       size_t last = ~size_t(0)) const;
 
-    /// Where torch's backward engine was entered: frames before it run inside the backward pass. size() when it is not there.
+    /// Where torch's backward engine was entered: frames before it run inside the backward pass. size() when it is not
+    /// there.
     static size_t backward_entry(const std::vector<SourceFrame>& stack);
 
     /// The frame with the text of its line, read from the file now.

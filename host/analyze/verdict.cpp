@@ -28,8 +28,12 @@ bool sampled_step(int64_t step) { return step > 0 && (step & (step - 1)) == 0; }
 
 }  // namespace
 
-Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage, const ParameterHistory& parameters)
-    : scanner_(scanner), stacks_(stacks), lineage_(lineage), births_(scanner, stacks, ledger_, losses_, lineage, parameters) {}
+Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage,
+                 const ParameterHistory& parameters)
+    : scanner_(scanner),
+      stacks_(stacks),
+      lineage_(lineage),
+      births_(scanner, stacks, ledger_, losses_, lineage, parameters) {}
 
 bool Verdict::interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept {
     if (bad_outputs != 0 || event.op->op_class == OpClass::Allocation) return true;
@@ -46,7 +50,8 @@ bool Verdict::interesting(const OpEvent& event, uint64_t bad_outputs) const noex
     return std::strcmp(event.op->name, "aten::ones_like") == 0 || event.op->op_class == OpClass::Collective;
 }
 
-/// Which births the op read. With clean outputs only what the ledger knows matters; otherwise every operand is looked at.
+/// Which births the op read. With clean outputs only what the ledger knows matters; otherwise every operand is looked
+/// at.
 Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad) {
     Kinds before;
     for (int32_t i = 0; i < event.input_count; ++i) {
@@ -97,9 +102,11 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
     }
     if (lifts(event)) ledger_.clear(event.inputs[0]);  // whatever was known of its address
     if (context.outsider) {
-        // A library's own thread: part of something that was called elsewhere. What it wrote is written, nothing is born.
+        // A library's own thread: part of something that was called elsewhere. What it wrote is written, nothing is
+        // born.
         for (int32_t i = 0; i < event.output_count; ++i) {
-            if (scannable(event.outputs[i]) && ledger_.received(event.outputs[i]) == nullptr) ledger_.mark_written(event.outputs[i]);
+            if (scannable(event.outputs[i]) && ledger_.received(event.outputs[i]) == nullptr)
+                ledger_.mark_written(event.outputs[i]);
         }
         return;
     }
@@ -122,7 +129,8 @@ void Verdict::receive(const OpEvent& event, const OpContext& context) {
         const TensorView& output = event.outputs[i];
         if (!scannable(output)) continue;
         const bool in_place = is_view(event, output) || (output.flags & kWritten) != 0;
-        ledger_.mark_received(output, {nullptr, event.op, context.stack, context.seq, context.step, in_place ? sent : 0});
+        ledger_.mark_received(output,
+                              {nullptr, event.op, context.stack, context.seq, context.step, in_place ? sent : 0});
     }
 }
 
@@ -150,7 +158,8 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
         }
         const Kinds* entry = ledger_.find(output);
         const Kinds old = entry != nullptr ? *entry : Kinds{};
-        // A storage that inner ops of this op filled is known already; a returned one is new, whatever its address was before.
+        // A storage that inner ops of this op filled is known already; a returned one is new, whatever its address was
+        // before.
         const bool keep = written || std::strncmp(event.op->name, "aten::", 6) != 0;
         Kinds now = written && !covers_storage(output) ? old : Kinds{};
         const KindSet kinds = scanner_.kinds(output);
@@ -185,7 +194,8 @@ void Verdict::note_state_write(const Kinds& kinds, const TensorView& tensor, con
     }
 }
 
-/// Output `index` is finite. Follows zeros that should not be: of overflows that were divided by, of values too small for the type.
+/// Output `index` is finite. Follows zeros that should not be: of overflows that were divided by, of values too small
+/// for the type.
 void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
                           const ForwardRecord& forward) {
     const TensorView& output = event.outputs[index];
@@ -218,9 +228,10 @@ void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_
         }
     }
     if (is_parameter(output) && context.underflow && context.node == nullptr && sampled_step(context.step)) {
-        if (const std::optional<std::string> evidence = lost_updates(event, index); evidence && ++lost_[output.impl] == 2) {
-            postpone(births_.flushed(event, context, forward, "PREC", *evidence), EscapeInto::Parameter, output.impl, context,
-                     vanished_);
+        if (const std::optional<std::string> evidence = lost_updates(event, index);
+            evidence && ++lost_[output.impl] == 2) {
+            postpone(births_.flushed(event, context, forward, "PREC", *evidence), EscapeInto::Parameter, output.impl,
+                     context, vanished_);
         }
     }
     if (now.muted != muted || now.flushed != flushed) ledger_.set(output, now);

@@ -1,4 +1,5 @@
-// From ops to findings: births, walk-back, escapes. Works on plain events, so it runs without torch and over made-up streams.
+// From ops to findings: births, walk-back, escapes. Works on plain events, so it runs without torch and over made-up
+// streams.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +57,8 @@ struct Outcome {
 class Verdict {
   public:
     /// What it is made with outlives the verdict.
-    Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage, const ParameterHistory& parameters);
+    Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage,
+            const ParameterHistory& parameters);
 
     /// False: nothing about this event can matter (its outputs are clean, nothing it touches is bad). Hot path.
     bool interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept;
@@ -70,7 +72,8 @@ class Verdict {
 
     void optimizer_begin(Outcome& outcome);
 
-    /// Tensors that were written in place with bad values and may be somebody's state: only their names tell. Takes them.
+    /// Tensors that were written in place with bad values and may be somebody's state: only their names tell. Takes
+    /// them.
     std::vector<StateWrite> take_state_writes();
     /// One of them is: a buffer, a moment, an averaged parameter.
     void confirm(const StateWrite& write, EscapeInto into, Outcome& outcome);
@@ -106,8 +109,8 @@ class Verdict {
     using Kinds = Births::Kinds;
 
     Kinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);
-    void write_outputs(const OpEvent& event, const OpContext& context, uint64_t bad_outputs, const ForwardRecord& forward,
-                       const Kinds& before, BirthId* born, Outcome& outcome);
+    void write_outputs(const OpEvent& event, const OpContext& context, uint64_t bad_outputs,
+                       const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome);
     void track_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
                      const ForwardRecord& forward);
     void receive(const OpEvent& event, const OpContext& context);
@@ -117,7 +120,8 @@ class Verdict {
     void loss_begins(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome);
     void escape(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
                 Outcome& outcome);
-    void report(Pending escape, Severity severity, Outcome& outcome);  ///< by value: `escape` may be in a list that is cleared
+    /// by value: `escape` may be in a list that is cleared
+    void report(Pending escape, Severity severity, Outcome& outcome);
     void decide(std::vector<Pending>& list, Severity severity, Outcome& outcome);
     void postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, std::vector<Pending>& list);
     void postpone(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context,

@@ -35,7 +35,8 @@ void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const K
             const Birth* birth = births_.find(p.birth);
             return birth == nullptr || (birth->scaler && !birth->escaped);
         });
-    } else if (event.input_count == 1 && std::strcmp(event.op->name, "aten::ones_like") == 0 && stacks_.is_loss(context.stack)) {
+    } else if (event.input_count == 1 && std::strcmp(event.op->name, "aten::ones_like") == 0 &&
+               stacks_.is_loss(context.stack)) {
         loss_begins(event, context, before, outcome);
     }
 }
@@ -79,7 +80,8 @@ void Verdict::node(const NodeEvent& event, const OpContext& context) {
         if (!scannable(gradient) || !ledger_.may_hold(gradient.storage)) continue;
         const Kinds* known = ledger_.find(gradient);
         if (known == nullptr) continue;
-        if (known->flushed != 0) postpone(known->flushed, EscapeInto::Gradient, event.variable->impl, context, vanished_);
+        if (known->flushed != 0)
+            postpone(known->flushed, EscapeInto::Gradient, event.variable->impl, context, vanished_);
         if (known->finite() || !scanner_.range(gradient).suspicious) continue;
         Kinds here;
         const KindSet kinds = scanner_.kinds(gradient);
@@ -90,7 +92,8 @@ void Verdict::node(const NodeEvent& event, const OpContext& context) {
     }
 }
 
-void Verdict::postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, std::vector<Pending>& list) {
+void Verdict::postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context,
+                       std::vector<Pending>& list) {
     const Birth* birth = births_.find(id);
     if (birth == nullptr || birth->scaler || birth->ignored || context.ignored || list.size() >= kMaxPending) return;
     if (birth->intended && into != EscapeInto::Loss) return;
@@ -141,8 +144,8 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     }
     birth.features.after_parameters = birth.features.loss_known && birth.forward_seq > loss_parameter_read_;
     std::string place = birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" +
-                              birth.node + "|" + birth.mechanism +
-                              (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
+                        birth.node + "|" + birth.mechanism +
+                        (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
     EscapedBirth made;
     made.birth = birth;
     made.severity = severity;
@@ -178,7 +181,8 @@ std::vector<StateWrite> Verdict::take_state_writes() {
     std::erase_if(taken, [&](const StateWrite& write) {
         const Birth* birth = births_.find(write.birth);
         const auto held = ledger_.entries().find(write.storage);
-        const bool gone = held == ledger_.entries().end() || birth == nullptr || held->second.of(Kind(birth->kind)) != birth->id;
+        const bool gone =
+            held == ledger_.entries().end() || birth == nullptr || held->second.of(Kind(birth->kind)) != birth->id;
         return gone || birth->scaler || birth->escaped;
     });
     return taken;

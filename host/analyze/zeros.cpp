@@ -64,7 +64,8 @@ bool mutes(const OpEvent& event, const Birth& overflow) {
     if (!one_of(op, {"div", "reciprocal"})) return false;
     if (overflow.shrunk) return !exponential;
     const double would_be = overflow.features.result_estimate;
-    return would_be > 0 && would_be <= magnitude_value(info(overflow.features.dtype).exponent_mask() - 1, overflow.features.dtype);
+    return would_be > 0 &&
+           would_be <= magnitude_value(info(overflow.features.dtype).exponent_mask() - 1, overflow.features.dtype);
 }
 
 bool multiplies(const OpEvent& event) {
@@ -73,8 +74,8 @@ bool multiplies(const OpEvent& event) {
 
 bool hands_zeros_on(const OpEvent& event) {
     return event.op->op_class == OpClass::Preserving ||
-           one_of(plain_op_name(event.op->name), {"clamp", "clamp_max", "clamp_min", "minimum", "_to_copy", "copy", "clone", "neg",
-                                                  "abs", "sqrt", "pow", "expand"});
+           one_of(plain_op_name(event.op->name), {"clamp", "clamp_max", "clamp_min", "minimum", "_to_copy", "copy",
+                                                  "clone", "neg", "abs", "sqrt", "pow", "expand"});
 }
 
 std::optional<std::string> flushed_share(const OpEvent& event, const TensorView& output, const Scanner& scanner) {
@@ -132,7 +133,8 @@ std::optional<std::string> lost_updates(const OpEvent& event, int32_t index) {
     const TensorView& first = event.inputs[self + apart];
     const TensorView& second = event.inputs[self + operands * apart];
     for (const TensorView* t : {&first, &second}) {
-        const bool usable = (t->flags & kScannable) != 0 && t->numel == weight.numel && info(t->dtype).lanes == 1 && contiguous(*t);
+        const bool usable =
+            (t->flags & kScannable) != 0 && t->numel == weight.numel && info(t->dtype).lanes == 1 && contiguous(*t);
         if (!usable) return std::nullopt;
     }
     const double factor = event.scalar_count > 0 ? event.scalars[event.scalar_count - 1] : 1;
@@ -150,8 +152,9 @@ std::optional<std::string> lost_updates(const OpEvent& event, int32_t index) {
         if (std::fabs(update) < half_place(element(weight, i), weight.dtype)) ++lost;
     }
     if (updates < 8 || double(lost) < kLostShare * double(updates)) return std::nullopt;
-    return std::to_string(lost) + " of " + std::to_string(updates) + " updates looked at are below half of the last place of the " +
-           info(weight.dtype).name + " weight they are added to, the largest " + number(largest) + ": they change nothing";
+    return std::to_string(lost) + " of " + std::to_string(updates) +
+           " updates looked at are below half of the last place of the " + info(weight.dtype).name +
+           " weight they are added to, the largest " + number(largest) + ": they change nothing";
 }
 
 }  // namespace numsan

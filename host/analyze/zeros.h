@@ -1,5 +1,5 @@
-// Zeros that are not zeros: what an overflow turned into when it was divided by, what was too small for its type, and updates
-// that leave a weight as it was.
+// Zeros that are not zeros: what an overflow turned into when it was divided by, what was too small for its type, and
+// updates that leave a weight as it was.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,9 @@
 
 namespace numsan {
 
-/// True when `event` divides by an infinity of `overflow` and the zero it gets is wrong: the quotient of the value that overflowed
-/// is one the type can hold. (1 / (1 + exp(100)) is zero for good reason; x / sqrt(sum of squares that overflowed) is not.)
+/// True when `event` divides by an infinity of `overflow` and the zero it gets is wrong: the quotient of the value that
+/// overflowed is one the type can hold. (1 / (1 + exp(100)) is zero for good reason; x / sqrt(sum of squares that
+/// overflowed) is not.)
 bool mutes(const OpEvent& event, const Birth& overflow);
 
 /// True for ops whose result is zero wherever one operand is.
@@ -20,11 +21,12 @@ bool multiplies(const OpEvent& event);
 /// True for ops that hand zeros on as they are.
 bool hands_zeros_on(const OpEvent& event);
 
-/// What was flushed: at least half of the results that should not be zero are. Nothing when it cannot be shown from the operands.
+/// What was flushed: at least half of the results that should not be zero are. Nothing when it cannot be shown from the
+/// operands.
 std::optional<std::string> flushed_share(const OpEvent& event, const TensorView& output, const Scanner& scanner);
 
-/// A parameter of a 16- or 8-bit type was updated in place: says so when nearly all of the updates were lost because they are below
-/// half of the weight's last place. Reads some thousand elements.
+/// A parameter of a 16- or 8-bit type was updated in place: says so when nearly all of the updates were lost because
+/// they are below half of the weight's last place. Reads some thousand elements.
 std::optional<std::string> lost_updates(const OpEvent& event, int32_t output);
 
 }  // namespace numsan

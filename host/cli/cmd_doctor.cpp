@@ -1,5 +1,5 @@
-// numsan doctor: what would be seen on this machine, asked of files and of the Python that would run, which makes a NaN under numsan
-// for it; loads nothing itself.
+// numsan doctor: what would be seen on this machine, asked of files and of the Python that would run, which makes a NaN
+// under numsan for it; loads nothing itself.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -98,7 +98,8 @@ std::string python_of(const std::vector<std::string>& command) {
 std::string check_library(Diagnosis& diagnosis) {
     const LibrarySearch search = find_library();
     if (search.path.empty()) {
-        diagnosis.broken("library: libnumsan.so is missing; looked at " + search.looked_at[0] + ", " + search.looked_at[1]);
+        diagnosis.broken("library: libnumsan.so is missing; looked at " + search.looked_at[0] + ", " +
+                         search.looked_at[1]);
         return "";
     }
     const std::string core = search.path.substr(0, search.path.rfind('/')) + "/libnumsan_core.so";
@@ -146,20 +147,22 @@ void check_operations(Diagnosis& diagnosis, const std::string& python, const std
     unsetenv("NUMSAN_OPTIONS");  // what the program under test asks for is not what is tried
     std::fflush(stdout);
     std::fputs("numsan: trying torch; the first time compiles the adapter, about a minute\n", stderr);
-    const Answer answer = ask({"/proc/self/exe", "run", "--report", "none", "--log", "stderr", "--color", "never", "--verbosity", "2", "--",
-                               python, "-c", kProbe, core});
+    const Answer answer = ask({"/proc/self/exe", "run", "--report", "none", "--log", "stderr", "--color", "never",
+                               "--verbosity", "2", "--", python, "-c", kProbe, core});
     if (const auto off = line_after(answer.output, "numsan: off: ")) {
         diagnosis.broken("operations: " + *off);
     } else if (answer.output.find(kProbeFound) != answer.output.npos) {
         if (line_after(answer.output, "numsan: operators are seen through record functions")) {
-            diagnosis.limited("operations: seen through record functions, which is slower: another library has taken the dispatch "
-                              "key; a NaN made on purpose was found at its line");
+            diagnosis.limited(
+                "operations: seen through record functions, which is slower: another library has taken the dispatch "
+                "key; a NaN made on purpose was found at its line");
         } else {
-            diagnosis.good("operations: seen by a dispatch key's fallback; a NaN made on purpose was found at its line");
+            diagnosis.good(
+                "operations: seen by a dispatch key's fallback; a NaN made on purpose was found at its line");
         }
     } else {
-        diagnosis.broken("operations: a NaN made on purpose was not found (exit status " + std::to_string(answer.status) + "): " +
-                         last_line(answer.output));
+        diagnosis.broken("operations: a NaN made on purpose was not found (exit status " +
+                         std::to_string(answer.status) + "): " + last_line(answer.output));
     }
     check_lines(diagnosis, answer.output);
 }
@@ -168,7 +171,8 @@ void check_python(Diagnosis& diagnosis, const std::vector<std::string>& command,
     const std::string name = python_of(command);
     if (name.empty()) {
         if (find_program(command.front())) {
-            diagnosis.limited("program: " + command.front() + " is no python program; what it loads is not known before it runs");
+            diagnosis.limited("program: " + command.front() +
+                              " is no python program; what it loads is not known before it runs");
         } else {
             diagnosis.broken("program: " + command.front() + " is not there or cannot be run");
         }
@@ -213,13 +217,15 @@ void check_compiler(Diagnosis& diagnosis) {
             return;
         }
     }
-    diagnosis.limited("compiler: none of c++, g++, clang++ is there: only a torch whose adapter is in the cache is seen");
+    diagnosis.limited(
+        "compiler: none of c++, g++, clang++ is there: only a torch whose adapter is in the cache is seen");
 }
 
 /// The driver's library as a file, found but not loaded.
 std::string driver_library() {
-    std::string folders = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:/usr/local/cuda/compat:"
-                          "/usr/lib/wsl/lib";
+    std::string folders =
+        "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:/usr/local/cuda/compat:"
+        "/usr/lib/wsl/lib";
     if (const char* path = std::getenv("LD_LIBRARY_PATH"); path && *path) folders = std::string(path) + ":" + folders;
     std::istringstream list(folders);
     std::string folder;

@@ -20,7 +20,8 @@ struct SplitLine {
     Words command;
 };
 
-/// Ours ends at "--", or at the first word that is neither a flag nor a flag's value. `values` says whether flags take one.
+/// Ours ends at "--", or at the first word that is neither a flag nor a flag's value. `values` says whether flags take
+/// one.
 SplitLine split_command(const Words& words, bool values) {
     SplitLine split;
     split.ours.push_back(words.front());
@@ -50,7 +51,8 @@ void add_option_flags(CLI::App& run_command, FlagValues& values) {
     for (const OptionRow& row : option_rows()) {
         std::string names = "--" + row.key;
         if (dashed(row.key) != row.key) names += ",--" + dashed(row.key);
-        const std::string about = row.meaning + "; " + row.expected + (row.initial.empty() ? "" : ", default " + row.initial);
+        const std::string about =
+            row.meaning + "; " + row.expected + (row.initial.empty() ? "" : ", default " + row.initial);
         run_command.add_option(names, values[row.key], about)->type_name("")->take_last();
     }
 }
@@ -79,7 +81,8 @@ std::string unknown_flag(const Words& ours) {
 int refuse_flag(const std::string& name) {
     Words known;
     for (const OptionRow& row : option_rows()) known.push_back(row.key);
-    complain("unknown option '--" + name + "'; did you mean '--" + nearest(name, known) + "'? `numsan run --help` lists all");
+    complain("unknown option '--" + name + "'; did you mean '--" + nearest(name, known) +
+             "'? `numsan run --help` lists all");
     return kUsage;
 }
 
@@ -97,7 +100,8 @@ int refuse_command(const std::string& name) {
             return kUsage;
         }
     }
-    complain("unknown command '" + name + "'; did you mean '" + nearest(name, {"run", "report", "explain", "doctor"}) + "'?");
+    complain("unknown command '" + name + "'; did you mean '" + nearest(name, {"run", "report", "explain", "doctor"}) +
+             "'?");
     return kUsage;
 }
 
@@ -116,7 +120,8 @@ int dispatch(Words words) {
     app.set_version_flag("--version", "numsan " NUMSAN_VERSION);
     app.require_subcommand(1);
 
-    CLI::App* run_command = app.add_subcommand("run", "run a program under the library: numsan run [options] -- CMD...");
+    CLI::App* run_command =
+        app.add_subcommand("run", "run a program under the library: numsan run [options] -- CMD...");
     FlagValues values;
     add_option_flags(*run_command, values);
 
@@ -128,13 +133,15 @@ int dispatch(Words words) {
     report_command->add_option("FILE", files, "reports")->required();
     report_command->add_option("--format", format, "text or json");
     report_command->add_option("-o,--output", output, "write there instead of to stdout");
-    report_command->add_option("--color", color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
+    report_command->add_option("--color", color, "auto, always or never")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
 
     CLI::App* explain_command = app.add_subcommand("explain", "what a code or a category means and how to fix it");
     std::string word;
     explain_command->add_option("CODE", word, "NS102, SING, N3, unsafe-gradient, ...")->required();
 
-    CLI::App* doctor_command = app.add_subcommand("doctor", "what would be seen on this machine: numsan doctor [-- CMD...]");
+    CLI::App* doctor_command =
+        app.add_subcommand("doctor", "what would be seen on this machine: numsan doctor [-- CMD...]");
     CLI::App* table_command = app.add_subcommand("table", "")->group("");
     std::string table_name;
     table_command->add_option("NAME", table_name)->required();

@@ -1,5 +1,6 @@
-// The C boundary between libnumsan_core.so and libnumsan_torch.so: plain data and function tables, no C++ type with an ABI.
-// C++17, so that the adapter can be built with whatever its torch asks for. A change of meaning raises kAdapterAbi.
+// The C boundary between libnumsan_core.so and libnumsan_torch.so: plain data and function tables, no C++ type with an
+// ABI. C++17, so that the adapter can be built with whatever its torch asks for. A change of meaning raises
+// kAdapterAbi.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,8 @@ struct OpEvent {
     int32_t input_count;
     int32_t output_count;
     uint64_t thread;            ///< torch's thread number
-    uint64_t forward_sequence;  ///< number of the autograd node that this op made, if it made one; ~0 with gradients off
+    /// number of the autograd node that this op made, if it made one; ~0 with gradients off
+    uint64_t forward_sequence;
     bool grad_enabled;
     bool infinite_scalar;       ///< a scalar argument was +inf, -inf or the dtype's lowest value
     int64_t graph_task;         ///< number of the backward() this thread is inside of, hooks included; -1 outside
@@ -49,18 +51,20 @@ struct OpEvent {
     const double* scalars;
 };
 
-/// True for lift_fresh and its like: the operand is memory that was just made, by no op, and filled from the program's own values.
+/// True for lift_fresh and its like: the operand is memory that was just made, by no op, and filled from the program's
+/// own values.
 inline bool lifts(const OpEvent& event) {
     return event.op->op_class == OpClass::Constant && event.input_count == 1 && event.output_count == 1 &&
            event.inputs[0].storage == event.outputs[0].storage && (event.outputs[0].flags & kWritten) == 0;
 }
 
-/// True for a returned tensor in the memory of an operand that the op did not write: a view, whatever the schema says of it
-/// (unsafe_split, contiguous).
+/// True for a returned tensor in the memory of an operand that the op did not write: a view, whatever the schema says
+/// of it (unsafe_split, contiguous).
 inline bool is_view(const OpEvent& event, const TensorView& output) {
     if ((output.flags & kWritten) != 0) return false;
     constexpr int32_t kMany = 16;
-    if (event.input_count > kMany && event.output_count > kMany) return false;  // an op over lists: they make new tensors
+    // an op over lists: they make new tensors
+    if (event.input_count > kMany && event.output_count > kMany) return false;
     for (int32_t i = 0; i < event.input_count; ++i) {
         if (event.inputs[i].storage == output.storage) return true;
     }
@@ -90,14 +94,16 @@ struct CoreApi {
     void (*fail)(const char* why);          ///< internal failure: one line, then everything off
 };
 
-/// What the core calls. `thread_start` makes the calling thread's ops visible; it does nothing on a thread that is visible already.
+/// What the core calls. `thread_start` makes the calling thread's ops visible; it does nothing on a thread that is
+/// visible already.
 struct AdapterApi {
     uint32_t abi;
     void (*thread_start)();
     void (*stop)();  ///< no event after this returns, on any thread that checks
     const char* hook;  ///< "fallback" or "record_function"
     const void* (*storage_of)(const void* impl);  ///< of a tensor that is alive, null when it has none
-    ShareWork share;  ///< on torch's own pool, and only where an op of the calling thread has used it; null: there is none
+    /// on torch's own pool, and only where an op of the calling thread has used it; null: there is none
+    ShareWork share;
 };
 
 /// Exported by the adapter. Returns null, and a reason in `why`, when it cannot see ops.

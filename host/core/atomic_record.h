@@ -8,8 +8,9 @@
 
 namespace numsan {
 
-/// Sequence lock over words, without fences, which the thread sanitizer cannot follow: whoever reads a word of a new value also sees
-/// that its version is odd. A writer that meets another gives up: the value is a memory aid that may forget, never invent.
+/// Sequence lock over words, without fences, which the thread sanitizer cannot follow: whoever reads a word of a new
+/// value also sees that its version is odd. A writer that meets another gives up: the value is a memory aid that may
+/// forget, never invent.
 template <class T>
 class AtomicRecord {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(uint64_t) == 0);
@@ -18,8 +19,8 @@ class AtomicRecord {
     /// [MT] False when another thread is writing: nothing changed.
     bool store(const T& value) noexcept {
         uint32_t version = version_.load(std::memory_order_relaxed);
-        if ((version & 1) != 0 ||
-            !version_.compare_exchange_strong(version, version + 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+        if ((version & 1) != 0 || !version_.compare_exchange_strong(version, version + 1, std::memory_order_acquire,
+                                                                    std::memory_order_relaxed)) {
             return false;
         }
         uint64_t words[kWords];

@@ -1,4 +1,5 @@
-// A table that is read and written all over: on huge pages where the system gives them, so that it costs few address translations.
+// A table that is read and written all over: on huge pages where the system gives them, so that it costs few address
+// translations.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,8 +10,8 @@
 
 namespace numsan {
 
-/// Fixed length, address-stable. Elements start as zero bytes, which must be a value of T's; a page that is never written takes no
-/// memory. Throws std::bad_alloc.
+/// Fixed length, address-stable. Elements start as zero bytes, which must be a value of T's; a page that is never
+/// written takes no memory. Throws std::bad_alloc.
 template <class T>
 class HugeArray {
     static_assert(std::is_trivially_destructible_v<T>);
@@ -18,7 +19,8 @@ class HugeArray {
   public:
     explicit HugeArray(size_t length) : bytes_((length * sizeof(T) + kPage - 1) / kPage * kPage) {
         // Mapped one page larger and cut: mmap aligns to small pages only.
-        void* mapped = mmap(nullptr, bytes_ + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* mapped =
+            mmap(nullptr, bytes_ + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (mapped == MAP_FAILED) throw std::bad_alloc();
         char* begin = static_cast<char*>(mapped);
         const size_t before = (kPage - reinterpret_cast<size_t>(begin) % kPage) % kPage;

@@ -1,4 +1,5 @@
-// The seam between "what a tensor is" and "what is in it". CpuScanner implements it for host memory; a device scanner will.
+// The seam between "what a tensor is" and "what is in it". CpuScanner implements it for host memory; a device scanner
+// will.
 #pragma once
 
 #include "host/core/health.h"
@@ -6,8 +7,8 @@
 
 namespace numsan {
 
-/// Runs `work(data, part, parts)` once for every part, at the same time, on threads that the program has already. False: not now,
-/// and nothing was run. The calling thread runs one part.
+/// Runs `work(data, part, parts)` once for every part, at the same time, on threads that the program has already.
+/// False: not now, and nothing was run. The calling thread runs one part.
 using ShareWork = bool (*)(void (*work)(void* data, int part, int parts), void* data);
 
 /// Looks at tensors where they live. [MT] Every member may be called from any thread. Never throws, never allocates.
@@ -16,8 +17,8 @@ class Scanner {
   public:
     virtual ~Scanner() = default;
 
-    /// The quick pass: reads every element once. `suspicious` is exact for element types with infinities: set if and only
-    /// if an element is not finite.
+    /// The quick pass: reads every element once. `suspicious` is exact for element types with infinities: set if and
+    /// only if an element is not finite.
     virtual Range range(const TensorView& tensor) const noexcept = 0;
 
     /// The quick pass over a large tensor, on several threads if `share` finds some now. The same result.

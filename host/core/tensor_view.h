@@ -1,4 +1,5 @@
-// What a scanner and the ledger need to know of one tensor. Plain data across the C boundary to the adapter; never owns.
+// What a scanner and the ledger need to know of one tensor. Plain data across the C boundary to the adapter; never
+// owns.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@ enum TensorFlag : uint32_t {
     kNumber = 1u << 5,      ///< a Python number that the dispatcher wrapped as a tensor
 };
 
-/// One tensor as the op saw it. `data` points at the first logical element; `sizes` and `strides` are in elements, `ndim` long,
-/// and valid only during the call that hands the view over. `storage` identifies the storage (never dereferenced).
+/// One tensor as the op saw it. `data` points at the first logical element; `sizes` and `strides` are in elements,
+/// `ndim` long, and valid only during the call that hands the view over. `storage` identifies the storage (never
+/// dereferenced).
 struct TensorView {
     const void* data;
     const void* storage;

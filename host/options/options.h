@@ -41,7 +41,8 @@ struct OptionRow {
 const std::vector<OptionRow>& option_rows();
 
 /// Reads `key=value:key=value` into `options`; the last of equal keys wins, empty pieces are nothing. A value, a path
-/// included, cannot hold a ':'. What is unknown or bad leaves its field alone and adds one line to `complaints`. Never throws for any text. [MT]
+/// included, cannot hold a ':'. What is unknown or bad leaves its field alone and adds one line to `complaints`. Never
+/// throws for any text. [MT]
 void parse(std::string_view text, Options& options, std::vector<std::string>& complaints);
 
 /// Sets one option. Returns what is wrong (one line: key, value, what was expected, the nearest), or nothing. [MT]

@@ -1,4 +1,5 @@
-// write_atomically: temporary file and rename, with the signals that a full quota or a closed pipe would raise held back.
+// write_atomically: temporary file and rename, with the signals that a full quota or a closed pipe would raise held
+// back.
 #include "host/report/atomic_file.h"
 
 #include <fcntl.h>
@@ -71,7 +72,8 @@ int write_all(int fd, const std::string& text) {
 }
 
 int write_directly(const std::string& path, const std::string& text) {
-    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);  // a pipe nobody reads must not hang us
+    // a pipe nobody reads must not hang us
+    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) return errno;
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     const int error = write_all(fd, text);

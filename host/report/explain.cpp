@@ -48,14 +48,16 @@ std::string page(const std::string& id, const std::string& heading, const std::s
         if (row.id != id) continue;
         out += "\nhow it arises\n" + indented(row.arises) + "\nhow to fix it\n" + indented(row.fix);
         if (*row.unseen != '\0') out += "\nwhat numsan cannot see\n" + indented(row.unseen);
-        out += "\na program that has it\n" + indented(row.program) + "\nthe same program, healthy\n" + indented(row.fixed);
+        out +=
+            "\na program that has it\n" + indented(row.program) + "\nthe same program, healthy\n" + indented(row.fixed);
     }
     return out;
 }
 
 std::string taxonomy_line(const Category& row) {
     const std::string taxonomy = row.taxonomy;
-    return taxonomy == "none" ? "" : "\nin the taxonomy of real faults in deep-learning systems\n    " + taxonomy + "\n";
+    return taxonomy == "none" ? ""
+                              : "\nin the taxonomy of real faults in deep-learning systems\n    " + taxonomy + "\n";
 }
 
 }  // namespace
@@ -71,7 +73,9 @@ Explanation explain_word(const std::string& word) {
     }
     for (const Category& row : categories()) {
         if (wanted == lower(row.id) || wanted == row.slug) {
-            return {page(row.id, std::string(row.id) + " " + row.slug + ": " + row.name, row.definition) + taxonomy_line(row), ""};
+            return {page(row.id, std::string(row.id) + " " + row.slug + ": " + row.name, row.definition) +
+                        taxonomy_line(row),
+                    ""};
         }
         known.insert(known.end(), {row.id, row.slug});
     }

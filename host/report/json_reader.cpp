@@ -104,16 +104,19 @@ ReadResult parse_report(const std::string& name, const std::string& text) {
     }
     const auto marker = document.find("schema");
     if (marker == document.end()) {
-        return failure_at(name, 0, "not a numsan report: there is no \"schema\" (expected \"" + std::string(kSchemaMarker) + "\")");
+        return failure_at(
+            name, 0, "not a numsan report: there is no \"schema\" (expected \"" + std::string(kSchemaMarker) + "\")");
     }
     if (*marker != kSchemaMarker) {
-        const std::string found = fields::clean(shortened(marker->dump(-1, ' ', false, Json::error_handler_t::replace)));
+        const std::string found =
+            fields::clean(shortened(marker->dump(-1, ' ', false, Json::error_handler_t::replace)));
         return failure_at(name, offset_of(text, "schema"),
                           "not a numsan report: \"schema\" is " + found + " (expected \"" + kSchemaMarker + "\")");
     }
     for (const char* key : {"tool", "run", "coverage", "cost", "noted"}) {
         if (!document.contains(key) || !document[key].is_object()) {
-            return failure_at(name, offset_of(text, key), std::string("damaged report: \"") + key + "\" is not an object");
+            return failure_at(name, offset_of(text, key),
+                              std::string("damaged report: \"") + key + "\" is not an object");
         }
     }
     if (!document.contains("verdict") || !document["verdict"].is_string()) {

@@ -14,8 +14,8 @@ struct ReadResult {
     bool ok() const { return error.empty(); }
 };
 
-/// Reads and checks one report: JSON, the schema marker, and the parts that every reader relies on. Never throws for any
-/// content. [MT]
+/// Reads and checks one report: JSON, the schema marker, and the parts that every reader relies on. Never throws for
+/// any content. [MT]
 ReadResult read_report(const std::string& path);
 
 /// The same for text that is already in memory; `name` is what errors call it. [MT]

@@ -257,7 +257,8 @@ Json report_document(const Report& report) {
 
     Json out = Json::object();
     out["schema"] = kSchemaMarker;
-    out["tool"] = {{"name", "numsan"}, {"version", run.version.empty() ? NUMSAN_VERSION : run.version}, {"commit", nullptr}};
+    out["tool"] = {
+        {"name", "numsan"}, {"version", run.version.empty() ? NUMSAN_VERSION : run.version}, {"commit", nullptr}};
     out["run"] = run_document(run);
     out["coverage"] = coverage_document(run);
     out["cost"] = cost_document(run);

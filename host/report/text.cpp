@@ -59,13 +59,15 @@ bool any_bad(const Json& tensor) {
 
 /// Nobody looked at the values: they were overwritten first.
 bool gone(const Json& tensor) {
-    return at(tensor, "exact").is_boolean() && !at(tensor, "exact").get<bool>() && !any_bad(tensor) && !real(tensor, "max");
+    return at(tensor, "exact").is_boolean() && !at(tensor, "exact").get<bool>() && !any_bad(tensor) &&
+           !real(tensor, "max");
 }
 
 std::string range_text(const Json& tensor) {
     const auto low = real(tensor, "min");
     const auto high = real(tensor, "max");
-    if (!low || !high) return gone(tensor) ? "values gone" : number(tensor, "elements") == 0 ? "empty" : "nothing finite";
+    if (!low || !high)
+        return gone(tensor) ? "values gone" : number(tensor, "elements") == 0 ? "empty" : "nothing finite";
     return *low == *high ? value_text(*low) : value_text(*low) + " .. " + value_text(*high);
 }
 
@@ -224,8 +226,8 @@ std::string snippet(const Json& place, const std::string& margin, const TextStyl
     const std::string code = string_at(place, "code");
     if (code.empty()) return margin + " " + bar + "\n";
     const std::string line = padded(std::to_string(number(place, "line")), margin.size());
-    return margin + " " + bar + "\n" + inked(line, Ink::Frame, style) + " " + bar + "     " + code + "\n" + margin + " " + bar +
-           "\n";
+    return margin + " " + bar + "\n" + inked(line, Ink::Frame, style) + " " + bar + "     " + code + "\n" + margin +
+           " " + bar + "\n";
 }
 
 std::string stack_note(const Json& finding, const TextStyle& style) {

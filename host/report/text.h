@@ -16,16 +16,18 @@ struct TextStyle {
     std::string cwd;
 };
 
-/// Colour and width for a file descriptor: colour by `color`, and for Auto only on a terminal that can, without NO_COLOR.
+/// Colour and width for a file descriptor: colour by `color`, and for Auto only on a terminal that can, without
+/// NO_COLOR.
 TextStyle detect_style(int fd, ColorOption color);
 
-/// One finding, several lines, with a newline at the end. Figures are never truncated; control characters are shown as '?'.
-/// Missing or mistyped fields of a foreign document are left out. Never throws for any document. [MT]
+/// One finding, several lines, with a newline at the end. Figures are never truncated; control characters are shown as
+/// '?'. Missing or mistyped fields of a foreign document are left out. Never throws for any document. [MT]
 std::string render_finding(const nlohmann::ordered_json& finding, const TextStyle& style);
 std::string render_finding(const Finding& finding, const TextStyle& style);
 
 /// The lines at the end, each beginning with "numsan: ". `report_path` empty: no line about the report file. [MT]
-std::string render_summary(const nlohmann::ordered_json& report, const TextStyle& style, const std::string& report_path = "");
+std::string render_summary(const nlohmann::ordered_json& report, const TextStyle& style,
+                           const std::string& report_path = "");
 std::string render_summary(const Report& report, const TextStyle& style, const std::string& report_path = "");
 
 /// 91234 -> "91 234". [MT]

@@ -35,10 +35,11 @@ std::string skipped_text(const Json& skipped) {
 std::string first_line(const Json& report) {
     const Json& coverage = at(report, "coverage");
     const size_t findings = list(report, "findings").size();
-    const std::string what = findings == 0 ? "no finding" : counted(static_cast<int64_t>(findings), "finding", "findings");
+    const std::string what =
+        findings == 0 ? "no finding" : counted(static_cast<int64_t>(findings), "finding", "findings");
     std::string out = what + " in " + counted(number(at(report, "run"), "steps"), "step", "steps") + "; " +
-                      grouped(number(coverage, "scanned")) + " of " + grouped(number(coverage, "ops")) + " ops scanned" +
-                      skipped_text(at(coverage, "skipped"));
+                      grouped(number(coverage, "scanned")) + " of " + grouped(number(coverage, "ops")) +
+                      " ops scanned" + skipped_text(at(coverage, "skipped"));
     const int64_t absorbed = number(at(report, "noted"), "absorbed");
     if (absorbed > 0) out += "; " + counted(absorbed, "non-finite value", "non-finite values") + " stayed masked";
     return out;
@@ -47,7 +48,8 @@ std::string first_line(const Json& report) {
 std::string incomplete_line(const Json& report) {
     if (fields::text(report, "verdict") != "incomplete") return "";
     const int64_t dropped = number(at(report, "coverage"), "dropped");
-    const std::string lost = dropped > 0 ? counted(dropped, "record was", "records were") + " lost" : "something was lost";
+    const std::string lost =
+        dropped > 0 ? counted(dropped, "record was", "records were") + " lost" : "something was lost";
     return "incomplete: " + lost + ", so silence does not mean health here";
 }
 
@@ -73,7 +75,8 @@ std::string render_summary(const Json& report, const TextStyle& style, const std
     }
     add(unmatched_rules(report));
     const Json& findings = list(report, "findings");
-    const std::string explain = findings.empty() ? "" : "`numsan explain " + fields::text(findings[0], "code") + "` says more";
+    const std::string explain =
+        findings.empty() ? "" : "`numsan explain " + fields::text(findings[0], "code") + "` says more";
     if (!report_path.empty()) {
         add("report in " + fields::clean(report_path) + (explain.empty() ? "" : "; " + explain));
     } else {

@@ -40,8 +40,8 @@ struct Shared {
     Slot slots[kMaxParts];
 };
 
-/// The pieces are those that torch gives its threads: what this thread has just written may still be in its cache, and of that the
-/// end rather than the beginning.
+/// The pieces are those that torch gives its threads: what this thread has just written may still be in its cache, and
+/// of that the end rather than the beginning.
 void gather_part(void* data, int part, int parts) {
     Shared& shared = *static_cast<Shared*>(data);
     parts = std::min(parts, Shared::kMaxParts);

@@ -1,4 +1,5 @@
-// Integer loops over 256-byte blocks: the largest magnitude tells NaN, the smallest distance to a pattern tells an infinity.
+// Integer loops over 256-byte blocks: the largest magnitude tells NaN, the smallest distance to a pattern tells an
+// infinity.
 #include "host/scan/kinds_kernels.h"
 
 #include "host/scan/kernel_target.h"
@@ -74,9 +75,15 @@ KindSet gather_kinds(const DTypeInfo& type, const void* data, int64_t lanes) noe
     const uint64_t e = type.exponent_mask();
     const uint64_t s = type.sign_mask();
     switch (type.lane_bytes) {
-        case 1: return kinds_of<uint8_t>(nearest_u8(data, lanes, static_cast<uint8_t>(e), static_cast<uint8_t>(s)), static_cast<uint8_t>(e));
-        case 2: return kinds_of<uint16_t>(nearest_u16(data, lanes, static_cast<uint16_t>(e), static_cast<uint16_t>(s)), static_cast<uint16_t>(e));
-        case 4: return kinds_of<uint32_t>(nearest_u32(data, lanes, static_cast<uint32_t>(e), static_cast<uint32_t>(s)), static_cast<uint32_t>(e));
+        case 1:
+            return kinds_of<uint8_t>(nearest_u8(data, lanes, static_cast<uint8_t>(e), static_cast<uint8_t>(s)),
+                                     static_cast<uint8_t>(e));
+        case 2:
+            return kinds_of<uint16_t>(nearest_u16(data, lanes, static_cast<uint16_t>(e), static_cast<uint16_t>(s)),
+                                      static_cast<uint16_t>(e));
+        case 4:
+            return kinds_of<uint32_t>(nearest_u32(data, lanes, static_cast<uint32_t>(e), static_cast<uint32_t>(s)),
+                                      static_cast<uint32_t>(e));
         default: return kinds_of<uint64_t>(nearest_u64(data, lanes, e, s), e);
     }
 }

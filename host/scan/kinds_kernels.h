@@ -1,4 +1,5 @@
-// Which kinds of non-finite value a run of memory holds, without counting them: the pass for tensors that are known to be bad.
+// Which kinds of non-finite value a run of memory holds, without counting them: the pass for tensors that are known to
+// be bad.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace numsan {
 
-/// Kinds among `lanes` real lanes that follow each other from `data`. Any alignment. For types with infinities (IEEE). [MT]
+/// Kinds among `lanes` real lanes that follow each other from `data`. Any alignment. For types with infinities (IEEE).
+/// [MT]
 KindSet gather_kinds(const DTypeInfo& type, const void* data, int64_t lanes) noexcept;
 
 }  // namespace numsan

@@ -10,8 +10,8 @@
 
 namespace numsan {
 
-/// [MT] Written by the thread that runs the op, read by whichever thread runs the node. Two threads may share a ring, and a ring may
-/// be lapped: then a record is forgotten, never mixed.
+/// [MT] Written by the thread that runs the op, read by whichever thread runs the node. Two threads may share a ring,
+/// and a ring may be lapped: then a record is forgotten, never mixed.
 class ForwardMap {
   public:
     ForwardMap() = default;
@@ -29,7 +29,8 @@ class ForwardMap {
         ForwardRecord forward;
     };
 
-    /// The first op to show a number made its node; later ones (ops without a node) repeat the number. True when this was the first.
+    /// The first op to show a number made its node; later ones (ops without a node) repeat the number. True when this
+    /// was the first.
     bool add(const Record& record) {
         Slot& slot = at(record.thread, record.sequence);
         Record old;

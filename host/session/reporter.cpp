@@ -107,8 +107,10 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     std::vector<size_t> told;
     bool worth_writing = false;
     for (const EscapedBirth& escaped : outcome.escaped) {
-        // A loop that goes on with bad values makes the same births in every step: only the rules need to see each of them.
-        if (const auto at = finding_by_place_.find(escaped.place); at != finding_by_place_.end() && allow_.rules().empty()) {
+        // A loop that goes on with bad values makes the same births in every step: only the rules need to see each of
+        // them.
+        if (const auto at = finding_by_place_.find(escaped.place);
+            at != finding_by_place_.end() && allow_.rules().empty()) {
             if (at->second == kDropped) continue;
             count_again(at->second, escaped.birth.id);
             worth_writing = worth_writing || (counted_again_ & (counted_again_ - 1)) == 0;
@@ -159,7 +161,8 @@ void Reporter::count_again(size_t index, BirthId birth) {
     finding_of_[birth] = index;
 }
 
-/// "first NaN of this run: ..." and "another NaN: ..." are said when a finding is told; the order of birth may be another.
+/// "first NaN of this run: ..." and "another NaN: ..." are said when a finding is told; the order of birth may be
+/// another.
 void rename_by_order(std::string& title, bool first) {
     const std::string first_start = "first ", first_end = " of this run: ", other_start = "another ", other_end = ": ";
     const std::string& start = first ? other_start : first_start;

@@ -20,7 +20,8 @@ class Reporter {
   public:
     Reporter(const Options& options, StackSource& stacks, std::string torch_root, RunSummary run);
 
-    /// Adds what escaped, less what the allow-list names. `names` is the look-up of what is alive now. `run` holds the counts so far.
+    /// Adds what escaped, less what the allow-list names. `names` is the look-up of what is alive now. `run` holds the
+    /// counts so far.
     void add(const Outcome& outcome, const LiveNames& names, const RunSummary& counts);
 
     /// Last words: the final report and, by verbosity, a summary.

@@ -6,7 +6,8 @@
 
 namespace numsan {
 
-/// Facts of this process as it starts. Reads /proc/self and the environment (RANK, WORLD_SIZE and their launchers' kin).
+/// Facts of this process as it starts. Reads /proc/self and the environment (RANK, WORLD_SIZE and their launchers'
+/// kin).
 RunSummary run_facts(const Options& options);
 
 PathFacts path_facts(const RunSummary& run);

@@ -132,7 +132,8 @@ uint64_t Session::scan(const OpEvent& event, Range* ranges) noexcept {
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if ((output.flags & kScannable) == 0) {
-            (output.device == Device::Cpu ? counters_.integers : counters_.device).fetch_add(1, std::memory_order_relaxed);
+            (output.device == Device::Cpu ? counters_.integers : counters_.device)
+                .fetch_add(1, std::memory_order_relaxed);
             continue;
         }
         ++scanned;
@@ -160,10 +161,12 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
                              thread.nodes[thread.node_depth - 1].accumulates;
     const bool shaped = event.input_count == 1 && is_parameter(event.inputs[0]) && like_its_operand(event.op->name);
     // What was remembered of the address of new memory says nothing of it.
-    const uint16_t flags = lifts(event) ? uint16_t(0) : static_cast<uint16_t>(
-        (context.touched ? Lineage::kTouched : 0) | (context.in_module || context.from_module ? Lineage::kInModule : 0) |
-        (context.node != nullptr ? Lineage::kBackward : 0) |
-        (context.on_state || accumulates || shaped ? Lineage::kState : 0));
+    const uint16_t flags =
+        lifts(event) ? uint16_t(0)
+                     : static_cast<uint16_t>((context.touched ? Lineage::kTouched : 0) |
+                                             (context.in_module || context.from_module ? Lineage::kInModule : 0) |
+                                             (context.node != nullptr ? Lineage::kBackward : 0) |
+                                             (context.on_state || accumulates || shaped ? Lineage::kState : 0));
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if (lifts(event)) lineage_.forget(output.storage);  // new memory at an address that may be remembered
@@ -193,9 +196,10 @@ void Session::op_end(const OpEvent& event) noexcept {
         if (context.on_state && !context.in_optimizer && is_layer(event.op->name)) context.on_state = false;
         context.outsider = context.stack == 0 && context.node == nullptr && !facts_.python_version.empty();
 
-        ForwardMap::Record record{event.thread, event.forward_sequence, seq, event.grad_enabled, {event.op, context.stack, 0, seq}};
-        const bool makes_node = event.forward_sequence != ~uint64_t(0) && (context.node == nullptr || event.grad_enabled) &&
-                                forwards_.add(record);
+        ForwardMap::Record record{
+            event.thread, event.forward_sequence, seq, event.grad_enabled, {event.op, context.stack, 0, seq}};
+        const bool makes_node = event.forward_sequence != ~uint64_t(0) &&
+                                (context.node == nullptr || event.grad_enabled) && forwards_.add(record);
         if (!verdict_.interesting(event, bad) && !vanishing(event, context, ranges)) {
             remember(event, context, ranges);
             return;
@@ -206,7 +210,8 @@ void Session::op_end(const OpEvent& event) noexcept {
         uint32_t kin[kMaxKin] = {};
         if (bad != 0 && event.kin != nullptr) {  // may take the interpreter's lock, so not under ours
             for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
-                if ((event.inputs[i].flags & (kRequiresGrad | kLeaf)) == kRequiresGrad) kin[i] = event.kin(event.inputs[i].impl);
+                if ((event.inputs[i].flags & (kRequiresGrad | kLeaf)) == kRequiresGrad)
+                    kin[i] = event.kin(event.inputs[i].impl);
             }
             context.kin = kin;
         }
@@ -293,7 +298,8 @@ void Session::scope_end(const char* name) noexcept {
     }
 }
 
-/// Bad values were written into tensors that may be buffers, moments or averages: asks for their names, a few times in a run.
+/// Bad values were written into tensors that may be buffers, moments or averages: asks for their names, a few times in
+/// a run.
 void Session::name_state_writes() noexcept {
     try {
         const std::vector<StateWrite> writes = verdict_.take_state_writes();
@@ -313,7 +319,9 @@ void Session::name_state_writes() noexcept {
                 case LiveNames::TensorName::Role::OptimizerState:
                     verdict_.confirm(write, EscapeInto::OptimizerState, outcome);
                     break;
-                case LiveNames::TensorName::Role::Parameter: verdict_.confirm(write, EscapeInto::Parameter, outcome); break;
+                case LiveNames::TensorName::Role::Parameter:
+                    verdict_.confirm(write, EscapeInto::Parameter, outcome);
+                    break;
                 case LiveNames::TensorName::Role::Gradient: break;
             }
         }
@@ -327,7 +335,8 @@ void Session::use(const AdapterApi& adapter) noexcept {
     adapter_.store(&adapter, std::memory_order_release);
     if (options_.verbosity < 2 || !uses_record_function(adapter)) return;
     try {
-        reporter_.say("operators are seen through record functions, which is slower: the dispatch key is another library's");
+        reporter_.say(
+            "operators are seen through record functions, which is slower: the dispatch key is another library's");
     } catch (...) {
         fail("out of memory");
     }
@@ -380,7 +389,8 @@ RunSummary Session::counts() const {
         if (const char* why = entry.why.load(std::memory_order_acquire)) add(why, entry.count);
     }
     run.blind_spots = facts_.blind_spots;
-    if (const AdapterApi* adapter = adapter_.load(std::memory_order_acquire); adapter != nullptr && uses_record_function(*adapter)) {
+    if (const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
+        adapter != nullptr && uses_record_function(*adapter)) {
         run.blind_spots.push_back("what saved-tensor hooks compute: operators are seen through record functions (hook: "
                                   "record_function), as another library holds the dispatch key");
     }

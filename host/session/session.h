@@ -73,7 +73,8 @@ class Session {
     };
     static constexpr size_t kMaxReasons = 12;
 
-    static constexpr int32_t kMaxRanges = 16;  ///< outputs of one op whose range is kept; an optimizer's list can have hundreds
+    /// outputs of one op whose range is kept; an optimizer's list can have hundreds
+    static constexpr int32_t kMaxRanges = 16;
 
     static Thread& this_thread();
     OpContext context_of(Thread& thread, const OpEvent* event, int64_t seq);

@@ -14,7 +14,8 @@ class TorchFrames : public StackFacts {
     bool is_loading(StackId stack) const override;
     bool in_function(StackId stack) const override;
 
-    /// Where the loop of a DataLoader's worker process is: frames before it run inside the worker. size() when it is not there.
+    /// Where the loop of a DataLoader's worker process is: frames before it run inside the worker. size() when it is
+    /// not there.
     static size_t worker_loop(const std::vector<SourceFrame>& stack);
     /// A tensor of another process is being put together.
     static bool arrives(const std::vector<SourceFrame>& stack);

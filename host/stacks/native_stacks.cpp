@@ -100,8 +100,8 @@ std::string demangled(const char* name) {
 
 bool left_out(std::string_view path) {
     const std::string_view file = path.substr(path.rfind('/') + 1);
-    for (const std::string_view prefix : {"libtorch", "libc10", "libnumsan", "libc.so", "libc-2", "libpthread", "ld-linux",
-                                          "libgcc_s", "libstdc++"}) {
+    for (const std::string_view prefix :
+         {"libtorch", "libc10", "libnumsan", "libc.so", "libc-2", "libpthread", "ld-linux", "libgcc_s", "libstdc++"}) {
         if (file.starts_with(prefix)) return true;
     }
     return false;
@@ -115,14 +115,15 @@ class Symbols {
         callbacks_.find_elf = libdw().find_elf;
         callbacks_.find_debuginfo = no_debuginfo;
         dwfl_ = libdw().begin(&callbacks_);
-        if (dwfl_ && (libdw().report(dwfl_, getpid()) != 0 || libdw().report_end(dwfl_, nullptr, nullptr) != 0)) close();
+        if (dwfl_ && (libdw().report(dwfl_, getpid()) != 0 || libdw().report_end(dwfl_, nullptr, nullptr) != 0))
+            close();
     }
     ~Symbols() { close(); }
     Symbols(const Symbols&) = delete;
     Symbols& operator=(const Symbols&) = delete;
 
-    /// The frames of a return address, innermost first: functions that the compiler inlined there, then the one it belongs to.
-    /// Empty when it is to be left out.
+    /// The frames of a return address, innermost first: functions that the compiler inlined there, then the one it
+    /// belongs to. Empty when it is to be left out.
     std::vector<SourceFrame> frames(const void* return_address) const {
         const auto address = reinterpret_cast<uintptr_t>(return_address) - 1;  // inside the call
         Dl_info info{};
@@ -152,7 +153,8 @@ class Symbols {
 
   private:
     /// Adds the inlined functions at `address`, and moves `at` out to the place where the outermost of them was called.
-    static void add_inlined(Dwfl_Module* module, Dwarf_Addr address, SourceFrame& at, std::vector<SourceFrame>& result) {
+    static void add_inlined(Dwfl_Module* module, Dwarf_Addr address, SourceFrame& at,
+                            std::vector<SourceFrame>& result) {
         Dwarf_Addr bias = 0;
         Dwarf_Die* unit = libdw().unit_at(module, address, &bias);
         Dwarf_Die* containing = nullptr;
@@ -170,9 +172,10 @@ class Symbols {
             Dwarf_Attribute attribute;
             Dwarf_Files* files = nullptr;
             size_t file_count = 0;
-            const bool called = libdw().number(libdw().attribute(&scopes[i], DW_AT_call_file, &attribute), &file) == 0 &&
-                                libdw().number(libdw().attribute(&scopes[i], DW_AT_call_line, &attribute), &line) == 0 &&
-                                libdw().files(unit, &files, &file_count) == 0 && file < file_count;
+            const bool called =
+                libdw().number(libdw().attribute(&scopes[i], DW_AT_call_file, &attribute), &file) == 0 &&
+                libdw().number(libdw().attribute(&scopes[i], DW_AT_call_line, &attribute), &line) == 0 &&
+                libdw().files(unit, &files, &file_count) == 0 && file < file_count;
             const char* path = called ? libdw().file_name(files, file, nullptr, nullptr) : nullptr;
             if (path == nullptr) break;
             at.file = path;

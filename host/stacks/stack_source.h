@@ -10,8 +10,8 @@ namespace numsan {
 
 using StackId = uint32_t;  ///< an interned stack; 0 is "no stack"
 
-/// One frame, innermost first in a stack. `self` is the module instance of a `torch.nn.Module._call_impl` frame, else null; it
-/// identifies and is never dereferenced.
+/// One frame, innermost first in a stack. `self` is the module instance of a `torch.nn.Module._call_impl` frame, else
+/// null; it identifies and is never dereferenced.
 struct SourceFrame {
     std::string file;
     std::string function;
@@ -20,8 +20,8 @@ struct SourceFrame {
     bool native = false;
 };
 
-/// Names of what is alive now, by identity: modules by object address; parameters, buffers and optimizer state by address of the
-/// tensor's implementation (TensorView::impl).
+/// Names of what is alive now, by identity: modules by object address; parameters, buffers and optimizer state by
+/// address of the tensor's implementation (TensorView::impl).
 struct LiveNames {
     struct TensorName {
         std::string name;  ///< "model.head.weight", "exp_avg of model.head.weight"
@@ -36,8 +36,8 @@ class StackSource {
   public:
     virtual ~StackSource() = default;
 
-    /// The calling thread's stack, interned. Hot path: no lock of the interpreter, no system call; allocates only for a stack
-    /// never seen before. [MT]
+    /// The calling thread's stack, interned. Hot path: no lock of the interpreter, no system call; allocates only for a
+    /// stack never seen before. [MT]
     virtual StackId capture() noexcept = 0;
 
     /// True when a `torch.nn.Module` call is on the stack. Cheap. [MT]
@@ -47,7 +47,8 @@ class StackSource {
     virtual std::vector<SourceFrame> resolve(StackId) const = 0;
 
     /// Looks up what is alive. Slow (takes the interpreter's lock): for findings only, and never under a lock of ours.
-    /// `storage_of`, if not null, is called for parameters, buffers and optimizer state while they are sure to be alive.
+    /// `storage_of`, if not null, is called for parameters, buffers and optimizer state while they are sure to be
+    /// alive.
     using StorageOf = const void* (*)(const void* impl);
     virtual LiveNames names(StorageOf storage_of) = 0;
 

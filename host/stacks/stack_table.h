@@ -12,16 +12,16 @@
 
 namespace numsan {
 
-/// One frame as its owner stores it. What `code` points at is the owner's business: a description for Python, an instruction
-/// address for native code.
+/// One frame as its owner stores it. What `code` points at is the owner's business: a description for Python, an
+/// instruction address for native code.
 struct StoredFrame {
     const void* code;
     const void* self;
     int32_t line;
 };
 
-/// Interned stacks. [MT] Every member may be called from any thread; find() and frames() take no lock. A stack is known by its
-/// 64-bit hash alone. Memory of a stack lives as long as the table.
+/// Interned stacks. [MT] Every member may be called from any thread; find() and frames() take no lock. A stack is known
+/// by its 64-bit hash alone. Memory of a stack lives as long as the table.
 class StackTable {
   public:
     static constexpr uint32_t kMaxStacks = 1u << 18;

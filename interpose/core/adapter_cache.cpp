@@ -20,8 +20,8 @@ bool is_ours(const struct stat& status) {
     return (status.st_uid == geteuid() || status.st_uid == 0) && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// Makes `folder` and what is above it if need be, and says whether code may be loaded from it. The folder itself must not be
-/// a link when it lies where everybody may write.
+/// Makes `folder` and what is above it if need be, and says whether code may be loaded from it. The folder itself must
+/// not be a link when it lies where everybody may write.
 bool is_usable_folder(const std::string& folder, bool in_public) {
     struct stat status {};
     const auto look = [&] { return (in_public ? lstat : stat)(folder.c_str(), &status) == 0; };
@@ -47,7 +47,8 @@ std::string find_adapter_cache() {
     const std::string xdg = variable("XDG_CACHE_HOME");
     if (!xdg.empty() && xdg[0] == '/' && is_usable_folder(xdg + "/numsan", false)) return xdg + "/numsan";
     const std::string home = variable("HOME");
-    if (!home.empty() && home[0] == '/' && is_usable_folder(home + "/.cache/numsan", false)) return home + "/.cache/numsan";
+    if (!home.empty() && home[0] == '/' && is_usable_folder(home + "/.cache/numsan", false))
+        return home + "/.cache/numsan";
     std::string temporary = "/tmp/numsan-" + std::to_string(geteuid());
     return is_usable_folder(temporary, true) ? temporary : "";
 }

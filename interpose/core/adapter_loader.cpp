@@ -1,4 +1,5 @@
-// Finds the torch that this process has loaded, and the adapter for it: from the cache, or compiled now with torch's own headers.
+// Finds the torch that this process has loaded, and the adapter for it: from the cache, or compiled now with torch's
+// own headers.
 #include "interpose/core/adapter_loader.h"
 
 #include <dlfcn.h>
@@ -85,9 +86,11 @@ std::string cache_key(const TorchInstall& torch, const fs::path& sources) {
     return version + "-" + hex(build.value()) + "-" + hex(place.value());
 }
 
-std::vector<std::string> compile_command(const TorchInstall& torch, const fs::path& sources, const std::string& output) {
+std::vector<std::string> compile_command(const TorchInstall& torch, const fs::path& sources,
+                                         const std::string& output) {
     std::vector<std::string> command = find_cxx_compiler();
-    if (command.empty()) throw StandDown{"the adapter for torch " + torch.version + " needs a C++ compiler: set CXX, or install g++"};
+    if (command.empty())
+        throw StandDown{"the adapter for torch " + torch.version + " needs a C++ compiler: set CXX, or install g++"};
     command.insert(command.end(), std::begin(kCompileFlags), std::end(kCompileFlags));
     command.push_back("-I" + sources.string());
     command.push_back("-I" + torch.root + "/include");
@@ -96,8 +99,9 @@ std::vector<std::string> compile_command(const TorchInstall& torch, const fs::pa
     for (const fs::path& file : files_below(sources / "interpose/torch"))
         if (file.extension() == ".cpp") command.push_back(file.string());
     if (command.size() == before) throw StandDown{"the adapter's sources are not in " + sources.string()};
-    for (const std::string& word : {std::string("-o"), output, "-L" + fs::path(torch.cpu_library).parent_path().string(),
-                                    std::string("-Wl,--no-as-needed"), std::string("-ltorch_cpu"), std::string("-lc10")})
+    for (const std::string& word :
+         {std::string("-o"), output, "-L" + fs::path(torch.cpu_library).parent_path().string(),
+          std::string("-Wl,--no-as-needed"), std::string("-ltorch_cpu"), std::string("-lc10")})
         command.push_back(word);
     return command;
 }
@@ -112,12 +116,14 @@ bool failed_since(const std::string& log, std::chrono::system_clock::time_point 
 
 void build_adapter(const TorchInstall& torch, const fs::path& sources, Say say, AdapterLoadResult& result) {
     if (!torch.has_headers)
-        throw StandDown{"torch " + torch.version + " has no headers in " + torch.root + "/include to build the adapter with"};
+        throw StandDown{"torch " + torch.version + " has no headers in " + torch.root +
+                        "/include to build the adapter with"};
     const std::string log = result.adapter_path + ".log";
     const auto start = std::chrono::system_clock::now();
     const FileLock lock(result.adapter_path + ".lock");
     if (is_trusted_file(result.adapter_path) && is_whole_library(result.adapter_path)) return;
-    if (failed_since(log, start)) throw StandDown{"the adapter for torch " + torch.version + " does not compile: see " + log};
+    if (failed_since(log, start))
+        throw StandDown{"the adapter for torch " + torch.version + " does not compile: see " + log};
     const std::string temporary = result.adapter_path + ".tmp-" + std::to_string(getpid()) + "-" +
                                   hex(static_cast<uint64_t>(start.time_since_epoch().count()));
     const std::vector<std::string> command = compile_command(torch, sources, temporary);
@@ -127,7 +133,8 @@ void build_adapter(const TorchInstall& torch, const fs::path& sources, Say say, 
     if (status.value_or(0) != 0 || fs::file_size(temporary, error) == 0 || error) {
         fs::remove(temporary, error);
         fs::rename(temporary + ".log", log, error);
-        if (error) throw StandDown{"the folder for the adapter cannot be written: " + fs::path(log).parent_path().string()};
+        if (error)
+            throw StandDown{"the folder for the adapter cannot be written: " + fs::path(log).parent_path().string()};
         throw StandDown{"the adapter for torch " + torch.version + " does not compile: see " + log};
     }
     fs::permissions(temporary, fs::perms::owner_all, error);
@@ -157,7 +164,8 @@ const AdapterApi* load(const CoreApi& core, const std::string& lib_dir, Say say,
     const fs::path sources = fs::path(lib_dir) / "adapter";
     if (!fs::is_directory(sources)) throw StandDown{"the adapter's sources are not in " + sources.string()};
     const std::string cache = find_adapter_cache();
-    if (cache.empty()) throw StandDown{"no folder to keep the adapter in: set NUMSAN_CACHE to one that only you can write"};
+    if (cache.empty())
+        throw StandDown{"no folder to keep the adapter in: set NUMSAN_CACHE to one that only you can write"};
     result.adapter_path = cache + "/libnumsan_torch-" + cache_key(torch, sources) + ".so";
 
     const bool cached = is_trusted_file(result.adapter_path) && is_whole_library(result.adapter_path);

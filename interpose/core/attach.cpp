@@ -96,7 +96,8 @@ bool attach(const numsan_stub_api& stub) {
         stacks = frames;
     } else {
         stacks = new NativeStacks;
-        if (!NativeStacks::has_lines()) facts.blind_spots.push_back("source lines of native frames: libdw is not installed");
+        if (!NativeStacks::has_lines())
+            facts.blind_spots.push_back("source lines of native frames: libdw is not installed");
     }
     const TorchInstall torch = describe_torch(find_loaded_torch());
     facts.torch_version = torch.version;

@@ -104,7 +104,8 @@ std::optional<int> run_program(const std::vector<std::string>& command, const st
     std::vector<char*> environment = environment_without_preload();
     const SpawnSetup setup(log);
     pid_t child = 0;
-    if (posix_spawn(&child, arguments[0], setup.actions(), setup.attributes(), arguments.data(), environment.data()) != 0)
+    if (posix_spawn(&child, arguments[0], setup.actions(), setup.attributes(), arguments.data(), environment.data()) !=
+        0)
         return -1;
     int status = 0;
     while (waitpid(child, &status, 0) < 0)

@@ -19,6 +19,6 @@ struct numsan_stub_api {
     const char* lib_dir; /* folder of libnumsan_core.so, beside which adapter/ lies; absolute, without a final slash */
 };
 
-/* Exported by the core under NUMSAN_CORE_ATTACH_SYMBOL. Called once, outside of any dlopen, with the dynamic linker's lock
- * not held. Returns 0, or 1 when the core stands down; it has said why. */
+/* Exported by the core under NUMSAN_CORE_ATTACH_SYMBOL. Called once, outside of any dlopen, with the dynamic linker's
+ * lock not held. Returns 0, or 1 when the core stands down; it has said why. */
 typedef int (*numsan_core_attach_fn)(const struct numsan_stub_api* stub);

@@ -1,5 +1,6 @@
-/* libnumsan.so, the library that is preloaded. C and libc only. It waits for torch: when libtorch_cpu.so has been mapped (by a
- * dlopen, or with the program itself) it loads libnumsan_core.so once. Everything else it passes through untouched.
+/* libnumsan.so, the library that is preloaded. C and libc only. It waits for torch: when libtorch_cpu.so has been
+ * mapped (by a dlopen, or with the program itself) it loads libnumsan_core.so once. Everything else it passes through
+ * untouched.
  *
  * Interposed: dlopen (dlopen_hook.S), __libc_start_main, pthread_create. Nothing else is exported.
  * Errors: one line `numsan: off: <reason>` on stderr, and the program runs on. */
@@ -31,17 +32,20 @@ void* numsan_dlopen_target(const char* file, int mode, const void* caller) HIDDE
 EXPORTED int __libc_start_main(main_fn program_main, int argc, char** argv, void (*init)(void), void (*fini)(void),
                                void (*rtld_fini)(void), void* stack_end);
 
-/* Watching begins when the libraries linked to the program have been initialised, and ends when the core has been asked for. */
+/* Watching begins when the libraries linked to the program have been initialised, and ends when the core has been asked
+ * for. */
 static atomic_bool watching;
 static atomic_bool core_asked;
 static _Atomic(void (*)(void)) thread_start;
 static main_fn real_main;
-static char start_folder[PATH_MAX]; /* where the program started; only set when the loader knows us by a relative path */
+static char
+    start_folder[PATH_MAX]; /* where the program started; only set when the loader knows us by a relative path */
 
 /* Depth of watched dlopens on this thread: inside one, torch may be mapped but not initialised. */
 static __thread int dlopen_depth __attribute__((tls_model("initial-exec")));
 
-/* The next definition of `name` after ours. Looked up every time it is null: a caller may come before our constructor. */
+/* The next definition of `name` after ours. Looked up every time it is null: a caller may come before our constructor.
+ */
 static void* next_symbol(_Atomic(void*)* cache, const char* name) {
     void* found = atomic_load_explicit(cache, memory_order_relaxed);
     if (!found) {
@@ -188,8 +192,8 @@ static bool is_plain_program(const void* caller) {
     return true;
 }
 
-/* Where dlopen_hook.S jumps to. glibc looks at the caller only to find names without a slash, and for $ORIGIN: such calls
- * go straight on, unless the caller is known not to matter. */
+/* Where dlopen_hook.S jumps to. glibc looks at the caller only to find names without a slash, and for $ORIGIN: such
+ * calls go straight on, unless the caller is known not to matter. */
 void* numsan_dlopen_target(const char* file, int mode, const void* caller) {
     (void)mode;
     if (atomic_load_explicit(&watching, memory_order_relaxed) && file && strstr(file, "torch") && !strchr(file, '$') &&
@@ -243,7 +247,8 @@ static void* thread_main(void* argument) {
     return start.routine(start.argument);
 }
 
-EXPORTED int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
+EXPORTED int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*),
+                            void* argument) {
     static _Atomic(void*) cache;
     pthread_create_fn next = (pthread_create_fn)next_symbol(&cache, "pthread_create");
     if (!next) return EAGAIN;

@@ -57,7 +57,9 @@ int python_minor(const PythonApi& api) {
     return std::strncmp(version, "3.", 2) == 0 ? std::atoi(version + 2) : 0;
 }
 
-bool python_free_threaded(const PythonApi& api) { return std::strstr(api.Py_GetVersion(), "free-threading") != nullptr; }
+bool python_free_threaded(const PythonApi& api) {
+    return std::strstr(api.Py_GetVersion(), "free-threading") != nullptr;
+}
 
 PythonLock::PythonLock(const PythonApi& api) : api_(api), state_(api.PyGILState_Ensure()) {
     api_.PyErr_Fetch(&error_[0], &error_[1], &error_[2]);

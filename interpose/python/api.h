@@ -19,7 +19,8 @@ struct PythonApi {
     const void* runtime;  ///< _PyRuntime; it starts with the debug offsets in 3.13 and later
 };
 
-/// The interpreter of this process, or null when there is none (or one older than 3.9). Looked up once it is there. [MT]
+/// The interpreter of this process, or null when there is none (or one older than 3.9). Looked up once it is there.
+/// [MT]
 const PythonApi* python_api();
 
 /// True while Python code may be run: initialised and not on its way out. [MT]

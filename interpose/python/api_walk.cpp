@@ -5,8 +5,8 @@
 
 namespace numsan {
 
-/// The calling thread's frames by the public API, with lines for instructions; the thread holds the lock. May run a garbage
-/// collection, and with it anything at all: never under our mutex.
+/// The calling thread's frames by the public API, with lines for instructions; the thread holds the lock. May run a
+/// garbage collection, and with it anything at all: never under our mutex.
 uint64_t PythonStacks::walk_api(std::vector<Frame>& frames) const {
     frames.clear();
     uint64_t hash = 0x9e3779b97f4a7c15u;
@@ -31,8 +31,9 @@ uint64_t PythonStacks::walk_api(std::vector<Frame>& frames) const {
     return hash ^ hash >> 32;
 }
 
-/// Remembers the codes of `frames`; true when one of a module's call was among the new ones. The interpreter is asked outside our
-/// mutex: a thread of a free-threaded build may be stopped there, while others wait for the mutex and keep the world from stopping.
+/// Remembers the codes of `frames`; true when one of a module's call was among the new ones. The interpreter is asked
+/// outside our mutex: a thread of a free-threaded build may be stopped there, while others wait for the mutex and keep
+/// the world from stopping.
 bool PythonStacks::remember_api(const std::vector<Frame>& frames) {
     std::vector<Code> fresh;
     {

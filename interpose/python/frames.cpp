@@ -59,15 +59,19 @@ bool PythonStacks::check_layout() {
     for (int i = 0; i < count; ++i) {
         if (!current.get()) return false;
         const Reference code(*api_, api_->PyFrame_GetCode(current.get()));
-        if (code.get() != frames[i].code || line_of(frames[i]) != api_->PyFrame_GetLineNumber(current.get())) return false;
+        if (code.get() != frames[i].code || line_of(frames[i]) != api_->PyFrame_GetLineNumber(current.get()))
+            return false;
         const int32_t name = layout_.code_qualname >= 0 ? layout_.code_qualname : layout_.code_name;
-        if (python_text(layout_, pointer_at(code.get(), layout_.code_file)) != attribute(*api_, code.get(), "co_filename") ||
-            python_text(layout_, pointer_at(code.get(), layout_.code_name)) != attribute(*api_, code.get(), "co_name") ||
+        if (python_text(layout_, pointer_at(code.get(), layout_.code_file)) !=
+                attribute(*api_, code.get(), "co_filename") ||
+            python_text(layout_, pointer_at(code.get(), layout_.code_name)) !=
+                attribute(*api_, code.get(), "co_name") ||
             python_text(layout_, pointer_at(code.get(), name)) != qualified_name(*api_, code.get())) {
             return false;
         }
         const Reference line(*api_, api_->PyObject_GetAttrString(code.get(), "co_firstlineno"));
-        if (!line.get() || api_->PyLong_AsLong(line.get()) != read_at<int32_t>(code.get(), layout_.code_first_line)) return false;
+        if (!line.get() || api_->PyLong_AsLong(line.get()) != read_at<int32_t>(code.get(), layout_.code_first_line))
+            return false;
         current.reset(api_->PyFrame_GetBack(current.get()));
     }
     return count == kMaxDepth || !current.get();
@@ -81,11 +85,13 @@ inline const void* PythonStacks::first_frame(const void* thread) const noexcept 
 /// The first argument; it lies in a cell when an inner function uses it.
 const void* PythonStacks::self_of(const void* frame) const noexcept {
     const void* self = pointer_at(frame, layout_.locals);
-    if (self && read_at<const void*>(self, kObjectType) == api_->PyCell_Type) self = read_at<const void*>(self, kCellContents);
+    if (self && read_at<const void*>(self, kObjectType) == api_->PyCell_Type)
+        self = read_at<const void*>(self, kCellContents);
     return self;
 }
 
-/// Everything that tells this stack from others, the identity of the code objects included: an address may be used again.
+/// Everything that tells this stack from others, the identity of the code objects included: an address may be used
+/// again.
 uint64_t PythonStacks::hash_frames(const void* thread) const noexcept {
     const PythonLayout layout = layout_;
     const void* const module_codes[] = {
@@ -99,8 +105,10 @@ uint64_t PythonStacks::hash_frames(const void* thread) const noexcept {
         const void* code = pointer_at(frame, layout.code);
         const uint64_t at = layout.kind == PythonLayout::Kind::Pointer ? read_at<uint64_t>(frame, layout.instruction)
                                                                        : read_at<uint32_t>(frame, layout.instruction);
-        const uint64_t identity = (read_at<uint64_t>(code, layout.code_name) ^ read_at<uint32_t>(code, layout.code_first_line)) *
-                                      0x9e3779b97f4a7c15u + read_at<uint64_t>(code, layout.code_file) * 0xc2b2ae3d27d4eb4fu;
+        const uint64_t identity =
+            (read_at<uint64_t>(code, layout.code_name) ^ read_at<uint32_t>(code, layout.code_first_line)) *
+                0x9e3779b97f4a7c15u +
+            read_at<uint64_t>(code, layout.code_file) * 0xc2b2ae3d27d4eb4fu;
         const uint64_t place = reinterpret_cast<uint64_t>(code) * 0xbf58476d1ce4e5b9u + at * 0x94d049bb133111ebu;
         hash = mix(hash, place ^ (identity >> 7));
         if (code == module_codes[0] || code == module_codes[1] || code == module_codes[2] || code == module_codes[3]) {
@@ -122,7 +130,8 @@ bool PythonStacks::is_frame_complete(const void* frame, const void* code) const 
 
 int PythonStacks::copy_frames(const void* thread, Frame (&frames)[kMaxDepth]) const noexcept {
     int count = 0;
-    for (const void* frame = first_frame(thread); frame && count < kMaxDepth; frame = pointer_at(frame, layout_.previous)) {
+    for (const void* frame = first_frame(thread); frame && count < kMaxDepth;
+         frame = pointer_at(frame, layout_.previous)) {
         if (layout_.owner >= 0 && read_at<char>(frame, layout_.owner) >= kOwnedByInterpreter) continue;
         const void* code = pointer_at(frame, layout_.code);
         if (!is_frame_complete(frame, code)) continue;
@@ -147,7 +156,8 @@ int PythonStacks::line_of(const Frame& frame) const noexcept {
 const PythonStacks::Code& PythonStacks::remember(Code code) {
     const bool in_torch = std::string_view(code.file).ends_with(kModuleFile);
     code.module_call = in_torch && (code.function == "Module._call_impl" || code.function == "_call_impl");
-    code.module_entry = in_torch && (code.function == "Module._wrapped_call_impl" || code.function == "_wrapped_call_impl");
+    code.module_entry =
+        in_torch && (code.function == "Module._wrapped_call_impl" || code.function == "_wrapped_call_impl");
     codes_.push_back(std::move(code));
     const Code& kept = codes_.back();
     code_by_address_.emplace(kept.code, &kept);

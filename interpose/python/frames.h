@@ -15,8 +15,8 @@
 
 namespace numsan {
 
-/// Stacks of the interpreter in this process. While a thread is inside a call of ours nobody else changes its frames, and every
-/// frame keeps its code object alive: so a thread may read its own frames without the interpreter's lock.
+/// Stacks of the interpreter in this process. While a thread is inside a call of ours nobody else changes its frames,
+/// and every frame keeps its code object alive: so a thread may read its own frames without the interpreter's lock.
 class PythonStacks final : public StackSource {
   public:
     enum class Mode {
@@ -26,8 +26,8 @@ class PythonStacks final : public StackSource {
     };
     static constexpr int kMaxDepth = 64;
 
-    /// Attaches to the interpreter and checks the layout against the public API on the calling thread's own frames, so there must
-    /// be some; otherwise the mode is Api. Takes the interpreter's lock (the caller may hold it already).
+    /// Attaches to the interpreter and checks the layout against the public API on the calling thread's own frames, so
+    /// there must be some; otherwise the mode is Api. Takes the interpreter's lock (the caller may hold it already).
     /// `best` Api keeps to the public API, for comparison.
     explicit PythonStacks(Mode best = Mode::Raw);
 
@@ -53,7 +53,8 @@ class PythonStacks final : public StackSource {
     }
 
   private:
-    /// A code object as it was when first seen. The four members after `code` tell it from a later one at the same address.
+    /// A code object as it was when first seen. The four members after `code` tell it from a later one at the same
+    /// address.
     struct Code {
         const void* code;
         const void* file_object;

@@ -9,8 +9,9 @@
 
 namespace numsan {
 
-/// A thread that waits for the interpreter's lock while the interpreter ends is killed where it stands (pthread_exit), with frames of
-/// the host program below ours; and memory of a thread's frames is freed under it. Neither may happen on our account. [MT]
+/// A thread that waits for the interpreter's lock while the interpreter ends is killed where it stands (pthread_exit),
+/// with frames of the host program below ours; and memory of a thread's frames is freed under it. Neither may happen on
+/// our account. [MT]
 class PythonGate {
   public:
     /// False: the interpreter is ending. True: leave() must follow, and until then the interpreter does not end.
@@ -25,8 +26,8 @@ class PythonGate {
     /// False on every thread but the closing one once close() was called.
     bool open() const noexcept { return !closed_.load() || pthread_equal(closer_, pthread_self()) != 0; }
 
-    /// The interpreter is about to end; the calling thread holds its lock. Waits without the lock until the others are out, at most
-    /// some seconds: one of them may be stuck in code of the program's.
+    /// The interpreter is about to end; the calling thread holds its lock. Waits without the lock until the others are
+    /// out, at most some seconds: one of them may be stuck in code of the program's.
     void close(const PythonApi& api) noexcept;
 
     /// In a forked child, which has one thread.

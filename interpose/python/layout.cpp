@@ -47,9 +47,21 @@ std::optional<PythonLayout> read_published(const Published& at, const void* runt
         plausible = plausible && words[index] < 4096;
         return static_cast<int32_t>(words[index]);
     };
-    const PythonLayout layout{PythonLayout::Kind::Pointer, offset(at.thread_frame), -1, offset(at.previous), offset(at.code),
-                              offset(at.instruction), offset(at.owner), offset(at.locals), offset(at.file), offset(at.name),
-                              offset(at.qualname), offset(at.first_line), offset(at.bytes), at.ascii_data, at.other_data,
+    const PythonLayout layout{PythonLayout::Kind::Pointer,
+                              offset(at.thread_frame),
+                              -1,
+                              offset(at.previous),
+                              offset(at.code),
+                              offset(at.instruction),
+                              offset(at.owner),
+                              offset(at.locals),
+                              offset(at.file),
+                              offset(at.name),
+                              offset(at.qualname),
+                              offset(at.first_line),
+                              offset(at.bytes),
+                              at.ascii_data,
+                              at.other_data,
                               at.kind_bit};
     return plausible ? std::optional(layout) : std::nullopt;
 }
@@ -64,7 +76,8 @@ void append_utf8(std::string& text, uint32_t c) {
     } else if (c < 0x10000) {
         text += {char(0xe0 | c >> 12), char(0x80 | (c >> 6 & 0x3f)), char(0x80 | (c & 0x3f))};
     } else {
-        text += {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 0x3f)), char(0x80 | (c >> 6 & 0x3f)), char(0x80 | (c & 0x3f))};
+        text += {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 0x3f)), char(0x80 | (c >> 6 & 0x3f)),
+                 char(0x80 | (c & 0x3f))};
     }
 }
 

@@ -43,8 +43,8 @@ inline const void* pointer_at(const void* base, int32_t offset) {
     return reinterpret_cast<const void*>(read_at<uintptr_t>(base, offset) & ~uintptr_t(7));
 }
 
-/// The text of a str object, as UTF-8, read from its memory: no lock, no cache, nothing written. Empty for null and for a string
-/// in a representation that code objects do not use.
+/// The text of a str object, as UTF-8, read from its memory: no lock, no cache, nothing written. Empty for null and for
+/// a string in a representation that code objects do not use.
 std::string python_text(const PythonLayout& layout, const void* str);
 
 }  // namespace numsan

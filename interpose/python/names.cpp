@@ -22,7 +22,8 @@ void read_line(std::string_view line, StackSource::StorageOf storage_of, LiveNam
     if (error != std::errc() || end == line.data() + line.size()) return;
     const void* key = reinterpret_cast<const void*>(address);
     const std::string name(end + 1, line.data() + line.size());
-    // Only Python objects hold these alive for sure, and those need the lock, which is ours now, to go; a gradient is C++'s to drop.
+    // Only Python objects hold these alive for sure, and those need the lock, which is ours now, to go; a gradient is
+    // C++'s to drop.
     const auto storage = [&] { return storage_of != nullptr ? storage_of(key) : nullptr; };
     switch (line[0]) {
         case 'm': names.modules.emplace(key, name); break;

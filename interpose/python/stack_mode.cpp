@@ -1,4 +1,5 @@
-// How Python frames are read in this process, as `numsan doctor` asks it of the Python that it is given, through ctypes.
+// How Python frames are read in this process, as `numsan doctor` asks it of the Python that it is given, through
+// ctypes.
 #include <string>
 
 #include "interpose/python/frames.h"

@@ -1,4 +1,5 @@
-// Autograd nodes and user scopes (Optimizer.step, DataLoader, record_function), from the events torch emits for nothing.
+// Autograd nodes and user scopes (Optimizer.step, DataLoader, record_function), from the events torch emits for
+// nothing.
 #pragma once
 
 namespace numsan {

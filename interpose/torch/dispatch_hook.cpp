@@ -21,7 +21,8 @@ std::atomic<const CoreApi*> g_core{nullptr};
 std::atomic<bool> g_installed{false};
 
 c10::ArrayRef<c10::IValue> last(const torch::jit::Stack& stack, size_t count) {
-    return c10::ArrayRef<c10::IValue>(stack.data() + (stack.size() - count), count);  // braces would make a list of two values
+    // braces would make a list of two values
+    return c10::ArrayRef<c10::IValue>(stack.data() + (stack.size() - count), count);
 }
 
 void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch::jit::Stack* stack) {

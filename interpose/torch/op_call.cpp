@@ -83,7 +83,8 @@ void OpCall::report(const CoreApi& core, uint64_t sequence) {
     event.kin = kin_of;
     event.scalar_count = scalar_count_;
     event.scalars = scalars_;
-    if (op_.element_wise && output_count_ > 0 && outputs_[0].device == Device::Cpu) note_pool_use(op_, outputs_[0].numel);
+    if (op_.element_wise && output_count_ > 0 && outputs_[0].device == Device::Cpu)
+        note_pool_use(op_, outputs_[0].numel);
     core.op_end(&event);
 }
 

@@ -1,4 +1,5 @@
-// One call of an operator as the hook describes it to the core: operands, results, numbers. Shared by the boxed and the typed hook.
+// One call of an operator as the hook describes it to the core: operands, results, numbers. Shared by the boxed and the
+// typed hook.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -46,8 +47,8 @@ class HideInnerOps {
     c10::impl::PODLocalDispatchKeySet* keys_;  ///< this thread's
 };
 
-/// Collects views in the caller's buffers, which must have room for every call of operand(), and of returned() and written().
-/// All tensors are shown after the op ran, and must live until report() has returned.
+/// Collects views in the caller's buffers, which must have room for every call of operand(), and of returned() and
+/// written(). All tensors are shown after the op ran, and must live until report() has returned.
 class OpCall {
   public:
     explicit OpCall(const Operator& op) : op_(op) {}
@@ -66,7 +67,8 @@ class OpCall {
     void returned(const at::Tensor& tensor, size_t position) { output(tensor, kReturned, position); }
     void written(const at::Tensor& tensor, size_t position) { output(tensor, kWritten, op_.returns + position); }
 
-    /// `sequence`: number of the autograd node that the op made, ~0 for none. Below autograd it is that of the thread's last node.
+    /// `sequence`: number of the autograd node that the op made, ~0 for none. Below autograd it is that of the thread's
+    /// last node.
     void report(const CoreApi& core, uint64_t sequence = kLastNode);
 
     static constexpr uint64_t kLastNode = ~uint64_t(1);

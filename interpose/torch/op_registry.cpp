@@ -14,7 +14,8 @@ constexpr size_t kSlots = 4096;
 std::atomic<const Operator*> g_slots[kSlots];
 
 bool is_of(const Operator& known, const c10::FunctionSchema& schema) {
-    return known.schema == &schema && known.arguments == schema.arguments().size() && known.returns == schema.returns().size();
+    return known.schema == &schema && known.arguments == schema.arguments().size() &&
+           known.returns == schema.returns().size();
 }
 
 OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
@@ -41,12 +42,13 @@ OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
     // silu_backward and a few more have both: on such a device the op runs as one kernel, its parts are never seen.
     const bool own_kernel = handle.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
                             handle.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
-    if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) && !own_kernel) return OpClass::Composite;
+    if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) && !own_kernel)
+        return OpClass::Composite;
     return OpClass::Other;
 }
 
-/// Keys on which the operator is called once more, on other tensors: autocast's on the ones it has cast. (Ops without a rule
-/// of autocast's have no kernel on its keys.) functorch unwraps.
+/// Keys on which the operator is called once more, on other tensors: autocast's on the ones it has cast. (Ops without a
+/// rule of autocast's have no kernel on its keys.) functorch unwraps.
 c10::DispatchKeySet keys_that_call_anew(const c10::OperatorHandle& handle) {
     c10::DispatchKeySet keys({c10::DispatchKey::FuncTorchDynamicLayerFrontMode});
     for (const c10::DispatchKey key : c10::autocast_dispatch_keyset) {
@@ -91,7 +93,8 @@ const Operator& slow(const c10::OperatorHandle& handle, std::atomic<const Operat
     static auto& all = *new std::unordered_map<const c10::FunctionSchema*, const Operator*>;
     const std::lock_guard<std::mutex> lock(mutex);
     const Operator*& found = all[&handle.schema()];
-    if (found == nullptr || !is_of(*found, handle.schema()) || found->name != handle.schema().name()) found = make(handle);
+    if (found == nullptr || !is_of(*found, handle.schema()) || found->name != handle.schema().name())
+        found = make(handle);
     slot.store(found, std::memory_order_release);
     return *found;
 }

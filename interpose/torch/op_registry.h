@@ -1,4 +1,5 @@
-// OperatorHandle -> OpInfo and what the hook must know of its schema. Made once per operator, found by a lock-free table.
+// OperatorHandle -> OpInfo and what the hook must know of its schema. Made once per operator, found by a lock-free
+// table.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -12,7 +13,8 @@
 namespace numsan {
 
 struct Operator {
-    const c10::FunctionSchema* schema = nullptr;  ///< identity; an operator that is defined anew may have the address of an old one
+    /// identity; an operator that is defined anew may have the address of an old one
+    const c10::FunctionSchema* schema = nullptr;
     OpInfo info;
     std::string name;
     std::string overload;

@@ -108,7 +108,8 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
         Thread& thread = this_thread();
         if (thread.hidden > 0) return nullptr;
         const Operator* op = operator_of(thread, fn);
-        if (op == nullptr || op->info.op_class == OpClass::Composite || op->info.op_class == OpClass::View) return nullptr;
+        if (op == nullptr || op->info.op_class == OpClass::Composite || op->info.op_class == OpClass::View)
+            return nullptr;
         if (passes_through(*op)) return nullptr;
         const c10::ArrayRef<c10::IValue> inputs = fn.inputs();  // an interpreter's whole stack, or the arguments
         if (inputs.size() < op->arguments) return nullptr;
@@ -136,8 +137,10 @@ void end(const at::RecordFunction& fn, at::ObserverContext* context) {
 }  // namespace
 
 void install_record_hook() {
-    at::addGlobalCallback(
-        at::RecordFunctionCallback(begin, end).needsInputs(true).needsOutputs(true).scopes({at::RecordScope::FUNCTION}));
+    at::addGlobalCallback(at::RecordFunctionCallback(begin, end)
+                              .needsInputs(true)
+                              .needsOutputs(true)
+                              .scopes({at::RecordScope::FUNCTION}));
 }
 
 }  // namespace numsan

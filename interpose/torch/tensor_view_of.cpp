@@ -13,11 +13,12 @@ namespace {
 
 using c10::DispatchKey;
 
-/// Tensors that carry one of these are not plain memory. Functionality keys only: a backend bit would match every tensor.
+/// Tensors that carry one of these are not plain memory. Functionality keys only: a backend bit would match every
+/// tensor.
 const c10::DispatchKeySet kOpaque({DispatchKey::Python, DispatchKey::PythonTLSSnapshot, DispatchKey::Functionalize,
-                                   DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper, DispatchKey::Batched,
-                                   DispatchKey::ZeroTensor, DispatchKey::Sparse, DispatchKey::SparseCsr,
-                                   DispatchKey::NestedTensor, DispatchKey::Quantized});
+                                   DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper,
+                                   DispatchKey::Batched, DispatchKey::ZeroTensor, DispatchKey::Sparse,
+                                   DispatchKey::SparseCsr, DispatchKey::NestedTensor, DispatchKey::Quantized});
 
 bool dtype_of(c10::ScalarType type, DType& dtype) {
     switch (type) {
@@ -85,7 +86,8 @@ bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
     if (storage_impl == nullptr) return false;
 
     // No access that a storage may refuse, or that would copy a lazily copied one.
-    const char* base = static_cast<const char*>(const_cast<c10::StorageImpl*>(storage_impl)->_mutable_data_ptr_no_checks().get());
+    const char* base =
+        static_cast<const char*>(const_cast<c10::StorageImpl*>(storage_impl)->_mutable_data_ptr_no_checks().get());
     view.storage = storage_impl;
     view.storage_data = base;
     view.storage_bytes = static_cast<int64_t>(storage_impl->sym_nbytes().maybe_as_int().value_or(0));

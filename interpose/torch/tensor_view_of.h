@@ -1,4 +1,5 @@
-// at::Tensor -> TensorView. Asks the key set first: wrapper, sparse, functorch and fake tensors are never asked for sizes.
+// at::Tensor -> TensorView. Asks the key set first: wrapper, sparse, functorch and fake tensors are never asked for
+// sizes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,8 +9,8 @@
 
 namespace numsan {
 
-/// Fills `view`. False for tensors whose storage must not be touched (sparse, wrapper subclasses, meta, no storage); for those
-/// the view is left alone. For integer tensors the view is filled without kScannable.
+/// Fills `view`. False for tensors whose storage must not be touched (sparse, wrapper subclasses, meta, no storage);
+/// for those the view is left alone. For integer tensors the view is filled without kScannable.
 bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view);
 
 /// Why view_of refused a tensor: a literal, a reason of the report's coverage.skipped.

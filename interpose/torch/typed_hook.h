@@ -1,5 +1,5 @@
-// The hook for operators that training calls most: their kernels on our key take typed arguments, which saves packing every argument
-// into an IValue and out again. All others go through the boxed fallback; both say the same of a call.
+// The hook for operators that training calls most: their kernels on our key take typed arguments, which saves packing
+// every argument into an IValue and out again. All others go through the boxed fallback; both say the same of a call.
 #pragma once
 
 #include <torch/library.h>

@@ -14,9 +14,11 @@ void hyperparameter(const Features& f, Score& score) {
     if (f.mechanism == "DIV0" && f.by_number) score.add(3, "the divisor is a number of the program's own that is zero");
     if (f.mechanism == "HYPER") score.add(2, "");
     if (f.parameter_growth >= 1e3) {
-        score.add(2.5, "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");
+        score.add(2.5,
+                  "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");
     } else if (f.parameter_growth >= 30) {
-        score.add(1, "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");
+        score.add(1,
+                  "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");
     }
     if (f.diverging) score.add(1, "the loss grew over the steps before");
     if (f.step == 0) score.against(1.5);

@@ -9,11 +9,13 @@ void initialization(const Features& f, Score& score) {
     if (f.mechanism == "UNINIT" && !f.reads_parameter) score.add(1.5, "");
     if (f.phase == Phase::Load) score.add(2.5, "it became a parameter's value before any training did");
     if (f.reads_parameter && f.parameter_max >= 1e4 && f.parameter_growth < 10 && f.phase == Phase::Forward) {
-        score.add(3.5, "it read a parameter of magnitude " + fact_number(f.parameter_max) + " that training had not made grow");
+        score.add(3.5, "it read a parameter of magnitude " + fact_number(f.parameter_max) +
+                           " that training had not made grow");
     }
     const bool grew = f.parameter_growth >= 30;
     if (f.mechanism == "OVF" && !grew && !f.reads_parameter && f.parameter_start >= 1e6 && f.phase == Phase::Forward) {
-        score.add(3.5, "a parameter of magnitude " + fact_number(f.parameter_start) + " was there before training made any grow");
+        score.add(3.5, "a parameter of magnitude " + fact_number(f.parameter_start) +
+                           " was there before training made any grow");
     }
     if (f.phase == Phase::Data && f.step == 0 && f.gradients_off) score.add(0.3, "");
 }

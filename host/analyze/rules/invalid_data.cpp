@@ -7,7 +7,10 @@ void invalid_data(const Features& f, Score& score) {
     if (f.phase == Phase::Optimizer || f.phase == Phase::Comm || f.phase == Phase::Load) return;
     if (f.mechanism == "DATA") score.add(4, "the value arrived with the batch: no op was seen to make it");
     if (f.op == "_ctc_loss") score.add(1, "a target does not fit its input");
-    if (f.phase == Phase::Data) score.add(2.5, f.mechanism == "DATA" ? "" : "it was made outside every module from values that no parameter had touched");
+    if (f.phase == Phase::Data)
+        score.add(2.5, f.mechanism == "DATA"
+                           ? ""
+                           : "it was made outside every module from values that no parameter had touched");
     const bool own_fault = f.mechanism == "UNINIT" || f.mechanism == "DATA" || f.mechanism == "OVF";
     if (f.phase == Phase::Forward && !f.touched && !own_fault) {
         score.add(1.5, "what the op read was not computed from any parameter");

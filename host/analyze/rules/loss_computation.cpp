@@ -22,7 +22,8 @@ void loss_computation(const Features& f, Score& score) {
             score.add(0.5, "the denominator is a count or a sum that can be zero");
         }
     }
-    if (f.mechanism == "OVF" && is_one_of(f.op, {"exp", "exp2", "expm1"})) score.add(0.6, "an exponential in the loss overflowed");
+    if (f.mechanism == "OVF" && is_one_of(f.op, {"exp", "exp2", "expm1"}))
+        score.add(0.6, "an exponential in the loss overflowed");
     if (f.narrow) score.against(1);
     if (f.mechanism == "INDET" && f.op == "mul") {
         score.add(1.5, "the loss multiplies an infinity by zero");

@@ -25,7 +25,8 @@ void model_structure(const Features& f, Score& score) {
     }
     if (f.mechanism == "DIV0" && f.touched && !in_loss(f)) {
         score.add(0.8, "");
-        if (is_one_of(f.reduction, {"var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "max", "amax", "mean"})) {
+        if (is_one_of(f.reduction,
+                      {"var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "max", "amax", "mean"})) {
             score.add(1, "it normalises by a " + f.reduction + " that is zero here");
         }
     }

@@ -5,8 +5,9 @@ namespace numsan {
 
 void precision(const Features& f, Score& score) {
     if (f.mechanism == "PREC" || (f.mechanism == "UDF" && f.kind == 0)) {
-        score.add(5, f.mechanism == "PREC" ? std::string(info(f.dtype).name) + " has too few places for the updates of this weight"
-                                           : std::string(info(f.dtype).name) + " cannot hold values this small");
+        score.add(5, f.mechanism == "PREC"
+                         ? std::string(info(f.dtype).name) + " has too few places for the updates of this weight"
+                         : std::string(info(f.dtype).name) + " cannot hold values this small");
         return;
     }
     constexpr double kLargestFloat32 = 3.4028234663852886e38;
@@ -16,7 +17,8 @@ void precision(const Features& f, Score& score) {
             score.add(1.5, "the result is at most " + fact_number(f.result_estimate) + ": finite in float32, beyond " +
                                info(f.dtype).name);
         }
-    } else if (f.narrow && f.mechanism != "INDET" && f.mechanism != "DATA" && f.mechanism != "UNINIT" && f.mechanism != "STATE") {
+    } else if (f.narrow && f.mechanism != "INDET" && f.mechanism != "DATA" && f.mechanism != "UNINIT" &&
+               f.mechanism != "STATE") {
         score.add(f.phase == Phase::Backward ? 1.5 : 2.5, std::string("the op ran in ") + info(f.dtype).name);
     } else if (f.narrow_upstream && f.mechanism != "INDET" && f.mechanism != "DATA") {
         score.add(1.5, "its operand was rounded to a 16- or 8-bit type before");

@@ -9,8 +9,9 @@
 
 namespace numsan {
 
-/// Weights are differences of log-odds: +2.2 makes a category nine times as likely against the others. They were set by hand from what
-/// the operators do, then scaled as one (see ranking.cpp), so that the confidences are right as often as they say.
+/// Weights are differences of log-odds: +2.2 makes a category nine times as likely against the others. They were set by
+/// hand from what the operators do, then scaled as one (see ranking.cpp), so that the confidences are right as often as
+/// they say.
 class Score {
   public:
     void add(double weight, std::string fact) {
@@ -34,7 +35,8 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
 
 /// The value is of a loss: computed from parameters or in a module, and no parameter was read after it.
 inline bool in_loss(const Features& f) {
-    return f.after_parameters && (f.touched || f.in_module) && (f.phase == Phase::Forward || f.phase == Phase::Backward);
+    return f.after_parameters && (f.touched || f.in_module) &&
+           (f.phase == Phase::Forward || f.phase == Phase::Backward);
 }
 
 }  // namespace numsan

@@ -9,7 +9,8 @@ void system_fault(const Features& f, Score& score) {
         if (f.narrow) score.against(1.5);
     }
     if (f.mechanism == "KERN") score.add(f.phase == Phase::Backward ? 0.8 : 2, "every operand was finite and in range");
-    if (f.mechanism == "UNINIT" && !f.reads_parameter) score.add(2.5, "the memory had been allocated and never written");
+    if (f.mechanism == "UNINIT" && !f.reads_parameter)
+        score.add(2.5, "the memory had been allocated and never written");
     if (f.mechanism == "RACE" || f.mechanism == "HW") score.add(4, "");
 }
 

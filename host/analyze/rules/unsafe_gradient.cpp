@@ -9,7 +9,8 @@ void unsafe_gradient(const Features& f, Score& score) {
         return;
     }
     if (f.phase != Phase::Backward) return;
-    if (f.mechanism == "SING") score.add(3, "every operand of the forward op was finite; its derivative divides by zero");
+    if (f.mechanism == "SING")
+        score.add(3, "every operand of the forward op was finite; its derivative divides by zero");
     if (f.own_backward) score.add(1.5, "the program's own backward function made it");
     if (f.mechanism == "DOM" || f.mechanism == "DIV0") score.add(2.5, "the derivative's formula left its domain");
     if (f.mechanism == "KERN" || f.mechanism == "OVF") score.add(1.5, "the value was finite until the backward pass");

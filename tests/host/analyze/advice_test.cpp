@@ -1,4 +1,5 @@
-// What help says: made-up measurements against a golden file, NUMSAN_UPDATE_GOLDEN=1 rewrites it; no row is out of reach.
+// What help says: made-up measurements against a golden file, NUMSAN_UPDATE_GOLDEN=1 rewrites it; no row is out of
+// reach.
 #include "host/analyze/advice.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,8 @@
 #include "host/analyze/tables.h"
 #include "tests/support/builders.h"
 
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"  // GCC 12 warns of members without an initialiser of their own
+#pragma GCC diagnostic ignored \
+    "-Wmissing-field-initializers"  // GCC 12 warns of members without an initialiser of their own
 
 namespace numsan {
 namespace {
@@ -193,12 +195,17 @@ const Case kCases[] = {
 
 std::string heading(const Case& made) {
     const Features& f = made.features;
-    std::string text = std::string(made.category) + " " + made.mechanism + " " + f.op + " " + to_string(f.phase) + " " + info(f.dtype).name;
+    std::string text = std::string(made.category) + " " + made.mechanism + " " + f.op + " " + to_string(f.phase) + " " +
+                       info(f.dtype).name;
     if (!f.forward_op.empty()) text += " of " + f.forward_op;
     if (!f.saturating.empty()) text += " after " + f.saturating;
     if (!f.reduction.empty()) text += " after " + f.reduction;
-    for (const auto& [fact, word] : {std::pair{f.hidden, " hidden"}, {f.own_backward, " own_backward"}, {f.reads_parameter, " parameter"},
-                                     {f.operand_touched, " touched"}, {f.loss_known, " in_loss"}, {f.narrow_upstream, " rounded"}}) {
+    for (const auto& [fact, word] : {std::pair{f.hidden, " hidden"},
+                                     {f.own_backward, " own_backward"},
+                                     {f.reads_parameter, " parameter"},
+                                     {f.operand_touched, " touched"},
+                                     {f.loss_known, " in_loss"},
+                                     {f.narrow_upstream, " rounded"}}) {
         if (fact) text += word;
     }
     return text;
@@ -222,7 +229,8 @@ TEST(Advice, EveryRowIsSelected) {
     for (const Case& made : kCases) {
         for (const size_t row : advice_rows(made.features, made.category, made.mechanism)) seen.insert(row);
     }
-    for (size_t row = 0; row < advice_row_count(); ++row) EXPECT_TRUE(seen.count(row)) << "row " << row << " of advice.def";
+    for (size_t row = 0; row < advice_row_count(); ++row)
+        EXPECT_TRUE(seen.count(row)) << "row " << row << " of advice.def";
 }
 
 TEST(Advice, OneToThreeSentencesEachOnce) {
@@ -243,15 +251,19 @@ TEST(Advice, Wording) {
             EXPECT_NE(sentence.back(), '.') << sentence;
             EXPECT_EQ(sentence.find("  "), std::string::npos) << sentence;
             EXPECT_EQ(std::count(sentence.begin(), sentence.end(), '`') % 2, 0) << sentence;
-            EXPECT_EQ(std::count(sentence.begin(), sentence.end(), '('), std::count(sentence.begin(), sentence.end(), ')')) << sentence;
+            EXPECT_EQ(std::count(sentence.begin(), sentence.end(), '('),
+                      std::count(sentence.begin(), sentence.end(), ')'))
+                << sentence;
         }
     }
 }
 
 TEST(Advice, EveryMechanismInEveryPhaseSaysSomething) {
     for (const Mechanism& mechanism : mechanisms()) {
-        for (const Phase phase : {Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Data, Phase::Comm, Phase::Load}) {
-            for (const DType dtype : {DType::Float32, DType::Float16, DType::BFloat16, DType::Float8E4M3Fn, DType::Complex64}) {
+        for (const Phase phase :
+             {Phase::Forward, Phase::Backward, Phase::Optimizer, Phase::Data, Phase::Comm, Phase::Load}) {
+            for (const DType dtype :
+                 {DType::Float32, DType::Float16, DType::BFloat16, DType::Float8E4M3Fn, DType::Complex64}) {
                 Features features{.op = "new_op", .phase = phase, .dtype = dtype};
                 EXPECT_FALSE(advice(features, "U", mechanism.id).empty())
                     << mechanism.id << " " << to_string(phase) << " " << info(dtype).name;
@@ -273,17 +285,24 @@ TEST(Advice, NumbersAreOfTheType) {
     EXPECT_EQ(first("DOM", "acosh", DType::BFloat16), "bound the operand: `x.clamp(min=1 + 1e-2).acosh()`");
     EXPECT_EQ(first("DOM", "acosh", DType::Float16), "bound the operand: `x.clamp(min=1 + 1e-3).acosh()`");
     EXPECT_EQ(first("OVF", "mul", DType::Float16), "compute this line in float32, `x.float()`: float16 ends at 65504");
-    EXPECT_EQ(first("OVF", "mul", DType::Float8E4M3Fn), "compute this line in float32, `x.float()`: float8_e4m3fn ends at 448");
-    EXPECT_EQ(first("OVF", "mul", DType::Float8E5M2), "compute this line in float32, `x.float()`: float8_e5m2 ends at 57344");
-    EXPECT_EQ(first("OVF", "mul", DType::Float8E4M3Fnuz), "compute this line in float32, `x.float()`: float8_e4m3fnuz ends at 240");
-    EXPECT_EQ(first("OVF", "exp2", DType::Float32), "bound the exponent: `x.clamp(max=127).exp2()`, float32 ends at 3.40282e+38");
-    EXPECT_EQ(first("OVF", "expm1", DType::Float32), "bound the exponent: `x.clamp(max=88).expm1()`, float32 ends at 3.40282e+38");
-    EXPECT_EQ(first("OVF", "expm1", DType::Float64), "bound the exponent: `x.clamp(max=709).expm1()`, float64 ends at 1.79769e+308");
+    EXPECT_EQ(first("OVF", "mul", DType::Float8E4M3Fn),
+              "compute this line in float32, `x.float()`: float8_e4m3fn ends at 448");
+    EXPECT_EQ(first("OVF", "mul", DType::Float8E5M2),
+              "compute this line in float32, `x.float()`: float8_e5m2 ends at 57344");
+    EXPECT_EQ(first("OVF", "mul", DType::Float8E4M3Fnuz),
+              "compute this line in float32, `x.float()`: float8_e4m3fnuz ends at 240");
+    EXPECT_EQ(first("OVF", "exp2", DType::Float32),
+              "bound the exponent: `x.clamp(max=127).exp2()`, float32 ends at 3.40282e+38");
+    EXPECT_EQ(first("OVF", "expm1", DType::Float32),
+              "bound the exponent: `x.clamp(max=88).expm1()`, float32 ends at 3.40282e+38");
+    EXPECT_EQ(first("OVF", "expm1", DType::Float64),
+              "bound the exponent: `x.clamp(max=709).expm1()`, float64 ends at 1.79769e+308");
 }
 
 TEST(Advice, RowsOfAnOpAreNotForADerivativeThatUsesIt) {
     const Features inside{.op = "log", .forward_op = "pow", .phase = Phase::Backward};
-    for (const std::string& sentence : advice(inside, "N3", "DOM")) EXPECT_EQ(sentence.find("log()"), std::string::npos) << sentence;
+    for (const std::string& sentence : advice(inside, "N3", "DOM"))
+        EXPECT_EQ(sentence.find("log()"), std::string::npos) << sentence;
     const Features hook{.op = "sqrt", .phase = Phase::Backward};
     EXPECT_EQ(advice(hook, "N3", "DOM").front(), "bound the operand from below: `x.clamp(min=1e-12).sqrt()`");
 }

@@ -108,9 +108,11 @@ TEST(AllowList, EveryFieldOfALineMustMatch) {
 }
 
 TEST(AllowList, ReadsLinesCommentsAndBlanks) {
-    const AllowList list = good_list("\xef\xbb\xbf# heading\r\n\r\n  op:aten::div   file:metrics.py # why\r\nop:aten::log#1\n"
-                                     "op:aten::log\ncode:NS101");
-    EXPECT_THAT(list.rules(), ElementsAre("op:aten::div file:metrics.py", "op:aten::log#1", "op:aten::log", "code:NS101"));
+    const AllowList list = good_list(
+        "\xef\xbb\xbf# heading\r\n\r\n  op:aten::div   file:metrics.py # why\r\nop:aten::log#1\n"
+        "op:aten::log\ncode:NS101");
+    EXPECT_THAT(list.rules(),
+                ElementsAre("op:aten::div file:metrics.py", "op:aten::log#1", "op:aten::log", "code:NS101"));
     const std::string* rule = list.match(plain_finding(), "");
     ASSERT_NE(rule, nullptr);
     EXPECT_EQ(*rule, "op:aten::log") << "the first that matches";
@@ -127,21 +129,26 @@ TEST(AllowList, TellsBadLinesAndKeepsTheRest) {
     std::vector<std::string> complaints;
     const AllowList list = AllowList::parse("modul:model.*\nop:aten::log\n", "allow.txt", complaints);
     EXPECT_THAT(list.rules(), ElementsAre("op:aten::log"));
-    EXPECT_THAT(complaints,
-                ElementsAre("allow.txt:1: field 'modul': expected one of op, file, module, code, category, each followed by "
-                            "':' and a value; did you mean 'module:'?; the line is ignored"));
+    EXPECT_THAT(
+        complaints,
+        ElementsAre("allow.txt:1: field 'modul': expected one of op, file, module, code, category, each followed by "
+                    "':' and a value; did you mean 'module:'?; the line is ignored"));
 }
 
 TEST(AllowList, TellsWhatWasExpected) {
-    EXPECT_THAT(complaints_of("\naten::log"), ElementsAre(AllOf(HasSubstr("allow.txt:2:"), HasSubstr("did you mean 'op:'?"))));
+    EXPECT_THAT(complaints_of("\naten::log"),
+                ElementsAre(AllOf(HasSubstr("allow.txt:2:"), HasSubstr("did you mean 'op:'?"))));
     EXPECT_THAT(complaints_of("op:"), ElementsAre(HasSubstr("field 'op': expected a value after the ':'")));
     EXPECT_THAT(complaints_of("losses.py"), ElementsAre(HasSubstr("field 'losses.py': expected one of op, file")));
-    EXPECT_THAT(complaints_of("code:NS10"), ElementsAre(AllOf(HasSubstr("'NS10'"), HasSubstr("did you mean 'NS101'?"))));
+    EXPECT_THAT(complaints_of("code:NS10"),
+                ElementsAre(AllOf(HasSubstr("'NS10'"), HasSubstr("did you mean 'NS101'?"))));
     EXPECT_THAT(complaints_of("category:M8"), ElementsAre(AllOf(HasSubstr("field 'category'"), HasSubstr("'N8'"))));
-    for (const char* line : {"file:a.py:x", "file:a.py:0", "file:a.py:-3", "file:a.py:", "file::3", "file:a.py:99999999999"}) {
+    for (const char* line :
+         {"file:a.py:x", "file:a.py:0", "file:a.py:-3", "file:a.py:", "file::3", "file:a.py:99999999999"}) {
         EXPECT_THAT(complaints_of(line), ElementsAre(HasSubstr("expected PATH or PATH:LINE"))) << line;
     }
-    EXPECT_THAT(complaints_of("op:aten::log file:a.py:x"), SizeIs(1)) << "half a rule would suppress more than was meant";
+    EXPECT_THAT(complaints_of("op:aten::log file:a.py:x"), SizeIs(1))
+        << "half a rule would suppress more than was meant";
     EXPECT_THAT(complaints_of("\x1b[2J:x"), ElementsAre(HasSubstr("'?[2J'"))) << "safe on a terminal";
 }
 
@@ -169,8 +176,9 @@ TEST(AllowList, SaysWhyAFileWasNotRead) {
         return complaints;
     };
     EXPECT_THAT(complaints_about(""), SizeIs(0));
-    EXPECT_THAT(complaints_about("/none.txt"), ElementsAre("allow: '/none.txt' was not read: No such file or directory; no "
-                                                           "finding is suppressed"));
+    EXPECT_THAT(complaints_about("/none.txt"),
+                ElementsAre("allow: '/none.txt' was not read: No such file or directory; no "
+                            "finding is suppressed"));
     EXPECT_THAT(complaints_about("/tmp"), ElementsAre(HasSubstr("is not a regular file")));
     ASSERT_EQ(mkfifo(scratch.file("pipe").c_str(), 0600), 0);
     EXPECT_THAT(complaints_about(scratch.file("pipe")), ElementsAre(HasSubstr("is not a regular file")));

@@ -17,8 +17,8 @@ class BirthsTest : public testing::Test {
 
     /// The tensor is read by an op without anything known of it.
     const Birth& outside(const MadeUpTensor& tensor, Kind kind, OpClass op_class = OpClass::Other) {
-        const MadeUpOp op(op_class == OpClass::Constant ? "aten::lift_fresh" : "aten::mul", {tensor.view()}, {out.returned()},
-                          op_class);
+        const MadeUpOp op(op_class == OpClass::Constant ? "aten::lift_fresh" : "aten::mul", {tensor.view()},
+                          {out.returned()}, op_class);
         const Births::Kinds made = births.external(tensor.view(), op.event(), context, scanner.health(tensor.view()));
         return *births.find(made.of(kind));
     }
@@ -52,7 +52,8 @@ TEST_F(BirthsTest, ValueFromOutsideIsOfTheData) {
     const Birth& birth = outside(batch, kNaN);
     EXPECT_STREQ(birth.mechanism, "DATA");
     EXPECT_EQ(birth.phase, Phase::Data);
-    EXPECT_EQ(birth.evidence, std::vector<std::string>{"no op was seen to make this value: it arrived with the tensor"});
+    EXPECT_EQ(birth.evidence,
+              std::vector<std::string>{"no op was seen to make this value: it arrived with the tensor"});
     ASSERT_EQ(birth.inputs.size(), 1u);
     EXPECT_EQ(birth.inputs[0].health.nan, 1);
     EXPECT_FALSE(birth.features.reads_parameter);
@@ -64,7 +65,8 @@ TEST_F(BirthsTest, ParameterFromOutsideIsState) {
     const Birth& birth = outside(bad, kNaN);
     EXPECT_STREQ(birth.mechanism, "STATE");
     EXPECT_EQ(birth.phase, Phase::Load);
-    EXPECT_EQ(birth.evidence, std::vector<std::string>{"the parameter held this value before any op was seen to write it"});
+    EXPECT_EQ(birth.evidence,
+              std::vector<std::string>{"the parameter held this value before any op was seen to write it"});
     EXPECT_TRUE(birth.features.reads_parameter);
 }
 
@@ -175,7 +177,8 @@ TEST_F(BirthsTest, LoadedStateIsBornWhereItWasLoaded) {
     EXPECT_EQ(birth.stack, kLoadStack);
     EXPECT_EQ(birth.evidence, std::vector<std::string>{"it came with the state that was loaded here"});
     context.stack = 1;
-    EXPECT_EQ(births.origin(kNaN, copy.event(), context, before, {}, {}), before.of(kNaN)) << "a copy elsewhere is a copy";
+    EXPECT_EQ(births.origin(kNaN, copy.event(), context, before, {}, {}), before.of(kNaN))
+        << "a copy elsewhere is a copy";
 }
 
 TEST_F(BirthsTest, WhatIsMadeOfDataAndReadAsAParameterIsItsInitialValue) {
@@ -217,7 +220,8 @@ TEST_F(BirthsTest, BackwardBirthKnowsItsForwardOp) {
     MadeUp zero{0};
     context.node = "SqrtBackward0";
     context.seq = 30;
-    const Birth& birth = born(kPosInf, {"aten::div", {weight.view(), zero.view()}, {out.returned()}}, {&sqrt, 4, 0, 12});
+    const Birth& birth =
+        born(kPosInf, {"aten::div", {weight.view(), zero.view()}, {out.returned()}}, {&sqrt, 4, 0, 12});
     EXPECT_TRUE(birth.has_forward);
     EXPECT_EQ(birth.forward_op, "aten::sqrt");
     EXPECT_EQ(birth.features.forward_op, "sqrt");
@@ -237,7 +241,8 @@ TEST_F(BirthsTest, MaskThatMeetsItselfIsIndeterminate) {
     EXPECT_STREQ(birth.mechanism, "INDET");
     EXPECT_EQ(birth.evidence,
               std::vector<std::string>{"an operand held infinities that the program wrote there on purpose"});
-    EXPECT_EQ(births.origin(kPosInf, softmax.event(), context, before, {}, {}), before.of(kNegInf)) << "negated, scaled";
+    EXPECT_EQ(births.origin(kPosInf, softmax.event(), context, before, {}, {}), before.of(kNegInf))
+        << "negated, scaled";
 }
 
 TEST_F(BirthsTest, ValueWrittenAsItIs) {
@@ -256,7 +261,8 @@ TEST_F(BirthsTest, Phases) {
     };
     EXPECT_EQ(phase(x, true), Phase::Data) << "no parameter touched it";
     EXPECT_EQ(phase(weight, true), Phase::Forward);
-    EXPECT_EQ(phase(weight, false), Phase::Optimizer) << "arithmetic on a parameter without gradients: an update by hand";
+    EXPECT_EQ(phase(weight, false), Phase::Optimizer)
+        << "arithmetic on a parameter without gradients: an update by hand";
     EXPECT_EQ(phase(weight, false, "aten::mm"), Phase::Forward) << "a layer, in evaluation";
     EXPECT_EQ(phase(x, true, "c10d::allreduce_", OpClass::Collective), Phase::Comm);
     context.stack = kFunctionStack;
@@ -292,7 +298,8 @@ TEST_F(BirthsTest, FlushedValuesHaveNoKind) {
 
 TEST_F(BirthsTest, SweepKeepsWhatIsReferredTo) {
     const MadeUpOp op("aten::log", {x.view()}, {out.returned()});
-    const BirthId used = born(kNaN, op).id, held = born(kNaN, op).id, muted = born(kNaN, op).id, lost = born(kNaN, op).id;
+    const BirthId used = born(kNaN, op).id, held = born(kNaN, op).id, muted = born(kNaN, op).id,
+                  lost = born(kNaN, op).id;
     Ledger::Entry entry;
     entry.of(kNaN) = held;
     entry.muted = muted;

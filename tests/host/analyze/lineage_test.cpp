@@ -28,7 +28,8 @@ class LineageTest : public testing::Test {
         lineage.add(event, output, CpuScanner().range(output), seq, 5, flags);
     }
     /// Storages and distances, in the order visited.
-    std::vector<std::pair<const void*, int>> visited(const MadeUpTensor& from, int64_t before, int deepest = 100) const {
+    std::vector<std::pair<const void*, int>> visited(const MadeUpTensor& from, int64_t before,
+                                                     int deepest = 100) const {
         std::vector<std::pair<const void*, int>> seen;
         lineage.ancestors(&from, before, [&](const Lineage::Record& record, int distance) {
             seen.emplace_back(record.storage, distance);

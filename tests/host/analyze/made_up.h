@@ -60,7 +60,8 @@ class MadeUp final : public MadeUpTensor {
   public:
     std::vector<float> values;
     MadeUp(std::initializer_list<float> v, uint32_t f = 0) : MadeUp(std::vector<float>(v), f) {}
-    explicit MadeUp(std::vector<float> v, uint32_t f = 0) : MadeUpTensor(v.size(), f, DType::Float32), values(std::move(v)) {}
+    explicit MadeUp(std::vector<float> v, uint32_t f = 0)
+        : MadeUpTensor(v.size(), f, DType::Float32), values(std::move(v)) {}
 
   private:
     const void* data() const override { return values.data(); }
@@ -87,7 +88,8 @@ class MadeUpHalf final : public MadeUpTensor {
     std::vector<uint16_t> bits;
     MadeUpHalf(std::initializer_list<double> v, uint32_t f = 0, DType d = DType::Float16)
         : MadeUpHalf(std::vector<double>(v), f, d) {}
-    explicit MadeUpHalf(const std::vector<double>& v, uint32_t f = 0, DType d = DType::Float16) : MadeUpTensor(v.size(), f, d) {
+    explicit MadeUpHalf(const std::vector<double>& v, uint32_t f = 0, DType d = DType::Float16)
+        : MadeUpTensor(v.size(), f, d) {
         for (const double value : v) bits.push_back(static_cast<uint16_t>(encoded(value, d)));
     }
 
@@ -110,9 +112,12 @@ struct MadeUpOp {
     bool grad_enabled = true;
     bool infinite_scalar = false;
 
-    MadeUpOp(const char* name, std::vector<TensorView> in, std::vector<TensorView> out, OpClass op_class = OpClass::Other,
-             std::vector<double> numbers = {})
-        : info{name, "", op_class, false, 0}, inputs(std::move(in)), outputs(std::move(out)), scalars(std::move(numbers)) {}
+    MadeUpOp(const char* name, std::vector<TensorView> in, std::vector<TensorView> out,
+             OpClass op_class = OpClass::Other, std::vector<double> numbers = {})
+        : info{name, "", op_class, false, 0},
+          inputs(std::move(in)),
+          outputs(std::move(out)),
+          scalars(std::move(numbers)) {}
 
     /// Valid as long as this object.
     OpEvent event() const {

@@ -50,7 +50,8 @@ class Measure : public testing::Test {
         return measure(event, context, facts, kind, lineage);
     }
     double estimate(const char* op, std::vector<TensorView> inputs, std::vector<double> scalars = {}) {
-        return of(MadeUpOp(op, std::move(inputs), {out.returned()}, OpClass::Other, std::move(scalars))).result_estimate;
+        return of(MadeUpOp(op, std::move(inputs), {out.returned()}, OpClass::Other, std::move(scalars)))
+            .result_estimate;
     }
     /// `op` wrote `output` out of `inputs`, before what is measured.
     void wrote(const char* op, const std::vector<TensorView>& inputs, const MadeUpTensor& output, bool touched = true) {
@@ -137,7 +138,8 @@ TEST_F(Measure, NoBoundFromAnOperandThatIsGone) {
 TEST_F(Measure, CopyIsBoundedByWhatIsCopied) {
     MadeUp from{70000};
     MadeUpHalf to{kInf};
-    EXPECT_EQ(of({"aten::copy_", {to.view(), from.view()}, {to.written()}, OpClass::Overwriting}).result_estimate, 70000);
+    EXPECT_EQ(of({"aten::copy_", {to.view(), from.view()}, {to.written()}, OpClass::Overwriting}).result_estimate,
+              70000);
 }
 
 TEST_F(Measure, OperandToBlameIsLookedBehind) {

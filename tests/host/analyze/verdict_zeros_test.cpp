@@ -166,9 +166,10 @@ TEST_F(Flushed, GradientThatReachesAParameterIsAWarning) {
     EXPECT_EQ(made.birth.forward_op, "aten::mul");
     EXPECT_EQ(made.birth.forward_stack, 5u);
     ASSERT_EQ(made.birth.evidence.size(), 1u);
-    EXPECT_EQ(made.birth.evidence[0],
-              "2 of 2 results of mul that should not be zero are: the largest is at most 4.01e-10, and float16 holds nothing "
-              "between 0 and 5.96e-08");
+    EXPECT_EQ(
+        made.birth.evidence[0],
+        "2 of 2 results of mul that should not be zero are: the largest is at most 4.01e-10, and float16 holds nothing "
+        "between 0 and 5.96e-08");
     EXPECT_TRUE(s.outcome.contaminated.empty()) << "a zero contaminates nothing";
 }
 
@@ -238,8 +239,9 @@ TEST_F(Lost, AtTwoSampledStepsIsAWarning) {
     EXPECT_EQ(s.only().birth.phase, Phase::Optimizer);
     EXPECT_EQ(s.only().birth.step, 2);
     EXPECT_EQ(s.only().birth.evidence,
-              std::vector<std::string>{"8 of 8 updates looked at are below half of the last place of the bfloat16 weight they are "
-                                       "added to, the largest 0.00025: they change nothing"});
+              std::vector<std::string>{
+                  "8 of 8 updates looked at are below half of the last place of the bfloat16 weight they are "
+                  "added to, the largest 0.00025: they change nothing"});
     update(4);
     s.finish();
     EXPECT_EQ(s.outcome.escaped.size(), 1u) << "said once";

@@ -62,7 +62,9 @@ TEST(Mutes, OnlyAnOverflow) {
 }
 
 TEST(Zeros, WhoMultipliesAndWhoHandsOn) {
-    const auto op = [](const char* name, OpClass op_class = OpClass::Other) { return MadeUpOp(name, {}, {}, op_class); };
+    const auto op = [](const char* name, OpClass op_class = OpClass::Other) {
+        return MadeUpOp(name, {}, {}, op_class);
+    };
     for (const char* name : {"aten::mul", "aten::mul_", "aten::mm", "aten::addmm", "aten::convolution"}) {
         EXPECT_TRUE(multiplies(op(name).event())) << name;
     }
@@ -85,7 +87,8 @@ std::optional<std::string> flushed(const char* op, std::vector<TensorView> input
 TEST(FlushedShare, SaysWhatWasMeasured) {
     MadeUpHalf a{1e-4, 2e-4, 1, 0}, b{1e-5, 1e-5, 1, 1}, product{0, 0, 1, 0};
     EXPECT_EQ(flushed("aten::mul", {a.view(), b.view()}, product),
-              "2 of 3 results of mul that should not be zero are: the largest is at most 1, and float16 holds nothing between 0 and "
+              "2 of 3 results of mul that should not be zero are: the largest is at most 1, and float16 holds nothing "
+              "between 0 and "
               "5.96e-08");
 }
 
@@ -106,7 +109,8 @@ TEST(FlushedShare, CastsSquaresAndQuotients) {
     MadeUp tiny{1e-9f, -1e-9f};
     MadeUpHalf zero{0, 0}, small{1e-5, 1e-5}, large{1e4, 1e4};
     EXPECT_EQ(flushed("aten::_to_copy", {tiny.view()}, zero),
-              "2 of 2 results of _to_copy that should not be zero are: the largest is at most 1e-09, and float16 holds nothing "
+              "2 of 2 results of _to_copy that should not be zero are: the largest is at most 1e-09, and float16 holds "
+              "nothing "
               "between 0 and 5.96e-08");
     EXPECT_TRUE(flushed("aten::square", {small.view()}, zero));
     EXPECT_TRUE(flushed("aten::pow", {small.view()}, zero, {2}));
@@ -135,7 +139,8 @@ TEST(FlushedShare, InOtherNarrowTypes) {
     MadeUp tiny{1e-41f, 1e-41f};
     MadeUpHalf bf16({0, 0}, 0, DType::BFloat16);
     EXPECT_EQ(flushed("aten::_to_copy", {tiny.view()}, bf16),
-              "2 of 2 results of _to_copy that should not be zero are: the largest is at most 1e-41, and bfloat16 holds nothing "
+              "2 of 2 results of _to_copy that should not be zero are: the largest is at most 1e-41, and bfloat16 "
+              "holds nothing "
               "between 0 and 9.18e-41");
 }
 
@@ -145,7 +150,8 @@ class LostUpdates : public testing::Test {
     static MadeUpHalf vector_of(double value, size_t n = 8, DType dtype = DType::BFloat16) {
         return MadeUpHalf(std::vector<double>(n, value), 0, dtype);
     }
-    static std::optional<std::string> lost(const char* op, std::vector<TensorView> inputs, std::vector<double> scalars = {}) {
+    static std::optional<std::string> lost(const char* op, std::vector<TensorView> inputs,
+                                           std::vector<double> scalars = {}) {
         const TensorView weight = inputs[0];
         return lost_updates(MadeUpOp(op, std::move(inputs), {weight}, OpClass::Other, std::move(scalars)).event(), 0);
     }
@@ -155,7 +161,8 @@ class LostUpdates : public testing::Test {
 TEST_F(LostUpdates, BelowHalfOfTheLastPlace) {
     const MadeUpHalf gradient = vector_of(0.25);
     EXPECT_EQ(lost("aten::add_", {weight.view(), gradient.view()}, {-0.001}),
-              "8 of 8 updates looked at are below half of the last place of the bfloat16 weight they are added to, the largest "
+              "8 of 8 updates looked at are below half of the last place of the bfloat16 weight they are added to, the "
+              "largest "
               "0.00025: they change nothing");
     EXPECT_FALSE(lost("aten::add_", {weight.view(), gradient.view()}, {-0.1}));
     EXPECT_FALSE(lost("aten::add_", {weight.view(), gradient.view()})) << "a factor of one";

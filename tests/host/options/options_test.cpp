@@ -58,8 +58,9 @@ TEST(Options, UnknownKeyNamesTheNearest) {
 }
 
 TEST(Options, BadNumbersAndSwitchesAreRefused) {
-    for (const char* text : {"budget=", "budget=nan", "budget=1e400", "budget=5x", "headroom=2", "exitcode=256",
-                             "exitcode=6.5", "verbosity=-1", "halt=yes", "halt", "report=", "=", "max_findings=99999999999999999999"}) {
+    for (const char* text :
+         {"budget=", "budget=nan", "budget=1e400", "budget=5x", "headroom=2", "exitcode=256", "exitcode=6.5",
+          "verbosity=-1", "halt=yes", "halt", "report=", "=", "max_findings=99999999999999999999"}) {
         Options options;
         EXPECT_EQ(complaints_of(text, options).size(), 1u) << text;
         EXPECT_THAT(non_default(options), IsEmpty()) << text;

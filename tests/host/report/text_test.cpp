@@ -60,8 +60,10 @@ TEST(Text, Figures) {
 }
 
 TEST(Explain, EveryMechanismAndCategoryHasAPage) {
-    for (const Mechanism& row : mechanisms()) EXPECT_NE(explain_word(row.code).text.find("healthy"), std::string::npos) << row.id;
-    for (const Category& row : categories()) EXPECT_NE(explain_word(row.slug).text.find("healthy"), std::string::npos) << row.id;
+    for (const Mechanism& row : mechanisms())
+        EXPECT_NE(explain_word(row.code).text.find("healthy"), std::string::npos) << row.id;
+    for (const Category& row : categories())
+        EXPECT_NE(explain_word(row.slug).text.find("healthy"), std::string::npos) << row.id;
     EXPECT_EQ(explain_word("unsafe-gradiant").nearest, "unsafe-gradient");
 }
 

@@ -373,7 +373,8 @@ TEST(CpuScanner, KindsAreThoseOfTheExactPass) {
             view.strides = strides;
             view.ndim = 1;
             view.dtype = dtype;
-            ASSERT_EQ(scanner.kinds(view), scanner.health(view).kinds()) << type.name << ", " << elements << " elements";
+            ASSERT_EQ(scanner.kinds(view), scanner.health(view).kinds())
+                << type.name << ", " << elements << " elements";
         }
     }
 }

@@ -39,7 +39,8 @@ struct Played {
 
     explicit Played(const char* options = "", const char* python_version = "") {
         static std::atomic<int> number{0};
-        report = testing::TempDir() + "numsan_session_" + std::to_string(getpid()) + "_" + std::to_string(++number) + ".json";
+        report = testing::TempDir() + "numsan_session_" + std::to_string(getpid()) + "_" + std::to_string(++number) +
+                 ".json";
         stacks.stacks[kModel] = {{"/home/me/model.py", "forward", 3, nullptr, false}};
         stacks.stacks[kMakeGrads] = {{"/env/torch/autograd/__init__.py", "_make_grads", 9, nullptr, false},
                                      {"/home/me/train.py", "main", 44, nullptr, false}};
@@ -291,8 +292,10 @@ TEST(Session, DeepNestingOfNodesIsSurvived) {
     for (uint64_t i = 0; i < 200; ++i) r.node("MulBackward0", i);
     r.log_of_negative();
     for (int i = 0; i < 300; ++i) r.session->node_end();
-    r.node("a name that is far longer than any name of a node that a program would give to a function of its own, and then some",
-           1);
+    r.node(
+        "a name that is far longer than any name of a node that a program would give to a function of its own, and "
+        "then some",
+        1);
     r.session->node_end();
     r.session->finish(0);
     EXPECT_EQ(r.read()["findings"].size(), 1u);
@@ -355,8 +358,8 @@ TEST(Session, ForkWhileOtherThreadsHoldTheLocks) {
             alarm(60);  // a lock that nobody will ever release: end, and fail the test
             if (i == 0) r.log_of_negative();
             r.session->finish(0);
-            const bool written = access((testing::TempDir() + "numsan_fork_" + std::to_string(getpid()) + ".json").c_str(),
-                                        R_OK) == 0;
+            const bool written =
+                access((testing::TempDir() + "numsan_fork_" + std::to_string(getpid()) + ".json").c_str(), R_OK) == 0;
             _exit(written == (i == 0) ? 0 : 1);
         }
         r.session->after_fork_in_parent();

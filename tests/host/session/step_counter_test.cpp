@@ -22,8 +22,8 @@ struct Loop {
         made.flags = flags;
         return made;
     }
-    void op(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs, bool gradients, bool on_state = false,
-            int64_t graph_task = -1, const void* on = nullptr) {
+    void op(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs, bool gradients,
+            bool on_state = false, int64_t graph_task = -1, const void* on = nullptr) {
         OpEvent event{};
         event.op = &kOp;
         event.inputs = inputs.data();

@@ -14,8 +14,12 @@ namespace {
 
 constexpr char kTorch[] = "/env/lib/python3.11/site-packages/torch";
 
-SourceFrame python(const std::string& file, const std::string& function) { return {file, function, 12, nullptr, false}; }
-SourceFrame torch(const std::string& file, const std::string& function) { return python(kTorch + ("/" + file), function); }
+SourceFrame python(const std::string& file, const std::string& function) {
+    return {file, function, 12, nullptr, false};
+}
+SourceFrame torch(const std::string& file, const std::string& function) {
+    return python(kTorch + ("/" + file), function);
+}
 SourceFrame native(const std::string& file, const std::string& function) { return {file, function, 12, nullptr, true}; }
 SourceFrame main_program() { return python("/home/me/train.py", "main"); }
 
@@ -67,7 +71,8 @@ TEST_F(TorchFramesTest, LoadingAnywhereOnTheStack) {
     on({torch("nn/modules/module.py", "_load_from_state_dict"), torch("nn/modules/module.py", "load"),
         torch("nn/modules/module.py", "load_state_dict")});
     EXPECT_TRUE(frames.is_loading(1));
-    on({torch("optim/optimizer.py", "_process_value_according_to_param_policy"), torch("optim/optimizer.py", "load_state_dict")});
+    on({torch("optim/optimizer.py", "_process_value_according_to_param_policy"),
+        torch("optim/optimizer.py", "load_state_dict")});
     EXPECT_TRUE(frames.is_loading(1));
     on({torch("nn/modules/module.py", "_call_impl")});
     EXPECT_FALSE(frames.is_loading(1));
@@ -77,7 +82,8 @@ TEST_F(TorchFramesTest, LoadingAnywhereOnTheStack) {
 }
 
 TEST_F(TorchFramesTest, InsideTheForwardOfAFunction) {
-    on({python("/home/me/ops.py", "forward"), torch("autograd/function.py", "apply"), python("/home/me/model.py", "forward")});
+    on({python("/home/me/ops.py", "forward"), torch("autograd/function.py", "apply"),
+        python("/home/me/model.py", "forward")});
     EXPECT_TRUE(frames.in_function(1));
     on({python("/home/me/ops.py", "apply")});
     EXPECT_FALSE(frames.in_function(1));

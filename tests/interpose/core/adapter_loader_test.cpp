@@ -51,13 +51,15 @@ class AdapterLoader : public testing::Test {
         char pattern[] = "/tmp/numsan-loader-XXXXXX";
         ASSERT_NE(mkdtemp(pattern), nullptr);
         root_ = pattern;
-        write(torch() / "version.py", "from typing import Optional\n\n__all__ = ['__version__', 'debug']\n__version__ = '9.8.7+cpu'\n");
+        write(torch() / "version.py",
+              "from typing import Optional\n\n__all__ = ['__version__', 'debug']\n__version__ = '9.8.7+cpu'\n");
         write(torch() / "include/ATen/record_function.h", "#pragma once\nconstexpr int kHeaderValue = 5;\n");
         write(root_ / "a.cpp", "int torch_cpu_value() { return 5; }");
         make_library(compiler, "torch_cpu");
         make_library(compiler, "c10");
         write(root_ / "numsan/adapter/interpose/torch/adapter.cpp", kAdapter);
-        for (const char* name : {"adapter_abi.h", "scanner.h", "health.h", "tensor_view.h", "dtype.h", "dtype.def", "op_class.def"}) {
+        for (const char* name :
+             {"adapter_abi.h", "scanner.h", "health.h", "tensor_view.h", "dtype.h", "dtype.def", "op_class.def"}) {
             fs::create_directories(sources() / "host/core");
             fs::copy(fs::path(NUMSAN_SOURCE_DIR) / "host/core" / name, sources() / "host/core" / name);
         }
@@ -72,8 +74,9 @@ class AdapterLoader : public testing::Test {
     void make_library(std::vector<std::string> command, const std::string& name) {
         fs::create_directories(torch() / "lib");
         const std::string file = "lib" + name + ".so";
-        for (const std::string& word : {std::string("-shared"), std::string("-fPIC"), "-Wl,-soname," + file,
-                                        (root_ / "a.cpp").string(), std::string("-o"), (torch() / "lib" / file).string()})
+        for (const std::string& word :
+             {std::string("-shared"), std::string("-fPIC"), "-Wl,-soname," + file, (root_ / "a.cpp").string(),
+              std::string("-o"), (torch() / "lib" / file).string()})
             command.push_back(word);
         ASSERT_EQ(run_program(command, root_ / "log"), 0);
     }
@@ -82,7 +85,8 @@ class AdapterLoader : public testing::Test {
     fs::path sources() const { return root_ / "numsan/adapter"; }
     std::string lib_dir() const { return (root_ / "numsan").string(); }
 
-    /// Loads torch and the adapter in a forked child and returns its exit status: 0 attached, 1 not. `check` runs there too.
+    /// Loads torch and the adapter in a forked child and returns its exit status: 0 attached, 1 not. `check` runs there
+    /// too.
     template <typename Check>
     int in_child(Check check) {
         const pid_t child = fork();
@@ -107,10 +111,13 @@ class AdapterLoader : public testing::Test {
 
 TEST_F(AdapterLoader, BuildsOnceThenUsesTheCache) {
     EXPECT_EQ(in_child([&](const AdapterApi* adapter, const AdapterLoadResult& result) {
-        return adapter && std::string(adapter->hook) == "fallback" && result.built && result.torch_version == "9.8.7+cpu" &&
-               said_only("building the adapter for torch 9.8.7+cpu (once, about a minute)");
-    }), 0);
-    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return !result.built && said.empty(); }), 0);
+                  return adapter && std::string(adapter->hook) == "fallback" && result.built &&
+                         result.torch_version == "9.8.7+cpu" &&
+                         said_only("building the adapter for torch 9.8.7+cpu (once, about a minute)");
+              }),
+              0);
+    EXPECT_EQ(
+        in_child([](const AdapterApi*, const AdapterLoadResult& result) { return !result.built && said.empty(); }), 0);
     std::vector<std::string> left;
     for (const auto& entry : fs::directory_iterator(root_ / "cache")) left.push_back(entry.path().extension().string());
     std::sort(left.begin(), left.end());
@@ -204,7 +211,8 @@ TEST_F(AdapterLoader, NoHeaders) {
 
 TEST_F(AdapterLoader, AdapterThatRefusesSaysWhy) {
     write(torch() / "include/ATen/record_function.h", "constexpr int kHeaderValue = 6;\n");
-    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.reason == "wrong torch"; }), 1);
+    EXPECT_EQ(
+        in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.reason == "wrong torch"; }), 1);
 }
 
 TEST_F(AdapterLoader, TorchVersions) {

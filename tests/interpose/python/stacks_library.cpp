@@ -1,5 +1,5 @@
-// The shared library that test_python_stacks.py drives: PythonStacks behind C functions, called through ctypes without the
-// interpreter's lock.
+// The shared library that test_python_stacks.py drives: PythonStacks behind C functions, called through ctypes without
+// the interpreter's lock.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -17,7 +17,8 @@ std::string answer;
 
 /// "raw", "api" or "none", then the reason.
 EXPORT const char* stacks_attach(int api) {
-    stacks = new PythonStacks(api ? PythonStacks::Mode::Api : PythonStacks::Mode::Raw);  // leaked: threads of the test may still be inside
+    // leaked: threads of the test may still be inside
+    stacks = new PythonStacks(api ? PythonStacks::Mode::Api : PythonStacks::Mode::Raw);
     const char* const modes[] = {"raw", "api", "none"};
     answer = modes[int(stacks->mode())] + std::string("|") + stacks->why();
     return answer.c_str();
@@ -46,8 +47,8 @@ EXPORT const char* stacks_names() {
     }
     const char* const roles[] = {"parameter", "buffer", "gradient", "state"};
     for (const auto& [address, tensor] : names.tensors) {
-        answer += std::string(roles[int(tensor.role)]) + '\t' + std::to_string(reinterpret_cast<uintptr_t>(address)) + '\t' +
-                  tensor.name + '\n';
+        answer += std::string(roles[int(tensor.role)]) + '\t' + std::to_string(reinterpret_cast<uintptr_t>(address)) +
+                  '\t' + tensor.name + '\n';
     }
     return answer.c_str();
 }

@@ -38,11 +38,11 @@ TEST(Hyperparameter, ParametersThatRanAway) {
     f.parameter_growth = 12345;
     f.diverging = true;
     EXPECT_EQ(winner(f), "N5");
-    EXPECT_EQ(said(hyperparameter, f),
-              (Facts{"a parameter is 1.23e+04 times as large as when it was first written", "the loss grew over the steps before"}));
+    EXPECT_EQ(said(hyperparameter, f), (Facts{"a parameter is 1.23e+04 times as large as when it was first written",
+                                              "the loss grew over the steps before"}));
     f.parameter_growth = 30;
-    EXPECT_EQ(said(hyperparameter, f),
-              (Facts{"a parameter is 30 times as large as when it was first written", "the loss grew over the steps before"}));
+    EXPECT_EQ(said(hyperparameter, f), (Facts{"a parameter is 30 times as large as when it was first written",
+                                              "the loss grew over the steps before"}));
 }
 
 TEST(Hyperparameter, SteadyParametersAreNoneOfItsBusiness) {

@@ -42,7 +42,8 @@ TEST(Initialization, ParameterOfTheWrongScale) {
     f.reads_parameter = true;
     f.parameter_max = 2.5e20;
     EXPECT_EQ(winner(f), "N6");
-    EXPECT_EQ(said(initialization, f), Facts{"it read a parameter of magnitude 2.5e+20 that training had not made grow"});
+    EXPECT_EQ(said(initialization, f),
+              Facts{"it read a parameter of magnitude 2.5e+20 that training had not made grow"});
     f.parameter_growth = 1e9;
     EXPECT_NE(winner(f), "N6") << "training made it grow";
     EXPECT_EQ(said(initialization, f), Facts{});

@@ -27,7 +27,8 @@ TEST(InvalidData, PreparationOfTheBatch) {
     Features f = batch("div", "DIV0", kNaN);
     f.phase = Phase::Data;
     EXPECT_EQ(winner(f), "N1");
-    EXPECT_EQ(said(invalid_data, f), Facts{"it was made outside every module from values that no parameter had touched"});
+    EXPECT_EQ(said(invalid_data, f),
+              Facts{"it was made outside every module from values that no parameter had touched"});
     f.phase = Phase::Optimizer;
     EXPECT_NE(winner(f), "N1");
     EXPECT_EQ(said(invalid_data, f), Facts{});
@@ -47,7 +48,8 @@ TEST(InvalidData, DenominatorOfTheBatchsOwn) {
     f.loss_known = false;
     f.operand_touched = false;
     EXPECT_EQ(winner(f), "N1");
-    EXPECT_EQ(said(invalid_data, f), Facts{"the operand at fault was not computed from any parameter: it is the batch's"});
+    EXPECT_EQ(said(invalid_data, f),
+              Facts{"the operand at fault was not computed from any parameter: it is the batch's"});
     f.operand_touched = true;
     EXPECT_NE(winner(f), "N1") << "the model's own denominator";
     EXPECT_EQ(said(invalid_data, f), Facts{});

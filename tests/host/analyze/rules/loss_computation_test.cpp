@@ -32,7 +32,8 @@ TEST(LossComputation, EmptyDenominator) {
     Features f = features_of_loss("div", "DIV0", kNaN);
     f.reduction = "sum";
     EXPECT_EQ(winner(f), "N4");
-    EXPECT_EQ(said(loss_computation, f), (Facts{kPartOfTheLoss, "the denominator is a count or a sum that can be zero"}));
+    EXPECT_EQ(said(loss_computation, f),
+              (Facts{kPartOfTheLoss, "the denominator is a count or a sum that can be zero"}));
     f.reduction.clear();
     EXPECT_EQ(said(loss_computation, f), Facts{kPartOfTheLoss}) << "a value of the model's, not a count";
     f.hidden = true;

@@ -36,7 +36,8 @@ TEST(SystemFault, MemoryThatNobodyWrote) {
 }
 
 TEST(SystemFault, RacesAndDevicesAreNamedByTheirMechanism) {
-    for (const char* mechanism : {"RACE", "HW"}) EXPECT_EQ(winner(features_of("mul", mechanism, kNaN)), "N9") << mechanism;
+    for (const char* mechanism : {"RACE", "HW"})
+        EXPECT_EQ(winner(features_of("mul", mechanism, kNaN)), "N9") << mechanism;
 }
 
 }  // namespace
