@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "interpose/torch/dispatch_hook.h"
+#include "interpose/torch/listeners.h"
 #include "interpose/torch/tensor_view_of.h"
 
 namespace numsan {
@@ -67,10 +68,10 @@ void scope_end(const at::RecordFunction& fn, at::ObserverContext*) {
 }  // namespace
 
 void install_autograd_scopes() {
-    at::addGlobalCallback(at::RecordFunctionCallback(node_begin, node_end)
-                              .needsInputs(true)
-                              .scopes({at::RecordScope::BACKWARD_FUNCTION}));
-    at::addGlobalCallback(at::RecordFunctionCallback(scope_begin, scope_end).scopes({at::RecordScope::USER_SCOPE}));
+    listen(at::RecordFunctionCallback(node_begin, node_end)
+               .needsInputs(true)
+               .scopes({at::RecordScope::BACKWARD_FUNCTION}));
+    listen(at::RecordFunctionCallback(scope_begin, scope_end).scopes({at::RecordScope::USER_SCOPE}));
 }
 
 }  // namespace numsan

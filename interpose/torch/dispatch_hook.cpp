@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "interpose/torch/boxed_call.h"
+#include "interpose/torch/listeners.h"
 #include "interpose/torch/op_call.h"
 #include "interpose/torch/op_registry.h"
 #include "interpose/torch/typed_hook.h"
@@ -37,6 +38,7 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
     call.take(last(*stack, op->arguments));
     {
         const HideInnerOps hide(op->hides_inner_ops);
+        const QuietScopes quiet(op->info.op_class == OpClass::Collective);
         handle.redispatchBoxed(below, stack);
     }
     try {

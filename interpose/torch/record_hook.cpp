@@ -13,6 +13,7 @@
 
 #include "interpose/torch/boxed_call.h"
 #include "interpose/torch/dispatch_hook.h"
+#include "interpose/torch/listeners.h"
 #include "interpose/torch/op_registry.h"
 
 namespace numsan {
@@ -64,7 +65,8 @@ const Operator* operator_of(Thread& thread, const at::RecordFunction& fn) {
 /// A call that is an event, from the start of its record function to the end.
 class Call final : public at::ObserverContext {
   public:
-    Call(Thread& thread, const Operator& op) : boxed(op), op_(op), thread_(thread) {}
+    Call(Thread& thread, const Operator& op)
+        : boxed(op), op_(op), thread_(thread), quiet_(op.info.op_class == OpClass::Collective) {}
     ~Call() override {
         if (hides_) --thread_.hidden;
     }
@@ -88,6 +90,7 @@ class Call final : public at::ObserverContext {
   private:
     const Operator& op_;
     Thread& thread_;
+    const QuietScopes quiet_;
     const uint64_t sequence_ = at::sequence_number::peek();
     const int exceptions_ = std::uncaught_exceptions();
     bool hides_ = false;
@@ -137,10 +140,10 @@ void end(const at::RecordFunction& fn, at::ObserverContext* context) {
 }  // namespace
 
 void install_record_hook() {
-    at::addGlobalCallback(at::RecordFunctionCallback(begin, end)
-                              .needsInputs(true)
-                              .needsOutputs(true)
-                              .scopes({at::RecordScope::FUNCTION}));
+    listen(at::RecordFunctionCallback(begin, end)
+               .needsInputs(true)
+               .needsOutputs(true)
+               .scopes({at::RecordScope::FUNCTION}));
 }
 
 }  // namespace numsan

@@ -1,4 +1,6 @@
 """Two ranks over gloo under torchrun: DistributedDataParallel, all_reduce, all_gather, broadcast."""
+import time
+
 import torch
 import torch.distributed as dist
 from state import show
@@ -18,11 +20,14 @@ for step in range(4):
     mean = loss.detach().clone()
     dist.all_reduce(mean)
     parts = [torch.empty(()) for _ in range(2)]
-    dist.all_gather(parts, loss.detach())
+    part = loss.detach()
+    dist.all_gather(parts, part)
     if rank == 0:
         print(step, mean.item() / 2, [part.item() for part in parts], flush=True)
 if rank == 0:
     show(model)
 dist.barrier()  # a rank that leaves while the other still talks to it aborts, numsan or not
+while any(tensor._use_count() > 1 for tensor in (mean, part, *parts)):
+    time.sleep(0.001)  # a thread of gloo's that drops a tensor of Python's once Python ends is aborted, numsan or not
 del model, optimizer, loss
 dist.destroy_process_group()

@@ -1,0 +1,36 @@
+#include "interpose/torch/listeners.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+namespace numsan {
+namespace {
+
+using Start = at::RecordFunctionCallback::StartCallback;
+constexpr size_t kMaxListeners = 4;
+std::array<std::atomic<Start>, kMaxListeners> g_ours;
+
+bool only_ours(at::RecordScope scope) {
+    const auto active = at::getStepCallbacksUnlessEmpty(scope);
+    if (!active.has_value()) return true;
+    return std::all_of(active->callbacks_.begin(), active->callbacks_.end(), [](const auto& callback) {
+        return std::any_of(g_ours.begin(), g_ours.end(), [&](const auto& own) { return own.load() == callback.start_; });
+    });
+}
+
+}  // namespace
+
+void listen(const at::RecordFunctionCallback& callback) {
+    for (auto& own : g_ours) {
+        Start none = nullptr;
+        if (own.compare_exchange_strong(none, callback.start())) break;
+    }
+    at::addGlobalCallback(callback);
+}
+
+QuietScopes::QuietScopes(bool wanted) {
+    if (wanted && only_ours(at::RecordScope::FUNCTION) && only_ours(at::RecordScope::USER_SCOPE)) guard_.emplace(false);
+}
+
+}  // namespace numsan
