@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
+#include <system_error>
 
 #include "host/analyze/tables.h"
 #include "host/options/nearest.h"
@@ -69,7 +69,8 @@ bool path_matches(std::string_view pattern, std::string_view path) {
 }
 
 std::string read_error(const std::string& path) {
-    return "allow: " + quoted(path) + " was not read: " + std::strerror(errno) + "; no finding is suppressed";
+    const std::string reason = std::generic_category().message(errno);
+    return "allow: " + quoted(path) + " was not read: " + reason + "; no finding is suppressed";
 }
 
 }  // namespace
@@ -155,7 +156,8 @@ AllowList AllowList::parse(std::string_view text, const std::string& name, std::
         text.remove_prefix(std::min(end + 1, text.size()));
         if (wrong.empty() && !rule.conditions.empty()) list.rules_.push_back(std::move(rule));
         if (!wrong.empty() && ++bad <= kMostComplaints) {
-            complaints.push_back(name + ":" + std::to_string(number) + ": " + wrong + "; the line is ignored");
+            complaints.push_back(name);
+            complaints.back().append(":" + std::to_string(number) + ": ").append(wrong).append("; the line is ignored");
         }
     }
     if (bad > kMostComplaints) {

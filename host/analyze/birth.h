@@ -32,6 +32,7 @@ struct OpContext {
     int64_t last_parameter_read = -1;  ///< number of this thread's last forward op that read a parameter
     bool outsider = false;   ///< a thread without Python in a Python process, outside every node: a library's own
     bool ignored = false;    ///< inside record_function("numsan:ignore")
+    int gone = 0;            ///< operands that had died or changed before the op was looked at
     const char* node = nullptr;  ///< running autograd node, null outside a backward pass
     uint64_t node_sequence = ~uint64_t(0);
     uint64_t node_thread = 0;

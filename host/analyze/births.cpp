@@ -276,6 +276,10 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     birth.ignored = context.ignored;
     ++made_;
     describe(birth, event);
+    if (context.gone > 0) {
+        birth.evidence.push_back(std::to_string(context.gone) + (context.gone == 1 ? " operand was" : " operands were") +
+                                 " gone when the tier looked back at this op: an op before it may have made the value");
+    }
     if (inf != 0) {
         birth.mechanism = "INDET";
         birth.evidence.push_back("an operand held infinities that the program wrote there on purpose");
@@ -299,7 +303,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
                                                  event.output_count > 0 ? event.outputs[0].dtype : DType::Float32,
                                                  &operands});
         birth.mechanism = verdict.mechanism;
-        birth.evidence = std::move(verdict.evidence);
+        for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
         // A run that has diverged overflows in every step that follows, in one op or another: that is one finding.
         const bool overflows = std::strcmp(birth.mechanism, "OVF") == 0 || std::strcmp(birth.mechanism, "HYPER") == 0;
         if (overflows && diverged_ != 0 && find(diverged_) != nullptr) {
@@ -310,6 +314,17 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     }
     measure_into(birth, event, context, forward);
     return birth.id;
+}
+
+KindSet Births::certain(const OpEvent& event) const {
+    std::vector<Health> operands;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        if (!scannable(event.inputs[i])) return 0;
+        operands.push_back(scanner_.health(event.inputs[i]));
+        if (operands.back().kinds() != 0) return 0;  // it hands on what it read
+    }
+    const DType dtype = event.output_count > 0 ? event.outputs[0].dtype : DType::Float32;
+    return certain_kinds(event.op->name, operands, {event.scalars, static_cast<size_t>(event.scalar_count)}, dtype);
 }
 
 void Births::becomes_initial_value(BirthId id) {

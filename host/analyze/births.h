@@ -57,6 +57,9 @@ class Births {
     BirthId origin(Kind kind, const OpEvent& event, const OpContext& context, const Kinds& before, const Kinds& old,
                    const ForwardRecord& forward);
 
+    /// The bad kinds that the op must have made of its operands, all of which are here; none when they do not say so.
+    KindSet certain(const OpEvent& event) const;
+
     /// A birth without a value that is not finite: operands that are not zero, a result that is.
     BirthId flushed(const OpEvent& event, const OpContext& context, const ForwardRecord& forward, const char* mechanism,
                     std::string evidence);

@@ -198,7 +198,7 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
 }
 
 bool node_is_made_by(const std::string& node, const std::string& op) {
-    const auto letters = [](std::string text) {
+    const auto letters = [](const std::string& text) {
         std::string kept;
         for (const char c : text) {
             if (c != '_') kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

@@ -94,6 +94,42 @@ std::string plain_op_name(std::string_view op) {
     return std::string(op);
 }
 
+KindSet certain_kinds(std::string_view name, std::span<const Health> operands, std::span<const double> scalars,
+                      DType dtype) {
+    if (operands.empty()) return 0;
+    const std::string op = plain_op_name(name);
+    const Health& x = operands[0];
+    if (x.finite == 0) return 0;
+    const auto when = [](bool holds, KindSet kinds) { return holds ? kinds : KindSet(0); };
+    if (one_of(op, {"log", "log2", "log10"})) return when(x.min < 0, kNaN) | when(x.zero > 0, kNegInf);
+    if (op == "log1p") return when(x.min < -1, kNaN) | when(x.min == -1, kNegInf);
+    if (op == "sqrt") return when(x.min < 0, kNaN);
+    if (op == "rsqrt") return when(x.min < 0, kNaN) | when(x.zero > 0, kPosInf);
+    if (op == "reciprocal") return when(x.zero > 0, kPosInf);
+    if (one_of(op, {"asin", "acos"})) return when(x.absmax > 1, kNaN);
+    if (op == "acosh") return when(x.min < 1, kNaN);
+    if (one_of(op, {"atanh", "erfinv"})) return when(x.absmax > 1, kNaN) | when(x.max == 1, kPosInf) | when(x.min == -1, kNegInf);
+    if (op == "div" && operands.size() > 1 && operands[1].zero > 0) {
+        // 0 over 0 is a NaN; which elements meet is not known, so an infinity is certain only without zeros above.
+        if (x.zero > 0) return kNaN;
+        return x.min > 0 ? KindSet(kPosInf) : x.max < 0 ? KindSet(kNegInf) : kAnyInf;
+    }
+    if (op == "div" && operands.size() == 1 && !scalars.empty() && scalars[0] == 0) {
+        return x.zero > 0 ? KindSet(kNaN) : kAnyInf;
+    }
+    if (op == "pow" && operands.size() == 1 && !scalars.empty()) {
+        const double exponent = scalars[0];
+        return when(x.min < 0 && exponent != std::floor(exponent), kNaN) | when(x.zero > 0 && exponent < 0, kPosInf);
+    }
+    const double top = largest(dtype);
+    if (op == "exp") return when(x.max > std::log(top), kPosInf);
+    if (op == "exp2") return when(x.max > std::log2(top), kPosInf);
+    if (op == "expm1") return when(x.max > std::log(top), kPosInf);
+    if (one_of(op, {"_to_copy", "copy"})) return when(x.max > top, kPosInf) | when(x.min < -top, kNegInf);
+    if (op == "square") return when(x.absmax > std::sqrt(top), kPosInf);
+    return 0;
+}
+
 MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     const std::string op = plain_op_name(facts.op);
     std::vector<std::string> evidence;

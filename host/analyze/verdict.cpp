@@ -28,6 +28,10 @@ bool sampled_step(int64_t step) { return step > 0 && (step & (step - 1)) == 0; }
 
 }  // namespace
 
+bool is_root(const OpEvent& event) {
+    return event.input_count == 1 && std::strcmp(event.op->name, "aten::ones_like") == 0;
+}
+
 Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage,
                  const ParameterHistory& parameters)
     : scanner_(scanner),
@@ -47,7 +51,12 @@ bool Verdict::interesting(const OpEvent& event, uint64_t bad_outputs) const noex
     if (event.op->op_class == OpClass::HostRead) {
         return event.input_count == 1 && scannable(event.inputs[0]) && scanner_.range(event.inputs[0]).suspicious;
     }
-    return std::strcmp(event.op->name, "aten::ones_like") == 0 || event.op->op_class == OpClass::Collective;
+    return is_root(event) || event.op->op_class == OpClass::Collective;
+}
+
+bool Verdict::knows(const TensorView& tensor) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return ledger_.find(tensor) != nullptr;
 }
 
 /// Which births the op read. With clean outputs only what the ledger knows matters; otherwise every operand is looked
@@ -56,6 +65,9 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
     Kinds before;
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
+        if ((input.flags & kGone) != 0) {
+            if (const auto it = passed_.find(input.storage); it != passed_.end()) births_.add_kinds(before, it->second);
+        }
         if (!scannable(input)) continue;
         const bool gone = written_by(event, input);
         if (gone && event.op->op_class == OpClass::Overwriting) continue;
@@ -119,6 +131,26 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
     write_outputs(event, context, bad_outputs, forward, before, born, outcome);
 }
 
+bool Verdict::presume(const OpEvent& event, const OpContext& context, const ForwardRecord& forward, BirthId* born) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    *born = 0;
+    const KindSet kinds = births_.certain(event);
+    Kinds now;
+    for (const Kind kind : kNonFiniteKinds) {
+        if ((kinds & kind) == 0) continue;
+        const BirthId id = births_.origin(kind, event, context, {}, {}, forward);
+        now.of(kind) = id;
+        if (*born == 0) *born = id;
+    }
+    for (int32_t i = 0; i < event.output_count && kinds != 0; ++i) passed_[event.outputs[i].storage] = now;
+    return kinds != 0;
+}
+
+void Verdict::end_look_back() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    passed_.clear();
+}
+
 /// A collective runs on by itself: its results are there when somebody reads them.
 void Verdict::receive(const OpEvent& event, const OpContext& context) {
     double sent = 0;
@@ -147,6 +179,10 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
                             const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome) {
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
+        if ((output.flags & kGone) != 0) {
+            if (before.finite()) passed_.erase(output.storage);
+            else passed_[output.storage] = before;
+        }
         if (!scannable(output) || is_view(event, output)) continue;
         ledger_.mark_written(output);
         const bool written = (output.flags & kWritten) != 0;

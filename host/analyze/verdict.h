@@ -53,6 +53,9 @@ struct Outcome {
     std::vector<Contamination> contaminated;
 };
 
+/// The op that makes the gradient backward() starts with, from the value it starts from. Other calls look the same.
+bool is_root(const OpEvent& event);
+
 /// [MT] One lock, taken only for events that touch something bad (see interesting()). Names stacks by id only.
 class Verdict {
   public:
@@ -63,9 +66,17 @@ class Verdict {
     /// False: nothing about this event can matter (its outputs are clean, nothing it touches is bad). Hot path.
     bool interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept;
 
+    /// Whether it is known which births the tensor's storage holds.
+    bool knows(const TensorView& tensor);
+
     /// One finished op. `bad_outputs`: bit i set when output i holds a value that is not finite (bit 63: any beyond).
     void op(const OpEvent& event, const OpContext& context, uint64_t bad_outputs, const ForwardRecord& forward,
             BirthId* born, Outcome& outcome);
+
+    /// Within a look back (begin, ops of the past in their order, end). An op whose result is gone, but which must have
+    /// made bad values out of the operands it is shown with. False: they do not say so.
+    bool presume(const OpEvent& event, const OpContext& context, const ForwardRecord& forward, BirthId* born);
+    void end_look_back();
 
     /// An autograd node is about to run on `event.inputs`.
     void node(const NodeEvent& event, const OpContext& context);
@@ -145,6 +156,7 @@ class Verdict {
     std::set<std::pair<BirthId, const void*>> contaminated_;
     std::set<std::string> reported_places_;
     std::vector<StateWrite> state_writes_;
+    std::map<const void*, Kinds> passed_;  ///< within a look back: births that results which are gone go back to
     int64_t loss_parameter_read_ = -1;  ///< last forward op that read a parameter before the last backward() began
     int64_t loss_seq_ = -1;
     int64_t escaped_births_ = 0;

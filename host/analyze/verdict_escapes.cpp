@@ -35,8 +35,7 @@ void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const K
             const Birth* birth = births_.find(p.birth);
             return birth == nullptr || (birth->scaler && !birth->escaped);
         });
-    } else if (event.input_count == 1 && std::strcmp(event.op->name, "aten::ones_like") == 0 &&
-               stacks_.is_loss(context.stack)) {
+    } else if (is_root(event) && stacks_.is_loss(context.stack)) {
         loss_begins(event, context, before, outcome);
     }
 }

@@ -10,7 +10,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 3;
+inline constexpr uint32_t kAdapterAbi = 4;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -94,6 +94,16 @@ struct CoreApi {
     void (*fail)(const char* why);          ///< internal failure: one line, then everything off
 };
 
+/// Weak references to storages (TensorView::storage). [MT] Nothing throws. What is watched may die, but its address is
+/// not used anew before `unwatch`. `borrow`: false when it has died; after true it lives until `give_back`, which may
+/// run the program's own code: under no lock of ours.
+struct StorageApi {
+    void (*watch)(const void* storage);
+    void (*unwatch)(const void* storage);
+    bool (*borrow)(const void* storage);
+    void (*give_back)(const void* storage);
+};
+
 /// What the core calls. `thread_start` makes the calling thread's ops visible; it does nothing on a thread that is
 /// visible already.
 struct AdapterApi {
@@ -102,6 +112,7 @@ struct AdapterApi {
     void (*stop)();  ///< no event after this returns, on any thread that checks
     const char* hook;  ///< "fallback" or "record_function"
     const void* (*storage_of)(const void* impl);  ///< of a tensor that is alive, null when it has none
+    StorageApi storages;
     /// on torch's own pool, and only where an op of the calling thread has used it; null: there is none
     ShareWork share;
 };

@@ -17,6 +17,9 @@ struct Range {
     bool suspicious;                 ///< something may be non-finite: take the exact pass
 };
 
+/// False for Range{}: nothing was read.
+inline bool was_read(const Range& range) { return range.min_nonzero_magnitude != 0; }
+
 /// Result of the exact pass: counts per class over all real lanes, ranges over the finite ones.
 /// `first_bad` is the logical (row-major) index of the first element that is not finite, -1 when there is none.
 struct Health {

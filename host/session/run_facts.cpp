@@ -65,7 +65,8 @@ RunSummary run_facts(const Options& options) {
     run.world_size = number_in({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
     run.started = now_text();
     run.options = non_default(options);
-    run.tier = options.tier == Tier::Off ? "off" : "full";
+    const char* const names[] = {"full", "sentinel", "boundary", "full", "off"};  // in the order of Tier
+    run.tier = names[static_cast<size_t>(options.tier)];
     return run;
 }
 

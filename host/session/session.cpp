@@ -35,6 +35,7 @@ bool vanishing(const OpEvent& event, const OpContext& context, const Range* rang
     for (int32_t i = 0; i < event.output_count && i < 16; ++i) {
         const TensorView& output = event.outputs[i];
         const DTypeInfo& type = info(output.dtype);
+        if (!was_read(ranges[i])) continue;
         if ((output.flags & kScannable) == 0 || type.lane_bytes >= 4 || output.numel == 0) continue;
         if (context.node != nullptr && ranges[i].max_magnitude < (uint64_t(4) << type.mantissa_bits)) return true;
         if (context.node == nullptr && is_parameter(output) && (output.flags & kWritten) != 0) return true;
@@ -75,6 +76,8 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       stacks_(stacks),
       facts_(std::move(facts)),
       started_(std::chrono::steady_clock::now()),
+      tier_(options_.tier),
+      log_(tier_.keeps_log()),
       frames_(stacks),
       worker_births_(stacks, facts_.torch_root),
       verdict_(scanner, frames_, lineage_, parameters_),
@@ -121,19 +124,25 @@ OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq)
     return context;
 }
 
-/// Reads every output once. Bit i of the result: output i holds something that is not finite.
-uint64_t Session::scan(const OpEvent& event, Range* ranges) noexcept {
+/// Reads the outputs in `wanted` (see TierPolicy::reads) once. Bit i of the result: output i holds something that is not
+/// finite.
+uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges) noexcept {
     uint64_t bad = 0;
     std::fill_n(ranges, std::min(event.output_count, kMaxRanges), Range{});
     // A collective's results are being written by other threads now; they are looked at when they are read.
     if (event.op->op_class == OpClass::Allocation || event.op->op_class == OpClass::Collective) return 0;
     int64_t scanned = 0;
+    int64_t left_out = 0;
     int64_t bytes = 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if ((output.flags & kScannable) == 0) {
             (output.device == Device::Cpu ? counters_.integers : counters_.device)
                 .fetch_add(1, std::memory_order_relaxed);
+            continue;
+        }
+        if (((wanted >> std::min(i, 63)) & 1) == 0) {
+            ++left_out;
             continue;
         }
         ++scanned;
@@ -145,6 +154,7 @@ uint64_t Session::scan(const OpEvent& event, Range* ranges) noexcept {
         if (i < kMaxRanges) ranges[i] = range;
     }
     counters_.scanned.fetch_add(scanned, std::memory_order_relaxed);
+    if (left_out > 0) counters_.left_out.fetch_add(left_out, std::memory_order_relaxed);
     counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
     return bad;
 }
@@ -187,7 +197,10 @@ void Session::op_end(const OpEvent& event) noexcept {
         const int64_t seq = counters_.ops.fetch_add(1, std::memory_order_relaxed);
         for (int32_t i = 0; i < event.output_count && i < kMaxRanges; ++i) lineage_.prefetch(event.outputs[i].storage);
         Range ranges[kMaxRanges];
-        const uint64_t bad = scan(event, ranges);
+        const bool all = tier_.reads_all(steps_.count()) || !log_.usable();
+        const uint64_t wanted = all || verdict_.interesting(event, 0) ? kAllOutputs : tier_.reads(event);
+        uint64_t bad = scan(event, wanted, ranges);
+        if (bad != 0 && wanted != kAllOutputs) bad = scan(event, kAllOutputs, ranges);
         OpContext context = context_of(thread, &event, seq);
         if (context.node == nullptr && steps_.awaits_update()) steps_.update(event, &thread);
         context.stack = stacks_.capture();
@@ -200,13 +213,17 @@ void Session::op_end(const OpEvent& event) noexcept {
             event.thread, event.forward_sequence, seq, event.grad_enabled, {event.op, context.stack, 0, seq}};
         const bool makes_node = event.forward_sequence != ~uint64_t(0) &&
                                 (context.node == nullptr || event.grad_enabled) && forwards_.add(record);
+        Outcome outcome;
+        if (log_.usable()) look_behind(event, bad, context.step, outcome);
         if (!verdict_.interesting(event, bad) && !vanishing(event, context, ranges)) {
             remember(event, context, ranges);
+            if (wanted != kAllOutputs) log_.add(event, context, record, makes_node, ~wanted);
+            publish(outcome);
             return;
         }
 
         ForwardRecord forward;
-        forward_of(thread, forward);
+        forward_of(context, forward);
         uint32_t kin[kMaxKin] = {};
         if (bad != 0 && event.kin != nullptr) {  // may take the interpreter's lock, so not under ours
             for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
@@ -216,7 +233,6 @@ void Session::op_end(const OpEvent& event) noexcept {
             context.kin = kin;
         }
         BirthId born = 0;
-        Outcome outcome;
         verdict_.op(event, context, bad, forward, &born, outcome);
         if (makes_node && born != 0) forwards_.born(record, born);
         remember(event, context, ranges);
@@ -226,14 +242,13 @@ void Session::op_end(const OpEvent& event) noexcept {
     }
 }
 
-/// The op that made the running node, if its number and its name agree; else `forward` stays as it is.
-void Session::forward_of(const Thread& thread, ForwardRecord& forward) {
-    if (thread.node_depth <= 0 || thread.node_depth > Thread::kMaxNodes) return;
-    const Thread::Node& node = thread.nodes[thread.node_depth - 1];
+/// The op that made the node around it, if its number and its name agree; else `forward` stays as it is.
+void Session::forward_of(const OpContext& context, ForwardRecord& forward) {
+    if (context.node == nullptr) return;
     ForwardMap::Record record;
-    if (!forwards_.find(node.thread, node.sequence, record)) return;
+    if (!forwards_.find(context.node_thread, context.node_sequence, record)) return;
     // With gradients off nothing but an autograd.Function takes a number: what ran inside it shows where it was called.
-    if (record.gradients == 0 || node_is_made_by(node.name, record.forward.op->name)) forward = record.forward;
+    if (record.gradients == 0 || node_is_made_by(context.node, record.forward.op->name)) forward = record.forward;
 }
 
 void Session::node_begin(const NodeEvent& event) noexcept {
@@ -255,6 +270,11 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     for (int32_t i = 0; i < event.input_count; ++i) lineage_.mark_gradient(event.inputs[i].storage);
     try {
         OpContext context = context_of(thread, nullptr, counters_.ops.load(std::memory_order_relaxed));
+        if (log_.usable() && !tier_.reads_all(context.step)) {
+            Outcome outcome;
+            look_behind(event, context.step, outcome);
+            publish(outcome);
+        }
         verdict_.node(event, context);
     } catch (...) {
         fail("out of memory or a failure inside node_begin");
@@ -294,6 +314,7 @@ void Session::scope_end(const char* name) noexcept {
     if (is_ignore(name) && thread.ignore_depth > 0) --thread.ignore_depth;
     if (is_optimizer_step(name) && thread.optimizer_depth > 0 && --thread.optimizer_depth == 0) {
         if (on()) name_state_writes();
+        if (log_.usable()) log_.clear();  // parameters were read as they were written: nothing bad is left of this step
         steps_.optimizer_ends();
     }
 }
@@ -333,6 +354,7 @@ void Session::name_state_writes() noexcept {
 
 void Session::use(const AdapterApi& adapter) noexcept {
     adapter_.store(&adapter, std::memory_order_release);
+    if (tier_.keeps_log()) log_.use(adapter.storages);
     if (options_.verbosity < 2 || !uses_record_function(adapter)) return;
     try {
         reporter_.say(
@@ -360,7 +382,7 @@ void Session::publish(const Outcome& outcome) {
     // A tensor that a known finding reached later is worth a name only if the look-up happens anyway.
     const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
                                    [](const EscapedBirth& escaped) { return !escaped.again; });
-    if (fresh || (outcome.contaminated.size() > 0 && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
+    if (fresh || (!outcome.contaminated.empty() && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
         const LiveNames names = stacks_.names(nullptr);
         reporter_.add(outcome, names, counts());
     } else {
@@ -385,6 +407,7 @@ RunSummary Session::counts() const {
     };
     add("integer", counters_.integers);
     add("cuda", counters_.device);
+    add("tier", counters_.left_out);
     for (const Skipped& entry : skipped_) {
         if (const char* why = entry.why.load(std::memory_order_acquire)) add(why, entry.count);
     }
@@ -450,6 +473,7 @@ int Session::finish(int status) noexcept {
 
 void Session::before_fork() noexcept {
     reporter_.lock();
+    log_.lock();
     verdict_.lock();
     stacks_.lock();
 }
@@ -457,6 +481,7 @@ void Session::before_fork() noexcept {
 void Session::after_fork_in_parent() noexcept {
     stacks_.unlock();
     verdict_.unlock();
+    log_.unlock();
     reporter_.unlock();
 }
 
@@ -466,6 +491,7 @@ void Session::after_fork_in_child() noexcept {
     verdict_.forget_pending();
     worker_births_.begin_child();
     verdict_.unlock();
+    log_.unlock();
     try {
         reporter_.begin_child();
     } catch (...) {

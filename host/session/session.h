@@ -11,8 +11,10 @@
 #include "host/core/scanner.h"
 #include "host/options/options.h"
 #include "host/session/forward_map.h"
+#include "host/session/op_log.h"
 #include "host/session/reporter.h"
 #include "host/session/step_counter.h"
+#include "host/session/tier_policy.h"
 #include "host/session/torch_frames.h"
 #include "host/session/worker_births.h"
 #include "host/stacks/stack_source.h"
@@ -64,7 +66,7 @@ class Session {
   private:
     struct Thread;
     struct Counters {
-        std::atomic<int64_t> ops{0}, scanned{0}, bytes{0}, integers{0}, device{0};
+        std::atomic<int64_t> ops{0}, scanned{0}, bytes{0}, integers{0}, device{0}, left_out{0};
     };
     /// Outputs that the adapter could not show, by reason. The last entry takes what finds no room.
     struct Skipped {
@@ -76,12 +78,22 @@ class Session {
     /// outputs of one op whose range is kept; an optimizer's list can have hundreds
     static constexpr int32_t kMaxRanges = 16;
 
+    static constexpr uint64_t kAllOutputs = ~uint64_t(0);
+
     static Thread& this_thread();
     OpContext context_of(Thread& thread, const OpEvent* event, int64_t seq);
-    uint64_t scan(const OpEvent& event, Range* ranges) noexcept;
+    uint64_t scan(const OpEvent& event, uint64_t wanted, Range* ranges) noexcept;
+
+    // what a tier left out: look_back.cpp
+    bool is_bad(const TensorView& tensor) const;
+    void look_behind(const OpEvent& event, uint64_t bad, int64_t step, Outcome& outcome);
+    void look_behind(const NodeEvent& event, int64_t step, Outcome& outcome);
+    void look_back(Outcome& outcome);
+    class Borrowed;
+    void read_what_is_left(LoggedOp& op, Borrowed& borrowed);
     void remember(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
     void name_state_writes() noexcept;
-    void forward_of(const Thread& thread, ForwardRecord& forward);
+    void forward_of(const OpContext& context, ForwardRecord& forward);
     void publish(const Outcome& outcome);
     RunSummary counts() const;
 
@@ -101,6 +113,8 @@ class Session {
     std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated
     Counters counters_;
     Skipped skipped_[kMaxReasons];
+    TierPolicy tier_;
+    OpLog log_;
     ForwardMap forwards_;
     Lineage lineage_;
     ParameterHistory parameters_;

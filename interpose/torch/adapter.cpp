@@ -5,6 +5,7 @@
 #include "interpose/torch/autograd_scopes.h"
 #include "interpose/torch/dispatch_hook.h"
 #include "interpose/torch/record_hook.h"
+#include "interpose/torch/storage_watch.h"
 #include "interpose/torch/tensor_view_of.h"
 #include "interpose/torch/thread_pool.h"
 
@@ -17,7 +18,7 @@ void thread_start() {
 
 void stop() { set_core_api(nullptr); }
 
-AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback", storage_of, share_work};
+AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback", storage_of, {watch, unwatch, borrow, give_back}, share_work};
 
 }  // namespace
 }  // namespace numsan

@@ -1,0 +1,47 @@
+#include "host/session/tier_policy.h"
+
+#include <algorithm>
+#include <string>
+
+#include "host/analyze/mechanism.h"
+
+namespace numsan {
+namespace {
+
+bool in_table(const std::string& op) {
+    static constexpr const char* kNames[] = {
+#define NUMSAN_BOUNDARY(name) #name,
+#include "host/session/boundary_ops.def"
+#undef NUMSAN_BOUNDARY
+    };
+    return std::any_of(std::begin(kNames), std::end(kNames), [&](const char* name) { return op == name; });
+}
+
+int64_t bytes_of(const TensorView& t) { return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()); }
+
+}  // namespace
+
+bool TierPolicy::is_boundary(const OpInfo& op) noexcept {
+    std::atomic<uint8_t>& known = ops_[op.id % kOps];
+    uint8_t kind = op.id < kOps ? known.load(std::memory_order_relaxed) : uint8_t(kUnknown);
+    if (kind == kUnknown) {
+        kind = in_table(plain_op_name(op.name)) ? kBoundary : kInner;
+        if (op.id < kOps) known.store(kind, std::memory_order_relaxed);
+    }
+    return kind == kBoundary;
+}
+
+uint64_t TierPolicy::reads(const OpEvent& event) noexcept {
+    const bool boundary = tier_ == Tier::Boundary;
+    if (boundary && is_boundary(*event.op)) return ~uint64_t(0);
+    uint64_t read = 0;
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        const bool written_parameter = is_parameter(output) && (output.flags & kWritten) != 0;
+        const bool small = bytes_of(output) < (boundary ? kSmallBytes : kTinyBytes);
+        if (written_parameter || small) read |= uint64_t(1) << std::min(i, 63);
+    }
+    return read;
+}
+
+}  // namespace numsan

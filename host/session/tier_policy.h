@@ -1,0 +1,54 @@
+// Which outputs are read when they are made. What a tier leaves out is kept for a look back (OpLog).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "host/core/adapter_abi.h"
+#include "host/options/options.h"
+
+namespace numsan {
+
+/// [MT] No lock, no allocation.
+///
+/// full      every output
+/// boundary  results of boundary_ops.def, outputs below kSmallBytes, and what sentinel reads
+/// sentinel  outputs below kTinyBytes (losses, norms, statistics), parameters that are written. The caller adds what
+///           backward() starts from, gradients that reach a leaf, and what is sent or read on the host.
+///
+/// A value that sounds the alarm raises the tier to full for the rest of the step and kAlarmSteps more.
+class TierPolicy {
+  public:
+    static constexpr int64_t kSmallBytes = 256 << 10;
+    static constexpr int64_t kTinyBytes = 16 << 10;  ///< costs what the hook does: a microsecond at most
+    static constexpr int64_t kAlarmSteps = 3;
+
+    explicit TierPolicy(Tier tier) : tier_(tier == Tier::Auto ? Tier::Full : tier) {}
+
+    bool reads_all(int64_t step) const noexcept {
+        return tier_ == Tier::Full || step <= alarm_until_.load(std::memory_order_relaxed);
+    }
+    /// Tier::Full never has a log.
+    bool keeps_log() const noexcept { return tier_ != Tier::Full; }
+
+    /// Bit i: output i is read now; bit 63 stands for all from 63 on.
+    uint64_t reads(const OpEvent& event) noexcept;
+
+    void alarm(int64_t step) noexcept {
+        int64_t until = alarm_until_.load(std::memory_order_relaxed);
+        while (until < step + kAlarmSteps && !alarm_until_.compare_exchange_weak(until, step + kAlarmSteps)) {
+        }
+    }
+
+  private:
+    bool is_boundary(const OpInfo& op) noexcept;
+
+    const Tier tier_;
+    std::atomic<int64_t> alarm_until_{-1};
+    static constexpr size_t kOps = 4096;
+    enum : uint8_t { kUnknown, kInner, kBoundary };
+    std::array<std::atomic<uint8_t>, kOps> ops_{};  ///< by OpInfo::id
+};
+
+}  // namespace numsan

@@ -1,0 +1,219 @@
+// Tiers that do not read every output: what a look back finds of what was left out.
+#include <map>
+#include <set>
+
+#include "tests/host/session/played.h"
+
+namespace numsan {
+namespace {
+
+constexpr size_t kLarge = 8192;  // floats: above what the sentinel reads at once
+const OpInfo kMean{"aten::mean", "", OpClass::Other, false, 6};
+const OpInfo kMm{"aten::mm", "", OpClass::Other, false, 7};
+const OpInfo kMaskedFill{"aten::masked_fill", "", OpClass::Constant, false, 8};
+
+/// Storages that die when a test says so.
+struct Storages {
+    static inline std::set<const void*> dead;
+    static inline std::map<const void*, int> watched, borrowed;
+
+    static void watch(const void* s) { ++watched[s]; }
+    static void unwatch(const void* s) { --watched[s]; }
+    static bool borrow(const void* s) {
+        if (dead.count(s) != 0) return false;
+        ++borrowed[s];
+        return true;
+    }
+    static void give_back(const void* s) { --borrowed[s]; }
+
+    static int held() {
+        int all = 0;
+        for (const auto* map : {&watched, &borrowed}) {
+            for (const auto& [storage, count] : *map) {
+                EXPECT_GE(count, 0);
+                all += count;
+            }
+        }
+        return all;
+    }
+};
+
+class LookBack : public testing::Test {
+  protected:
+    static inline const AdapterApi kAdapter{
+        kAdapterAbi, nullptr, nullptr, "fallback", nullptr,
+        {Storages::watch, Storages::unwatch, Storages::borrow, Storages::give_back}, nullptr};
+
+    Played& play(const char* options) {
+        Played& made = Played::make(options);
+        made.session->use(kAdapter);
+        made.stacks.stacks[kTrain + 1] = {{"/home/me/model.py", "head", 8, nullptr, false}};
+        return made;
+    }
+    void SetUp() override {
+        Storages::dead.clear();
+        before_ = Storages::held();  // sessions of other tests live on
+    }
+    int held() const { return Storages::held() - before_; }
+    void TearDown() override {
+        for (const auto& [storage, count] : Storages::borrowed) EXPECT_EQ(count, 0);
+    }
+
+    static std::vector<float> filled(float value, float first) {
+        std::vector<float> values(kLarge, value);
+        values[0] = first;
+        return values;
+    }
+    static json findings(Played& r) {
+        r.session->finish(0);
+        const json found = r.read()["findings"];
+        r.remove();
+        return found;
+    }
+
+    MadeUp x{filled(1, -1)}, y{filled(0, kNan)}, z{filled(0, kNan)}, loss{kNan};
+    int before_ = 0;
+};
+
+TEST_F(LookBack, NamesTheOpWhoseResultIsStillThere) {
+    for (const char* tier : {"tier=sentinel", "tier=boundary"}) {
+        Played& r = play(tier);
+        r.op(kLog, {x.view()}, {y.returned()});
+        r.stacks.now = kTrain + 1;
+        r.op(kMul, {y.view()}, {z.returned()});
+        r.op(kMean, {z.view()}, {loss.returned()});
+        r.loss(loss);
+        const json found = findings(r);
+        ASSERT_EQ(found.size(), 1u) << tier;
+        EXPECT_EQ(found[0]["op"], "aten::log");
+        EXPECT_EQ(found[0]["location"]["line"], 3);
+        EXPECT_EQ(found[0]["mechanism"], "DOM");
+        EXPECT_EQ(found[0]["inputs"][0]["min"], -1);
+    }
+}
+
+TEST_F(LookBack, NamesAnOpWhoseResultIsGoneIfItsOperandsSayIt) {
+    Played& r = play("tier=sentinel");
+    r.op(kLog, {x.view()}, {y.returned()});
+    r.stacks.now = kTrain + 1;
+    r.op(kMul, {y.view()}, {z.returned()});
+    Storages::dead = {&y};
+    r.op(kMean, {z.view()}, {loss.returned()});
+    r.loss(loss);
+    const json found = findings(r);
+    ASSERT_EQ(found.size(), 1u) << "what was made of it is no birth";
+    EXPECT_EQ(found[0]["op"], "aten::log");
+    EXPECT_EQ(found[0]["location"]["line"], 3);
+}
+
+TEST_F(LookBack, SaysWhatItCouldNotSee) {
+    Played& r = play("tier=sentinel");
+    r.op(kLog, {x.view()}, {y.returned()});
+    r.stacks.now = kTrain + 1;
+    r.op(kMul, {y.view()}, {z.returned()});
+    Storages::dead = {&x, &y};
+    r.op(kMean, {z.view()}, {loss.returned()});
+    r.loss(loss);
+    const json found = findings(r);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["op"], "aten::mul");
+    const std::string evidence = found[0]["evidence"].dump();
+    EXPECT_NE(evidence.find("1 operand was gone when the tier looked back at this op: an op before it may have made the value"),
+              std::string::npos)
+        << evidence;
+}
+
+TEST_F(LookBack, WhatWasWrittenSinceIsNotBlamedOnTheOpBefore) {
+    Played& r = play("tier=sentinel");
+    MadeUp a{filled(1, 1)}, b{filled(1, 1)};
+    r.op(kMul, {a.view()}, {b.returned()});
+    b.values[0] = kNan;  // by the next op, which divides in place
+    r.stacks.now = kTrain + 1;
+    r.op(kDiv, {b.view(), a.view()}, {b.written()});
+    r.op(kMean, {b.view()}, {loss.returned()});
+    r.loss(loss);
+    const json found = findings(r);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["op"], "aten::div");
+}
+
+TEST_F(LookBack, HealthyStepsReadLittleAndSaySo) {
+    Played& r = play("tier=sentinel");
+    MadeUp a{filled(1, 1)}, b{filled(2, 2)}, fine{2};
+    for (int step = 0; step < 3; ++step) {
+        for (int i = 0; i < 5; ++i) r.op(kMul, {a.view()}, {b.returned()});
+        r.op(kMean, {b.view()}, {fine.returned()});
+        r.loss(fine);
+        EXPECT_GT(held(), 0);
+        r.session->scope_begin("Optimizer.step#SGD.step");
+        r.session->scope_end("Optimizer.step#SGD.step");
+        EXPECT_EQ(held(), 0) << "a step that ended well is forgotten";
+    }
+    r.session->finish(0);
+    const json report = r.read();
+    EXPECT_EQ(report["findings"].size(), 0u);
+    EXPECT_EQ(report["coverage"]["skipped"]["tier"], 15);
+    r.remove();
+}
+
+TEST_F(LookBack, AGradientNamesTheOpOfItsBackward) {
+    Played& r = play("tier=sentinel");
+    MadeUp parameter{filled(1, 1), kRequiresGrad | kLeaf}, upstream{filled(1, kInf)}, gradient{filled(1, kNan)};
+    MadeUp fine{2};
+    r.op(kMm, {x.view(), parameter.view()}, {fine.returned()}, 7);
+    r.loss(fine);
+    r.node("MmBackward0", 7);
+    r.op(kMul, {parameter.view()}, {upstream.returned()});
+    r.op(kMm, {upstream.view(), x.view()}, {gradient.returned()});
+    r.session->node_end();
+    r.node("torch::autograd::AccumulateGrad", ~uint64_t(0), &gradient, &parameter);
+    r.session->node_end();
+    r.session->scope_begin("Optimizer.step#SGD.step");
+    r.session->scope_end("Optimizer.step#SGD.step");
+    const json found = findings(r);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["op"], "aten::mul");
+    EXPECT_EQ(found[0]["phase"], "backward");
+    EXPECT_EQ(found[0]["forward"]["op"], "aten::mm");
+}
+
+TEST_F(LookBack, AfterAnAlarmEveryOutputIsReadForAWhile) {
+    Played& r = play("tier=sentinel");
+    r.op(kLog, {x.view()}, {y.returned()});
+    r.op(kMean, {y.view()}, {loss.returned()});
+    r.loss(loss);
+    MadeUp a{filled(1, 1)}, b{filled(2, 2)};
+    for (int64_t step = 0; step <= TierPolicy::kAlarmSteps; ++step) {
+        r.op(kMul, {a.view()}, {b.returned()});
+        r.session->scope_begin("Optimizer.step#SGD.step");
+        r.session->scope_end("Optimizer.step#SGD.step");
+    }
+    r.op(kMul, {a.view()}, {b.returned()});
+    r.session->finish(0);
+    EXPECT_EQ(r.read()["coverage"]["skipped"]["tier"], 2) << "the log's before the alarm, the last one after it";
+    r.remove();
+}
+
+TEST_F(LookBack, IntendedInfinitiesAreNoAlarm) {
+    Played& r = play("tier=boundary");
+    MadeUp scores{filled(1, 1)}, masked{filled(1, -kInf)}, product{filled(1, 1)};
+    for (int i = 0; i < 3; ++i) {
+        r.op(kMaskedFill, {scores.view()}, {masked.returned()});
+        r.op(kMm, {masked.view(), scores.view()}, {product.returned()});
+    }
+    EXPECT_EQ(findings(r).size(), 0u);
+}
+
+TEST_F(LookBack, TheLogIsBounded) {
+    Played& r = play("tier=sentinel");
+    MadeUp a{filled(1, 1)}, b{filled(2, 2)};
+    for (size_t i = 0; i < OpLog::kOps + 100; ++i) r.op(kMul, {a.view()}, {b.returned()});
+    EXPECT_EQ(held(), 2 * static_cast<int>(OpLog::kOps));
+    r.session->scope_begin("Optimizer.step#SGD.step");
+    r.session->scope_end("Optimizer.step#SGD.step");
+    EXPECT_EQ(held(), 0);
+    r.remove();
+}
+
+}  // namespace
+}  // namespace numsan

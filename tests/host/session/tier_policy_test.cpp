@@ -1,0 +1,69 @@
+#include "host/session/tier_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/host/analyze/made_up.h"
+
+namespace numsan {
+namespace {
+
+const OpInfo kMm{"aten::mm", "", OpClass::Other, false, 1};
+const OpInfo kMul{"aten::mul", "", OpClass::Other, false, 2};
+const OpInfo kStep{"aten::_fused_adamw_", "", OpClass::Other, true, 3};
+
+uint64_t reads(TierPolicy& policy, const OpInfo& op, const std::vector<TensorView>& outputs) {
+    OpEvent event{};
+    event.op = &op;
+    event.outputs = outputs.data();
+    event.output_count = static_cast<int32_t>(outputs.size());
+    return policy.reads(event);
+}
+
+const MadeUp tiny{1, 2};
+const MadeUp small(std::vector<float>(8192));
+const MadeUp large(std::vector<float>(100000));
+const MadeUp parameter(std::vector<float>(100000), kRequiresGrad | kLeaf);
+
+TEST(TierPolicy, SentinelReadsWhatIsTinyAndWrittenParameters) {
+    TierPolicy policy(Tier::Sentinel);
+    EXPECT_EQ(reads(policy, kMm, {large.returned()}), 0u);
+    EXPECT_EQ(reads(policy, kMul, {small.returned(), tiny.returned()}), 2u);
+    EXPECT_EQ(reads(policy, kStep, {parameter.written(), large.written()}), 1u);
+    EXPECT_EQ(reads(policy, kMul, {parameter.view()}), 0u);
+}
+
+TEST(TierPolicy, BoundaryAddsWhatIsSmallAndLayersResults) {
+    TierPolicy policy(Tier::Boundary);
+    EXPECT_EQ(reads(policy, kMm, {large.returned()}), ~uint64_t(0));
+    EXPECT_EQ(reads(policy, kMm, {large.returned()}), ~uint64_t(0)) << "as remembered";
+    EXPECT_EQ(reads(policy, kMul, {small.returned(), large.returned()}), 1u);
+}
+
+TEST(TierPolicy, ManyOutputsShareTheLastBit) {
+    TierPolicy policy(Tier::Sentinel);
+    std::vector<TensorView> outputs(70, large.written());
+    EXPECT_EQ(reads(policy, kStep, outputs), 0u);
+    outputs[68] = parameter.written();
+    EXPECT_EQ(reads(policy, kStep, outputs), uint64_t(1) << 63);
+}
+
+TEST(TierPolicy, AnAlarmLastsSomeSteps) {
+    TierPolicy policy(Tier::Sentinel);
+    EXPECT_FALSE(policy.reads_all(0));
+    policy.alarm(5);
+    EXPECT_TRUE(policy.reads_all(5));
+    EXPECT_TRUE(policy.reads_all(5 + TierPolicy::kAlarmSteps));
+    EXPECT_FALSE(policy.reads_all(6 + TierPolicy::kAlarmSteps));
+    policy.alarm(1);
+    EXPECT_TRUE(policy.reads_all(8)) << "an older alarm shortens none";
+}
+
+TEST(TierPolicy, FullReadsAllAndKeepsNoLog) {
+    EXPECT_TRUE(TierPolicy(Tier::Full).reads_all(0));
+    EXPECT_TRUE(TierPolicy(Tier::Auto).reads_all(0));
+    EXPECT_FALSE(TierPolicy(Tier::Auto).keeps_log());
+    EXPECT_TRUE(TierPolicy(Tier::Boundary).keeps_log());
+}
+
+}  // namespace
+}  // namespace numsan
