@@ -3,7 +3,8 @@
 
     scripts/check_layers.py [ROOT]
 
-Prints one line a violation; exit status 1 when there is one. The tables below are the layers; ARCHITECTURE.md draws them.
+Prints one line a violation; exit status 1 when there is one. The tables below are the layers; ARCHITECTURE.md draws
+them.
 """
 
 import re

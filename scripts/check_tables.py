@@ -3,8 +3,8 @@
 
     scripts/check_tables.py [--write] [--readme README.md] [--numsan build/bin/numsan]
 
-A table stands between `<!-- table NAME -->` and `<!-- end table -->`. With --write it is replaced; else a difference is printed
-and the exit status is 1. Exit status 2: the program cannot be run, or a table has no place in the file.
+A table stands between `<!-- table NAME -->` and `<!-- end table -->`. With --write it is replaced; else a difference is
+printed and the exit status is 1. Exit status 2: the program cannot be run, or a table has no place in the file.
 """
 
 import argparse

@@ -78,8 +78,7 @@ std::string base_name(const std::string& path) { return path.substr(path.rfind('
 
 /// The Python that a command would run: itself, or the one in its script's first line.
 std::string python_of(const std::vector<std::string>& command) {
-    const char* chosen = std::getenv("NUMSAN_PYTHON");
-    if (command.empty()) return chosen && *chosen ? chosen : "python3";
+    if (command.empty()) return variable("NUMSAN_PYTHON").empty() ? "python3" : variable("NUMSAN_PYTHON");
     if (base_name(command.front()).starts_with("python")) return command.front();
     const auto program = find_program(command.front());
     if (!program) return "";
@@ -102,7 +101,7 @@ std::string check_library(Diagnosis& diagnosis) {
                          search.looked_at[1]);
         return "";
     }
-    const std::string core = search.path.substr(0, search.path.rfind('/')) + "/libnumsan_core.so";
+    std::string core = search.path.substr(0, search.path.rfind('/')) + "/libnumsan_core.so";
     if (!exists(core)) {
         diagnosis.broken("library: " + core + " is missing");
         return "";
@@ -144,7 +143,7 @@ void check_lines(Diagnosis& diagnosis, const std::string& output) {
 
 /// Lets `python` make a NaN under numsan, which compiles the adapter when the cache has none.
 void check_operations(Diagnosis& diagnosis, const std::string& python, const std::string& core) {
-    unsetenv("NUMSAN_OPTIONS");  // what the program under test asks for is not what is tried
+    set_variable("NUMSAN_OPTIONS", std::nullopt);  // what the program under test asks for is not what is tried
     std::fflush(stdout);
     std::fputs("numsan: trying torch; the first time compiles the adapter, about a minute\n", stderr);
     const Answer answer = ask({"/proc/self/exe", "run", "--report", "none", "--log", "stderr", "--color", "never",
@@ -242,11 +241,6 @@ void check_cuda(Diagnosis& diagnosis) {
     } else {
         diagnosis.limited("cuda: " + driver + " is there; this version scans CPU tensors only");
     }
-}
-
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
 }
 
 /// Whether `folder`, or the nearest folder above it that exists, can be written.

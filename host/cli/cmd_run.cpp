@@ -15,11 +15,6 @@ namespace {
 constexpr int kCannotRun = 126;
 constexpr int kNotFound = 127;
 
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
-
 /// Whether a library of our name is in an LD_PRELOAD list (separated by ':' or blanks).
 bool preloaded_already(const std::string& list) {
     constexpr std::string_view kName = "libnumsan.so";
@@ -49,8 +44,7 @@ bool preload_library() {
         complain("the path of the library has a blank or a ':', which LD_PRELOAD cannot hold: " + search.path);
         return false;
     }
-    const std::string list = existing.empty() ? search.path : search.path + ":" + existing;
-    return setenv("LD_PRELOAD", list.c_str(), 1) == 0;
+    return set_variable("LD_PRELOAD", existing.empty() ? search.path : search.path + ":" + existing);
 }
 
 /// Refuses the first bad flag; nothing has been started or changed then.
@@ -67,8 +61,11 @@ bool check(const OptionFlags& flags) {
 
 void merge_options(const OptionFlags& flags) {
     std::string text = variable("NUMSAN_OPTIONS");  // flags come later, and the last of equal keys wins
-    for (const auto& [key, value] : flags) text += (text.empty() ? "" : ":") + key + "=" + value;
-    if (!text.empty()) setenv("NUMSAN_OPTIONS", text.c_str(), 1);
+    for (const auto& [key, value] : flags) {
+        if (!text.empty()) text += ':';
+        text.append(key).append("=").append(value);
+    }
+    if (!text.empty()) set_variable("NUMSAN_OPTIONS", text);
 }
 
 }  // namespace
@@ -81,9 +78,7 @@ int run(const OptionFlags& flags, const std::vector<std::string>& command) {
     }
     if (!preload_library()) return kUsage;
     merge_options(flags);
-    std::vector<char*> arguments;
-    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
+    const std::vector<char*> arguments = argument_vector(command);
     execvp(arguments[0], arguments.data());
     const int error = errno;
     if (error == ENOENT) {

@@ -69,7 +69,7 @@ OptionFlags given_flags(const CLI::App& run_command, const FlagValues& values) {
 std::string unknown_flag(const Words& ours) {
     for (size_t i = 1; i < ours.size(); ++i) {
         if (!ours[i].starts_with("--") || ours[i] == "--help") continue;
-        const std::string name = ours[i].substr(2, ours[i].find('=') - 2);
+        std::string name = ours[i].substr(2, ours[i].find('=') - 2);
         bool known = false;
         for (const OptionRow& row : option_rows()) known = known || name == row.key || name == dashed(row.key);
         if (!known) return name;

@@ -65,6 +65,24 @@ LibrarySearch find_library() {
     return search;
 }
 
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+bool set_variable(const char* name, const std::optional<std::string>& value) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): this process has one thread
+    return (value ? setenv(name, value->c_str(), 1) : unsetenv(name)) == 0;
+}
+
+std::vector<char*> argument_vector(const std::vector<std::string>& command) {
+    std::vector<char*> words;
+    words.reserve(command.size() + 1);
+    for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    return words;
+}
+
 std::optional<std::string> find_program(const std::string& name) {
     if (name.find('/') != std::string::npos) return runnable(name) ? std::optional(name) : std::nullopt;
     const char* path = std::getenv("PATH");
@@ -88,9 +106,7 @@ Answer ask(const std::vector<std::string>& command) {
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    std::vector<char*> arguments;
-    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
+    const std::vector<char*> arguments = argument_vector(command);
     std::vector<char*> environment;
     for (char** entry = environ; entry && *entry; ++entry) {
         if (std::strncmp(*entry, "LD_PRELOAD=", 11) != 0) environment.push_back(*entry);

@@ -17,6 +17,15 @@ struct LibrarySearch {
 };
 LibrarySearch find_library();
 
+/// A variable of the environment; empty when it is not set.
+std::string variable(const char* name);
+
+/// Sets a variable of the environment, nullopt removes it; false when there is no memory. The command has one thread.
+bool set_variable(const char* name, const std::optional<std::string>& value);
+
+/// Words as exec takes them, with a null at the end. They point into `command`.
+std::vector<char*> argument_vector(const std::vector<std::string>& command);
+
 /// Path of a program as execvp would find it.
 std::optional<std::string> find_program(const std::string& name);
 

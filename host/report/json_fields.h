@@ -32,9 +32,16 @@ inline std::string text(const Json& object, const char* key) {
     return value.is_string() ? clean(value.get_ref<const std::string&>()) : std::string();
 }
 
-inline int64_t number(const Json& object, const char* key, int64_t otherwise = 0) {
-    const Json& value = at(object, key);
-    return value.is_number_integer() ? value.get<int64_t>() : otherwise;
+/// Holds every integer that the parser keeps exact: from INT64_MIN to UINT64_MAX.
+using Integer = __int128;
+
+inline std::optional<Integer> integer(const Json& value) {
+    if (value.is_number_unsigned()) return value.get<uint64_t>();
+    return value.is_number_integer() ? std::optional<Integer>(value.get<int64_t>()) : std::nullopt;
+}
+
+inline Integer number(const Json& object, const char* key, Integer otherwise = 0) {
+    return integer(at(object, key)).value_or(otherwise);
 }
 
 inline std::optional<double> real(const Json& object, const char* key) {

@@ -12,6 +12,7 @@
 namespace numsan {
 namespace {
 
+using fields::Integer;
 using fields::Json;
 using fields::at;
 using fields::list;
@@ -19,17 +20,20 @@ using fields::number;
 using fields::real;
 
 constexpr size_t kModuleColumn = 66;
+/// Cells are padded to the widest of their column, but not beyond a line of usual width: blanks would outgrow the
+/// report itself where one name of many is long. Nothing is cut; a longer cell pushes the rest of its own row.
+constexpr size_t kWidestColumn = 120;
 
 std::string string_at(const Json& object, const char* key) { return fields::text(object, key); }
 
 std::string shown_file(const Json& place, const TextStyle& style) {
-    const std::string file = string_at(place, "file");
+    std::string file = string_at(place, "file");
     if (!style.cwd.empty() && file.starts_with(style.cwd + "/")) return file.substr(style.cwd.size() + 1);
     return file;
 }
 
 std::string shown_place(const Json& place, const TextStyle& style) {
-    return shown_file(place, style) + ":" + std::to_string(number(place, "line"));
+    return shown_file(place, style) + ":" + digits(number(place, "line"));
 }
 
 std::string lower_first(std::string text) {
@@ -41,7 +45,8 @@ std::string bracketed(const Json& numbers) {
     std::string out = "[";
     for (const Json& value : numbers) {
         if (out.size() > 1) out += ",";
-        out += value.is_number_integer() ? std::to_string(value.get<int64_t>()) : "?";
+        const auto exact = fields::integer(value);
+        out += exact ? digits(*exact) : "?";
     }
     return out + "]";
 }
@@ -74,9 +79,9 @@ std::string range_text(const Json& tensor) {
 std::string state_text(const Json& tensor) {
     if (gone(tensor)) return "overwritten before it could be looked at";
     std::string out = any_bad(tensor) ? bad_counts(tensor) : "";
-    auto add = [&](const std::string& text) { out += (out.empty() ? "" : "  ") + text; };
-    if (const int64_t zeros = number(tensor, "zero"); zeros > 0) add(counted(zeros, "zero", "zeros"));
-    if (const int64_t tiny = number(tensor, "subnormal"); tiny > 0) add(counted(tiny, "subnormal", "subnormals"));
+    auto add = [&](const std::string& text) { out += out.empty() ? text : "  " + text; };
+    if (const Integer zeros = number(tensor, "zero"); zeros > 0) add(counted(zeros, "zero", "zeros"));
+    if (const Integer tiny = number(tensor, "subnormal"); tiny > 0) add(counted(tiny, "subnormal", "subnormals"));
     return out.empty() ? "healthy" : out;
 }
 
@@ -90,11 +95,13 @@ std::string seen_text(const Json& tensor) {
 /// Rows under one label, aligned as columns.
 class TensorRows {
   public:
-    explicit TensorRows(size_t name_width) : widths_{name_width} {}
+    explicit TensorRows(size_t name_width) : widths_{std::min(name_width, kWidestColumn)} {}
 
     void add(std::vector<std::string> cells) {
         widths_.resize(std::max(widths_.size(), cells.size()));
-        for (size_t i = 0; i < cells.size(); ++i) widths_[i] = std::max(widths_[i], columns(cells[i]));
+        for (size_t i = 0; i < cells.size(); ++i) {
+            widths_[i] = std::max(widths_[i], std::min(columns(cells[i]), kWidestColumn));
+        }
         rows_.push_back(std::move(cells));
     }
 
@@ -104,14 +111,15 @@ class TensorRows {
             std::string line;
             for (size_t i = 0; i < cells.size(); ++i) {
                 const bool last = i + 1 == cells.size();
-                line += last ? cells[i] : padded(cells[i], widths_[i]) + (i == 0 ? " " : i == 1 ? "  " : "        ");
+                line += last ? cells[i] : padded(cells[i], widths_[i]);
+                if (!last) line += i == 0 ? " " : i == 1 ? "  " : "        ";
             }
             if (out.empty()) {
                 TextStyle unwrapped = style;
                 unwrapped.width = 0;
                 out += row(margin, label, line, unwrapped);
             } else {
-                out += margin + std::string(13, ' ') + line + "\n";
+                out.append(margin).append(13, ' ').append(line).append("\n");
             }
         }
         return out;
@@ -150,7 +158,7 @@ std::string when_text(const Json& finding) {
     const std::string node = string_at(at(finding, "forward"), "node");
     if (!node.empty()) out += " in " + node;
     out += ")";
-    if (at(finding, "rank").is_number_integer()) out += ", rank " + std::to_string(number(finding, "rank"));
+    if (at(finding, "rank").is_number_integer()) out += ", rank " + digits(number(finding, "rank"));
     return out;
 }
 
@@ -175,8 +183,8 @@ const char* plural_of(const std::string& kind) {
     return "optimizer state";
 }
 
-std::optional<int64_t> since(const Json& finding, const std::string& kind) {
-    std::optional<int64_t> step;
+std::optional<Integer> since(const Json& finding, const std::string& kind) {
+    std::optional<Integer> step;
     for (const Json& item : list(finding, "contaminated")) {
         if (string_at(item, "kind") != kind) continue;
         step = std::min(step.value_or(number(item, "since_step")), number(item, "since_step"));
@@ -225,7 +233,7 @@ std::string snippet(const Json& place, const std::string& margin, const TextStyl
     const std::string bar = inked("|", Ink::Frame, style);
     const std::string code = string_at(place, "code");
     if (code.empty()) return margin + " " + bar + "\n";
-    const std::string line = padded(std::to_string(number(place, "line")), margin.size());
+    const std::string line = padded(digits(number(place, "line")), margin.size());
     return margin + " " + bar + "\n" + inked(line, Ink::Frame, style) + " " + bar + "     " + code + "\n" + margin +
            " " + bar + "\n";
 }
@@ -255,7 +263,7 @@ std::string help_line(const std::string& text, const TextStyle& style) {
 }
 
 std::string checkpoint_help(const Json& finding, const TextStyle& style) {
-    std::optional<int64_t> first;
+    std::optional<Integer> first;
     for (const char* kind : {"parameter", "optimizer_state", "buffer"}) {
         if (const auto step = since(finding, kind)) first = std::min(first.value_or(*step), *step);
     }
@@ -289,8 +297,8 @@ std::string header(const Json& finding, const std::string& margin, const TextSty
 
 std::string render_finding(const Json& finding, const TextStyle& style) {
     const Json& place = at(finding, "location");
-    const size_t digits = place.is_object() ? std::to_string(number(place, "line")).size() : 1;
-    const std::string margin(std::max<size_t>(digits, 2), ' ');
+    const size_t width = place.is_object() ? digits(number(place, "line")).size() : 1;
+    const std::string margin(std::max<size_t>(width, 2), ' ');
     std::string out = header(finding, margin, style) + snippet(place, margin, style);
     out += tensor_rows(finding, margin, style);
     out += row(margin, "when:", when_text(finding), style);
@@ -298,7 +306,7 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     out += row(margin, "category:", category_text(finding), style);
     const std::string evidence = evidence_text(finding);
     if (!evidence.empty()) out += row(margin, "because:", evidence, style);
-    if (const int64_t count = number(finding, "count", 1); count > 1) {
+    if (const Integer count = number(finding, "count", 1); count > 1) {
         out += row(margin, "repeated:", grouped(count) + " times", style);
     }
     if (!place.is_object()) out += stack_note(finding, style);

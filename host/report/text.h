@@ -30,8 +30,8 @@ std::string render_summary(const nlohmann::ordered_json& report, const TextStyle
                            const std::string& report_path = "");
 std::string render_summary(const Report& report, const TextStyle& style, const std::string& report_path = "");
 
-/// 91234 -> "91 234". [MT]
-std::string grouped(int64_t count);
+/// 91234 -> "91 234". As wide as every integer of a document, signed and unsigned. [MT]
+std::string grouped(__int128 count);
 
 /// A value for people: "0", "0.5", "2.4e-04", "812.5". [MT]
 std::string value_text(double value);

@@ -51,14 +51,25 @@ TextStyle detect_style(int fd, ColorOption color) {
     return style;
 }
 
-std::string grouped(int64_t count) {
-    std::string digits = std::to_string(count);
+std::string digits(__int128 count) {
+    std::string out;
+    __int128 rest = count;
+    do {
+        const int digit = static_cast<int>(rest % 10);  // of the sign of `rest`: the lowest number has no opposite
+        out.insert(out.begin(), static_cast<char>('0' + (digit < 0 ? -digit : digit)));
+        rest /= 10;
+    } while (rest != 0);
+    return count < 0 ? "-" + out : out;
+}
+
+std::string grouped(__int128 count) {
+    std::string out = digits(count);
     const size_t sign = count < 0 ? 1 : 0;
-    for (size_t at = digits.size(); at > sign + 3;) {
+    for (size_t at = out.size(); at > sign + 3;) {
         at -= 3;
-        digits.insert(at, " ");
+        out.insert(at, " ");
     }
-    return digits;
+    return out;
 }
 
 std::string value_text(double value) {
@@ -136,13 +147,13 @@ std::string quote_operators(const std::string& text) {
             word.pop_back();
         }
         const size_t colons = word.find("::");
-        const bool op = colons != std::string::npos && colons > 0;
-        out += op ? "`" + word + "`" + tail : word + tail;
+        const char* quote = colons != std::string::npos && colons > 0 ? "`" : "";
+        out.append(quote).append(word).append(quote).append(tail);
     }
     return out;
 }
 
-std::string counted(int64_t count, const std::string& singular, const std::string& plural) {
+std::string counted(__int128 count, const std::string& singular, const std::string& plural) {
     return grouped(count) + " " + (count == 1 ? singular : plural);
 }
 

@@ -25,7 +25,10 @@ std::string row(const std::string& margin, const std::string& label, const std::
 /// Operator names (`aten::log`) in back quotes, unless they are already.
 std::string quote_operators(const std::string& text);
 
+/// All its digits: "-91234".
+std::string digits(__int128 count);
+
 /// "3 zeros", "1 zero".
-std::string counted(int64_t count, const std::string& singular, const std::string& plural);
+std::string counted(__int128 count, const std::string& singular, const std::string& plural);
 
 }  // namespace numsan

@@ -10,6 +10,7 @@
 namespace numsan {
 namespace {
 
+using fields::Integer;
 using fields::Json;
 using fields::at;
 using fields::list;
@@ -17,11 +18,10 @@ using fields::number;
 
 std::string skipped_text(const Json& skipped) {
     if (!skipped.is_object()) return "";
-    std::vector<std::pair<int64_t, std::string>> reasons;
+    std::vector<std::pair<Integer, std::string>> reasons;
     for (const auto& [reason, count] : skipped.items()) {
-        if (count.is_number_integer() && count.get<int64_t>() > 0) {
-            reasons.emplace_back(count.get<int64_t>(), fields::clean(reason));
-        }
+        const Integer skips = fields::integer(count).value_or(0);
+        if (skips > 0) reasons.emplace_back(skips, fields::clean(reason));
     }
     std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     std::string out;
@@ -40,14 +40,14 @@ std::string first_line(const Json& report) {
     std::string out = what + " in " + counted(number(at(report, "run"), "steps"), "step", "steps") + "; " +
                       grouped(number(coverage, "scanned")) + " of " + grouped(number(coverage, "ops")) +
                       " ops scanned" + skipped_text(at(coverage, "skipped"));
-    const int64_t absorbed = number(at(report, "noted"), "absorbed");
+    const Integer absorbed = number(at(report, "noted"), "absorbed");
     if (absorbed > 0) out += "; " + counted(absorbed, "non-finite value", "non-finite values") + " stayed masked";
     return out;
 }
 
 std::string incomplete_line(const Json& report) {
     if (fields::text(report, "verdict") != "incomplete") return "";
-    const int64_t dropped = number(at(report, "coverage"), "dropped");
+    const Integer dropped = number(at(report, "coverage"), "dropped");
     const std::string lost =
         dropped > 0 ? counted(dropped, "record was", "records were") + " lost" : "something was lost";
     return "incomplete: " + lost + ", so silence does not mean health here";

@@ -1,6 +1,7 @@
 // Counts in integers only; patterns become numbers once, at the end.
 #include "host/scan/exact_pass.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -79,8 +80,8 @@ NUMSAN_KERNEL_BODY void count_chunk(const unsigned char* data, int n, int64_t st
     if (largest > out.largest) out.largest = largest;
     if (smallest != static_cast<T>(~T(0)) && smallest < out.smallest_less_one) out.smallest_less_one = smallest;
     if (lowest <= highest) {
-        if (lowest < out.lowest) out.lowest = lowest;
-        if (highest > out.highest) out.highest = highest;
+        out.lowest = std::min(out.lowest, static_cast<int64_t>(lowest));
+        out.highest = std::max(out.highest, static_cast<int64_t>(highest));
     }
 }
 

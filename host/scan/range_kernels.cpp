@@ -47,7 +47,7 @@ NUMSAN_KERNEL_BODY Extremes<T> run(const unsigned char* data, int64_t lanes, T m
             negative_zero[j] = static_cast<T>(~T(0));
         }
         for (; i + kLanes <= lanes; i += kLanes) {
-            for (int line = 0; line < 4; ++line) prefetch(p + i, kAhead + 64 * line);
+            for (uintptr_t line = 0; line < 4; ++line) prefetch(p + i, kAhead + 64 * line);
             NUMSAN_VECTOR_LOOP
             for (int j = 0; j < kLanes; ++j) {
                 add<T, kFnuz>(p[i + j], mask, largest[j], smallest[j], negative_zero[j]);

@@ -42,9 +42,12 @@ struct Libdw {
     decltype(&::dwfl_linux_proc_find_elf) find_elf;
     decltype(&::dwfl_addrmodule) module_at;
     decltype(&::dwfl_module_addrname) name_at;
-    decltype(&::dwfl_module_getsrc) source_at;
-    decltype(&::dwfl_lineinfo) line_info;
     decltype(&::dwfl_module_addrdie) unit_at;
+    decltype(&::dwfl_module_nextcu) next_unit;
+    decltype(&::dwarf_haspc) covers;
+    decltype(&::dwarf_getsrc_die) source_at;
+    decltype(&::dwarf_linesrc) line_file;
+    decltype(&::dwarf_lineno) line_number;
     decltype(&::dwarf_getscopes) scopes;
     decltype(&::dwarf_getscopes_die) scopes_of_die;
     decltype(&::dwarf_tag) tag;
@@ -72,9 +75,10 @@ const Libdw& libdw() {
                       load(library, "dwfl_linux_proc_find_elf", dw.find_elf) &&
                       load(library, "dwfl_addrmodule", dw.module_at) &&
                       load(library, "dwfl_module_addrname", dw.name_at) &&
-                      load(library, "dwfl_module_getsrc", dw.source_at) &&
-                      load(library, "dwfl_lineinfo", dw.line_info) &&
                       load(library, "dwfl_module_addrdie", dw.unit_at) &&
+                      load(library, "dwfl_module_nextcu", dw.next_unit) && load(library, "dwarf_haspc", dw.covers) &&
+                      load(library, "dwarf_getsrc_die", dw.source_at) &&
+                      load(library, "dwarf_linesrc", dw.line_file) && load(library, "dwarf_lineno", dw.line_number) &&
                       load(library, "dwarf_getscopes", dw.scopes) &&
                       load(library, "dwarf_getscopes_die", dw.scopes_of_die) && load(library, "dwarf_tag", dw.tag) &&
                       load(library, "dwarf_attr", dw.attribute) && load(library, "dwarf_formudata", dw.number) &&
@@ -136,15 +140,7 @@ class Symbols {
         std::vector<SourceFrame> result;
         if (Dwfl_Module* module = dwfl_ ? libdw().module_at(dwfl_, address) : nullptr) {
             if (const char* name = libdw().name_at(module, address)) symbol = name;
-            if (Dwfl_Line* line = libdw().source_at(module, address)) {
-                int number = 0;
-                const char* file = libdw().line_info(line, nullptr, &number, nullptr, nullptr, nullptr);
-                if (file) {
-                    at.file = file;
-                    at.line = number;
-                }
-            }
-            add_inlined(module, address, at, result);
+            add_lines(module, address, at, result);
         }
         at.function = symbol ? demangled(symbol) : "??";
         result.push_back(std::move(at));
@@ -152,13 +148,29 @@ class Symbols {
     }
 
   private:
-    /// Adds the inlined functions at `address`, and moves `at` out to the place where the outermost of them was called.
-    static void add_inlined(Dwfl_Module* module, Dwarf_Addr address, SourceFrame& at,
-                            std::vector<SourceFrame>& result) {
+    /// The compilation unit of an address and what was added to its addresses. libdw's own search knows only units
+    /// listed in .debug_aranges, a section that clang does not write: then each unit is asked.
+    static Dwarf_Die* unit_of(Dwfl_Module* module, Dwarf_Addr address, Dwarf_Addr& bias) {
+        if (Dwarf_Die* listed = libdw().unit_at(module, address, &bias)) return listed;
+        Dwarf_Die* unit = nullptr;
+        do {
+            unit = libdw().next_unit(module, unit, &bias);
+        } while (unit != nullptr && libdw().covers(unit, address - bias) <= 0);
+        return unit;
+    }
+
+    /// Gives `at` the line of `address`, where there is debug information. Then adds the functions inlined there, and
+    /// moves `at` out to the place where the outermost of them was called.
+    static void add_lines(Dwfl_Module* module, Dwarf_Addr address, SourceFrame& at, std::vector<SourceFrame>& result) {
         Dwarf_Addr bias = 0;
-        Dwarf_Die* unit = libdw().unit_at(module, address, &bias);
+        Dwarf_Die* unit = unit_of(module, address, bias);
+        if (unit == nullptr) return;
+        if (Dwarf_Line* line = libdw().source_at(unit, address - bias)) {
+            const char* file = libdw().line_file(line, nullptr, nullptr);
+            if (file != nullptr && libdw().line_number(line, &at.line) == 0) at.file = file;
+        }
         Dwarf_Die* containing = nullptr;
-        if (unit == nullptr || libdw().scopes(unit, address - bias, &containing) <= 0) return;
+        if (libdw().scopes(unit, address - bias, &containing) <= 0) return;
         Dwarf_Die* scopes = nullptr;
         const int count = libdw().scopes_of_die(&containing[0], &scopes);
         for (int i = 0; i < count; ++i) {

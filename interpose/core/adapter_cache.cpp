@@ -42,7 +42,7 @@ std::string variable(const char* name) {
 }  // namespace
 
 std::string find_adapter_cache() {
-    const std::string chosen = variable("NUMSAN_CACHE");
+    std::string chosen = variable("NUMSAN_CACHE");
     if (!chosen.empty() && is_usable_folder(chosen, false)) return chosen;
     const std::string xdg = variable("XDG_CACHE_HOME");
     if (!xdg.empty() && xdg[0] == '/' && is_usable_folder(xdg + "/numsan", false)) return xdg + "/numsan";

@@ -99,6 +99,7 @@ std::vector<std::string> find_cxx_compiler() {
 std::optional<int> run_program(const std::vector<std::string>& command, const std::string& log) {
     if (command.empty()) return -1;
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     std::vector<char*> environment = environment_without_preload();

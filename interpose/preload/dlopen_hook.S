@@ -1,5 +1,6 @@
-/* dlopen as seen by the program: asks numsan_dlopen_target where to go and jumps there, with arguments, stack and return
- * address as the caller left them. glibc reads that address to find the caller's RUNPATH: a C wrapper would put its own. */
+/* dlopen as seen by the program: asks numsan_dlopen_target where to go and jumps there, with arguments, stack and
+ * return address as the caller left them. glibc reads that address to find the caller's RUNPATH: a C wrapper would put
+ * its own. */
 #if defined(__x86_64__)
     .text
     .p2align 4

@@ -31,7 +31,8 @@ def resident(marks, watched):
     environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "NUMSAN_OPTIONS")}
     if watched:
         environment |= {"LD_PRELOAD": str(ROOT / "build/lib/libnumsan.so"), "NUMSAN_OPTIONS": "report=none"}
-    done = subprocess.run([PYTHON, "-c", LOOP, *map(str, marks)], env=environment, capture_output=True, text=True, check=True)
+    command = [PYTHON, "-c", LOOP, *map(str, marks)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     if done.stderr:
         sys.exit(f"a healthy program printed\n{done.stderr}")
     return [float(line) for line in done.stdout.split()]
@@ -41,8 +42,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=100_000)
     steps = parser.parse_args().steps
-    subprocess.run([PYTHON, "-c", "import torch"], check=True, capture_output=True,
-                   env=os.environ | {"LD_PRELOAD": str(ROOT / "build/lib/libnumsan.so")})  # compiles the adapter, if need be
+    preloaded = os.environ | {"LD_PRELOAD": str(ROOT / "build/lib/libnumsan.so")}
+    # Compiles the adapter, if need be.
+    subprocess.run([PYTHON, "-c", "import torch"], check=True, capture_output=True, env=preloaded)
     marks = sorted({max(1, steps // 100), max(1, steps // 10), steps})
     bare, watched = resident(marks, False), resident(marks, True)
     for step, a, b in zip(marks, bare, watched):

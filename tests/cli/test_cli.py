@@ -1,4 +1,7 @@
-"""The numsan executable from outside: exit statuses, messages, environment. NUMSAN_BUILD names the build folder (build/)."""
+"""The numsan executable from outside: exit statuses, messages, environment.
+
+NUMSAN_BUILD names the build folder (build/).
+"""
 
 import json
 import os

@@ -8,7 +8,8 @@ import run_numsan
 
 def doctor(*command, **env):
     environment = {**os.environ, "NUMSAN_CACHE": str(run_numsan.CACHE), **env}
-    return subprocess.run([run_numsan.COMMAND, "doctor", *command], capture_output=True, text=True, env=environment, timeout=420)
+    return subprocess.run([run_numsan.COMMAND, "doctor", *command], capture_output=True, text=True, env=environment,
+                          timeout=420)
 
 
 def lines(result):
@@ -20,14 +21,16 @@ def lines(result):
 def test_hook_and_stack_mode_are_named(warm):
     result = doctor("--", run_numsan.PYTHON, "train.py", NUMSAN_OPTIONS="tier=off:log=none")
     said = lines(result)
-    assert said["operations"] == ("ok", "seen by a dispatch key's fallback; a NaN made on purpose was found at its line"), result
+    assert said["operations"] == (
+        "ok", "seen by a dispatch key's fallback; a NaN made on purpose was found at its line"), result
     mark, text = said["lines"]
     assert mark == "ok" and ("raw walk" in text) == ("C-API walk" not in text), result
     assert result.returncode in (0, 1), result  # 1: a cuda driver is there
 
 
 def test_no_compiler_and_no_adapter(build, tmp_path):
-    result = doctor("--", run_numsan.PYTHON, PATH=str(tmp_path), CXX=str(tmp_path / "none"), NUMSAN_CACHE=str(tmp_path / "cache"))
+    result = doctor("--", run_numsan.PYTHON, PATH=str(tmp_path), CXX=str(tmp_path / "none"),
+                    NUMSAN_CACHE=str(tmp_path / "cache"))
     mark, text = lines(result)["operations"]
     assert mark == "broken" and "needs a C++ compiler" in text, result
     assert result.returncode == 2
@@ -35,7 +38,7 @@ def test_no_compiler_and_no_adapter(build, tmp_path):
 
 
 def answering(tmp_path, probe):
-    """A program that answers doctor's questions as a Python with torch does, and what it tries under numsan with `probe`."""
+    """A program that answers doctor's questions as a Python with torch does, what it runs under numsan with `probe`."""
     python = tmp_path / "python3"
     python.write_text(f"""#!/bin/sh
 case "$*" in
@@ -48,15 +51,17 @@ esac
 
 
 def test_taken_dispatch_key_means_record_functions(warm, tmp_path):
-    """The real tool, with the key taken as sitecustomize can take it, is tests/interpose/torch; here only what doctor makes of it."""
-    probe_output = ("echo 'numsan: operators are seen through record functions, which is slower: the dispatch key is another library'; "
-                    "echo '--> <string>:6 in probe'; echo 'stacks api|free-threaded python'")
+    """What doctor makes of it. The real tool, with the key taken by sitecustomize, is in tests/interpose/torch."""
+    probe_output = ("echo 'numsan: operators are seen through record functions, which is slower: "
+                    "the dispatch key is another library'; echo '--> <string>:6 in probe'; "
+                    "echo 'stacks api|free-threaded python'")
     result = doctor("--", answering(tmp_path, probe_output))
     mark, text = lines(result)["lines"]
     assert mark == "ok" and text.endswith("slower (C-API walk): free-threaded python"), result
     mark, text = lines(result)["operations"]
-    assert (mark, text) == ("limited", "seen through record functions, which is slower: another library has taken the dispatch key; "
-                                       "a NaN made on purpose was found at its line"), result
+    assert (mark, text) == (
+        "limited", "seen through record functions, which is slower: another library has taken the dispatch key; "
+                   "a NaN made on purpose was found at its line"), result
     assert result.returncode == 1
 
 

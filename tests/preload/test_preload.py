@@ -1,6 +1,6 @@
-"""The preloaded library: programs without torch run as they would without it, and the core is loaded when torch appears.
+"""The preloaded library: programs without torch run as they would without it; the core is loaded when torch appears.
 
-NUMSAN_BUILD names the build folder (default: build beside this repository's tests); libnumsan.so is taken from its lib/.
+NUMSAN_BUILD names the build folder (default: build beside these tests' folder); libnumsan.so is taken from its lib/.
 The core is tests/preload/test_core.c, and torch is an empty libtorch_cpu.so, both compiled here.
 """
 import os
@@ -52,12 +52,14 @@ class Setup:
         self.lib.mkdir()
         self.preload = self.lib / "libnumsan.so"
         shutil.copy(LIBRARY, self.preload)
-        self.core = cc(self.lib / "libnumsan_core.so", "-shared", "-fPIC", f"-I{ROOT}", ROOT / "tests/preload/test_core.c")
+        self.core = cc(self.lib / "libnumsan_core.so", "-shared", "-fPIC", f"-I{ROOT}",
+                       ROOT / "tests/preload/test_core.c")
         self.torch = folder / "site" / "torch"
         cc(self.torch / "lib" / "libtorch_cpu.so", "-shared", "-fPIC", "-Wl,-soname,libtorch_cpu.so",
            source="int torch_cpu(void) { return 7; }")
         self.extension = cc(self.torch / "_C.cpython-311-x86_64-linux-gnu.so", "-shared", "-fPIC",
-                            f"-L{self.torch / 'lib'}", "-Wl,--no-as-needed", "-ltorch_cpu", f"-Wl,-rpath,{self.torch / 'lib'}",
+                            f"-L{self.torch / 'lib'}", "-Wl,--no-as-needed", "-ltorch_cpu",
+                            f"-Wl,-rpath,{self.torch / 'lib'}",
                             source="int torch_cpu(void); int extension(void) { return torch_cpu(); }")
         self.trace_file = folder / "trace"
 
@@ -107,7 +109,8 @@ def opener(folder, *arguments):
 
 def test_exports_only_what_it_interposes():
     symbols = subprocess.run(["nm", "-D", "--defined-only", str(LIBRARY)], check=True, capture_output=True, text=True)
-    assert {line.split()[-1] for line in symbols.stdout.splitlines()} == {"dlopen", "pthread_create", "__libc_start_main"}
+    names = {line.split()[-1] for line in symbols.stdout.splitlines()}
+    assert names == {"dlopen", "pthread_create", "__libc_start_main"}
 
 
 def test_needs_nothing_but_libc():
@@ -147,7 +150,8 @@ def test_core_is_not_mapped_without_torch(setup, program):
 
 def test_static_program(setup, tmp_path):
     try:
-        program = cc(tmp_path / "static", "-static", source='#include <stdio.h>\nint main(void) { puts("x"); return 3; }')
+        program = cc(tmp_path / "static", "-static",
+                     source='#include <stdio.h>\nint main(void) { puts("x"); return 3; }')
     except subprocess.CalledProcessError as error:
         pytest.skip(f"no static C library here: {error.stderr.strip().splitlines()[-1]}")
     done = setup.run(program)
@@ -362,7 +366,8 @@ def test_beside_other_libraries(setup, tmp_path, order):
     copy.parent.mkdir()
     shutil.copy(setup.preload, copy)
     shutil.copy(setup.core, copy.parent)
-    done = setup.run(opener(tmp_path), setup.extension, preload=order.format(numsan=setup.preload, other=other, copy=copy))
+    preload = order.format(numsan=setup.preload, other=other, copy=copy)
+    done = setup.run(opener(tmp_path), setup.extension, preload=preload)
     assert (done.returncode, done.stdout, done.stderr) == (0, "errno 0 error none\n", "")
     assert len(setup.attached()) == 1
     assert setup.trace().count("thread") == 1

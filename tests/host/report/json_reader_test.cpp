@@ -37,6 +37,47 @@ TEST(JsonReader, NestingThatCouldExhaustTheStackIsRefused) {
     EXPECT_TRUE(parse_report("r", report).ok()) << "brackets in a string nest nothing";
 }
 
+/// A report with `members`, a list of JSON members, added to its outermost object.
+std::string with_members(const std::string& members) {
+    std::string report = to_json(testing::build_report());
+    return report.insert(report.rfind('}'), "," + members);
+}
+
+/// "key0":0,"key1":1 and so on.
+std::string many_keys(int count) {
+    std::string out;
+    for (int i = 0; i < count; ++i) {
+        const std::string number = std::to_string(i);
+        out += (i == 0 ? "\"key" : ",\"key") + number + "\":" + number;
+    }
+    return out;
+}
+
+TEST(JsonReader, ObjectsWithTooManyKeysAreRefusedBeforeTheyCostTime) {
+    const std::string most = with_members("\"x\":{" + many_keys(1000) + "}");
+    EXPECT_TRUE(parse_report("r", most).ok()) << "keys of one object do not count for another";
+    const std::string report = with_members("\"x\":{" + many_keys(100000) + "}");
+    const size_t byte = report.find("\"key1000\":") + std::string("\"key1000\"").size();
+    EXPECT_EQ(parse_report("r", report).error,
+              "r: byte " + std::to_string(byte) + ": not a numsan report: an object has more than 1000 keys");
+    EXPECT_TRUE(parse_report("r", with_members("\"x\":\"" + std::string(2000, ':') + "\"")).ok());
+}
+
+TEST(JsonReader, IntegersAreReadExactlyOrRefused) {
+    for (const char* digits : {"-9223372036854775808", "9223372036854775808", "18446744073709551615"}) {
+        const ReadResult result = parse_report("r", with_members(std::string("\"x\":") + digits));
+        ASSERT_TRUE(result.ok()) << result.error;
+        EXPECT_EQ(result.document["x"].dump(), digits);
+    }
+    for (const char* digits : {"-9223372036854775809", "18446744073709551616"}) {
+        const std::string report = with_members(std::string("\"x\":") + digits);
+        EXPECT_EQ(parse_report("r", report).error,
+                  "r: byte " + std::to_string(report.find(digits)) +
+                      ": not a numsan report: an integer outside of -9223372036854775808 .. 18446744073709551615");
+    }
+    EXPECT_TRUE(parse_report("r", with_members("\"x\":1e30,\"y\":1.5E+20")).ok()) << "what is written as a real is one";
+}
+
 TEST(JsonReader, ReasonsHoldNoControlCharacter) {
     for (const char* text : {"\x7f\x1b", "{\"schema\":\"\x7f\"}"}) {
         const std::string error = parse_report("r", text).error;

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
-#include "host/report/explain.h"
 #include "host/analyze/tables.h"
+#include "host/report/explain.h"
+#include "host/report/json_writer.h"
 #include "tests/support/builders.h"
 
 namespace numsan {
@@ -51,9 +53,39 @@ TEST(Text, IncompleteSummary) {
     expect_golden("incomplete.txt", render_summary(report, plain()));
 }
 
+TEST(Text, EveryIntegerOfADocumentIsShownWhole) {
+    auto document = finding_document(build_finding());
+    document["step"] = UINT64_MAX;
+    document["seq"] = INT64_MIN;
+    document["rank"] = UINT64_MAX;
+    document["location"]["line"] = uint64_t{1} << 63;
+    document["outputs"][0]["nan"] = UINT64_MAX;
+    document["outputs"][0]["shape"][0] = UINT64_MAX;
+    const std::string text = render_finding(document, plain());
+    for (const char* shown : {"nan 18 446 744 073 709 551 615 ", "step 18 446 744 073 709 551 615,",
+                              "op -9 223 372 036 854 775 808 ", "rank 18446744073709551615", ":9223372036854775808",
+                              "[18446744073709551615"}) {
+        EXPECT_NE(text.find(shown), std::string::npos) << shown << " in\n" << text;
+    }
+}
+
+TEST(Text, OneLongNameDoesNotWidenEveryRow) {
+    auto document = finding_document(build_finding());
+    const auto tensor = document["inputs"][0];
+    for (int i = 0; i < 1000; ++i) document["inputs"].push_back(tensor);
+    const std::string name(100'000, 'n');
+    const size_t before = render_finding(document, plain()).size();
+    document["inputs"][0]["name"] = name;
+    const std::string text = render_finding(document, plain());
+    EXPECT_NE(text.find(name), std::string::npos) << "nothing is cut";
+    EXPECT_LT(text.size(), before + name.size() + 1000 * 150);
+}
+
 TEST(Text, Figures) {
     EXPECT_EQ(grouped(0), "0");
     EXPECT_EQ(grouped(-1234567), "-1 234 567");
+    EXPECT_EQ(grouped(INT64_MIN), "-9 223 372 036 854 775 808");
+    EXPECT_EQ(grouped(UINT64_MAX), "18 446 744 073 709 551 615");
     EXPECT_EQ(value_text(0.00024), "2.4e-04");
     EXPECT_EQ(value_text(1e38), "1.0e+38");
     EXPECT_EQ(value_text(-812.5), "-812.5");

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Checks what no formatter enforces in a source: line width, length, trailing blanks, last newline, #pragma once.
+
+    scripts/check_style.py [ROOT]
+
+Prints one line a violation, file:line first; exit status 1 when there is one.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+WIDEST = 120  # columns, what .clang-format sets
+LONGEST = 500  # lines
+
+SUFFIXES = {".cpp", ".cc", ".c", ".h", ".hpp", ".cu", ".cuh", ".py", ".def", ".inc", ".S"}
+HEADERS = {".h", ".hpp", ".cuh"}
+TABLES = {".def", ".inc"}  # one entry a line: as wide and as long as their facts are
+SKIPPED = re.compile(r"\..*|build|build-.*|__pycache__")  # folders
+LABEL = "# label: "  # a program of tests/suite says what is right about it: a table again
+
+# Raw string literals of C++: in a test they are what a program prints, and may be as wide as that is.
+RAW_STRING = re.compile(r'R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"', re.DOTALL)
+
+
+def sources(root):
+    """Paths below the root, relative to it, in order; none of build folders and hidden ones."""
+    found = []
+    for folder, below, names in os.walk(root):
+        below[:] = [name for name in below if not SKIPPED.fullmatch(name)]
+        found += [(Path(folder) / name).relative_to(root) for name in names if Path(name).suffix in SUFFIXES]
+    return sorted(found)
+
+
+def lines_of_raw_strings(text):
+    """Numbers of the lines on which some part of a raw string literal lies."""
+    numbers = set()
+    for match in RAW_STRING.finditer(text):
+        first = text.count("\n", 0, match.start()) + 1
+        numbers.update(range(first, first + match.group().count("\n") + 1))
+    return numbers
+
+
+def faults(path, text):
+    """Yields (line, reason) for one source."""
+    table = path.suffix in TABLES
+    lines = text.split("\n")
+    if lines[-1]:
+        yield len(lines), "no newline at the end of the file"
+    else:
+        lines.pop()
+    raw = lines_of_raw_strings(text) if path.parts[0] == "tests" and path.suffix != ".py" else set()
+    for number, line in enumerate(lines, 1):
+        if len(line) > WIDEST and not table and number not in raw and not line.startswith(LABEL):
+            yield number, f"{len(line)} columns, at most {WIDEST}"
+        if line != line.rstrip() and number not in raw:
+            yield number, "blanks at the end of the line"
+    if len(lines) > LONGEST and not table:
+        yield len(lines), f"{len(lines)} lines, at most {LONGEST}"
+    if path.suffix in HEADERS and "#pragma once" not in lines:
+        yield 1, "a header without #pragma once"
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+    paths = sources(root)
+    found = 0
+    for path in paths:
+        text = (root / path).read_bytes().decode(errors="replace")
+        for line, reason in faults(path, text):
+            print(f"{path.as_posix()}:{line}: {reason}")
+            found += 1
+    print(f"style: {found} violations" if found else f"style: {len(paths)} sources, none too wide, too long or untidy")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
