@@ -277,7 +277,8 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     ++made_;
     describe(birth, event);
     if (context.gone > 0) {
-        birth.evidence.push_back(std::to_string(context.gone) + (context.gone == 1 ? " operand was" : " operands were") +
+        birth.evidence.push_back(std::to_string(context.gone) +
+                                 (context.gone == 1 ? " operand was" : " operands were") +
                                  " gone when the tier looked back at this op: an op before it may have made the value");
     }
     if (inf != 0) {

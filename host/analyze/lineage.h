@@ -66,7 +66,8 @@ class Lineage {
 
     bool find(const void* storage, Record& record) const noexcept {
         for (const size_t place : {slot(storage), slot(storage) ^ 1}) {
-            if (!slots_[place].record.load(record) || record.storage != storage) continue;
+            const Slot& kept = slots_[place];
+            if (!kept.holds(storage) || !kept.record.load(record) || record.storage != storage) continue;
             record.flags |= flags(storage);
             return true;
         }
@@ -78,8 +79,7 @@ class Lineage {
         for (const size_t place : {slot(storage), slot(storage) ^ 1}) {
             Slot& kept = slots_[place];
             if (!kept.holds(storage)) continue;
-            Record record;
-            if (kept.record.load(record) && record.storage == storage) kept.record.store({});
+            kept.record.store({});
             kept.flags.store(0, std::memory_order_relaxed);
         }
     }
@@ -110,15 +110,14 @@ class Lineage {
                 record.inputs[record.input_count++] = event.inputs[i].storage;
         }
         Slot& kept = home(output.storage);
+        if (in_place) record.flags |= this->flags(output.storage) & (kTouched | kState | kGradient);
         Record old;
         if (in_place && kept.record.load(old) && old.storage == output.storage) {
-            record.flags |= this->flags(output.storage) & (kTouched | kState | kGradient);
             for (uint8_t i = 0; i < old.input_count && record.input_count < kMaxInputs; ++i) {
                 record.inputs[record.input_count++] = old.inputs[i];
             }
         }
-        kept.record.store(record);
-        kept.hold(output.storage, record.flags);
+        if (kept.record.store(record)) kept.hold(output.storage, record.flags);
     }
 
     /// Calls visit(record, distance) for what `storage` was computed from, nearest first, itself included, while visit

@@ -108,7 +108,8 @@ KindSet certain_kinds(std::string_view name, std::span<const Health> operands, s
     if (op == "reciprocal") return when(x.zero > 0, kPosInf);
     if (one_of(op, {"asin", "acos"})) return when(x.absmax > 1, kNaN);
     if (op == "acosh") return when(x.min < 1, kNaN);
-    if (one_of(op, {"atanh", "erfinv"})) return when(x.absmax > 1, kNaN) | when(x.max == 1, kPosInf) | when(x.min == -1, kNegInf);
+    if (one_of(op, {"atanh", "erfinv"}))
+        return when(x.absmax > 1, kNaN) | when(x.max == 1, kPosInf) | when(x.min == -1, kNegInf);
     if (op == "div" && operands.size() > 1 && operands[1].zero > 0) {
         // 0 over 0 is a NaN; which elements meet is not known, so an infinity is certain only without zeros above.
         if (x.zero > 0) return kNaN;

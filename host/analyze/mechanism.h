@@ -27,8 +27,10 @@ struct MechanismVerdict {
 /// Pure. The operator's name decides which operand can hurt; the operand's values decide whether it did.
 MechanismVerdict mechanism_of(const MechanismFacts& facts);
 
-/// The kinds that an op must make of finite operands with these facts; none when that depends on more than the facts say.
-KindSet certain_kinds(std::string_view op, std::span<const Health> operands, std::span<const double> scalars, DType dtype);
+/// The kinds that an op must make of finite operands with these facts; none when that depends on more than the facts
+/// say.
+KindSet certain_kinds(std::string_view op, std::span<const Health> operands, std::span<const double> scalars,
+                      DType dtype);
 
 /// "aten::add_.Tensor" -> "add": namespace, in-place underscore and foreach prefix removed.
 std::string plain_op_name(std::string_view op);

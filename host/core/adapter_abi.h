@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "host/core/scanner.h"
 #include "host/core/tensor_view.h"
@@ -116,6 +117,10 @@ struct AdapterApi {
     /// on torch's own pool, and only where an op of the calling thread has used it; null: there is none
     ShareWork share;
 };
+
+inline bool uses_record_function(const AdapterApi& adapter) {
+    return std::strcmp(adapter.hook, "record_function") == 0;
+}
 
 /// Exported by the adapter. Returns null, and a reason in `why`, when it cannot see ops.
 using TorchAttach = const AdapterApi* (*)(const CoreApi* core, const char** why);

@@ -17,7 +17,11 @@ class HugeArray {
     static_assert(std::is_trivially_destructible_v<T>);
 
   public:
-    explicit HugeArray(size_t length) : bytes_((length * sizeof(T) + kPage - 1) / kPage * kPage) {
+    enum class Pages { Huge, Small };
+
+    /// Small pages cost memory only where they are touched.
+    explicit HugeArray(size_t length, Pages pages = Pages::Huge)
+        : bytes_((length * sizeof(T) + kPage - 1) / kPage * kPage) {
         // Mapped one page larger and cut: mmap aligns to small pages only.
         void* mapped =
             mmap(nullptr, bytes_ + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -26,7 +30,8 @@ class HugeArray {
         const size_t before = (kPage - reinterpret_cast<size_t>(begin) % kPage) % kPage;
         if (before > 0) munmap(begin, before);
         if (before < kPage) munmap(begin + before + bytes_, kPage - before);
-        madvise(begin + before, bytes_, MADV_HUGEPAGE);  // a wish; small pages serve as well
+        // A wish; small pages serve as well.
+        madvise(begin + before, bytes_, pages == Pages::Huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
         elements_ = reinterpret_cast<T*>(begin + before);
     }
     ~HugeArray() { munmap(elements_, bytes_); }

@@ -17,7 +17,8 @@ enum TensorFlag : uint32_t {
     kWritten = 1u << 2,     ///< an argument that the op wrote (in place, out=, or a void op)
     kReturned = 1u << 3,    ///< a value that the op returned
     kScannable = 1u << 4,   ///< dense, strided, floating or complex, with storage: `data` may be read
-    kGone = 1u << 6,        ///< of a look back: died, or was written since; its value is not known (then not kScannable)
+    /// of a look back: died, or was written since; its value is not known (then not kScannable)
+    kGone = 1u << 6,
     kNumber = 1u << 5,      ///< a Python number that the dispatcher wrapped as a tensor
 };
 

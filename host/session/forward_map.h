@@ -1,4 +1,5 @@
-// (thread, autograd sequence number) -> the op that made the node. Rings of fixed size: memory stays flat.
+// (thread, autograd sequence number) -> the op that made the node. Rings of fixed size, whose pages cost
+// memory once they are used.
 #pragma once
 
 #include <atomic>
@@ -7,6 +8,7 @@
 
 #include "host/analyze/birth.h"
 #include "host/core/atomic_record.h"
+#include "host/core/huge_array.h"
 
 namespace numsan {
 
@@ -18,7 +20,7 @@ class ForwardMap {
     ForwardMap(const ForwardMap&) = delete;
     ForwardMap& operator=(const ForwardMap&) = delete;
     ~ForwardMap() {
-        for (const std::atomic<Slot*>& ring : rings_) delete[] ring.load(std::memory_order_relaxed);
+        for (const std::atomic<Ring*>& ring : rings_) delete ring.load(std::memory_order_relaxed);
     }
 
     struct Record {
@@ -34,39 +36,46 @@ class ForwardMap {
     bool add(const Record& record) {
         Slot& slot = at(record.thread, record.sequence);
         Record old;
-        if (slot.load(old) && old.thread == record.thread && old.sequence == record.sequence) return false;
+        if (slot.load(old) && old.thread == record.thread && old.sequence == record.sequence &&
+            old.forward.op != nullptr) {
+            return false;
+        }
         return slot.store(record);
     }
 
     /// The op of `record`, which was added, gave birth.
     void born(Record record, BirthId birth) {
+        Record kept;
+        if (!find(record.thread, record.sequence, kept) || kept.seq != record.seq) return;  // forgotten meanwhile
         record.forward.birth = birth;
         at(record.thread, record.sequence).store(record);
     }
 
     /// False when the number was never shown or is too old.
     bool find(uint64_t thread, uint64_t sequence, Record& record) {
-        return at(thread, sequence).load(record) && record.thread == thread && record.sequence == sequence;
+        return at(thread, sequence).load(record) && record.thread == thread && record.sequence == sequence &&
+               record.forward.op != nullptr;  // untouched memory is a record of zeros
     }
 
   private:
     using Slot = AtomicRecord<Record>;
+    using Ring = HugeArray<Slot>;
     static constexpr size_t kThreads = 64;
     static constexpr size_t kRing = 1 << 15;
 
     Slot& at(uint64_t thread, uint64_t sequence) {
-        std::atomic<Slot*>& ring = rings_[thread % kThreads];
-        Slot* slots = ring.load(std::memory_order_acquire);
-        if (slots == nullptr) {
-            auto made = std::make_unique<Slot[]>(kRing);
-            if (ring.compare_exchange_strong(slots, made.get(), std::memory_order_acq_rel)) {
-                slots = made.release();  // lives as long as the map
+        std::atomic<Ring*>& place = rings_[thread % kThreads];
+        Ring* ring = place.load(std::memory_order_acquire);
+        if (ring == nullptr) {
+            auto made = std::make_unique<Ring>(kRing, Ring::Pages::Small);
+            if (place.compare_exchange_strong(ring, made.get(), std::memory_order_acq_rel)) {
+                ring = made.release();  // lives as long as the map
             }
         }
-        return slots[sequence % kRing];
+        return (*ring)[sequence % kRing];
     }
 
-    std::atomic<Slot*> rings_[kThreads] = {};
+    std::atomic<Ring*> rings_[kThreads] = {};
 };
 
 }  // namespace numsan

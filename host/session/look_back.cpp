@@ -45,7 +45,8 @@ std::set<const LoggedOp*> suspects_of(const std::vector<LoggedOp*>& ops) {
     for (const LoggedOp* op : ops) {
         for (int32_t i = 0; i < op->event.input_count; ++i) {
             if ((op->inputs[i].flags & kGone) == 0) continue;
-            if (const auto it = writer.find(op->inputs[i].storage); it != writer.end()) behind_gone[op].push_back(it->second);
+            if (const auto it = writer.find(op->inputs[i].storage); it != writer.end())
+                behind_gone[op].push_back(it->second);
         }
         for (int32_t i = 0; i < op->event.output_count; ++i) writer[op->outputs[i].storage] = op;
         if (op->bad == 0) continue;

@@ -33,19 +33,21 @@ struct LoggedOp {
     uint64_t bad;  ///< of a look back: bit i: output i is here and holds something that is not finite
 };
 
-/// A ring: what is not looked at for kOps ops is forgotten. [MT] under its own lock, which is taken before the verdict's.
+/// A ring: what is not looked at for kOps ops is forgotten. [MT] under its own lock, which is taken before the
+/// verdict's.
 class OpLog {
   public:
     static constexpr size_t kOps = 4096;
 
-    explicit OpLog(bool used) : ops_(used ? kOps : 1) {}
+    explicit OpLog(bool used) : ops_(used ? kOps : 1, HugeArray<LoggedOp>::Pages::Small) {}
 
     /// Before the first op is added.
     void use(const StorageApi& storages) { storages_ = &storages; }
     bool usable() const { return storages_ != nullptr; }
 
     /// False for an op with too many outputs: it was not kept.
-    bool add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node, uint64_t unread);
+    bool add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
+             uint64_t unread);
 
     /// Calls visit(ops), oldest first, and forgets them. Storages stay watched during the visit.
     template <class Visit>

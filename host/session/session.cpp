@@ -15,7 +15,6 @@ namespace {
 bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
 bool is_optimizer_step(const char* name) { return starts_with(name, "Optimizer.step#"); }
 bool is_data_loader(const char* name) { return starts_with(name, "enumerate(DataLoader)#"); }
-bool uses_record_function(const AdapterApi& adapter) { return std::strcmp(adapter.hook, "record_function") == 0; }
 bool is_ignore(const char* name) { return std::strcmp(name, "numsan:ignore") == 0; }
 
 /// zeros_like, full_like, ...: a new tensor shaped like its operand.
@@ -124,8 +123,8 @@ OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq)
     return context;
 }
 
-/// Reads the outputs in `wanted` (see TierPolicy::reads) once. Bit i of the result: output i holds something that is not
-/// finite.
+/// Reads the outputs in `wanted` (see TierPolicy::reads) once. Bit i of the result: output i holds something that is
+/// not finite.
 uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges) noexcept {
     uint64_t bad = 0;
     std::fill_n(ranges, std::min(event.output_count, kMaxRanges), Range{});
@@ -394,110 +393,6 @@ void Session::publish(const Outcome& outcome) {
         finish(static_cast<int>(options_.exitcode));
         _exit(static_cast<int>(options_.exitcode));
     }
-}
-
-RunSummary Session::counts() const {
-    RunSummary run;
-    run.steps = steps_.count();
-    run.ops = counters_.ops.load(std::memory_order_relaxed);
-    run.scanned = counters_.scanned.load(std::memory_order_relaxed);
-    run.bytes = counters_.bytes.load(std::memory_order_relaxed);
-    const auto add = [&](const char* why, const std::atomic<int64_t>& count) {
-        if (const int64_t n = count.load(std::memory_order_relaxed); n > 0) run.skipped[why] = n;
-    };
-    add("integer", counters_.integers);
-    add("cuda", counters_.device);
-    add("tier", counters_.left_out);
-    for (const Skipped& entry : skipped_) {
-        if (const char* why = entry.why.load(std::memory_order_acquire)) add(why, entry.count);
-    }
-    run.blind_spots = facts_.blind_spots;
-    if (const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
-        adapter != nullptr && uses_record_function(*adapter)) {
-        run.blind_spots.push_back("what saved-tensor hooks compute: operators are seen through record functions (hook: "
-                                  "record_function), as another library holds the dispatch key");
-    }
-    if (counters_.device.load(std::memory_order_relaxed) > 0) {
-        run.blind_spots.push_back("tensors on cuda devices: this version scans host memory only");
-    }
-    run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
-    const Verdict::Counts verdict = verdict_.counts();
-    run.births = verdict.births;
-    run.escaped = verdict.escaped;
-    run.absorbed = verdict.absorbed;
-    run.framework_version = facts_.torch_version;
-    if (!facts_.python_version.empty()) run.python_version = facts_.python_version;
-    run.incomplete = failed_.load(std::memory_order_relaxed);
-    return run;
-}
-
-void Session::fail(const char* why) noexcept {
-    if (failed_.exchange(true)) return;
-    on_.store(false);
-    try {
-        reporter_.say(std::string("off: ") + why);
-    } catch (...) {
-        // Nothing is left to say it with; the program runs on.
-    }
-}
-
-void Session::decide_pending() noexcept {
-    if (!on()) return;
-    name_state_writes();
-    try {
-        Outcome outcome;
-        verdict_.finish(outcome);
-        publish(outcome);
-    } catch (...) {
-        fail("out of memory or a failure while deciding what is pending");
-    }
-}
-
-int Session::finish(int status) noexcept {
-    if (finished_.exchange(true)) return status;
-    decide_pending();
-    steps_.finish();
-    try {
-        RunSummary run = counts();
-        run.ended = now_text();
-        run.exit_status = status;
-        reporter_.finish(run);
-        const bool wanted = (options_.fail_on == FailOn::Error && reporter_.has(Severity::Error)) ||
-                            (options_.fail_on == FailOn::Warning && reporter_.has(Severity::Warning));
-        if (status == 0 && wanted) return static_cast<int>(options_.exitcode);
-    } catch (...) {
-        fail("out of memory or a failure while writing the last report");
-    }
-    return status;
-}
-
-void Session::before_fork() noexcept {
-    reporter_.lock();
-    log_.lock();
-    verdict_.lock();
-    stacks_.lock();
-}
-
-void Session::after_fork_in_parent() noexcept {
-    stacks_.unlock();
-    verdict_.unlock();
-    log_.unlock();
-    reporter_.unlock();
-}
-
-void Session::after_fork_in_child() noexcept {
-    share_scans(nullptr);  // the threads stayed with the parent
-    stacks_.unlock();
-    verdict_.forget_pending();
-    worker_births_.begin_child();
-    verdict_.unlock();
-    log_.unlock();
-    try {
-        reporter_.begin_child();
-    } catch (...) {
-        on_.store(false);
-    }
-    reporter_.unlock();
 }
 
 }  // namespace numsan

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
 
-usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook]        WORK: launch gpt2 resnet start (default: all)
+usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers]    WORK: launch gpt2 resnet start (default: all)
 
-`launch`: a bare and a watched process live side by side on one core and take turns of some steps each, so that a slow phase of the
-machine hits both. The others are a process per turn. Printed per configuration: the median turn, and the median of each turn's
-ratio to the bare one just before it. --hook adds a configuration that follows every op but reads no tensor; only a build with
-NUMSAN_BENCH=ON knows it. NUMSAN_PYTHON names the interpreter (default: the checkout's .venv), NUMSAN_BUILD the build folder
-(default: build).
+`launch`: a bare and a watched process live side by side on one core and take turns of some steps each, so that a slow
+phase of the machine hits both. The others are a process per turn. Printed per configuration: the median turn, and the
+median of each turn's ratio to the bare one just before it. --hook adds a configuration that follows every op but reads
+no tensor; only a build with NUMSAN_BENCH=ON knows it. NUMSAN_PYTHON names the interpreter (default: the checkout's
+.venv), NUMSAN_BUILD the build folder (default: build).
 """
 import argparse
 import os
@@ -25,7 +25,8 @@ LAUNCH = """
 import os, time, torch
 os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # all on one core, which then never sleeps
 torch.manual_seed(0); torch.set_num_threads(1)
-model = torch.nn.Sequential(*[m for _ in range(8) for m in (torch.nn.Linear(16, 16), torch.nn.LayerNorm(16), torch.nn.GELU())])
+model = torch.nn.Sequential(*[m for _ in range(8)
+                              for m in (torch.nn.Linear(16, 16), torch.nn.LayerNorm(16), torch.nn.GELU())])
 optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
 x = torch.randn(4, 16)
 def step():
@@ -77,8 +78,9 @@ class Block(nn.Module):
         self.skip = nn.Conv2d(i, o, 1, s, bias=False) if (i, s) != (o, 1) else nn.Identity()
     def forward(self, x):
         return torch.relu(self.nb(self.b(torch.relu(self.na(self.a(x))))) + self.skip(x))
-model = nn.Sequential(nn.Conv2d(3, 64, 3, 1, 1), *[Block(i, o, s) for i, o, s in ((64, 64, 1), (64, 64, 1), (64, 128, 2),
-    (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1))], nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+blocks = [Block(i, o, s) for i, o, s in ((64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1),
+                                         (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1))]
+model = nn.Sequential(nn.Conv2d(3, 64, 3, 1, 1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 x, y = torch.randn(16, 3, 64, 64), torch.randint(0, 10, (16,))
 def step():
@@ -117,8 +119,8 @@ def environment_of(watched):
 
 def worker(work, name, watched, folder):
     """A process that has warmed up and waits for its turn."""
-    process = subprocess.Popen([PYTHON, "-c", WORKS[work][0] + TURNS], cwd=folder, env=environment_of(watched), text=True,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen([PYTHON, "-c", WORKS[work][0] + TURNS], cwd=folder, env=environment_of(watched),
+                               text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     if process.stdout.readline() != "ready\n":
         sys.exit(f"{work}, {name}: the program did not start")
     return process
@@ -155,8 +157,8 @@ def starting(work, turns, folder):
     times = {name: [] for name in CONFIGURATIONS}
     for _ in range(turns):
         for name, watched in CONFIGURATIONS.items():
-            done = subprocess.run([PYTHON, "-c", WORKS[work][0]], cwd=folder, env=environment_of(watched), capture_output=True,
-                                  text=True, check=True)
+            done = subprocess.run([PYTHON, "-c", WORKS[work][0]], cwd=folder, env=environment_of(watched),
+                                  capture_output=True, text=True, check=True)
             if done.stderr:
                 sys.exit(f"{work}: a healthy program printed\n{done.stderr}")
             times[name].append(float(done.stdout))
@@ -168,11 +170,16 @@ def main():
     parser.add_argument("works", nargs="*", default=list(WORKS))
     parser.add_argument("--turns", type=int, help="of each configuration (default: 30 of launch, 7 of the others)")
     parser.add_argument("--hook", action="store_true", help="also the hook without the scan")
+    parser.add_argument("--tiers", action="store_true", help="also the tiers boundary and sentinel")
     arguments = parser.parse_args()
+    if arguments.tiers:
+        for tier in ("boundary", "sentinel"):
+            CONFIGURATIONS[tier] = {"NUMSAN_OPTIONS": f"report=none:tier={tier}"}
     if arguments.hook:
         CONFIGURATIONS["hook"] = HOOK
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([PYTHON, "-c", "import torch"], env=environment_of(CONFIGURATIONS["full"]), check=True, capture_output=True)
+        subprocess.run([PYTHON, "-c", "import torch"], env=environment_of(CONFIGURATIONS["full"]), check=True,
+                       capture_output=True)
         for work in arguments.works:
             run = {"launch": side_by_side, "start": starting}.get(work, one_by_one)
             times = run(work, arguments.turns or (30 if work == "launch" else 7), folder)
@@ -181,7 +188,8 @@ def main():
                 low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
                 print(f"{work:8} {name:8} {statistics.median(seconds) * 1e3:10.2f} ms  "
                       f"{100 * (statistics.median(ratios) - 1):+6.1f} %   "
-                      f"(half of {len(ratios)} turns within {100 * (low - 1):+.1f}..{100 * (high - 1):+.1f} %)", flush=True)
+                      f"(half of {len(ratios)} turns within {100 * (low - 1):+.1f}..{100 * (high - 1):+.1f} %)",
+                      flush=True)
 
 
 if __name__ == "__main__":

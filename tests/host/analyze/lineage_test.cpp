@@ -117,6 +117,28 @@ TEST_F(LineageTest, TwoStoragesOfOnePlaceAreBothRemembered) {
     EXPECT_TRUE(known(2) && known(4));
 }
 
+TEST_F(LineageTest, AGradientThatTakesAPlaceLeavesNothingOfWhoHeldIt) {
+    const auto folded = [](uintptr_t n) {
+        return reinterpret_cast<const void*>((n << 18) | ((n % (1 << 14)) << 4));
+    };
+    for (uintptr_t n = 1; n <= 2; ++n) {
+        OpEvent event{};
+        event.op = &kMul;
+        TensorView output{};
+        output.storage = folded(n);
+        event.outputs = &output;
+        event.output_count = 1;
+        lineage.add(event, output, Range{}, static_cast<int64_t>(n), 5, Lineage::kTouched);
+    }
+    lineage.mark_gradient(folded(3));
+    Lineage::Record record;
+    EXPECT_FALSE(lineage.find(folded(1), record)) << "its place was taken";
+    EXPECT_FALSE(lineage.find(folded(3), record)) << "nobody was seen to write it";
+    EXPECT_TRUE(lineage.find(folded(2), record));
+    lineage.forget(folded(2));
+    EXPECT_FALSE(lineage.find(folded(2), record));
+}
+
 TEST_F(LineageTest, ListsGoPlaceByPlace) {
     const OpInfo foreach_op{"aten::_foreach_add", "", OpClass::Other, false, 2};
     const MadeUp x{1}, y{1}, z{1};

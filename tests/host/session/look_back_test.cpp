@@ -118,7 +118,8 @@ TEST_F(LookBack, SaysWhatItCouldNotSee) {
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0]["op"], "aten::mul");
     const std::string evidence = found[0]["evidence"].dump();
-    EXPECT_NE(evidence.find("1 operand was gone when the tier looked back at this op: an op before it may have made the value"),
+    EXPECT_NE(evidence.find(
+                  "1 operand was gone when the tier looked back at this op: an op before it may have made the value"),
               std::string::npos)
         << evidence;
 }
