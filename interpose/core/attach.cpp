@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "interpose/python/at_exit.h"
 #include "interpose/python/frames.h"
 #include "interpose/python/gate.h"
+#include "interpose/python/higher_order_ops.h"
 
 namespace numsan {
 namespace {
@@ -113,7 +115,10 @@ bool attach(const numsan_stub_api& stub) {
                        python_gate().reset();
                        g_session->after_fork_in_child();
                    });
-    if (python != nullptr) call_before_python_ends(*python, [] { g_session->decide_pending(); });
+    const bool running = python != nullptr && python_usable(*python);
+    // A key that another library holds is in no thread's set.
+    if (running && std::strcmp(g_adapter->hook, "fallback") == 0) pass_higher_order_ops(*python);
+    if (running) call_before_python_ends(*python, [] { g_session->decide_pending(); });
     return true;
 }
 

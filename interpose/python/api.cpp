@@ -22,8 +22,7 @@ const PythonApi* look_up() {
 #define NUMSAN_PYTHON(name, result, parameters) complete = complete && find(#name, api->name);
 #include "interpose/python/api.def"
 #undef NUMSAN_PYTHON
-    complete = complete && find("PyCode_Type", api->PyCode_Type) && find("PyCell_Type", api->PyCell_Type) &&
-               find("PyExc_Exception", api->PyExc_Exception);
+    complete = complete && find("PyCode_Type", api->PyCode_Type) && find("PyCell_Type", api->PyCell_Type);
     if (!complete) {
         delete api;
         return nullptr;

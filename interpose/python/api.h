@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 namespace numsan {
 
 struct PythonApi {
-#define NUMSAN_PYTHON(name, result, parameters) result(*name) parameters;
+#define NUMSAN_PYTHON(name, result, parameters) std::add_pointer_t<result parameters> name;
 #include "interpose/python/api.def"
 #undef NUMSAN_PYTHON
     // May be null.
@@ -15,7 +16,6 @@ struct PythonApi {
     // Objects.
     const void* PyCode_Type;
     const void* PyCell_Type;
-    void* const* PyExc_Exception;
     const void* runtime;  ///< _PyRuntime; it starts with the debug offsets in 3.13 and later
 };
 

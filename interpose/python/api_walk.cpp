@@ -69,6 +69,7 @@ StackId PythonStacks::capture_api() {
     if (const StackId known = table_.find(hash)) return known;
     if (remember_api(seen)) hash = walk_api(seen);  // the modules of these frames were not asked for
     std::vector<StoredFrame> frames;
+    frames.reserve(seen.size());
     std::lock_guard guard(mutex_);
     for (const Frame& one : seen) {
         frames.push_back({code_by_address_.find(one.code)->second, one.self, int(one.instruction)});

@@ -124,7 +124,7 @@ bool PythonStacks::is_frame_complete(const void* frame, const void* code) const 
     if (!code || read_at<const void*>(code, kObjectType) != api_->PyCode_Type) return false;
     if (layout_.owner < 0 || read_at<char>(frame, layout_.owner) == kGenerator) return true;
     const auto first = reinterpret_cast<uintptr_t>(code) + layout_.code_bytes +
-                       2 * read_at<int32_t>(code, layout_.code_bytes - kFirstTraceableBeforeBytes);
+                       uintptr_t{2} * read_at<int32_t>(code, layout_.code_bytes - kFirstTraceableBeforeBytes);
     return read_at<uintptr_t>(frame, layout_.instruction) >= first;
 }
 

@@ -1,9 +1,15 @@
 // Runs the name-finding code in the interpreter and reads its answer.
 #include "interpose/python/names.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+
 #include <charconv>
-#include <memory>
+#include <exception>
 #include <string_view>
+#include <utility>
+
+#include "interpose/python/reference.h"
 
 namespace numsan {
 namespace {
@@ -35,55 +41,62 @@ void read_line(std::string_view line, StackSource::StorageOf storage_of, LiveNam
     }
 }
 
-struct Raised {
-    const PythonApi* api;
-    void* error[3];
+/// One look-up, and the thread that makes it.
+struct LookUp {
+    const PythonApi& api;
+    StackSource::StorageOf storage_of;
+    LiveNames names;
 };
 
-int raise_again(void* raised) {
-    const std::unique_ptr<Raised> owner(static_cast<Raised*>(raised));
-    owner->api->PyErr_Restore(owner->error[0], owner->error[1], owner->error[2]);
-    return -1;
+void look_up(LookUp& wanted) {
+    const PythonApi& api = wanted.api;
+    const PythonLock lock(api);
+    const Reference globals(api, api.PyDict_New());
+    if (globals.get() == nullptr) return;
+    const Reference code(api, api.Py_CompileString(kCode, "<numsan>", kFileInput));
+    if (code.get() == nullptr) return;
+    const Reference done(api, api.PyEval_EvalCode(code.get(), globals.get(), globals.get()));
+    if (done.get() == nullptr) return;
+    void* answer = api.PyDict_GetItemString(globals.get(), "answer");  // borrowed
+    ptrdiff_t size = 0;
+    const char* text = answer != nullptr ? api.PyUnicode_AsUTF8AndSize(answer, &size) : nullptr;
+    if (text == nullptr) return;
+    std::string_view rest(text, size_t(size));
+    while (!rest.empty()) {
+        const size_t end = rest.find('\n');
+        read_line(rest.substr(0, end), wanted.storage_of, wanted.names);
+        rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    }
 }
 
-/// Python runs signal handlers wherever it is, also in our code: what they raise is the program's.
-void hand_on_what_a_signal_raised(const PythonApi& api) {
-    auto raised = std::make_unique<Raised>(Raised{&api, {}});
-    api.PyErr_Fetch(&raised->error[0], &raised->error[1], &raised->error[2]);
-    const bool foreign = raised->error[0] != nullptr &&
-                         api.PyErr_GivenExceptionMatches(raised->error[0], *api.PyExc_Exception) == 0;
-    if (foreign && api.Py_AddPendingCall(raise_again, raised.get()) == 0) {
-        static_cast<void>(raised.release());
-        return;
+void* run_look_up(void* argument) {
+    auto& wanted = *static_cast<LookUp*>(argument);
+    try {
+        look_up(wanted);
+    } catch (const std::exception&) {
+        wanted.names = {};  // out of memory
     }
-    for (void* object : raised->error) api.Py_DecRef(object);
+    return nullptr;
+}
+
+/// libc's own: a thread that numsan's pthread_create makes would show its operators.
+using CreateThread = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+CreateThread plain_pthread_create() {
+    auto create = reinterpret_cast<CreateThread>(dlsym(RTLD_NEXT, "pthread_create"));
+    return create != nullptr ? create : pthread_create;
 }
 
 }  // namespace
 
 LiveNames live_names(const PythonApi& api, StackSource::StorageOf storage_of) {
-    LiveNames names;
-    const PythonLock lock(api);
-    void* globals = api.PyDict_New();
-    // Not PyRun_String: it forgets that an interrupt ended the program, and with it the exit status.
-    void* code = globals ? api.Py_CompileString(kCode, "<numsan>", kFileInput) : nullptr;
-    void* done = code ? api.PyEval_EvalCode(code, globals, globals) : nullptr;
-    void* answer = done ? api.PyDict_GetItemString(globals, "answer") : nullptr;  // borrowed
-    ptrdiff_t size = 0;
-    const char* text = answer ? api.PyUnicode_AsUTF8AndSize(answer, &size) : nullptr;
-    if (text) {
-        std::string_view rest(text, size_t(size));
-        while (!rest.empty()) {
-            const size_t end = rest.find('\n');
-            read_line(rest.substr(0, end), storage_of, names);
-            rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-        }
-    }
-    hand_on_what_a_signal_raised(api);
-    api.Py_DecRef(done);
-    api.Py_DecRef(code);
-    api.Py_DecRef(globals);
-    return names;
+    LookUp wanted{api, storage_of, {}};
+    pthread_t thread;
+    const PythonLock lock(api);  // this thread may have it, and must not while it waits
+    if (plain_pthread_create()(&thread, nullptr, run_look_up, &wanted) != 0) return {};
+    void* const state = api.PyEval_SaveThread();
+    pthread_join(thread, nullptr);
+    api.PyEval_RestoreThread(state);
+    return std::move(wanted.names);
 }
 
 }  // namespace numsan

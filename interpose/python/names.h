@@ -6,11 +6,11 @@
 
 namespace numsan {
 
-/// Runs live_names.inc under the interpreter's lock. Changes nothing in the program: no import of anything new, no
-/// random numbers, no operator, the error indicator as it was. Empty when anything goes wrong. The caller keeps our own
-/// hooks off on this thread and holds no lock of ours; the program's trace function, if it has one, sees the code run.
-/// An exception that a signal handler of the program raised meanwhile (an interrupt, an exit) is raised anew in the
-/// program. `storage_of`: see StackSource::names.
+/// Runs live_names.inc in the interpreter, on a thread of its own: CPython calls handlers of signals between any two
+/// bytecodes, but on the main thread only, so none can be cut short or have what it raises lost among the exceptions of
+/// properties that are asked here. Changes nothing in the program: no import of anything new, no random numbers, no
+/// operator, the error indicator as it was. Empty when anything goes wrong. Waits without the interpreter's lock; the
+/// caller holds no lock of ours. `storage_of`: see StackSource::names.
 LiveNames live_names(const PythonApi& api, StackSource::StorageOf storage_of);
 
 }  // namespace numsan

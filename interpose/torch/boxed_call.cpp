@@ -3,26 +3,26 @@
 #include <optional>
 #include <vector>
 
+#include "interpose/torch/thread_buffers.h"
+
 namespace numsan {
 namespace {
 
-/// Leaked on purpose: a destructor at thread exit would run among destructors of the host program.
 struct Scratch {
     std::vector<at::Tensor> operands;  ///< the op takes its arguments off the interpreter's stack
     std::vector<at::Tensor> written;
     std::vector<TensorView> views;
+    Scratch* next = nullptr;
+
+    Scratch() {
+        operands.reserve(256);
+        written.reserve(256);
+        views.reserve(512);
+    }
+    bool idle() const noexcept { return operands.empty() && written.empty(); }
 };
 
-Scratch& scratch() {
-    static thread_local Scratch* mine = nullptr;
-    if (mine == nullptr) {
-        mine = new Scratch;
-        mine->operands.reserve(256);
-        mine->written.reserve(256);
-        mine->views.reserve(512);
-    }
-    return *mine;
-}
+Scratch& scratch() { return ThreadBuffers<Scratch>::mine(); }
 
 /// Lists of lists, which collectives take. Plain lists of numbers are not looked into.
 template <class Visit>

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <optional>
 
 #include "interpose/torch/boxed_call.h"
 #include "interpose/torch/listeners.h"
@@ -29,20 +30,31 @@ c10::ArrayRef<c10::IValue> last(const torch::jit::Stack& stack, size_t count) {
 void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     const c10::DispatchKeySet below = behind_hook(keys);
     const CoreApi* core = g_core.load(std::memory_order_relaxed);
-    const Operator* op = core == nullptr ? nullptr : &operator_of(handle);
-    if (op == nullptr || op->info.op_class == OpClass::Composite || op->info.op_class == OpClass::View) {
+    const Operator* op = nullptr;
+    std::optional<BoxedCall> call;
+    if (core != nullptr) {
+        try {
+            op = &operator_of(handle);
+            if (op->info.op_class != OpClass::Composite && op->info.op_class != OpClass::View) {
+                call.emplace(*op);
+                call->take(last(*stack, op->arguments));
+            }
+        } catch (const std::exception&) {
+            call.reset();
+            core->fail("an operator could not be described");
+        }
+    }
+    if (!call.has_value()) {
         handle.redispatchBoxed(below, stack);
         return;
     }
-    BoxedCall call(*op);
-    call.take(last(*stack, op->arguments));
     {
         const HideInnerOps hide(op->hides_inner_ops);
         const QuietScopes quiet(op->info.op_class == OpClass::Collective);
         handle.redispatchBoxed(below, stack);
     }
     try {
-        call.report(*core, last(*stack, stack->size() >= op->returns ? op->returns : 0));
+        call->report(*core, last(*stack, stack->size() >= op->returns ? op->returns : 0));
     } catch (const std::exception&) {
         core->fail("an operator could not be described");
     }

@@ -11,11 +11,14 @@ using Start = at::RecordFunctionCallback::StartCallback;
 constexpr size_t kMaxListeners = 4;
 std::array<std::atomic<Start>, kMaxListeners> g_ours;
 
+/// torch lists listeners nowhere but among those that are due for a call: a listener of somebody else's that samples
+/// may be taken for none, and has one of its draws used up; asked for collectives only.
 bool only_ours(at::RecordScope scope) {
     const auto active = at::getStepCallbacksUnlessEmpty(scope);
     if (!active.has_value()) return true;
     return std::all_of(active->callbacks_.begin(), active->callbacks_.end(), [](const auto& callback) {
-        return std::any_of(g_ours.begin(), g_ours.end(), [&](const auto& own) { return own.load() == callback.start_; });
+        return std::any_of(g_ours.begin(), g_ours.end(),
+                           [&](const auto& own) { return own.load() == callback.start_; });
     });
 }
 

@@ -31,14 +31,21 @@ inline c10::DispatchKeySet behind_hook(c10::DispatchKeySet keys) {
     return keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kHookKey);
 }
 
-/// Takes the key out of the thread's set while an op runs, so that the ops it is made of are not events.
+/// Excludes the key on this thread while an op runs, so that the ops it is made of are not events; not even when
+/// somebody shows the thread's ops meanwhile. Leaves the thread as it was.
 class HideInnerOps {
   public:
     explicit HideInnerOps(bool hide = true) : keys_(hide ? &c10::impl::raw_local_dispatch_key_set : nullptr) {
-        if (keys_ != nullptr) keys_->set_included(keys_->included().remove(kHookKey));
+        if (keys_ == nullptr) return;
+        const c10::DispatchKeySet excluded = keys_->excluded();
+        if (excluded.has(kHookKey)) {
+            keys_ = nullptr;
+        } else {
+            keys_->set_excluded(excluded.add(kHookKey));
+        }
     }
     ~HideInnerOps() {
-        if (keys_ != nullptr) keys_->set_included(keys_->included().add(kHookKey));
+        if (keys_ != nullptr) keys_->set_excluded(keys_->excluded().remove(kHookKey));
     }
     HideInnerOps(const HideInnerOps&) = delete;
     HideInnerOps& operator=(const HideInnerOps&) = delete;

@@ -1,37 +1,47 @@
 #include "interpose/torch/op_registry.h"
 
+#include <algorithm>
 #include <atomic>
-#include <mutex>
+#include <iterator>
+#include <memory>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 
 namespace numsan {
 namespace {
 
-/// Direct-mapped front of the table: one load on the hot path, a mutex only for operators not seen before.
-constexpr size_t kSlots = 4096;
-std::atomic<const Operator*> g_slots[kSlots];
+/// Buckets of operators, newest first. Entries are only added, each complete before it can be seen; without a lock,
+/// which a child that is forked meanwhile would never see released. The loser of a race to add the same operator is
+/// dropped.
+constexpr size_t kBuckets = 4096;
+std::atomic<const Operator*> g_buckets[kBuckets];
 
 bool is_of(const Operator& known, const c10::FunctionSchema& schema) {
-    return known.schema == &schema && known.arguments == schema.arguments().size() &&
+    return known.schema == &schema && known.name == schema.name() && known.arguments == schema.arguments().size() &&
            known.returns == schema.returns().size();
 }
 
-OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
-    static const std::unordered_map<std::string_view, OpClass> named = {
+struct Named {
+    std::string_view name;
+    OpClass op_class;
+};
+constexpr Named kNamed[] = {
 #define NUMSAN_OP(op, cls) {op, OpClass::cls},
 #include "interpose/torch/op_table.def"
 #undef NUMSAN_OP
-    };
-    if (auto it = named.find(name); it != named.end()) return it->second;
-    static const std::unordered_set<std::string_view> views = {
+};
+constexpr std::string_view kViews[] = {
 #define NUMSAN_FALLTHROUGH(name) "aten::" name,
 #include "interpose/torch/fallthrough.def"
 #undef NUMSAN_FALLTHROUGH
-    };
+};
+
+OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
+    for (const Named& named : kNamed) {
+        if (named.name == name) return named.op_class;
+    }
     const std::string& overload = handle.schema().overload_name();
-    if (views.count(overload.empty() ? name : name + "." + overload) != 0) return OpClass::View;
+    const std::string full = overload.empty() ? name : name + "." + overload;
+    if (std::find(std::begin(kViews), std::end(kViews), full) != std::end(kViews)) return OpClass::View;
     if (name.rfind("c10d::", 0) == 0 || name.rfind("_c10d_functional::", 0) == 0) return OpClass::Collective;
     const auto& returns = handle.schema().returns();
     bool view = !returns.empty();
@@ -40,8 +50,8 @@ OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
     }
     if (view) return OpClass::View;
     // silu_backward and a few more have both: on such a device the op runs as one kernel, its parts are never seen.
-    const bool own_kernel = handle.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
-                            handle.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+    const bool own_kernel =
+        handle.hasKernelForDispatchKey(c10::DispatchKey::CPU) || handle.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
     if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) && !own_kernel)
         return OpClass::Composite;
     return OpClass::Other;
@@ -57,9 +67,9 @@ c10::DispatchKeySet keys_that_call_anew(const c10::OperatorHandle& handle) {
     return keys;
 }
 
-const Operator* make(const c10::OperatorHandle& handle) {
+std::unique_ptr<Operator> make(const c10::OperatorHandle& handle) {
     static std::atomic<uint32_t> next{0};
-    auto* made = new Operator;  // lives as long as the process: events point at it
+    auto made = std::make_unique<Operator>();
     const auto& schema = handle.schema();
     made->schema = &schema;
     made->name = schema.name();
@@ -71,10 +81,13 @@ const Operator* make(const c10::OperatorHandle& handle) {
         if (alias != nullptr && alias->isWrite()) made->written.push_back(static_cast<uint16_t>(i));
     }
 #define NUMSAN_SILENT_WRITE(op, position) \
-    if (made->name == op) made->written.push_back(position);
+    if (made->name == (op)) made->written.push_back(position);
 #include "interpose/torch/silent_writes.def"
 #undef NUMSAN_SILENT_WRITE
-#define NUMSAN_ELEMENT_WISE(op) made->element_wise = made->element_wise || made->name == op;
+    // Both hooks walk the arguments once. The out arguments of an overload may have been silent ones as well.
+    std::sort(made->written.begin(), made->written.end());
+    made->written.erase(std::unique(made->written.begin(), made->written.end()), made->written.end());
+#define NUMSAN_ELEMENT_WISE(op) made->element_wise = made->element_wise || made->name == (op);
 #include "interpose/torch/element_wise.def"
 #undef NUMSAN_ELEMENT_WISE
     made->info.op_class = class_of(handle, made->name);
@@ -88,15 +101,20 @@ const Operator* make(const c10::OperatorHandle& handle) {
     return made;
 }
 
-const Operator& slow(const c10::OperatorHandle& handle, std::atomic<const Operator*>& slot) {
-    static std::mutex& mutex = *new std::mutex;
-    static auto& all = *new std::unordered_map<const c10::FunctionSchema*, const Operator*>;
-    const std::lock_guard<std::mutex> lock(mutex);
-    const Operator*& found = all[&handle.schema()];
-    if (found == nullptr || !is_of(*found, handle.schema()) || found->name != handle.schema().name())
-        found = make(handle);
-    slot.store(found, std::memory_order_release);
-    return *found;
+const Operator* find(const Operator* from, const Operator* end, const c10::FunctionSchema& schema) {
+    while (from != end && !is_of(*from, schema))
+        from = from->next;
+    return from != end ? from : nullptr;
+}
+
+const Operator& add(const c10::OperatorHandle& handle, std::atomic<const Operator*>& bucket, const Operator* seen) {
+    std::unique_ptr<Operator> made = make(handle);
+    made->next = seen;
+    while (!bucket.compare_exchange_weak(seen, made.get(), std::memory_order_release, std::memory_order_acquire)) {
+        if (const Operator* same = find(seen, made->next, handle.schema())) return *same;
+        made->next = seen;
+    }
+    return *made.release();  // lives as long as the process: events point at it
 }
 
 }  // namespace
@@ -104,9 +122,10 @@ const Operator& slow(const c10::OperatorHandle& handle, std::atomic<const Operat
 const Operator& operator_of(const c10::OperatorHandle& handle) {
     const c10::FunctionSchema& schema = handle.schema();
     const auto hash = reinterpret_cast<uintptr_t>(&schema);
-    std::atomic<const Operator*>& slot = g_slots[((hash >> 6) ^ (hash >> 18)) % kSlots];
-    const Operator* known = slot.load(std::memory_order_acquire);
-    return known != nullptr && is_of(*known, schema) ? *known : slow(handle, slot);
+    std::atomic<const Operator*>& bucket = g_buckets[((hash >> 6) ^ (hash >> 18)) % kBuckets];
+    const Operator* first = bucket.load(std::memory_order_acquire);
+    const Operator* known = find(first, nullptr, schema);
+    return known != nullptr ? *known : add(handle, bucket, first);
 }
 
 }  // namespace numsan

@@ -18,15 +18,16 @@ struct Operator {
     OpInfo info;
     std::string name;
     std::string overload;
-    std::vector<uint16_t> written;  ///< argument positions that the op writes
+    std::vector<uint16_t> written;  ///< argument positions that the op writes, ascending
     uint16_t arguments = 0;
     uint16_t returns = 0;
-    bool element_wise = false;    ///< see element_wise.def
+    bool element_wise = false;       ///< see element_wise.def
     c10::DispatchKeySet calls_anew;  ///< with one of these in its set a thread's call is not yet the one that computes
-    bool hides_inner_ops = true;  ///< inner ops of this op are not events of their own
+    bool hides_inner_ops = true;     ///< inner ops of this op are not events of their own
+    const Operator* next = nullptr;  ///< in the registry
 };
 
-/// [MT] Never fails; the result lives forever.
+/// [MT] Takes no lock. The result lives forever. May throw for an operator not seen before: std::bad_alloc.
 const Operator& operator_of(const c10::OperatorHandle& handle);
 
 }  // namespace numsan

@@ -15,6 +15,7 @@
 #include "interpose/torch/dispatch_hook.h"
 #include "interpose/torch/listeners.h"
 #include "interpose/torch/op_registry.h"
+#include "interpose/torch/thread_buffers.h"
 
 namespace numsan {
 namespace {
@@ -36,14 +37,10 @@ struct Thread {
     static constexpr size_t kKnown = 1024;
     int hidden = 0;  ///< calls of this thread that hide what they call
     std::array<Known, kKnown> known;
-};
+    Thread* next = nullptr;
 
-/// Leaked on purpose, as all that a thread has here.
-Thread& this_thread() {
-    static thread_local Thread* mine = nullptr;
-    if (mine == nullptr) mine = new Thread;
-    return *mine;
-}
+    bool idle() const noexcept { return hidden == 0; }
+};
 
 /// Null for what is no operator: the inside of an autograd.Function, a library's own range.
 const Operator* operator_of(Thread& thread, const at::RecordFunction& fn) {
@@ -108,7 +105,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
     const CoreApi* core = core_api();
     if (core == nullptr) return nullptr;
     try {
-        Thread& thread = this_thread();
+        Thread& thread = ThreadBuffers<Thread>::mine();
         if (thread.hidden > 0) return nullptr;
         const Operator* op = operator_of(thread, fn);
         if (op == nullptr || op->info.op_class == OpClass::Composite || op->info.op_class == OpClass::View)

@@ -10,8 +10,8 @@ import run_numsan
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 FAMILIES = ["p01_click_logistic", "p39_silent_loudness", "p71_half_skip_connection"]
-WAYS = list(itertools.product(("full", "boundary"), (1, 4)))  # tier, threads
-REPEATS = 5  # of each way: 20 runs of each program
+WAYS = list(itertools.product(("full", "boundary", "sentinel"), (1, 4)))  # tier, threads
+REPEATS = 4  # of each way: 24 runs of each program
 JOBS = 2
 
 

@@ -1,4 +1,4 @@
-"""Every Python that can be found here, one minor version each: how its frames are read, and the lines that numsan names.
+"""Every Python found here, one minor version each: how its frames are read, and the lines that numsan names.
 
 Looked for as python3.N and python3.Nt on the PATH and among the paths of NUMSAN_PYTHONS, which are separated by colons.
 """
@@ -55,8 +55,8 @@ def test_frames_are_those_of_traceback(python, mode, stacks_library):
 
 
 def expected_places(version):
-    """(line, function) of every marked line; comprehensions are part of their function since 3.12, and code has qualified names
-    since 3.11."""
+    """(line, function) of every marked line; comprehensions are part of their function since 3.12, and code has
+    qualified names since 3.11."""
     minor = int(re.match(r"3\.(\d+)", version)[1])
     places = set()
     for number, line in enumerate((HERE / "places.py").read_text().splitlines(), 1):
@@ -79,11 +79,12 @@ def torch_of(python):
 
 def test_every_place_is_named(python, build, tmp_path):
     version, path = torch_of(python)
-    watched = run_numsan.run_command([path, str(HERE / "places.py")], cwd=tmp_path, timeout=900)  # may build the adapter
+    program = str(HERE / "places.py")
+    watched = run_numsan.run_command([path, program], cwd=tmp_path, timeout=900)  # may build the adapter
     assert watched.returncode == 0, watched.describe()
     seen = [(place["file"], place["line"], place["function"]) for place in (f["location"] for f in watched.findings)]
-    program = str(HERE / "places.py")
-    assert {(line, function) for file, line, function in seen if file == program} == expected_places(version), watched.describe()
+    named = {(line, function) for file, line, function in seen if file == program}
+    assert named == expected_places(version), watched.describe()
     assert [place for place in seen if place[0] != program] == [("<made here>", 2, "<module>")], watched.describe()
     assert [f["module"] for f in watched.findings if f["module"]] == ["layer"], watched.describe()
 

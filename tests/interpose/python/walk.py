@@ -1,6 +1,6 @@
-"""Frames as PythonStacks reads them against those of traceback, from every kind of frame; needs neither torch nor pytest.
+"""Frames as PythonStacks reads them against those of traceback, from every kind of frame; needs no torch, no pytest.
 
-    python3.N walk.py libstacks.so raw|api    prints the mode it got and why, then what disagrees; status 1 if anything does
+    python3.N walk.py libstacks.so raw|api    prints the mode it got and why, then what disagrees; status 1 if there is
 """
 import asyncio
 import ctypes
@@ -54,7 +54,8 @@ def nested_lambda_and_qualified_name(lib):
     capture, expected = nested()
     check(lib, capture, expected)
     qualified = "nested_lambda_and_qualified_name.<locals>.nested"
-    assert frames(lib, capture)[2][2] == (qualified if hasattr(here.__code__, "co_qualname") else "nested")  # since 3.11
+    since_3_11 = hasattr(here.__code__, "co_qualname")
+    assert frames(lib, capture)[2][2] == (qualified if since_3_11 else "nested")
 
 
 class Methods:
@@ -183,8 +184,8 @@ def same_place_is_the_same_stack(lib):
     assert len({lib.stacks_capture() for _ in range(100)}) == 1
 
 
-PLACES = [function, nested_lambda_and_qualified_name, method, comprehension, generator, coroutine, decorator, builtin_callback,
-          after_an_exception, traced, threads, recursion_is_cut_at_the_outer_end,
+PLACES = [function, nested_lambda_and_qualified_name, method, comprehension, generator, coroutine, decorator,
+          builtin_callback, after_an_exception, traced, threads, recursion_is_cut_at_the_outer_end,
           code_of_exec_is_told_apart_when_its_address_is_used_again, same_place_is_the_same_stack]
 
 

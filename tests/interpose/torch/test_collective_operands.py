@@ -1,4 +1,5 @@
-"""A collective's work must not hold its operands for our sake: gloo's threads drop it whenever they like, the interpreter gone or not."""
+"""A collective's work must not hold its operands for our sake: gloo's threads drop it when they like, even after the
+interpreter has gone."""
 import pathlib
 
 import run_numsan

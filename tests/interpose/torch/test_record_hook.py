@@ -7,15 +7,16 @@ import run_numsan
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = HERE.parents[1] / "programs"
-BUGS = ["log_of_negative", "distance_of_twins", "hand_written_update", "learning_rate", "function_backward", "half_overflow"]
+BUGS = ["log_of_negative", "distance_of_twins", "hand_written_update", "learning_rate", "function_backward",
+        "half_overflow"]
 LINE = "operators are seen through record functions"
 
 
 def essence(done):
     """What must not depend on the hook."""
     assert done.report is not None, done.describe()
-    keys = ("code", "fingerprint", "mechanism", "kind", "severity", "op", "phase", "step", "location", "module", "category",
-            "escape", "outputs", "forward")
+    keys = ("code", "fingerprint", "mechanism", "kind", "severity", "op", "phase", "step", "location", "module",
+            "category", "escape", "outputs", "forward")
     return [{key: finding[key] for key in keys} | {"escape": finding["escape"]["into"]} for finding in done.findings]
 
 
@@ -53,14 +54,16 @@ def test_events_are_the_same(no_key, tmp_path):
     assert plain.returncode == 0, plain.describe()
     assert usual.stdout == record.stdout == plain.stdout, record.describe()
     assert len(spots(record)) == 1, record.describe()
-    counts = [{key: done.report["coverage"][key] for key in ("ops", "scanned", "bytes", "skipped")} for done in (usual, record)]
+    counts = [{key: done.report["coverage"][key] for key in ("ops", "scanned", "bytes", "skipped")}
+              for done in (usual, record)]
     counts[0]["ops"] -= 2  # the profiler's own, around the one Optimizer.step: no record function observes them
     assert counts[0] == counts[1] and counts[0]["scanned"] > 100
 
 
 @pytest.mark.parametrize("verbosity, said", [(1, False), (2, True)])
 def test_says_so_only_when_asked(verbosity, said, no_key, tmp_path):
-    done = run_numsan.run(PROGRAMS / "log_of_negative" / "twin.py", env=no_key, options={"verbosity": verbosity}, cwd=tmp_path)
+    done = run_numsan.run(PROGRAMS / "log_of_negative" / "twin.py", env=no_key, options={"verbosity": verbosity},
+                          cwd=tmp_path)
     assert (LINE in done.stderr) == said, done.describe()
 
 

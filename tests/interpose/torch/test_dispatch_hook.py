@@ -1,0 +1,69 @@
+"""What the hook on the dispatch key does when it fails itself, and when an operator does unusual things."""
+import subprocess
+
+import pytest
+
+import run_numsan
+
+# 300 operands are more than the buffer of operands has room for: it grows to 512 pointers.
+OUT_OF_MEMORY = """
+import ctypes, os, torch
+tensors = [torch.full((2,), float(i)) for i in range(300)]
+ctypes.CDLL(os.environ["FAIL_NEW"]).arm()
+print(sum(t.sum().item() for t in torch._foreach_add(tensors, 1.0)))
+"""
+
+# A kernel of aten's in Python; torch shows a thread's operators anew where a range of the user's begins.
+RANGE_INSIDE = """
+import contextlib, sys, torch
+def kernel(x):
+    with torch.profiler.record_function("inside") if "range" in sys.argv else contextlib.nullcontext():
+        pass
+    return torch.log(x)
+library = torch.library.Library("aten", "IMPL")
+library.impl("digamma", kernel, "CPU")
+torch.digamma(torch.ones(3))
+"""
+
+BATCH_NORM = """
+import sys, torch
+x, mean, var = torch.rand(8, 3, 4), torch.zeros(3), torch.ones(3)
+arguments = (x, torch.ones(3), torch.zeros(3), mean, var, True, 0.1, 1e-5)
+out, save_mean, save_invstd = torch.empty(8, 3, 4), torch.empty(3), torch.empty(3)
+if "out" in sys.argv:
+    torch.ops.aten.native_batch_norm.out(*arguments, out=out, save_mean=save_mean, save_invstd=save_invstd)
+else:
+    torch.ops.aten.native_batch_norm.default(*arguments)
+"""
+
+
+@pytest.fixture(scope="session")
+def fail_new(tmp_path_factory):
+    library = tmp_path_factory.mktemp("fail_new") / "libfail_new.so"
+    source = run_numsan.REPO / "tests/interpose/torch/fail_new.cpp"
+    subprocess.run(["g++", "-std=c++17", "-fPIC", "-shared", str(source), "-o", str(library)], check=True)
+    return {"LD_PRELOAD": str(library), "FAIL_NEW": str(library)}
+
+
+def test_program_runs_on_when_an_operator_cannot_be_described(fail_new, warm, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(OUT_OF_MEMORY)
+    plain = run_numsan.run_plain(program, env=fail_new, cwd=tmp_path)
+    assert plain.stdout == "90300.0\n", plain.describe()
+    watched = run_numsan.run(program, env=fail_new, cwd=tmp_path)
+    assert (watched.returncode, watched.stdout) == (0, plain.stdout), watched.describe()
+    assert "an operator could not be described" in watched.stderr, watched.describe()
+
+
+def test_inner_operators_stay_hidden_when_a_range_begins_among_them(warm, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(RANGE_INSIDE)
+    seen = [run_numsan.run(program, args=args, cwd=tmp_path).report["coverage"]["ops"] for args in ([], ["range"])]
+    assert seen[0] == seen[1] > 0
+
+
+def test_silent_writes_of_an_out_overload_are_seen(warm, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(BATCH_NORM)
+    read = [run_numsan.run(program, args=args, cwd=tmp_path).report["coverage"]["bytes"] for args in ([], ["out"])]
+    assert read[0] == read[1] > 0
