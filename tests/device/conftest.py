@@ -1,0 +1,40 @@
+"""Programs on the test device, each in a process of its own: torch takes one such device a process."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import run_numsan
+
+HERE = pathlib.Path(__file__).resolve().parent
+FAKES = HERE.parent / "fakes" / "torch_device"
+
+
+@pytest.fixture(scope="session")
+def test_device():
+    """Environment of programs that import fakegpu, which is compiled here and not inside a program's time limit."""
+    environment = run_numsan.plain_environment({
+        "PYTHONPATH": os.pathsep.join([str(FAKES), str(HERE)]), "NUMSAN_BUILD": str(run_numsan.BUILD),
+        "FAKEGPU_CACHE": os.environ.get("FAKEGPU_CACHE", str(run_numsan.CACHE / "tests"))})
+    done = subprocess.run([run_numsan.PYTHON, "-c", "import fakegpu"], env=environment, capture_output=True,
+                          text=True, timeout=900)
+    if done.returncode != 0:
+        pytest.fail(f"the test device cannot be built or loaded\n{done.stderr[-6000:]}", pytrace=False)
+    return environment
+
+
+@pytest.fixture
+def on_device(test_device, tmp_path):
+    """Runs the text of a program after prelude.py; fails with all it said unless it exits with `status`."""
+    def run(text, env=None, status=0, timeout=300):
+        program = tmp_path / "program.py"
+        program.write_text("from prelude import *\n" + text)
+        try:
+            done = subprocess.run([run_numsan.PYTHON, program], cwd=tmp_path, env={**test_device, **(env or {})},
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        except subprocess.TimeoutExpired as hung:
+            pytest.fail(f"no end within {timeout} s\n{(hung.stderr or b'').decode()[-4000:]}", pytrace=False)
+        assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+        return done
+    return run
