@@ -112,8 +112,7 @@ def text_of(manifest):
 
 
 def load(suite=SUITE):
-    """The manifest as the programs say it is now; says so on stderr where manifest.json is older.
-    The manifest as the programs say it is now; says so on stderr where manifest.json is older."""
+    """The manifest as the programs say it is now; says so on stderr where manifest.json is older."""
     manifest, errors = build(suite)
     if errors:
         raise SystemExit("\n".join(errors))

@@ -9,8 +9,7 @@ ENGINE = "_engine_run_backward"
 
 
 def stack_lines(program):
-    """(lines inside the running backward, all lines) of the program on the stack, innermost first.
-    (lines inside the running backward, all lines) of the program on the stack, innermost first."""
+    """(lines inside the running backward, all lines) of the program on the stack, innermost first."""
     inside, every, frame, left = [], [], sys._getframe(1), False
     while frame is not None:
         code = frame.f_code

@@ -1,5 +1,5 @@
-"""Runs suite programs bare, under numsan or under a baseline, and keeps what each run left behind.
-Runs suite programs bare, under numsan or under a baseline, and keeps what each run left behind."""
+"""Runs suite programs bare, under numsan or under a baseline, and keeps what each run left behind."""
+import ast
 import hashlib
 import json
 import os
@@ -32,8 +32,7 @@ class Runner:
                                        capture_output=True, text=True, check=True).stdout
 
     def environment(self):
-        """Our environment, less what would attach a tool, with threads pinned so that sums repeat.
-        Our environment, less what would attach a tool, with threads pinned so that sums repeat."""
+        """Our environment, less what would attach a tool, with threads pinned so that sums repeat."""
         kept = {key: value for key, value in os.environ.items()
                 if key not in ATTACHING
                 and (not key.startswith("NUMSAN_") or key == "NUMSAN_CACHE")}
@@ -95,6 +94,42 @@ class Runner:
                 "same_output": done["stdout"] == bare["stdout"], "reports": len(paths),
                 "seconds": done["seconds"], "bare_seconds": bare["seconds"]}
 
+    def watch_under_baseline(self, name, entries, say):
+        """{id: run} of all entries under a baseline, one after the other, in forks of one process.
+
+        No `bare_seconds`: a fork does not pay for the import of torch, so times do not compare.
+        """
+        scripts, runs = SUITE / "baselines", {}
+        with tempfile.TemporaryDirectory(prefix="suite-") as folder:
+            out = pathlib.Path(folder)
+            programs = [str(SUITE / entry["file"]) for entry in entries]
+            command = [PYTHON, str(scripts / "run_all.py"), "--only", name, folder, *programs]
+            commands = [command]
+            if name == "dynamics_learner":  # it answers when it has seen the other programs
+                commands.append([PYTHON, str(scripts / f"{name}.py"), str(out / name)])
+            for command in commands:
+                done = self.execute(command, folder, self.timeout * len(entries))
+                if done["exit_status"] != 0:
+                    raise SystemExit(f"{name} fails: {done}")
+            ended = json.loads((out / f"{name}.json").read_text())
+            for entry in entries:
+                program = SUITE / entry["file"]
+                runs[entry["id"]] = self.forked(program, out / name / program.stem,
+                                                ended[program.stem])
+                say(entry, runs[entry["id"]])
+        return runs
+
+    def forked(self, program, left, ended):
+        """What one run under a baseline left behind in `left`.json and .out, beside the bare run."""
+        bare, report = self.bare(program), left.with_suffix(".json")
+        findings, problems = reports.read([report], program)
+        if report.exists() and (failed := json.loads(report.read_text()).get("failed")):
+            problems.append(f"the program failed: {failed.splitlines()[0]}")
+        printed = left.with_suffix(".out").read_text(errors="replace")
+        return {"findings": findings, **ended, "bare_exit_status": bare["exit_status"],
+                "problems": problems, "same_output": printed == bare["stdout"],
+                "reports": int(report.exists()), "bare_seconds": None}
+
     def warm_up(self, command_of):
         """Lets a tool build what it builds once, so that it is not built inside a program's time
         limit."""
@@ -106,8 +141,7 @@ class Runner:
             raise SystemExit(f"a trivial program fails under the tool: {done}")
 
     def watch_all(self, entries, command_of, jobs, say):
-        """{id: run} of all entries, `jobs` at a time; `say(entry, run)` hears of each as it ends.
-        {id: run} of all entries, `jobs` at a time; `say(entry, run)` hears of each as it ends."""
+        """{id: run} of all entries, `jobs` at a time; `say(entry, run)` hears of each as it ends."""
         self.warm_up(command_of)
 
         def one(entry):
@@ -119,6 +153,14 @@ class Runner:
             return dict(pool.map(one, entries))
 
 
+def baselines():
+    """{name: title} of all baselines, in the order of their driver."""
+    text = (SUITE / "baselines" / "driver.py").read_text()
+    named = next(node for node in ast.parse(text).body if isinstance(node, ast.Assign)
+                 and node.targets[0].id == "BASELINES")
+    return ast.literal_eval(named.value)
+
+
 def numsan_command(numsan, options):
     """How to run a program under numsan; one report a process."""
     def command_of(program, folder):
@@ -126,17 +168,4 @@ def numsan_command(numsan, options):
         reports_to = str(folder / f"{program.stem}-%p.json")
         return [str(numsan), "run", *flags, "--verbosity", "0", "--log", "none",
                 "--report", reports_to, "--", PYTHON, str(program)], f"{program.stem}-*.json"
-    return command_of
-
-
-def baseline_command(name):
-    """How to run a program under a baseline of baselines/."""
-    driver, script = SUITE / "baselines" / "driver.py", SUITE / "baselines" / f"{name}.py"
-    if not script.exists():
-        names = sorted(path.stem for path in script.parent.glob("*.py"))
-        raise SystemExit(f"no baseline {name}; there are {', '.join(names)}")
-    start = [str(driver), name] if driver.exists() else [str(script)]
-
-    def command_of(program, folder):
-        return [PYTHON, *start, str(program), str(folder / "out.json")], "out.json*"
     return command_of

@@ -15,8 +15,7 @@ ENTRIES, ERRORS = manifest.build()
 
 @pytest.fixture(scope="session")
 def verdicts(tmp_path_factory):
-    """What the oracle says of every program it can judge; torch is imported once for all of them.
-    What the oracle says of every program it can judge; torch is imported once for all of them."""
+    """What the oracle says of every program it can judge; torch is imported once for all of them."""
     out = tmp_path_factory.mktemp("oracle")
     judged = [entry for entry in ENTRIES["programs"] + ENTRIES["controls"] if not unjudged(entry)]
     command = [sys.executable, str(manifest.SUITE / "oracle.py"), "--jobs", "2", "--out", str(out)]

@@ -36,8 +36,8 @@ def lines_without_numbers(text):
     return collections.Counter(re.sub(r"[0-9]+", "#", line) for line in text.splitlines())
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_run_is_bit_identical_and_silent(case, warm, tmp_path):
+def check(case, tmp_path, options):
+    """Runs the case with and without numsan; the reports of the watched run."""
     folders = [tmp_path / "plain", tmp_path / "watched"]
     for folder in folders:
         folder.mkdir()
@@ -45,7 +45,8 @@ def test_run_is_bit_identical_and_silent(case, warm, tmp_path):
     assert plain.returncode == 0, f"the program does not run without numsan\n{plain.describe()}"
     assert "parameters " in plain.stdout and "random " in plain.stdout, plain.describe()
     report = folders[1] / "report-%p.json"
-    watched = run_numsan.run_command(command_of(case), cwd=folders[1], options={"report": report}, timeout=300)
+    options = {"report": report, **options}
+    watched = run_numsan.run_command(command_of(case), cwd=folders[1], options=options, timeout=300)
     assert watched.returncode == plain.returncode, watched.describe()
     assert watched.stdout == plain.stdout, f"--- without numsan\n{plain.stdout}\n{watched.describe()}"
     added = lines_without_numbers(watched.stderr) - lines_without_numbers(plain.stderr)
@@ -56,8 +57,21 @@ def test_run_is_bit_identical_and_silent(case, warm, tmp_path):
         run_numsan.validate(found)
         assert found["verdict"] == "clean" and found["findings"] == [], found["findings"] or found["coverage"]
     assert any(found["coverage"]["ops"] > 0 for found in reports), "numsan saw no op: silence means nothing here"
+    return reports
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_run_is_bit_identical_and_silent(case, warm, tmp_path):
+    reports = check(case, tmp_path, {})
     if case in LONG:
         assert max(found["run"]["steps"] for found in reports) >= LONG_STEPS, reports[0]["run"]
+
+
+@pytest.mark.parametrize("case", ["gpt2", "grad_scaler"])
+@pytest.mark.parametrize("tier", ["boundary", "sentinel"])
+def test_lower_tiers_change_nothing_either(tier, case, warm, tmp_path):
+    reports = check(case, tmp_path, {"tier": tier})
+    assert all(found["run"]["tier"] == tier for found in reports)
 
 
 def test_every_rank_is_watched(warm, tmp_path):

@@ -12,8 +12,19 @@ import runpy
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-BASELINES = ("anomaly_mode", "module_hooks", "hooks_and_parameters", "dispatch_mode", "frames",
-             "parameter_scan", "loss_only", "rules", "dynamics_learner", "frequency_prior")
+# name: what tables call it
+BASELINES = {
+    "anomaly_mode": "`set_detect_anomaly(True)`",
+    "module_hooks": "hooks on module outputs",
+    "hooks_and_parameters": "hooks on outputs and gradients, parameter scan",
+    "dispatch_mode": "`TorchDispatchMode` on every op",
+    "frames": "frames of magnitudes, module by module",
+    "parameter_scan": "scan of parameters after each step",
+    "loss_only": "check of the loss",
+    "rules": "rules on training dynamics",
+    "dynamics_learner": "learner on training dynamics",
+    "frequency_prior": "always the most common answer",
+}
 
 
 def watch_program(baseline, program):

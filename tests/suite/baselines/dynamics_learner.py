@@ -85,7 +85,7 @@ def main():
         ranked = rank([f for f, _ in others], [a for _, a in others], report["features"])
         guesses = [{"id": name, "confidence": share} for name, share in ranked if name != HEALTHY]
         report["findings"] = [] if ranked[0][0] == HEALTHY else [{
-            "severity": "error", "op": "training", "phase": "forward", "kind": None, "step": 0,
+            "severity": "error", "op": "training", "phase": None, "kind": None, "step": None,
             "location": None, "category": guesses[0], "alternatives": guesses[1:3]}]
         path.write_text(json.dumps(report, indent=1) + "\n")
     return 0

@@ -52,7 +52,7 @@ def attach(run):
         votes = Counter(SYMPTOMS[name][0] for name in SYMPTOMS if name in seen)
         ranked = [(name, round(n / votes.total(), 3)) for name, n in votes.most_common()]
         run.step = first["step"]
-        run.find("training", "forward", line=first["line"], categories=ranked,
+        run.find("training", None, line=first["line"], categories=ranked,
                  severity="error" if fatal else "warning", symptoms=list(seen))
 
     return finish

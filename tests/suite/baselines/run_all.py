@@ -1,10 +1,12 @@
 """Runs baselines over suite programs: run_all.py [--only BASELINE,...] OUT [PROGRAM...]
 
 Writes OUT/BASELINE/PROGRAM.json for all programs and controls, or for those named; beside it are
-.out and .err with what the program printed. torch is imported once, and each run is a fork of that
-process: as `driver.py BASELINE PROGRAM OUT.json`, without the time that the import takes.
+.out and .err with what the program printed, and OUT/BASELINE.json with {PROGRAM: {"exit_status",
+"seconds"}}. torch is imported once, and each run is a fork of that process: as `driver.py BASELINE
+PROGRAM OUT.json`, without the time that the import takes.
 """
 import argparse
+import contextlib
 import importlib
 import json
 import os
@@ -21,7 +23,11 @@ def run_forked(baseline, program, out):
     """One run in a child; returns its exit status, or minus the signal that ended it."""
     child = os.fork()
     if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # what the program started and left behind
+        return status
+    os.setpgid(0, 0)
     signal.alarm(LIMIT_S)
     status = 1
     try:
@@ -48,18 +54,27 @@ def main():
         importlib.import_module(needed)
     chosen = options.only.split(",") if options.only else driver.BASELINES
     programs = options.programs or labels.suite_programs() + labels.suite_programs("controls")
+    if any("compile" in labels.read_labels(program).get("needs", "") for program in programs):
+        # inductor tries what this processor can by starting programs; forks inherit the answer
+        importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
     for baseline in chosen:
         folder = options.out / baseline
         folder.mkdir(parents=True, exist_ok=True)
-        start, failed = time.monotonic(), []
+        start, failed, ended = time.monotonic(), [], {}
         for program in programs:
             out = folder / f"{program.stem}.json"
             out.unlink(missing_ok=True)
+            began = time.monotonic()
             status = run_forked(baseline, program.resolve(), out)
+            if status == -signal.SIGALRM:  # a machine that is too busy; once more, then it is so
+                status = run_forked(baseline, program.resolve(), out)
+            ended[program.stem] = {"exit_status": status,
+                                   "seconds": round(time.monotonic() - began, 3)}
             error = f"exit status {status}"
             if out.exists():
                 error = json.loads(out.read_text())["failed"]
             failed += [f"{program.stem}: {error}"] if error else []
+        (options.out / f"{baseline}.json").write_text(json.dumps(ended, indent=1) + "\n")
         seconds = time.monotonic() - start
         print(f"{baseline}: {len(programs)} programs in {seconds:.0f} s", flush=True)
         print("".join(f"  {line}\n" for line in failed), end="", flush=True)

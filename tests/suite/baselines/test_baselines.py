@@ -47,7 +47,7 @@ CASES = {
     "frames": ("module", "module:Shift", "forward", "model(data)"),
     "parameter_scan": ("rate", "parameter", "optimizer", "opt.step()"),
     "loss_only": ("loss", "loss", "forward", "loss.backward()"),
-    "rules": ("loss", "training", "forward", "loss.backward()"),
+    "rules": ("loss", "training", None, "loss.backward()"),
 }
 
 
@@ -134,3 +134,19 @@ def test_driver_refuses_an_unknown_baseline(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "dispatch_mode" in done.stderr
+
+
+def test_the_suite_runs_under_a_baseline(tmp_path):
+    out = tmp_path / "out.json"
+    command = [sys.executable, HERE.parent / "run", "--baseline", "loss_only", "--only", "p01,q04"]
+    subprocess.run([*command, "--cache", tmp_path, "--out", out], check=True, timeout=300)
+    runs = json.loads(out.read_text())["runs"]
+    assert [len(runs[name]["findings"]) for name in ("p01", "q04")] == [1, 0]
+    for run in runs.values():
+        assert (run["exit_status"], run["same_output"], run["problems"]) == (0, True, [])
+
+
+def test_the_suite_refuses_an_unknown_baseline():
+    done = subprocess.run([sys.executable, HERE.parent / "run", "--baseline", "crystal_ball"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "loss_only" in done.stderr
