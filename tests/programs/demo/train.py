@@ -1,8 +1,8 @@
 """Metric learning on scikit-learn's digits: the program that scripts/demo runs under numsan.
 
-Trains a small vision transformer with a triplet loss until its embeddings tell digits apart. Epoch 0 samples anchor and positive
-from disjoint halves of a class. From epoch 1 on both come from the whole class, with replacement, as oversampling does it, so
-sooner or later an anchor is its own positive. Their distance is 0, the derivative of sqrt at 0 is infinite, and infinity times
+Trains a small vision transformer with a triplet loss until embeddings tell digits apart. Epoch 0 samples anchor and
+positive from disjoint halves of a class. From epoch 1 both come from the whole class, with replacement, so sooner or
+later an anchor is its own positive. Their distance is 0, the derivative of sqrt at 0 is infinite, and infinity times
 zero is NaN: the loss of that batch is fine, its gradients are not, and every later loss is NaN.
 
 `--eps 1e-12` adds that much under the root and stays finite: the healthy twin.
