@@ -324,7 +324,8 @@ KindSet Births::certain(const OpEvent& event) const {
         operands.push_back(scanner_.health(event.inputs[i]));
         if (operands.back().kinds() != 0) return 0;  // it hands on what it read
     }
-    const DType dtype = event.output_count > 0 ? event.outputs[0].dtype : DType::Float32;
+    if (event.output_count == 0 || (event.outputs[0].flags & (kScannable | kGone)) == 0) return 0;
+    const DType dtype = event.outputs[0].dtype;
     return certain_kinds(event.op->name, operands, {event.scalars, static_cast<size_t>(event.scalar_count)}, dtype);
 }
 

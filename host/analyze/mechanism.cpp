@@ -111,8 +111,8 @@ KindSet certain_kinds(std::string_view name, std::span<const Health> operands, s
     if (one_of(op, {"atanh", "erfinv"}))
         return when(x.absmax > 1, kNaN) | when(x.max == 1, kPosInf) | when(x.min == -1, kNegInf);
     if (op == "div" && operands.size() > 1 && operands[1].zero > 0) {
-        // 0 over 0 is a NaN; which elements meet is not known, so an infinity is certain only without zeros above.
-        if (x.zero > 0) return kNaN;
+        // 0 over 0 is a NaN, and which elements meet is not known.
+        if (x.zero > 0) return 0;
         return x.min > 0 ? KindSet(kPosInf) : x.max < 0 ? KindSet(kNegInf) : kAnyInf;
     }
     if (op == "div" && operands.size() == 1 && !scalars.empty() && scalars[0] == 0) {

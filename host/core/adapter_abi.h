@@ -11,7 +11,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 4;
+inline constexpr uint32_t kAdapterAbi = 5;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -96,12 +96,13 @@ struct CoreApi {
 };
 
 /// Weak references to storages (TensorView::storage). [MT] Nothing throws. What is watched may die, but its address is
-/// not used anew before `unwatch`. `borrow`: false when it has died; after true it lives until `give_back`, which may
-/// run the program's own code: under no lock of ours.
+/// not used anew before `unwatch`. `borrow`: false when it has died; after true it lives until `give_back`, and `data`
+/// and `bytes` are what it has now: its memory may have been exchanged or freed while it lived. `borrow`, `give_back`
+/// and `unwatch` may take the interpreter's lock and run the program's own code: under no lock of ours.
 struct StorageApi {
     void (*watch)(const void* storage);
     void (*unwatch)(const void* storage);
-    bool (*borrow)(const void* storage);
+    bool (*borrow)(const void* storage, const void** data, int64_t* bytes);
     void (*give_back)(const void* storage);
 };
 

@@ -1,40 +1,36 @@
 // The look back: something bad has shown that no op is known to have made, as the tier did not read every output.
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "host/analyze/mechanism.h"
 #include "host/session/session.h"
+#include "host/session/session_thread.h"
 
 namespace numsan {
-
-/// What was borrowed goes back when no lock of ours is held.
-class Session::Borrowed {
-  public:
-    explicit Borrowed(const StorageApi& storages) : storages_(storages) {}
-    ~Borrowed() {
-        for (const void* storage : held_) storages_.give_back(storage);
-    }
-    Borrowed(const Borrowed&) = delete;
-    Borrowed& operator=(const Borrowed&) = delete;
-
-    bool add(const void* storage) {
-        held_.reserve(held_.size() + 1);
-        if (!storages_.borrow(storage)) return false;
-        held_.push_back(storage);
-        return true;
-    }
-
-  private:
-    const StorageApi& storages_;
-    std::vector<const void*> held_;
-};
-
 namespace {
 
-/// Whether the storage still holds what it held when op `seq` had run.
+/// Whether no operator has written the storage since op `seq`, as far as is remembered.
 bool unchanged(const Lineage& lineage, const TensorView& tensor, int64_t seq) {
     Lineage::Record last;
     return !lineage.find(tensor.storage, last) || last.seq <= seq;
+}
+
+/// An op that makes or fills a tensor with the program's finite values: somebody wrote its result since, without an
+/// operator.
+bool cannot_make_bad_values(const OpEvent& event) {
+    static constexpr const char* kFinite[] = {"zeros",     "ones",       "eye",       "arange",    "rand",
+                                              "randn",     "zeros_like", "ones_like", "rand_like", "randn_like",
+                                              "new_zeros", "new_ones",   "zero"};
+    static constexpr const char* kFilling[] = {"full", "full_like", "new_full", "fill"};
+    const std::string op = plain_op_name(event.op->name);
+    const auto is = [&](const char* name) { return op == name; };
+    if (std::any_of(std::begin(kFinite), std::end(kFinite), is)) return true;
+    return std::any_of(std::begin(kFilling), std::end(kFilling), is) && event.scalar_count > 0 &&
+           std::all_of(event.scalars, event.scalars + event.scalar_count, [](double x) { return std::isfinite(x); });
 }
 
 /// Ops whose results are gone, and which something bad was computed from by way of results that are gone.
@@ -100,11 +96,19 @@ void Session::look_behind(const NodeEvent& event, int64_t step, Outcome& outcome
 
 /// Reads what is left of the outputs in the log, oldest first, and hands their ops to the verdict.
 void Session::look_back(Outcome& outcome) {
-    Borrowed borrowed(adapter_.load(std::memory_order_acquire)->storages);
+    Thread& thread = this_thread();
+    if (thread.borrowed == nullptr) thread.borrowed = new std::vector<const void*>;
     log_.take([&](const std::vector<LoggedOp*>& ops) {
-        for (LoggedOp* op : ops) read_what_is_left(*op, borrowed);
+        std::map<const void*, int64_t> last_writes;
+        for (const LoggedOp* op : ops) {
+            for (int32_t i = 0; i < op->event.output_count; ++i) {
+                if (!is_view(op->event, op->outputs[i])) last_writes[op->outputs[i].storage] = op->context.seq;
+            }
+        }
+        for (LoggedOp* op : ops) read_what_is_left(*op, last_writes, *thread.borrowed);
         const std::set<const LoggedOp*> suspects = suspects_of(ops);
         for (LoggedOp* op : ops) {
+            if (op->bad != 0 && cannot_make_bad_values(op->event)) continue;
             ForwardRecord forward;
             forward_of(op->context, forward);
             BirthId born = 0;
@@ -117,24 +121,34 @@ void Session::look_back(Outcome& outcome) {
     });
 }
 
-void Session::read_what_is_left(LoggedOp& op, Borrowed& borrowed) {
+void Session::read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,
+                                std::vector<const void*>& borrowed) {
+    const int64_t seq = op.context.seq;
     const auto look = [&](TensorView& tensor) {
         if (!scannable(tensor)) return false;
-        if (borrowed.add(tensor.storage) && unchanged(lineage_, tensor, op.context.seq)) return true;
+        const void* data = nullptr;
+        int64_t bytes = 0;
+        borrowed.reserve(borrowed.size() + 1);
+        if (log_.storages().borrow(tensor.storage, &data, &bytes)) {
+            borrowed.push_back(tensor.storage);
+            const auto written = last_writes.find(tensor.storage);
+            const bool same_memory = data == tensor.storage_data && bytes >= tensor.storage_bytes;
+            const bool same_write = written == last_writes.end() || written->second <= seq;
+            if (same_memory && same_write && unchanged(lineage_, tensor, seq)) return true;
+        }
         tensor.flags = (tensor.flags & ~uint32_t(kScannable)) | kGone;
         return false;
     };
-    op.bad = 0;
     for (int32_t i = 0; i < op.event.output_count; ++i) {
         const bool unread = ((op.unread >> i) & 1) != 0;
         if (look(op.outputs[i]) && unread && scanner_.range(op.outputs[i]).suspicious) op.bad |= uint64_t(1) << i;
     }
+    op.context.gone = op.dropped;
     for (int32_t i = 0; i < op.event.input_count; ++i) {
         if (written_by(op.event, op.inputs[i])) continue;
         look(op.inputs[i]);
         if ((op.inputs[i].flags & kGone) != 0) ++op.context.gone;
     }
 }
-
 
 }  // namespace numsan

@@ -23,43 +23,96 @@ void copy_view(TensorView& to, const TensorView& from, int64_t*& dims) {
 
 }  // namespace
 
-bool OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
+void OpLog::use(const StorageApi& storages) {
+    ring_ = std::make_unique<Ring>(kOps, Ring::Pages::Small);
+    spare_ = std::make_unique<Ring>(kOps, Ring::Pages::Small);
+    storages_.store(&storages, std::memory_order_release);
+}
+
+void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
                 uint64_t unread) {
-    if (event.output_count > LoggedOp::kMaxOutputs) return false;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (end_ - begin_ == kOps) unwatch(ops_[begin_++ % kOps]);
-    LoggedOp& op = ops_[end_ % kOps];
-    op.event = event;
-    op.context = context;
-    op.made = made;
-    op.makes_node = makes_node;
-    op.unread = unread;
-    op.event.kin = nullptr;
-    op.context.kin = nullptr;
-    op.event.scalar_count = std::min<int32_t>(event.scalar_count, std::size(op.scalars));
-    std::copy_n(event.scalars, op.event.scalar_count, op.scalars);
-    op.event.scalars = op.scalars;
-    if (context.node != nullptr) {
-        const size_t length = strnlen(context.node, sizeof op.node - 1);
-        std::memcpy(op.node, context.node, length);
-        op.node[length] = '\0';
-        op.context.node = op.node;
+    const int32_t count = event.output_count;
+    if (count <= LoggedOp::kMaxOutputs) {
+        add_one(event, context, made, makes_node, unread);
+        return;
     }
-    int64_t* dims = op.dims;
-    op.event.input_count = std::min(event.input_count, LoggedOp::kMaxInputs);
-    for (int32_t i = 0; i < op.event.input_count; ++i) copy_view(op.inputs[i], event.inputs[i], dims);
-    for (int32_t i = 0; i < event.output_count; ++i) copy_view(op.outputs[i], event.outputs[i], dims);
-    op.event.inputs = op.inputs;
-    op.event.outputs = op.outputs;
-    for (int32_t i = 0; i < op.event.input_count; ++i) storages_->watch(op.inputs[i].storage);
-    for (int32_t i = 0; i < event.output_count; ++i) storages_->watch(op.outputs[i].storage);
-    ++end_;
-    return true;
+    const bool lists = std::strncmp(event.op->name, "aten::_foreach_", sizeof "aten::_foreach_" - 1) == 0;
+    for (int32_t k = 0; k < count; ++k) {
+        if (((unread >> std::min(k, 63)) & 1) == 0) continue;
+        TensorView operands[LoggedOp::kMaxInputs];
+        OpEvent one = event;
+        one.outputs = event.outputs + k;
+        one.output_count = 1;
+        if (lists) {
+            one.inputs = operands;
+            one.input_count = 0;
+            for (int32_t i = k; i < event.input_count && one.input_count < LoggedOp::kMaxInputs; i += count) {
+                operands[one.input_count++] = event.inputs[i];
+            }
+        }
+        add_one(one, context, made, makes_node, 1);
+    }
+}
+
+void OpLog::add_one(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
+                    uint64_t unread) {
+    const StorageApi& storages = this->storages();
+    const int32_t inputs = std::min(event.input_count, LoggedOp::kMaxInputs);
+    for (int32_t i = 0; i < inputs; ++i) storages.watch(event.inputs[i].storage);
+    for (int32_t i = 0; i < event.output_count; ++i) storages.watch(event.outputs[i].storage);
+    const void* evicted[LoggedOp::kMaxInputs + LoggedOp::kMaxOutputs];
+    int32_t evicted_count = 0;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (end_ - begin_ == kOps) {
+            const LoggedOp& oldest = (*ring_)[begin_++ % kOps];
+            for (int32_t i = 0; i < oldest.event.input_count; ++i) evicted[evicted_count++] = oldest.inputs[i].storage;
+            for (int32_t i = 0; i < oldest.event.output_count; ++i) {
+                evicted[evicted_count++] = oldest.outputs[i].storage;
+            }
+        }
+        LoggedOp& op = (*ring_)[end_++ % kOps];
+        op.event = event;
+        op.context = context;
+        op.made = made;
+        op.makes_node = makes_node;
+        op.unread = unread;
+        op.bad = 0;
+        op.dropped = event.input_count - inputs;
+        op.event.kin = nullptr;
+        op.context.kin = nullptr;
+        op.event.scalar_count = std::min<int32_t>(event.scalar_count, std::size(op.scalars));
+        std::copy_n(event.scalars, op.event.scalar_count, op.scalars);
+        op.event.scalars = op.scalars;
+        if (context.node != nullptr) {
+            const size_t length = strnlen(context.node, sizeof op.node - 1);
+            std::memcpy(op.node, context.node, length);
+            op.node[length] = '\0';
+            op.context.node = op.node;
+        }
+        int64_t* dims = op.dims;
+        op.event.input_count = inputs;
+        for (int32_t i = 0; i < inputs; ++i) copy_view(op.inputs[i], event.inputs[i], dims);
+        for (int32_t i = 0; i < event.output_count; ++i) copy_view(op.outputs[i], event.outputs[i], dims);
+        op.event.inputs = op.inputs;
+        op.event.outputs = op.outputs;
+    }
+    for (int32_t i = 0; i < evicted_count; ++i) storages.unwatch(evicted[i]);
+}
+
+std::vector<LoggedOp*> OpLog::swap() {
+    std::vector<LoggedOp*> ops;
+    ops.reserve(kOps);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (; begin_ != end_; ++begin_) ops.push_back(&(*ring_)[begin_ % kOps]);
+    std::swap(ring_, spare_);
+    return ops;
 }
 
 void OpLog::unwatch(const LoggedOp& op) {
-    for (int32_t i = 0; i < op.event.input_count; ++i) storages_->unwatch(op.inputs[i].storage);
-    for (int32_t i = 0; i < op.event.output_count; ++i) storages_->unwatch(op.outputs[i].storage);
+    const StorageApi& storages = this->storages();
+    for (int32_t i = 0; i < op.event.input_count; ++i) storages.unwatch(op.inputs[i].storage);
+    for (int32_t i = 0; i < op.event.output_count; ++i) storages.unwatch(op.outputs[i].storage);
 }
 
 }  // namespace numsan

@@ -1,9 +1,10 @@
 // Ops whose outputs were not read when they were made, for a look back once something bad has shown.
 #pragma once
 
-#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -30,50 +31,61 @@ struct LoggedOp {
     int64_t dims[(kMaxInputs + kMaxOutputs) * 2 * kMaxDims];
     double scalars[4];
     char node[96];
+    int32_t dropped;  ///< operands that found no room
     uint64_t bad;  ///< of a look back: bit i: output i is here and holds something that is not finite
 };
 
-/// A ring: what is not looked at for kOps ops is forgotten. [MT] under its own lock, which is taken before the
-/// verdict's.
+/// A ring: what is not looked at for kOps ops is forgotten. [MT] Nothing of the program's, no reference count either,
+/// is touched under its lock: what keeps a storage may be a Python object, and the interpreter's lock another thread's.
 class OpLog {
   public:
     static constexpr size_t kOps = 4096;
 
-    explicit OpLog(bool used) : ops_(used ? kOps : 1, HugeArray<LoggedOp>::Pages::Small) {}
+    /// From here on the log is usable. Once. Throws std::bad_alloc.
+    void use(const StorageApi& storages);
+    bool usable() const noexcept { return storages_.load(std::memory_order_acquire) != nullptr; }
+    const StorageApi& storages() const noexcept { return *storages_.load(std::memory_order_acquire); }
 
-    /// Before the first op is added.
-    void use(const StorageApi& storages) { storages_ = &storages; }
-    bool usable() const { return storages_ != nullptr; }
-
-    /// False for an op with too many outputs: it was not kept.
-    bool add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
+    /// An op over lists becomes a record for each output.
+    void add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
              uint64_t unread);
 
-    /// Calls visit(ops), oldest first, and forgets them. Storages stay watched during the visit.
+    /// Calls visit(ops), oldest first, and forgets them; other threads go on adding. Storages stay watched during the
+    /// visit. False: another thread is at it, and nothing was done.
     template <class Visit>
-    void take(Visit&& visit) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        std::vector<LoggedOp*> ops;
-        for (uint64_t i = begin_; i != end_; ++i) ops.push_back(&ops_[i % kOps]);
+    bool take(Visit&& visit) {
+        if (taking_.exchange(true, std::memory_order_acquire)) return false;
+        const std::vector<LoggedOp*> ops = swap();
         visit(ops);
-        for (; begin_ != end_; ++begin_) unwatch(ops_[begin_ % kOps]);
+        for (const LoggedOp* op : ops) unwatch(*op);
+        taking_.store(false, std::memory_order_release);
+        return true;
     }
     void clear() {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        for (; begin_ != end_; ++begin_) unwatch(ops_[begin_ % kOps]);
+        take([](const std::vector<LoggedOp*>&) {});
     }
 
-    /// Fork: held over the fork in the parent.
+    /// Fork: held over the fork in the parent. The child forgets what is the parent's: its references are copies.
     void lock() { mutex_.lock(); }
     void unlock() { mutex_.unlock(); }
+    void forget_parents() noexcept {
+        begin_ = end_;
+        taking_.store(false, std::memory_order_relaxed);
+    }
 
   private:
+    using Ring = HugeArray<LoggedOp>;
+
+    void add_one(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
+                 uint64_t unread);
+    std::vector<LoggedOp*> swap();
     void unwatch(const LoggedOp& op);
 
-    const StorageApi* storages_ = nullptr;
+    std::atomic<const StorageApi*> storages_{nullptr};
+    std::atomic<bool> taking_{false};
     std::mutex mutex_;
-    uint64_t begin_ = 0, end_ = 0;
-    HugeArray<LoggedOp> ops_;
+    uint64_t begin_ = 0, end_ = 0;  ///< in the ring that is added to
+    std::unique_ptr<Ring> ring_, spare_;  ///< the spare one is being looked back at, or is empty
 };
 
 }  // namespace numsan

@@ -8,6 +8,7 @@
 #include "host/analyze/finding_builder.h"
 #include "host/analyze/measure.h"
 #include "host/session/run_facts.h"
+#include "host/session/session_thread.h"
 
 namespace numsan {
 namespace {
@@ -44,25 +45,15 @@ bool vanishing(const OpEvent& event, const OpContext& context, const Range* rang
 
 }  // namespace
 
-/// What this thread is inside of. Trivially destructible: nothing of ours runs at thread exit.
-struct Session::Thread {
-    static constexpr int kMaxNodes = 64;
-    struct Node {
-        char name[96];
-        uint64_t sequence;
-        uint64_t thread;
-        int64_t graph_task;
-        bool accumulates;  ///< adds to a leaf's gradient
-    };
-    Node nodes[kMaxNodes];
-    int node_depth = 0;  ///< may exceed kMaxNodes; the rest has no name
-    int optimizer_depth = 0;
-    int loader_depth = 0;
-    int ignore_depth = 0;
-    int64_t last_parameter_read = -1;
-    bool after_compiled = false;
-    bool busy = false;  ///< our own code runs: what it does is not the program's
-};
+/// What a look back borrowed. Dropping a last reference may run the program's code, whose ops are none of this event's.
+void Session::give_back(Thread& thread) noexcept {
+    if (thread.borrowed == nullptr) return;
+    const std::unique_ptr<std::vector<const void*>> borrowed(thread.borrowed);
+    thread.borrowed = nullptr;
+    thread.busy = true;
+    for (const void* storage : *borrowed) log_.storages().give_back(storage);
+    thread.busy = false;
+}
 
 Session::Thread& Session::this_thread() {
     static thread_local constinit Thread mine{};
@@ -76,12 +67,12 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       facts_(std::move(facts)),
       started_(std::chrono::steady_clock::now()),
       tier_(options_.tier),
-      log_(tier_.keeps_log()),
       frames_(stacks),
       worker_births_(stacks, facts_.torch_root),
       verdict_(scanner, frames_, lineage_, parameters_),
       reporter_(options_, stacks, facts_.torch_root, run_facts(options_)) {
     verdict_.set_hand_over(&worker_births_);
+    stacks_.on_own_thread = [] { this_thread().busy = true; };
     // Python has optimizers that say when they step; a loop without one has none that it finished.
     if (!facts_.python_version.empty()) steps_.count_scopes_only();
 }
@@ -218,6 +209,7 @@ void Session::op_end(const OpEvent& event) noexcept {
             remember(event, context, ranges);
             if (wanted != kAllOutputs) log_.add(event, context, record, makes_node, ~wanted);
             publish(outcome);
+            give_back(thread);
             return;
         }
 
@@ -236,6 +228,7 @@ void Session::op_end(const OpEvent& event) noexcept {
         if (makes_node && born != 0) forwards_.born(record, born);
         remember(event, context, ranges);
         publish(outcome);
+        give_back(thread);
     } catch (...) {
         fail("out of memory or a failure inside op_end");
     }
@@ -275,6 +268,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
             publish(outcome);
         }
         verdict_.node(event, context);
+        give_back(thread);
     } catch (...) {
         fail("out of memory or a failure inside node_begin");
     }

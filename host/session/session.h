@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -89,8 +90,9 @@ class Session {
     void look_behind(const OpEvent& event, uint64_t bad, int64_t step, Outcome& outcome);
     void look_behind(const NodeEvent& event, int64_t step, Outcome& outcome);
     void look_back(Outcome& outcome);
-    class Borrowed;
-    void read_what_is_left(LoggedOp& op, Borrowed& borrowed);
+    void read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,
+                           std::vector<const void*>& borrowed);
+    void give_back(Thread& thread) noexcept;
     void remember(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
     void name_state_writes() noexcept;
     void forward_of(const OpContext& context, ForwardRecord& forward);

@@ -102,6 +102,7 @@ void Session::after_fork_in_child() noexcept {
     verdict_.forget_pending();
     worker_births_.begin_child();
     verdict_.unlock();
+    log_.forget_parents();
     log_.unlock();
     try {
         reporter_.begin_child();

@@ -37,6 +37,7 @@ uint64_t TierPolicy::reads(const OpEvent& event) noexcept {
     uint64_t read = 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
+        if ((output.flags & kScannable) == 0) continue;
         const bool written_parameter = is_parameter(output) && (output.flags & kWritten) != 0;
         const bool small = bytes_of(output) < (boundary ? kSmallBytes : kTinyBytes);
         if (written_parameter || small) read |= uint64_t(1) << std::min(i, 63);

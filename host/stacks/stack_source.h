@@ -52,6 +52,9 @@ class StackSource {
     using StorageOf = const void* (*)(const void* impl);
     virtual LiveNames names(StorageOf storage_of) = 0;
 
+    /// Called on a thread of our own, before it asks the program for names. Null: nobody wants to know.
+    void (*on_own_thread)() = nullptr;
+
     /// Held over a fork, so that the child finds whole tables and free locks.
     virtual void lock() {}
     virtual void unlock() {}

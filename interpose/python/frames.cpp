@@ -247,7 +247,7 @@ LiveNames PythonStacks::names(StorageOf storage_of) {
     if (mode_ == Mode::None) return {};
     const InsidePython inside;
     if (!inside || !python_usable(*api_)) return {};
-    return live_names(*api_, storage_of);
+    return live_names(*api_, storage_of, on_own_thread);
 }
 
 }  // namespace numsan

@@ -45,6 +45,7 @@ void read_line(std::string_view line, StackSource::StorageOf storage_of, LiveNam
 struct LookUp {
     const PythonApi& api;
     StackSource::StorageOf storage_of;
+    void (*on_own_thread)();
     LiveNames names;
 };
 
@@ -71,6 +72,7 @@ void look_up(LookUp& wanted) {
 
 void* run_look_up(void* argument) {
     auto& wanted = *static_cast<LookUp*>(argument);
+    if (wanted.on_own_thread != nullptr) wanted.on_own_thread();
     try {
         look_up(wanted);
     } catch (const std::exception&) {
@@ -88,8 +90,8 @@ CreateThread plain_pthread_create() {
 
 }  // namespace
 
-LiveNames live_names(const PythonApi& api, StackSource::StorageOf storage_of) {
-    LookUp wanted{api, storage_of, {}};
+LiveNames live_names(const PythonApi& api, StackSource::StorageOf storage_of, void (*on_own_thread)()) {
+    LookUp wanted{api, storage_of, on_own_thread, {}};
     pthread_t thread;
     const PythonLock lock(api);  // this thread may have it, and must not while it waits
     if (plain_pthread_create()(&thread, nullptr, run_look_up, &wanted) != 0) return {};

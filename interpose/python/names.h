@@ -11,6 +11,6 @@ namespace numsan {
 /// properties that are asked here. Changes nothing in the program: no import of anything new, no random numbers, no
 /// operator, the error indicator as it was. Empty when anything goes wrong. Waits without the interpreter's lock; the
 /// caller holds no lock of ours. `storage_of`: see StackSource::names.
-LiveNames live_names(const PythonApi& api, StackSource::StorageOf storage_of);
+LiveNames live_names(const PythonApi& api, StackSource::StorageOf storage_of, void (*on_own_thread)());
 
 }  // namespace numsan

@@ -102,6 +102,7 @@ bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
     if (impl->requires_grad()) view.flags |= kRequiresGrad;
     if (impl->is_wrapped_number()) view.flags |= kNumber;
     view.data = nullptr;
+    view.dtype = DType::Float32;  // of what is not kScannable it says nothing
     if (dtype_of(c10::typeMetaToScalarType(impl->dtype()), view.dtype)) {
         if (base != nullptr) {
             view.data = base + impl->storage_offset() * static_cast<int64_t>(info(view.dtype).element_bytes());

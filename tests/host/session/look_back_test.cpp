@@ -14,14 +14,17 @@ const OpInfo kMaskedFill{"aten::masked_fill", "", OpClass::Constant, false, 8};
 
 /// Storages that die when a test says so.
 struct Storages {
-    static inline std::set<const void*> dead;
+    static inline std::set<const void*> dead, exchanged;  ///< exchanged: it lives, with other memory
     static inline std::map<const void*, int> watched, borrowed;
 
     static void watch(const void* s) { ++watched[s]; }
     static void unwatch(const void* s) { --watched[s]; }
-    static bool borrow(const void* s) {
+    static bool borrow(const void* s, const void** data, int64_t* bytes) {
         if (dead.count(s) != 0) return false;
         ++borrowed[s];
+        const TensorView now = static_cast<const MadeUp*>(s)->view();
+        *data = exchanged.count(s) != 0 ? nullptr : now.storage_data;
+        *bytes = exchanged.count(s) != 0 ? 0 : now.storage_bytes;
         return true;
     }
     static void give_back(const void* s) { --borrowed[s]; }
@@ -52,6 +55,7 @@ class LookBack : public testing::Test {
     }
     void SetUp() override {
         Storages::dead.clear();
+        Storages::exchanged.clear();
         before_ = Storages::held();  // sessions of other tests live on
     }
     int held() const { return Storages::held() - before_; }
@@ -136,6 +140,74 @@ TEST_F(LookBack, WhatWasWrittenSinceIsNotBlamedOnTheOpBefore) {
     const json found = findings(r);
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0]["op"], "aten::div");
+}
+
+TEST_F(LookBack, MemoryThatWasExchangedUnderAStorageIsNotRead) {
+    Played& r = play("tier=sentinel");
+    MadeUp fine{filled(1, 1)};
+    r.op(kLog, {fine.view()}, {y.returned()});  // its result would be read, and blamed
+    Storages::exchanged = {&y};
+    r.stacks.now = kTrain + 1;
+    r.op(kMul, {y.view()}, {z.returned()});
+    r.op(kMean, {z.view()}, {loss.returned()});
+    r.loss(loss);
+    const json found = findings(r);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["op"], "aten::mul");
+}
+
+TEST_F(LookBack, WhatOnlyMakesZerosIsNotBlamed) {
+    Played& r = play("tier=sentinel");
+    const OpInfo zeros{"aten::zeros", "", OpClass::Other, false, 9};
+    r.op(zeros, {}, {y.returned()});  // a NaN came in without an operator
+    r.stacks.now = kTrain + 1;
+    r.op(kMean, {y.view()}, {loss.returned()});
+    r.loss(loss);
+    const json found = findings(r);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["op"], "external");
+}
+
+TEST_F(LookBack, OpsOverListsAreFollowedPlaceByPlace) {
+    Played& r = play("tier=sentinel");
+    const OpInfo logs{"aten::_foreach_log", "", OpClass::Other, false, 10};
+    MadeUp a{filled(1, 1)}, fine{filled(0, 0)};
+    std::vector<TensorView> inputs(6, a.view()), outputs(6, fine.returned());
+    inputs[5] = x.view();
+    outputs[5] = y.returned();
+    r.op(logs, inputs, outputs);
+    r.stacks.now = kTrain + 1;
+    r.op(kMean, {y.view()}, {loss.returned()});
+    r.loss(loss);
+    const json found = findings(r);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["op"], "aten::_foreach_log");
+    EXPECT_EQ(found[0]["inputs"][0]["min"], -1);
+}
+
+TEST_F(LookBack, OperandsThatFoundNoRoomAreSaidToBeGone) {
+    Played& r = play("tier=sentinel");
+    MadeUp a{filled(1, 1)};
+    std::vector<TensorView> inputs(LoggedOp::kMaxInputs + 2, a.view());
+    r.op(kMm, inputs, {y.returned()});
+    r.op(kMean, {y.view()}, {loss.returned()});
+    r.loss(loss);
+    const json found = findings(r);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_NE(found[0]["evidence"].dump().find("2 operands were gone"), std::string::npos) << found[0]["evidence"];
+}
+
+TEST_F(LookBack, AForkedChildForgetsTheOpsOfItsParent) {
+    Played& r = play("tier=sentinel");
+    r.op(kLog, {x.view()}, {y.returned()});
+    r.session->before_fork();
+    r.session->after_fork_in_child();
+    r.op(kMean, {y.view()}, {loss.returned()});
+    r.loss(loss);
+    r.session->finish(0);
+    const json report = r.read();
+    for (const json& found : report["findings"]) EXPECT_NE(found["op"], "aten::log");
+    r.remove();
 }
 
 TEST_F(LookBack, HealthyStepsReadLittleAndSaySo) {
