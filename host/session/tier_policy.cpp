@@ -35,14 +35,19 @@ uint64_t TierPolicy::reads(const OpEvent& event) noexcept {
     const bool boundary = tier_ == Tier::Boundary;
     if (boundary && is_boundary(*event.op)) return ~uint64_t(0);
     uint64_t read = 0;
+    bool all = true;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if ((output.flags & kScannable) == 0) continue;
         const bool written_parameter = is_parameter(output) && (output.flags & kWritten) != 0;
         const bool small = bytes_of(output) < (boundary ? kSmallBytes : kTinyBytes);
-        if (written_parameter || small) read |= uint64_t(1) << std::min(i, 63);
+        if (written_parameter || small) {
+            read |= uint64_t(1) << std::min(i, 63);
+        } else {
+            all = false;
+        }
     }
-    return read;
+    return all ? ~uint64_t(0) : read;
 }
 
 }  // namespace numsan

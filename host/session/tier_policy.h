@@ -32,7 +32,7 @@ class TierPolicy {
     /// Tier::Full never has a log.
     bool keeps_log() const noexcept { return tier_ != Tier::Full; }
 
-    /// Bit i: output i is read now; bit 63 stands for all from 63 on.
+    /// Bit i: output i is read now; bit 63 stands for all from 63 on. All bits when nothing is left out.
     uint64_t reads(const OpEvent& event) noexcept;
 
     void alarm(int64_t step) noexcept {

@@ -30,6 +30,7 @@ TEST(TierPolicy, SentinelReadsWhatIsTinyAndWrittenParameters) {
     EXPECT_EQ(reads(policy, kMul, {small.returned(), tiny.returned()}), 2u);
     EXPECT_EQ(reads(policy, kStep, {parameter.written(), large.written()}), 1u);
     EXPECT_EQ(reads(policy, kMul, {parameter.view()}), 0u);
+    EXPECT_EQ(reads(policy, kMul, {tiny.returned(), tiny.returned()}), ~uint64_t(0)) << "nothing is left for the log";
 }
 
 TEST(TierPolicy, BoundaryAddsWhatIsSmallAndLayersResults) {
