@@ -18,8 +18,9 @@
 
 namespace numsan {
 
-/// [MT] A memory of recent storages, with two places for each: it may forget, it never invents. No lock, no allocation
-/// after construction.
+/// [MT] A memory of recent writes: the last one of each recent storage, two places for each, and a ring of all of them,
+/// through which a value is followed to what it was computed from even when the memory between is used again. It may
+/// forget, it never invents. No lock, no allocation after construction.
 class Lineage {
   public:
     enum Flag : uint16_t {
@@ -33,14 +34,18 @@ class Lineage {
     };
     static constexpr size_t kMaxInputs = 4;
 
+    /// Names one write; 0: none.
+    using WriteId = uint64_t;
+
     struct Record {
+        WriteId id = 0;
         const void* storage = nullptr;
         const OpInfo* op = nullptr;
         int64_t seq = -1;
         uint64_t largest = 0;   ///< magnitude pattern, see Range
         uint64_t smallest = 0;  ///< smallest non-zero magnitude pattern, ~0 when there is none
         int64_t numel = 0;
-        std::array<const void*, kMaxInputs> inputs{};
+        std::array<WriteId, kMaxInputs> inputs{};  ///< the writes of what the op read, its own operand's included
         StackId stack = 0;
         uint16_t flags = 0;
         uint8_t input_count = 0;
@@ -50,49 +55,51 @@ class Lineage {
     /// What is remembered of the storage's last write; 0 when nothing is. One load: it is asked for every operand of
     /// every op.
     uint16_t flags(const void* storage) const noexcept {
-        for (const size_t place : {slot(storage), slot(storage) ^ 1}) {
-            const uint64_t word = slots_[place].flags.load(std::memory_order_relaxed);
-            if (word >> 16 == address(storage)) return static_cast<uint16_t>(word);
-        }
-        return 0;
+        const Place* place = place_of(storage);
+        return place == nullptr ? uint16_t(0)
+                                : static_cast<uint16_t>(place->flags.load(std::memory_order_relaxed));
     }
     /// Asks for what add() and flags() of the storage are about to touch: the table is larger than a core's cache.
-    void prefetch(const void* storage) const noexcept {
-        const char* slot_begin = reinterpret_cast<const char*>(&slots_[slot(storage)]);
-        __builtin_prefetch(slot_begin, 1);
-        __builtin_prefetch(slot_begin + 64, 1);
-    }
+    void prefetch(const void* storage) const noexcept { __builtin_prefetch(&places_[slot(storage)], 1); }
     bool touched(const void* storage) const noexcept { return (flags(storage) & kTouched) != 0; }
 
+    /// The number of the op that wrote the storage last, -1 where that is not remembered.
+    int64_t written_at(const void* storage) const noexcept {
+        const Place* place = place_of(storage);
+        return place == nullptr ? -1 : place->seq.load(std::memory_order_relaxed);
+    }
+
     bool find(const void* storage, Record& record) const noexcept {
-        for (const size_t place : {slot(storage), slot(storage) ^ 1}) {
-            const Slot& kept = slots_[place];
-            if (!kept.holds(storage) || !kept.record.load(record) || record.storage != storage) continue;
-            record.flags |= flags(storage);
-            return true;
+        const Place* place = place_of(storage);
+        if (place == nullptr || !find(place->last.load(std::memory_order_relaxed), record) ||
+            record.storage != storage) {
+            return false;
         }
-        return false;
+        record.flags |= flags(storage);
+        return true;
     }
 
     /// The storage is new memory, whatever was remembered of its address.
     void forget(const void* storage) noexcept {
-        for (const size_t place : {slot(storage), slot(storage) ^ 1}) {
-            Slot& kept = slots_[place];
-            if (!kept.holds(storage)) continue;
-            kept.record.store({});
-            kept.flags.store(0, std::memory_order_relaxed);
+        for (const size_t at : {slot(storage), slot(storage) ^ 1}) {
+            if (places_[at].holds(storage)) places_[at].hold(nullptr, 0, 0, -1);
         }
     }
 
     /// The storage holds a leaf's gradient.
     void mark_gradient(const void* storage) noexcept {
-        home(storage).hold(storage, flags(storage) | kState | kTouched | kGradient);
+        Place& place = home(storage);
+        const bool known = place.holds(storage);
+        place.hold(storage, (known ? flags(storage) : 0u) | kState | kTouched | kGradient,
+                   known ? place.last.load(std::memory_order_relaxed) : 0,
+                   known ? place.seq.load(std::memory_order_relaxed) : -1);
     }
 
     /// `output` was written by `event`. An op that writes in place keeps what its operand came from.
     void add(const OpEvent& event, const TensorView& output, const Range& range, int64_t seq, StackId stack,
              uint16_t flags) noexcept {
         Record record;
+        record.id = next_.fetch_add(1, std::memory_order_relaxed) + 1;
         record.storage = output.storage;
         record.op = event.op;
         record.seq = seq;
@@ -102,45 +109,43 @@ class Lineage {
         record.stack = stack;
         record.flags = flags;
         record.dtype = output.dtype;
-        const bool in_place = (output.flags & kWritten) != 0;
+        const auto read = [&](const void* storage) {
+            const Place* place = place_of(storage);
+            const WriteId last = place == nullptr ? 0 : place->last.load(std::memory_order_relaxed);
+            if (last != 0) record.inputs[record.input_count++] = last;
+        };
         const Operands operands = operands_of(event, output);
         for (int32_t i = operands.first; i < event.input_count && record.input_count < kMaxInputs;
              i += operands.stride) {
-            if (event.inputs[i].storage != output.storage)
-                record.inputs[record.input_count++] = event.inputs[i].storage;
+            if (event.inputs[i].storage != output.storage) read(event.inputs[i].storage);
         }
-        Slot& kept = home(output.storage);
-        if (in_place) record.flags |= this->flags(output.storage) & (kTouched | kState | kGradient);
-        Record old;
-        if (in_place && kept.record.load(old) && old.storage == output.storage) {
-            for (uint8_t i = 0; i < old.input_count && record.input_count < kMaxInputs; ++i) {
-                record.inputs[record.input_count++] = old.inputs[i];
-            }
+        if ((output.flags & kWritten) != 0) {
+            record.flags |= this->flags(output.storage) & (kTouched | kState | kGradient);
+            if (record.input_count < kMaxInputs) read(output.storage);
         }
-        if (kept.record.store(record)) kept.hold(output.storage, record.flags);
+        if (ring_[record.id % kRing].store(record))
+            home(output.storage).hold(output.storage, record.flags, record.id, seq);
     }
 
     /// Calls visit(record, distance) for what `storage` was computed from, nearest first, itself included, while visit
-    /// returns true (false: do not look behind this one). Only records older than `before` count: a younger one is of
-    /// memory used again.
+    /// returns true (false: do not look behind this one). Nothing is visited where the storage was written at or after
+    /// op `before`.
     template <class Visit>
     void ancestors(const void* storage, int64_t before, Visit&& visit) const {
         struct Step {
-            const void* storage;
-            int64_t before;
+            WriteId id;
             int distance;
         };
-        std::vector<Step> steps{{storage, before, 0}};
-        std::vector<const void*> seen;
+        Record record;
+        if (!find(storage, record) || record.seq >= before) return;
+        std::vector<Step> steps{{record.id, 0}};
         for (size_t next = 0; next < steps.size() && next < kMaxSteps; ++next) {
             const Step step = steps[next];
-            if (std::find(seen.begin(), seen.end(), step.storage) != seen.end()) continue;
-            seen.push_back(step.storage);
-            Record record;
-            if (!find(step.storage, record) || record.seq >= step.before) continue;
-            if (!visit(record, step.distance)) continue;
+            if (!find(step.id, record) || !visit(record, step.distance)) continue;
             for (uint8_t i = 0; i < record.input_count; ++i) {
-                steps.push_back({record.inputs[i], record.seq, step.distance + 1});
+                const auto same = [&](const Step& other) { return other.id == record.inputs[i]; };
+                if (std::none_of(steps.begin(), steps.end(), same))
+                    steps.push_back({record.inputs[i], step.distance + 1});
             }
         }
     }
@@ -161,42 +166,59 @@ class Lineage {
         return {static_cast<int32_t>(&output - event.outputs), event.output_count};
     }
 
-    static constexpr size_t kSlots = 1 << 14;
+    static constexpr size_t kPlaces = 1 << 14;
+    static constexpr size_t kRing = 1 << 14;
     static constexpr size_t kMaxSteps = 128;
     static size_t slot(const void* storage) noexcept {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
-        return ((bits >> 4) ^ (bits >> 18)) % kSlots;
+        return ((bits >> 4) ^ (bits >> 18)) % kPlaces;
     }
     static uint64_t address(const void* storage) noexcept {
         return reinterpret_cast<uintptr_t>(storage) & 0xffffffffffff;
     }
 
-    struct alignas(128) Slot {
+    /// Both places of a storage lie on one cache line. The three words are written one by one: who reads two of them
+    /// of different writes finds that the record is of another storage.
+    struct alignas(32) Place {
         std::atomic<uint64_t> flags{0};  ///< address in the upper 48 bits, Record::flags in the lower 16; 0: free
-        AtomicRecord<Record> record;
+        std::atomic<WriteId> last{0};
+        std::atomic<int64_t> seq{0};
 
         bool holds(const void* storage) const noexcept {
             return flags.load(std::memory_order_relaxed) >> 16 == address(storage);
         }
         bool free() const noexcept { return flags.load(std::memory_order_relaxed) == 0; }
-        void hold(const void* storage, unsigned value) noexcept {
-            flags.store(address(storage) << 16 | value, std::memory_order_relaxed);
+        void hold(const void* storage, unsigned known, WriteId id, int64_t written) noexcept {
+            last.store(id, std::memory_order_relaxed);
+            seq.store(written, std::memory_order_relaxed);
+            flags.store(address(storage) << 16 | known, std::memory_order_relaxed);
         }
     };
 
+    const Place* place_of(const void* storage) const noexcept {
+        for (const size_t at : {slot(storage), slot(storage) ^ 1}) {
+            if (places_[at].holds(storage)) return &places_[at];
+        }
+        return nullptr;
+    }
+    bool find(WriteId id, Record& record) const noexcept {
+        return id != 0 && ring_[id % kRing].load(record) && record.id == id;
+    }
+
     /// Where the storage is remembered, or will be: of its two places the one that was written longer ago makes room.
-    Slot& home(const void* storage) noexcept {
-        Slot& first = slots_[slot(storage)];
-        Slot& second = slots_[slot(storage) ^ 1];
+    Place& home(const void* storage) noexcept {
+        Place& first = places_[slot(storage)];
+        Place& second = places_[slot(storage) ^ 1];
         if (first.holds(storage)) return first;
         if (second.holds(storage)) return second;
         if (first.free()) return first;
         if (second.free()) return second;
-        Record one, other;
-        return first.record.load(one) && second.record.load(other) && one.seq > other.seq ? second : first;
+        return first.seq.load(std::memory_order_relaxed) > second.seq.load(std::memory_order_relaxed) ? second : first;
     }
 
-    HugeArray<Slot> slots_{kSlots};
+    HugeArray<Place> places_{kPlaces};
+    HugeArray<AtomicRecord<Record>> ring_{kRing};
+    std::atomic<WriteId> next_{0};
 };
 
 }  // namespace numsan

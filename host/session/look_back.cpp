@@ -15,8 +15,7 @@ namespace {
 
 /// Whether no operator has written the storage since op `seq`, as far as is remembered.
 bool unchanged(const Lineage& lineage, const TensorView& tensor, int64_t seq) {
-    Lineage::Record last;
-    return !lineage.find(tensor.storage, last) || last.seq <= seq;
+    return lineage.written_at(tensor.storage) <= seq;
 }
 
 /// An op that makes or fills a tensor with the program's finite values: somebody wrote its result since, without an

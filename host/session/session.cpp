@@ -97,6 +97,8 @@ OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq)
     bool reads_parameter = false;
     for (int32_t i = 0; i < event->input_count; ++i) {
         const TensorView& input = event->inputs[i];
+        // No op made a number: what is remembered is of memory used again.
+        if ((input.flags & kNumber) != 0) lineage_.forget(input.storage);
         const uint16_t known = lineage_.flags(input.storage);
         reads_parameter = reads_parameter || is_parameter(input);
         context.touched = context.touched || (input.flags & kRequiresGrad) != 0 || (known & Lineage::kTouched) != 0;

@@ -59,13 +59,15 @@ class Runner:
         result = {"exit_status": status, "stdout": stdout, "stderr": stderr[-4000:]}
         return {**result, "seconds": round(time.monotonic() - started, 3)}
 
-    def bare(self, program):
-        """The program alone; run once for each content, interpreter, torch and device."""
+    def bare(self, program, again=False):
+        """The program alone; run once for each content, interpreter, torch and device, and `again`
+        where it is asked for."""
         parts = [program.read_bytes(), *map(str.encode, (self.versions, PYTHON, self.device))]
         key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
         kept = self.cache / f"bare-{program.stem}-{key}.json"
         try:
-            return json.loads(kept.read_text())
+            if not again:
+                return json.loads(kept.read_text())
         except (OSError, ValueError):
             pass
         with tempfile.TemporaryDirectory(prefix="suite-") as folder:
@@ -76,10 +78,10 @@ class Runner:
             partial.replace(kept)
         return result
 
-    def watched(self, program, command_of):
-        """The program under a tool. `command_of(program, folder)` gives (command, glob of its
-        reports)."""
-        bare = self.bare(program)
+    def watched(self, program, command_of, again=False):
+        """The program under a tool, beside its bare run (see there for `again`).
+        `command_of(program, folder)` gives (command, glob of its reports)."""
+        bare = self.bare(program, again)
         with tempfile.TemporaryDirectory(prefix="suite-") as folder:
             command, pattern = command_of(program, pathlib.Path(folder))
             done = self.execute(command, folder)

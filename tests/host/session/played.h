@@ -75,6 +75,7 @@ struct Played {
         event.thread = thread;
         event.forward_sequence = sequence;
         event.grad_enabled = true;
+        event.graph_task = -1;
         session->op_end(event);
     }
 

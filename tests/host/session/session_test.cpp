@@ -166,6 +166,23 @@ TEST(Session, NodeOfAnotherOpIsNotBlamed) {
     r.remove();
 }
 
+TEST(Session, NumberAtTheAddressOfAForgottenTensorIsANumber) {
+    for (const bool number : {true, false}) {
+        Played& r = Played::make();
+        r.stacks.now = kTrain;
+        MadeUp weight({1}, kParameter), reused{2}, x{-1}, scaled{-2}, y{kNan};
+        r.op(kMul, {weight.view()}, {reused.returned()});
+        r.op(kMul, {x.view(), reused.view(number ? kNumber : 0u)}, {scaled.returned()});
+        r.op(kLog, {scaled.view()}, {y.returned()});
+        r.loss(y);
+        r.session->finish(0);
+        const json report = r.read();
+        ASSERT_EQ(report["findings"].size(), 1u);
+        EXPECT_EQ(report["findings"][0]["phase"], number ? "data" : "forward");
+        r.remove();
+    }
+}
+
 TEST(Session, DeepNestingOfNodesIsSurvived) {
     Played& r = Played::make();
     for (uint64_t i = 0; i < 200; ++i) r.node("MulBackward0", i);
