@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "host/analyze/measure.h"
 #include "host/analyze/mechanism.h"
 #include "host/analyze/zeros.h"
 
@@ -151,11 +152,20 @@ void Verdict::end_look_back() {
     passed_.clear();
 }
 
+/// The largest magnitude of an operand of a collective: as it was written, because the collective may already have
+/// changed it.
+double Verdict::sent(const TensorView& operand) const {
+    Lineage::Record written;
+    const double remembered =
+        lineage_.find(operand.storage, written) ? magnitude_value(written.largest, written.dtype) : 0;
+    return remembered > 0 && std::isfinite(remembered) ? remembered : scanner_.health(operand).absmax;
+}
+
 /// A collective runs on by itself: its results are there when somebody reads them.
 void Verdict::receive(const OpEvent& event, const OpContext& context) {
     double sent = 0;
     for (int32_t i = 0; i < event.input_count; ++i) {
-        if (scannable(event.inputs[i])) sent = std::max(sent, scanner_.health(event.inputs[i]).absmax);
+        if (scannable(event.inputs[i])) sent = std::max(sent, this->sent(event.inputs[i]));
     }
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];

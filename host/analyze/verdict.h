@@ -124,6 +124,7 @@ class Verdict {
                        const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome);
     void track_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
                      const ForwardRecord& forward);
+    double sent(const TensorView& operand) const;
     void receive(const OpEvent& event, const OpContext& context);
     void sweep();
     bool is_gradient(const void* storage) const noexcept { return (lineage_.flags(storage) & Lineage::kGradient) != 0; }

@@ -215,6 +215,23 @@ TEST(Verdict, CollectiveOfABadValue) {
     EXPECT_EQ(s.only().into, EscapeInto::Collective);
 }
 
+TEST(Verdict, WhatWasSentIsKnownEvenIfTheAnswerIsAlreadyThere) {
+    for (const bool early : {false, true}) {
+        Stream s;
+        MadeUpHalf gradient{20000}, bucket{40000}, mean{kInf};
+        s.op("aten::mul", {gradient.view()}, {bucket.returned()});
+        const auto answer = [&] { bucket.bits = {static_cast<uint16_t>(encoded(kInf, DType::Float16))}; };
+        if (early) answer();
+        s.op("c10d::allreduce_", {bucket.view()}, {bucket.written()}, OpClass::Collective);
+        if (!early) answer();
+        s.op("aten::div", {bucket.view()}, {mean.returned()});
+        s.loss(mean);
+        ASSERT_EQ(s.outcome.escaped.size(), 1u);
+        EXPECT_STREQ(s.only().birth.mechanism, "OVF") << early;
+        EXPECT_EQ(s.only().birth.phase, Phase::Comm);
+    }
+}
+
 TEST(Verdict, BadBatch) {
     Stream s;
     MadeUp batch{kNan, 1}, weight({2, 2}, kParameter), y{kNan, 2};
