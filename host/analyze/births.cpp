@@ -57,6 +57,13 @@ bool written_by(const OpEvent& event, const TensorView& input) {
     return false;
 }
 
+bool sends(const OpEvent& event, const TensorView& input) {
+    if (!written_by(event, input)) return true;
+    const auto in_place = [&](const TensorView& other) { return written_by(event, other); };
+    return std::all_of(event.inputs, event.inputs + event.input_count, in_place) &&
+           std::strstr(event.op->name, "::recv") == nullptr;
+}
+
 Birth* Births::find(BirthId id) {
     const auto it = births_.find(id);
     return it != births_.end() ? &it->second : nullptr;
@@ -179,8 +186,13 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
                                const Health& health) {
     Kinds made;
     const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
+    const Ledger::Received* received = ledger_.received(tensor);
     for (const Kind kind : kNonFiniteKinds) {
         if ((health.kinds() & kind) == 0) continue;
+        if (received != nullptr && find(received->bad.of(kind)) != nullptr) {  // what it sent has come back
+            made.of(kind) = received->bad.of(kind);
+            continue;
+        }
         Birth& birth = make(kind, event, context);
         birth.inputs.push_back(fact_of(tensor, "input", tensor.argument, health, true));
         made.of(kind) = birth.id;
@@ -199,10 +211,15 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.stack = unwritten->stack;
             birth.seq = unwritten->seq;
             birth.node.clear();
-            birth.phase = is_parameter(tensor) ? Phase::Load : Phase::Forward;
-            birth.evidence.push_back("nothing wrote this memory between its allocation and the first read by " +
-                                     std::string(event.op->name));
-        } else if (const Ledger::Received* received = ledger_.received(tensor); received != nullptr) {
+            birth.phase = is_parameter(tensor)                             ? Phase::Load
+                          : event.op->op_class == OpClass::Collective ? Phase::Comm
+                                                                           : Phase::Forward;
+            const int64_t written = unwritten->bytes - unwritten->missing;
+            birth.evidence.push_back((written == 0 ? "nothing wrote this memory"
+                                                   : "ops wrote only " + std::to_string(written) + " of the " +
+                                                         std::to_string(unwritten->bytes) + " bytes of this memory") +
+                                     " between its allocation and the read by " + event.op->name);
+        } else if (received != nullptr) {
             came_by_collective(birth, *received, kind, tensor);
         } else if (from_compiled(event, context, tensor)) {
             birth.op = "compiled region";

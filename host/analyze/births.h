@@ -22,6 +22,10 @@ inline bool scannable(const TensorView& t) { return (t.flags & kScannable) != 0;
 /// True when the op overwrote this operand: its old values are gone.
 bool written_by(const OpEvent& event, const TensorView& input);
 
+/// Whether a collective sends this operand to other ranks. One with operands of two kinds fills the first, whatever was
+/// in it, and sends the others; one that works in place sends what it fills, unless it only receives.
+bool sends(const OpEvent& event, const TensorView& input);
+
 /// Ops that belong to a model's own computation, whoever's parameters they read: no optimizer's arithmetic.
 bool is_layer(const char* op);
 

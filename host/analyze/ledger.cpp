@@ -33,7 +33,7 @@ void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq
     clear(tensor);
     if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
     const auto [it, inserted] = unwritten_.try_emplace(tensor.storage);
-    it->second = {tensor.storage_data, stack, seq, ++marks_};
+    it->second = {tensor.storage_data, stack, seq, ++marks_, tensor.storage_bytes, tensor.storage_bytes};
     if (inserted) add_presence(tensor.storage);
     unwritten_order_.emplace_back(tensor.storage, marks_);
     while (unwritten_order_.size() > kMaxUnwritten) {
@@ -72,7 +72,12 @@ const Ledger::Received* Ledger::received(const TensorView& tensor) const {
 
 void Ledger::mark_written(const TensorView& tensor) {
     if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
-    if (unwritten_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+    const auto it = unwritten_.find(tensor.storage);
+    if (it == unwritten_.end()) return;
+    it->second.missing -= tensor.numel * static_cast<int64_t>(info(tensor.dtype).element_bytes());
+    if (it->second.missing > 0 && it->second.data == tensor.storage_data) return;
+    unwritten_.erase(it);
+    drop_presence(tensor.storage);
 }
 
 }  // namespace numsan

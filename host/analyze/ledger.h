@@ -32,6 +32,8 @@ class Ledger {
         StackId stack = 0;
         int64_t seq = 0;
         uint64_t mark = 0;  ///< number of the marking: an address is marked anew each time it is allocated
+        int64_t bytes = 0;    ///< size of the storage
+        int64_t missing = 0;  ///< bytes that no op has written yet, if no two wrote the same
     };
 
     /// [MT] False means that the storage is neither bad nor unwritten; true means look closer. Two loads.
@@ -51,13 +53,15 @@ class Ledger {
         StackId stack = 0;
         int64_t seq = 0;
         int64_t step = 0;
-        double sent = 0;  ///< largest magnitude that this process put in, 0 when it put in nothing here
+        double sent = 0;  ///< largest magnitude that this process put into a sum, else 0
+        Entry bad{};      ///< what was bad in what this process put in
     };
     void mark_received(const TensorView& tensor, const Received& received);
     const Received* received(const TensorView& tensor) const;
 
     void mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq);
     const Unwritten* unwritten(const TensorView& tensor) const;
+    /// Memory stays unwritten until ops have written as many bytes as it has.
     void mark_written(const TensorView& tensor);
 
     const std::unordered_map<const void*, Entry>& entries() const { return bad_; }

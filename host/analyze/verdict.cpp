@@ -73,7 +73,11 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
         const bool gone = written_by(event, input);
         if (gone && event.op->op_class == OpClass::Overwriting) continue;
         const Kinds* known = ledger_.find(input);
-        if (known == nullptr && (!outputs_bad || gone)) continue;
+        const bool collective = event.op->op_class == OpClass::Collective;
+        if (collective && !sends(event, input)) continue;
+        // What is sent may be bad though nobody knows where no op wrote it: the outputs, not there yet, do not tell.
+        const bool sent = collective && ledger_.unwritten(input) != nullptr;
+        if (known == nullptr && ((!outputs_bad && !sent) || gone)) continue;
         if (gone) {
             births_.add_kinds(before, *known);
             continue;
@@ -126,7 +130,7 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
     const Kinds before = read_inputs(event, context, bad_outputs != 0);
     escapes_of(event, context, before, outcome);
     if (event.op->op_class == OpClass::Collective) {
-        receive(event, context);
+        receive(event, context, before);
         return;
     }
     write_outputs(event, context, bad_outputs, forward, before, born, outcome);
@@ -162,17 +166,17 @@ double Verdict::sent(const TensorView& operand) const {
 }
 
 /// A collective runs on by itself: its results are there when somebody reads them.
-void Verdict::receive(const OpEvent& event, const OpContext& context) {
+void Verdict::receive(const OpEvent& event, const OpContext& context, const Kinds& before) {
     double sent = 0;
+    const bool reduces = std::strstr(event.op->name, "reduce") != nullptr;
     for (int32_t i = 0; i < event.input_count; ++i) {
-        if (scannable(event.inputs[i])) sent = std::max(sent, this->sent(event.inputs[i]));
+        const TensorView& input = event.inputs[i];
+        if (reduces && scannable(input) && sends(event, input)) sent = std::max(sent, this->sent(input));
     }
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if (!scannable(output)) continue;
-        const bool in_place = is_view(event, output) || (output.flags & kWritten) != 0;
-        ledger_.mark_received(output,
-                              {nullptr, event.op, context.stack, context.seq, context.step, in_place ? sent : 0});
+        ledger_.mark_received(output, {nullptr, event.op, context.stack, context.seq, context.step, sent, before});
     }
 }
 

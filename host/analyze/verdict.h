@@ -125,7 +125,7 @@ class Verdict {
     void track_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
                      const ForwardRecord& forward);
     double sent(const TensorView& operand) const;
-    void receive(const OpEvent& event, const OpContext& context);
+    void receive(const OpEvent& event, const OpContext& context, const Kinds& before);
     void sweep();
     bool is_gradient(const void* storage) const noexcept { return (lineage_.flags(storage) & Lineage::kGradient) != 0; }
     void note_state_write(const Kinds& kinds, const TensorView& tensor, const OpContext& context);

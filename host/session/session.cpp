@@ -169,13 +169,14 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
                                              (context.in_module || context.from_module ? Lineage::kInModule : 0) |
                                              (context.node != nullptr ? Lineage::kBackward : 0) |
                                              (context.on_state || accumulates || shaped ? Lineage::kState : 0));
+    const bool collective = event.op->op_class == OpClass::Collective;  // its results are not there yet
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if (lifts(event)) lineage_.forget(output.storage);  // new memory at an address that may be remembered
         else if (is_view(event, output)) continue;
         const Range range = i < kMaxRanges ? ranges[i] : Range{};
         lineage_.add(event, output, range, context.seq, context.stack, flags);
-        if (is_parameter(output) && (output.flags & kWritten) != 0 && !range.suspicious) {
+        if (is_parameter(output) && (output.flags & kWritten) != 0 && !range.suspicious && !collective) {
             parameters_.add(output.impl, magnitude_value(range.max_magnitude, output.dtype),
                             learning_.load(std::memory_order_relaxed) && event.op->op_class == OpClass::Other);
         }
@@ -194,7 +195,8 @@ void Session::op_end(const OpEvent& event) noexcept {
         uint64_t bad = scan(event, wanted, ranges);
         if (bad != 0 && wanted != kAllOutputs) bad = scan(event, kAllOutputs, ranges);
         OpContext context = context_of(thread, &event, seq);
-        if (context.node == nullptr && steps_.awaits_update()) steps_.update(event, &thread);
+        if (context.node == nullptr && event.op->op_class != OpClass::Collective && steps_.awaits_update())
+            steps_.update(event, &thread);
         context.stack = stacks_.capture();
         context.in_module = stacks_.in_module(context.stack);
         if (context.in_module) context.on_state = false;

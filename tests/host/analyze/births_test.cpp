@@ -103,8 +103,16 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
     EXPECT_EQ(birth.seq, 3);
     EXPECT_EQ(birth.phase, Phase::Forward);
     EXPECT_EQ(birth.evidence, std::vector<std::string>{
-                                  "nothing wrote this memory between its allocation and the first read by aten::mul"});
+                                  "nothing wrote this memory between its allocation and the read by aten::mul"});
     EXPECT_EQ(outside(parameter, kNaN).phase, Phase::Load);
+    MadeUp partly{1, 2, kNan};
+    ledger.mark_unwritten(partly.view(), 9, 5);
+    TensorView written = partly.view();
+    written.numel = 2;
+    ledger.mark_written(written);
+    EXPECT_EQ(outside(partly, kNaN, OpClass::Collective).phase, Phase::Comm);
+    EXPECT_EQ(outside(partly, kNaN).evidence.front(),
+              "ops wrote only 8 of the 12 bytes of this memory between its allocation and the read by aten::mul");
 }
 
 TEST_F(BirthsTest, InfinityThatTheProgramWroteDown) {

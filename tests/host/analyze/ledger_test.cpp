@@ -15,6 +15,8 @@ TensorView at(const void* storage, const void* data) {
     view.storage = storage;
     view.storage_data = data;
     view.storage_bytes = 16;
+    view.numel = 4;
+    view.dtype = DType::Float32;
     return view;
 }
 
@@ -62,6 +64,22 @@ TEST(Ledger, PresenceFollowsWhatIsKept) {
     ledger.mark_written(t);
     ledger.mark_written(t);
     EXPECT_FALSE(ledger.may_hold(t.storage));
+}
+
+TEST(Ledger, MemoryIsUnwrittenUntilAllOfItWasWritten) {
+    Ledger ledger;
+    const TensorView whole = at(address(1), address(2));
+    TensorView part = whole;
+    part.numel = 3;
+    ledger.mark_unwritten(whole, 1, 1);
+    ledger.mark_written(part);
+    ASSERT_NE(ledger.unwritten(whole), nullptr);
+    EXPECT_EQ(ledger.unwritten(whole)->bytes, 16);
+    EXPECT_EQ(ledger.unwritten(whole)->missing, 4);
+    part.numel = 1;
+    ledger.mark_written(part);
+    EXPECT_EQ(ledger.unwritten(whole), nullptr);
+    EXPECT_FALSE(ledger.may_hold(whole.storage));
 }
 
 TEST(Ledger, ReusedAddressOfAStorageIsAnotherStorage) {

@@ -266,6 +266,46 @@ TEST(Verdict, MemoryThatNothingWrote) {
     EXPECT_EQ(s.only().birth.seq, 0);
 }
 
+TEST(Verdict, SentMemoryThatWasWrittenInPart) {
+    Stream s;
+    MadeUp shard{1, kNan}, part{1}, other{0, 0};
+    s.op("aten::empty", {}, {shard.returned()}, OpClass::Allocation);
+    TensorView head = shard.written();
+    head.numel = 1;
+    const int64_t one = 1;
+    head.sizes = &one;
+    s.op("aten::copy_", {head, part.view()}, {head}, OpClass::Overwriting);
+    s.op("c10d::allgather_", {other.view(), shard.view()}, {other.written()}, OpClass::Collective);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_STREQ(s.only().birth.mechanism, "UNINIT");
+    EXPECT_EQ(s.only().birth.phase, Phase::Comm);
+    EXPECT_EQ(s.only().into, EscapeInto::Collective);
+    MadeUp y{kNan};
+    other.values = {1, kNan};
+    s.op("aten::sum", {other.view()}, {y.returned()});
+    s.loss(y);
+    EXPECT_EQ(s.outcome.escaped.size(), 1u) << "what it sent has come back";
+}
+
+TEST(Verdict, WhatACollectiveFillsIsNotSent) {
+    for (const char* op : {"c10d::allgather_", "c10d::recv_"}) {
+        Stream s;
+        const bool receives = std::string(op) == "c10d::recv_";
+        MadeUp memory{kNan}, one{1};
+        s.op("aten::empty", {}, {memory.returned()}, OpClass::Allocation);
+        std::vector<TensorView> operands{memory.view()};
+        if (!receives) operands.push_back(one.view());
+        s.op(op, operands, {memory.written()}, OpClass::Collective);
+        EXPECT_EQ(s.outcome.escaped.size(), 0u) << op;
+        MadeUp y{kNan};
+        s.op("aten::mul", {memory.view()}, {y.returned()});
+        s.loss(y);
+        ASSERT_EQ(s.outcome.escaped.size(), 1u) << op;
+        EXPECT_STREQ(s.only().birth.mechanism, "DATA") << "it came from another rank";
+        EXPECT_EQ(s.only().birth.phase, Phase::Comm);
+    }
+}
+
 TEST(Verdict, WrittenMemoryIsNoLongerUnwritten) {
     Stream s;
     MadeUp memory{1, 1}, x{1, 1}, y{kNan, 2};
