@@ -31,21 +31,23 @@ class Runner:
         self.versions = subprocess.run([PYTHON, "-c", versions], env=self.environment(),
                                        capture_output=True, text=True, check=True).stdout
 
-    def environment(self):
-        """Our environment, less what would attach a tool, with threads pinned so that sums repeat."""
+    def environment(self, program=None):
+        """Our environment, less what would attach a tool, with threads pinned so that sums repeat. What
+        torch.compile keeps is kept for each program: two that run at once share no file."""
+        kept_for = program.stem if program else "common"
         kept = {key: value for key, value in os.environ.items()
                 if key not in ATTACHING
                 and (not key.startswith("NUMSAN_") or key == "NUMSAN_CACHE")}
         return {**kept, "DEVICE": self.device, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
                 "PYTHONDONTWRITEBYTECODE": "1",
-                "TORCHINDUCTOR_CACHE_DIR": str(self.cache / "inductor"),
-                "TRITON_CACHE_DIR": str(self.cache / "triton")}
+                "TORCHINDUCTOR_CACHE_DIR": str(self.cache / "inductor" / kept_for),
+                "TRITON_CACHE_DIR": str(self.cache / "triton" / kept_for)}
 
-    def execute(self, command, folder, timeout=None):
+    def execute(self, command, folder, timeout=None, program=None):
         """{exit_status, stdout, stderr, seconds} of one command; exit status None where it ran out
         of time."""
         started = time.monotonic()
-        with subprocess.Popen(command, cwd=folder, env=self.environment(), text=True,
+        with subprocess.Popen(command, cwd=folder, env=self.environment(program), text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, errors="replace",
                               start_new_session=True) as process:
@@ -71,7 +73,7 @@ class Runner:
         except (OSError, ValueError):
             pass
         with tempfile.TemporaryDirectory(prefix="suite-") as folder:
-            result = self.execute([PYTHON, str(program)], folder)
+            result = self.execute([PYTHON, str(program)], folder, program=program)
         if result["exit_status"] is not None:
             partial = kept.with_suffix(f".{os.getpid()}")
             partial.write_text(json.dumps(result))
@@ -84,7 +86,7 @@ class Runner:
         bare = self.bare(program, again)
         with tempfile.TemporaryDirectory(prefix="suite-") as folder:
             command, pattern = command_of(program, pathlib.Path(folder))
-            done = self.execute(command, folder)
+            done = self.execute(command, folder, program=program)
             paths = list(pathlib.Path(folder).glob(pattern))
             findings, problems = reports.read(paths, program)
         if not paths:
