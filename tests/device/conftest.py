@@ -1,6 +1,8 @@
 """Programs on the test device, each in a process of its own: torch takes one such device a process."""
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 
 import pytest
@@ -11,9 +13,23 @@ HERE = pathlib.Path(__file__).resolve().parent
 FAKES = HERE.parent / "fakes" / "torch_device"
 
 
+def headers_are_missing():
+    """Whether CMake found neither cuda.h nor nvcc, so that there can be no fake driver. False where it said nothing."""
+    cache = run_numsan.BUILD / "CMakeCache.txt"
+    found = dict(re.findall(r"^(NUMSAN_\w+):\w+=(.*)$", cache.read_text() if cache.exists() else "", re.MULTILINE))
+    return (found.get("NUMSAN_FAKE_CUDA_HEADERS") == "" and found.get("NUMSAN_NVCC") == "NUMSAN_NVCC-NOTFOUND"
+            and shutil.which("nvcc") is None)
+
+
 @pytest.fixture(scope="session")
 def test_device():
     """Environment of programs that import fakegpu, which is compiled here and not inside a program's time limit."""
+    driver = run_numsan.BUILD / "fakes" / "libcuda.so.1"
+    if not driver.exists():
+        if headers_are_missing():
+            pytest.skip("no cuda.h to build the fake CUDA driver with: no nvcc was found, and torch has none in .venv")
+        pytest.fail(f"{driver} is missing, which may be only where there is neither nvcc nor cuda.h: "
+                    "build first (scripts/build)", pytrace=False)
     environment = run_numsan.plain_environment({
         "PYTHONPATH": os.pathsep.join([str(FAKES), str(HERE)]), "NUMSAN_BUILD": str(run_numsan.BUILD),
         "FAKEGPU_CACHE": os.environ.get("FAKEGPU_CACHE", str(run_numsan.CACHE / "tests"))})

@@ -34,8 +34,9 @@ def _cuda_headers():
     cache = BUILD / "CMakeCache.txt"
     if cache.exists():
         for line in cache.read_text().splitlines():
-            if line.startswith("NUMSAN_CUDA_HEADERS:"):
-                return line.partition("=")[2]
+            name, _, folder = line.partition("=")
+            if name.startswith("NUMSAN_FAKE_CUDA_HEADERS:") and folder:
+                return folder
     found = sorted(pathlib.Path(torch.__file__).parents[1].glob("nvidia/*/include/cuda.h"))
     if not found:
         raise FileNotFoundError(f"no cuda.h: {cache} does not say where, and torch brought none")

@@ -1,18 +1,46 @@
 """Builds the library that walk.py drives."""
 import pathlib
+import re
 import subprocess
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+LAYOUTS = "interpose/python/layouts.def"
 
 
-@pytest.fixture(scope="session")
-def stacks_library(tmp_path_factory):
-    path = tmp_path_factory.mktemp("stacks") / "libstacks.so"
+def build(path, before=()):
+    """The library at `path`. Headers and tables in the folders `before` stand in for those of the checkout."""
     names = ("api", "api_walk", "layout", "frames", "gate", "names")
     sources = [*(ROOT / f"interpose/python/{name}.cpp" for name in names), ROOT / "host/stacks/stack_table.cpp",
                ROOT / "tests/interpose/python/stacks_library.cpp"]
     subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra",
-                    "-Werror", f"-I{ROOT}", *map(str, sources), "-ldl", "-o", str(path)], check=True)
+                    "-Werror", *(f"-I{folder}" for folder in (*before, ROOT)), *map(str, sources), "-ldl", "-o",
+                    str(path)], check=True)
     return path
+
+
+@pytest.fixture(scope="session")
+def stacks_library(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("stacks") / "libstacks.so")
+
+
+# Positions in the rows of layouts.def. What each wrong field then holds is another pointer, so reading it is harmless.
+ROWS = {"LAYOUT": {"instruction": 6, "name": 10}, "PUBLISHED": {"instruction": 4, "name": 8}}
+
+
+@pytest.fixture(scope="session", params=["instruction", "name"])
+def library_with_wrong_layouts(request, tmp_path_factory):
+    """As stacks_library, but in every layout one field has the offset of the field before it."""
+    def wrong(row):
+        fields = row[2].split(",")
+        field = ROWS[row[1]][request.param]
+        fields[field] = fields[field - 1]
+        return f"NUMSAN_PYTHON_{row[1]}({','.join(fields)})"
+
+    folder = tmp_path_factory.mktemp("wrong_layouts")
+    text, rows = re.subn(r"^NUMSAN_PYTHON_(LAYOUT|PUBLISHED)\((.*)\)$", wrong, (ROOT / LAYOUTS).read_text(), flags=re.M)
+    assert rows == 5, f"{LAYOUTS} has {rows} layouts: say here which of their fields are made wrong"
+    (folder / LAYOUTS).parent.mkdir(parents=True)
+    (folder / LAYOUTS).write_text(text)
+    return build(folder / "libstacks.so", [folder])

@@ -54,6 +54,16 @@ def test_frames_are_those_of_traceback(python, mode, stacks_library):
     assert got == ("api" if mode == "api" or version.endswith("t") else "raw"), done.stdout
 
 
+def test_a_layout_that_does_not_match_is_not_used(python, library_with_wrong_layouts):
+    version, path, _ = python
+    done = subprocess.run([path, HERE / "walk.py", library_with_wrong_layouts, "raw"], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr  # its frames are right all the same
+    why = "free-threaded python" if version.endswith("t") else \
+          f"frame layout of python {version} does not match the interpreter"
+    assert done.stdout.splitlines()[0] == f"api|{why}", done.stdout
+
+
 def expected_places(version):
     """(line, function) of every marked line; comprehensions are part of their function since 3.12, and code has
     qualified names since 3.11."""
