@@ -51,6 +51,7 @@ Admission describe(const TensorView& view, ScanItem& item, ScanDim (&dims)[kMaxS
     }
     if (view.data == nullptr || reinterpret_cast<uintptr_t>(view.data) % type.lane_bytes != 0)
         return Admission::Unsupported;
+    if (!type.has_zero()) return Admission::Unsupported;  // the kernels rely on a zero and a sign
 
     ScanDim sorted[kMaxScanDims * 4];
     int count = 0;

@@ -12,7 +12,8 @@ enum class Admission : uint8_t {
     Added,
     Empty,        ///< no elements: there is nothing to scan
     Full,         ///< close and launch this batch, begin the next one, add the tensor again
-    Unsupported,  ///< more than kMaxScanDims dimensions, a negative stride, or misaligned lanes: count as unscanned
+    Unsupported,  ///< more than kMaxScanDims dimensions, a negative stride, misaligned lanes, or a type without a zero:
+                  ///< count as unscanned
 };
 
 /// Items that are looked at only when an output is bad.

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "host/core/value_classes.h"
+
 namespace numsan {
 namespace {
 
@@ -94,9 +96,7 @@ std::string power_of_ten(double at_least) {
 
 double largest(DType dtype) {
     const DTypeInfo& t = info(dtype);
-    const int top = (1 << t.exponent_bits) - (t.infinity == InfinityKind::IEEE ? 2 : 1);
-    const double last_place = t.infinity == InfinityKind::FN ? 2 : 1;  // its largest pattern is NaN
-    return std::ldexp(2 - std::ldexp(last_place, -t.mantissa_bits), top - t.bias);
+    return decode_magnitude(value_classes(t).smallest_nonfinite() - 1, t);
 }
 
 /// A normal number of the type, and not smaller than what a quotient and its derivative can bear in float32.

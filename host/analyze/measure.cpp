@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/analyze/mechanism.h"
+#include "host/core/value_classes.h"
 
 namespace numsan {
 namespace {
@@ -129,12 +130,7 @@ void look_upstream(Features& f, const TensorView& operand, double operand_top, i
 }  // namespace
 
 double magnitude_value(uint64_t pattern, DType dtype) {
-    const DTypeInfo& t = info(dtype);
-    const int exponent = static_cast<int>((pattern & t.exponent_mask()) >> t.mantissa_bits);
-    const double mantissa = static_cast<double>(pattern & t.mantissa_mask());
-    const double unit = std::ldexp(1.0, -t.mantissa_bits);
-    if (exponent == 0) return std::ldexp(mantissa * unit, 1 - static_cast<int>(t.bias));
-    return std::ldexp(1 + mantissa * unit, exponent - static_cast<int>(t.bias));
+    return decode_magnitude(pattern & info(dtype).magnitude_mask(), info(dtype));
 }
 
 int blamed_operand(const std::string& op) {

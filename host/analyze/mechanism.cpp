@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <initializer_list>
 
+#include "host/core/value_classes.h"
+
 namespace numsan {
 namespace {
 
@@ -29,8 +31,7 @@ std::string number(double value) {
 /// Largest finite value of an element type, from its layout.
 double largest(DType dtype) {
     const DTypeInfo& t = info(dtype);
-    const int top = (1 << t.exponent_bits) - (t.infinity == InfinityKind::IEEE ? 2 : 1);
-    return std::ldexp(2.0 - std::ldexp(1.0, -t.mantissa_bits), top - t.bias);
+    return decode_magnitude(value_classes(t).smallest_nonfinite() - 1, t);
 }
 
 double absmax_of(const MechanismFacts& facts) {

@@ -5,7 +5,7 @@
 
 namespace numsan {
 
-enum class InfinityKind : uint8_t { IEEE, FN, FNUZ };
+enum class InfinityKind : uint8_t { IEEE, FN, FNUZ, FNU };
 
 enum class DType : uint8_t {
 #define NUMSAN_DTYPE(id, name, bytes, lanes, exp, man, bias, inf) id,
@@ -23,6 +23,8 @@ struct DTypeInfo {
     uint16_t bias;
     InfinityKind infinity;
 
+    /// A type without a zero has no sign and no subnormal numbers either; its pattern 0 is its smallest number.
+    constexpr bool has_zero() const { return infinity != InfinityKind::FNU; }
     constexpr uint32_t element_bytes() const { return uint32_t(lane_bytes) * lanes; }
     constexpr uint64_t mantissa_mask() const { return (uint64_t(1) << mantissa_bits) - 1; }
     constexpr uint64_t exponent_mask() const {
@@ -30,6 +32,7 @@ struct DTypeInfo {
     }
     /// All bits but the sign.
     constexpr uint64_t magnitude_mask() const { return exponent_mask() | mantissa_mask(); }
+    /// Beyond the lane for a type without a sign.
     constexpr uint64_t sign_mask() const { return magnitude_mask() + 1; }
 };
 

@@ -13,7 +13,7 @@ inline constexpr KindSet kAnyInf = kPosInf | kNegInf;
 /// Result of the quick pass. Magnitudes are bit patterns without the sign, so they order as the values do.
 struct Range {
     uint64_t max_magnitude;          ///< largest magnitude pattern, 0 for an empty tensor
-    uint64_t min_nonzero_magnitude;  ///< smallest non-zero magnitude pattern, ~0 when there is none
+    uint64_t min_nonzero_magnitude;  ///< smallest magnitude pattern that is not 0, ~0 when there is none
     bool suspicious;                 ///< something may be non-finite: take the exact pass
 };
 

@@ -26,6 +26,7 @@ constexpr ValueClasses value_classes(const DTypeInfo& type) {
     switch (type.infinity) {
         case InfinityKind::FN: return ValueClasses{mask, mask - 1, unreachable, normal, false};
         case InfinityKind::FNUZ: return ValueClasses{mask, mask, unreachable, normal, true};
+        case InfinityKind::FNU: return ValueClasses{mask, mask - 1, unreachable, 0, false};
         default: return ValueClasses{mask, type.exponent_mask(), type.exponent_mask(), normal, false};
     }
 }
@@ -34,8 +35,9 @@ constexpr ValueClasses value_classes(const DTypeInfo& type) {
 inline double decode_magnitude(uint64_t magnitude, const DTypeInfo& type) {
     const int exponent = static_cast<int>(magnitude >> type.mantissa_bits);
     const uint64_t mantissa = magnitude & type.mantissa_mask();
-    const int scale = (exponent == 0 ? 1 : exponent) - int(type.bias) - int(type.mantissa_bits);
-    const uint64_t significand = exponent == 0 ? mantissa : mantissa | (type.mantissa_mask() + 1);
+    const bool subnormal = exponent == 0 && type.has_zero();
+    const int scale = (subnormal ? 1 : exponent) - int(type.bias) - int(type.mantissa_bits);
+    const uint64_t significand = subnormal ? mantissa : mantissa | (type.mantissa_mask() + 1);
     return std::ldexp(static_cast<double>(significand), scale);
 }
 

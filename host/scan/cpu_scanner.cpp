@@ -13,7 +13,8 @@ namespace {
 
 bool is_suspicious(const DTypeInfo& type, const RangeState& state) {
     switch (type.infinity) {
-        case InfinityKind::FN: return state.largest == type.magnitude_mask();
+        case InfinityKind::FN:
+        case InfinityKind::FNU: return state.largest == type.magnitude_mask();
         case InfinityKind::FNUZ: return state.negative_zero;
         default: return state.largest >= type.exponent_mask();
     }

@@ -2,25 +2,14 @@
 #include "host/scan/exact_pass.h"
 
 #include <algorithm>
-#include <cmath>
 #include <type_traits>
 
+#include "host/core/value_classes.h"
 #include "host/scan/kernel_target.h"
 #include "host/scan/layout.h"
 
 namespace numsan {
 namespace kernels {
-
-// What an element type means by a magnitude: above `largest_number` is NaN, `infinity` is infinite. A type without
-// infinities
-// has one that no magnitude equals.
-struct Classes {
-    uint64_t magnitude_mask;
-    uint64_t largest_number;
-    uint64_t infinity;
-    uint64_t smallest_normal;
-    bool negative_zero_is_nan;
-};
 
 struct Counts {
     int64_t lanes = 0;
@@ -30,14 +19,15 @@ struct Counts {
     int64_t subnormal = 0;
     int64_t zero = 0;
     uint64_t largest = 0;                          // magnitude of a finite value
-    uint64_t smallest_less_one = ~uint64_t(0);     // of a finite value that is not zero
+    uint64_t smallest = ~uint64_t(0);              // of a finite value that is not zero
     int64_t lowest = INT64_MAX;                    // finite values as signed magnitudes
     int64_t highest = INT64_MIN;
 };
 
 // One chunk of a row: counters have the lane's width so that the loop vectorises, and a chunk is short enough for them.
 template <class T, bool kDense>
-NUMSAN_KERNEL_BODY void count_chunk(const unsigned char* data, int n, int64_t stride, const Classes& c, Counts& out) {
+NUMSAN_KERNEL_BODY void count_chunk(const unsigned char* data, int n, int64_t stride, const ValueClasses& c,
+                                    Counts& out) {
     using Lane = typename Packed<T>::type;
     using S = std::make_signed_t<T>;
     const T mask = static_cast<T>(c.magnitude_mask), infinity = static_cast<T>(c.infinity);
@@ -78,7 +68,7 @@ NUMSAN_KERNEL_BODY void count_chunk(const unsigned char* data, int n, int64_t st
     out.subnormal += int64_t(subnormal);
     out.zero += int64_t(zero);
     if (largest > out.largest) out.largest = largest;
-    if (smallest != static_cast<T>(~T(0)) && smallest < out.smallest_less_one) out.smallest_less_one = smallest;
+    if (smallest != static_cast<T>(~T(0))) out.smallest = std::min(out.smallest, uint64_t(smallest) + 1);
     if (lowest <= highest) {
         out.lowest = std::min(out.lowest, static_cast<int64_t>(lowest));
         out.highest = std::max(out.highest, static_cast<int64_t>(highest));
@@ -86,7 +76,7 @@ NUMSAN_KERNEL_BODY void count_chunk(const unsigned char* data, int n, int64_t st
 }
 
 template <class T>
-NUMSAN_KERNEL_BODY void count(const Block& b, const Classes& c, Counts& out) {
+NUMSAN_KERNEL_BODY void count(const Block& b, const ValueClasses& c, Counts& out) {
     constexpr int64_t kChunk = sizeof(T) == 1 ? 128 : 8192;
     for (int64_t r = 0; r < b.rows; ++r) {
         const unsigned char* row = b.base + r * b.row_stride;
@@ -103,14 +93,35 @@ NUMSAN_KERNEL_BODY void count(const Block& b, const Classes& c, Counts& out) {
 }
 
 #define NUMSAN_COUNT_KERNEL(suffix, T) \
-    NUMSAN_KERNEL void count_##suffix(const Block& b, const Classes& c, Counts& out) { count<T>(b, c, out); }
+    NUMSAN_KERNEL void count_##suffix(const Block& b, const ValueClasses& c, Counts& out) { count<T>(b, c, out); }
 NUMSAN_COUNT_KERNEL(u8, uint8_t)
 NUMSAN_COUNT_KERNEL(u16, uint16_t)
 NUMSAN_COUNT_KERNEL(u32, uint32_t)
 NUMSAN_COUNT_KERNEL(u64, uint64_t)
 #undef NUMSAN_COUNT_KERNEL
 
-void count_block(const DTypeInfo& type, const Block& b, const Classes& c, Counts& out) {
+// Bytes without a sign and without a zero, which the lanes above rely on.
+void count_unsigned(const Block& b, const ValueClasses& c, Counts& out) {
+    for (int64_t r = 0; r < b.rows; ++r) {
+        for (int64_t i = 0; i < b.columns; ++i) {
+            const uint64_t bits = b.base[r * b.row_stride + i * b.column_stride];
+            if (bits > c.largest_number) {
+                ++out.nan;
+                continue;
+            }
+            out.largest = std::max(out.largest, bits);
+            out.smallest = std::min(out.smallest, bits);
+        }
+    }
+    out.lanes += b.rows * b.columns;
+    if (out.smallest <= out.largest) {
+        out.lowest = static_cast<int64_t>(out.smallest);
+        out.highest = static_cast<int64_t>(out.largest);
+    }
+}
+
+void count_block(const DTypeInfo& type, const Block& b, const ValueClasses& c, Counts& out) {
+    if (!type.has_zero()) return count_unsigned(b, c, out);
     switch (type.lane_bytes) {
         case 1: count_u8(b, c, out); break;
         case 2: count_u16(b, c, out); break;
@@ -125,7 +136,7 @@ struct FirstBad {
     KindSet kinds = 0;
 };
 
-KindSet classify(uint64_t bits, const Classes& c) {
+KindSet classify(uint64_t bits, const ValueClasses& c) {
     const uint64_t m = bits & c.magnitude_mask;
     if (m > c.largest_number || (c.negative_zero_is_nan && bits == c.magnitude_mask + 1)) return kNaN;
     if (m != c.infinity) return 0;
@@ -135,7 +146,7 @@ KindSet classify(uint64_t bits, const Classes& c) {
 // Looks through one block in logical order. Returns the column-and-row weight of the first bad element, -1 when there
 // is none.
 template <class T>
-int64_t find_in_block(const Block& b, int64_t column_weight, int64_t row_weight, int lanes, const Classes& c,
+int64_t find_in_block(const Block& b, int64_t column_weight, int64_t row_weight, int lanes, const ValueClasses& c,
                       FirstBad& found) {
     using Lane = typename Packed<T>::type;
     for (int64_t r = 0; r < b.rows; ++r) {
@@ -154,7 +165,7 @@ int64_t find_in_block(const Block& b, int64_t column_weight, int64_t row_weight,
     return -1;
 }
 
-FirstBad find_first_bad(const TensorView& tensor, const DTypeInfo& type, const Classes& c) {
+FirstBad find_first_bad(const TensorView& tensor, const DTypeInfo& type, const ValueClasses& c) {
     FirstBad found;
     const Layout layout = logical_order(tensor);
     for_each_block(layout, [&](const Block& b, int64_t weight) {
@@ -172,29 +183,6 @@ FirstBad find_first_bad(const TensorView& tensor, const DTypeInfo& type, const C
     return found;
 }
 
-double decode(uint64_t magnitude, const DTypeInfo& type) {
-    const int exponent = static_cast<int>(magnitude >> type.mantissa_bits);
-    const uint64_t mantissa = magnitude & type.mantissa_mask();
-    const int scale = (exponent == 0 ? 1 : exponent) - int(type.bias) - int(type.mantissa_bits);
-    const uint64_t significand = exponent == 0 ? mantissa : mantissa | (type.mantissa_mask() + 1);
-    return std::ldexp(static_cast<double>(significand), scale);
-}
-
-double decode_signed(int64_t value, const DTypeInfo& type) {
-    return value < 0 ? -decode(uint64_t(0) - uint64_t(value), type) : decode(uint64_t(value), type);
-}
-
-Classes classes_of(const DTypeInfo& type) {
-    const uint64_t unreachable = type.magnitude_mask() + 1, normal = type.mantissa_mask() + 1;
-    switch (type.infinity) {
-        case InfinityKind::FN:
-            return Classes{type.magnitude_mask(), type.magnitude_mask() - 1, unreachable, normal, false};
-        case InfinityKind::FNUZ:
-            return Classes{type.magnitude_mask(), type.magnitude_mask(), unreachable, normal, true};
-        default: return Classes{type.magnitude_mask(), type.exponent_mask(), type.exponent_mask(), normal, false};
-    }
-}
-
 }  // namespace kernels
 
 Health exact_health(const TensorView& tensor) noexcept {
@@ -204,7 +192,7 @@ Health exact_health(const TensorView& tensor) noexcept {
     const Layout layout = memory_order(tensor);
     if (layout.ndim == 0) return health;
     const DTypeInfo& type = info(tensor.dtype);
-    const Classes classes = classes_of(type);
+    const ValueClasses classes = value_classes(type);
     Counts counts;
     for_each_block(layout, [&](const Block& block, int64_t) {
         count_block(type, block, classes, counts);
@@ -219,10 +207,10 @@ Health exact_health(const TensorView& tensor) noexcept {
     const int64_t bad = counts.nan + counts.pos_inf + counts.neg_inf;
     health.finite = (counts.lanes - bad) * layout.repeat;
     if (counts.lowest <= counts.highest) {
-        health.absmax = decode(counts.largest, type);
-        health.absmin = counts.smallest_less_one == ~uint64_t(0) ? 0 : decode(counts.smallest_less_one + 1, type);
-        health.min = decode_signed(counts.lowest, type);
-        health.max = decode_signed(counts.highest, type);
+        health.absmax = decode_magnitude(counts.largest, type);
+        health.absmin = counts.smallest == ~uint64_t(0) ? 0 : decode_magnitude(counts.smallest, type);
+        health.min = decode_signed_magnitude(counts.lowest, type);
+        health.max = decode_signed_magnitude(counts.highest, type);
     }
     if (bad != 0) {
         const FirstBad first = find_first_bad(tensor, type, classes);

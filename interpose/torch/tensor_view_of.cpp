@@ -30,6 +30,7 @@ bool dtype_of(c10::ScalarType type, DType& dtype) {
         case c10::ScalarType::Float8_e5m2: dtype = DType::Float8E5M2; return true;
         case c10::ScalarType::Float8_e4m3fnuz: dtype = DType::Float8E4M3Fnuz; return true;
         case c10::ScalarType::Float8_e5m2fnuz: dtype = DType::Float8E5M2Fnuz; return true;
+        case c10::ScalarType::Float8_e8m0fnu: dtype = DType::Float8E8M0Fnu; return true;
         case c10::ScalarType::ComplexHalf: dtype = DType::Complex32; return true;
         case c10::ScalarType::ComplexFloat: dtype = DType::Complex64; return true;
         case c10::ScalarType::ComplexDouble: dtype = DType::Complex128; return true;

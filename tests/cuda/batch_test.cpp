@@ -18,8 +18,9 @@ struct Population {
 
     Population(int count, uint64_t seed) {
         std::mt19937_64 random(seed);
+        const std::vector<DType> types = all_types();
         for (int i = 0; i < count; ++i) {
-            const DType dtype = static_cast<DType>(random() % kDTypeCount);
+            const DType dtype = types[random() % types.size()];
             const DTypeInfo& t = info(dtype);
             const int64_t bytes = random() % 8 == 0 ? 20000 + int64_t(random() % 30000) : 16 + int64_t(random() % 300);
             const int64_t n = bytes / t.element_bytes(), offset = int64_t(random() % 5);

@@ -40,10 +40,11 @@ class Lanes {
     unsigned char* bytes_;
 };
 
+/// All that the kernels read.
 inline std::vector<DType> all_types() {
     std::vector<DType> types;
     for (int i = 0; i < kDTypeCount; ++i)
-        types.push_back(static_cast<DType>(i));
+        if (numsan::kDTypes[i].has_zero()) types.push_back(static_cast<DType>(i));
     return types;
 }
 

@@ -114,6 +114,7 @@ bool build(Bytes& bytes, Tensor& tensor) {
 /// The value of a pattern by the definition of its format.
 double value_of(uint64_t bits, const DTypeInfo& type) {
     const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+    if (!type.has_zero()) return bits == 0xff ? nan : std::ldexp(1.0, static_cast<int>(bits) - type.bias);
     const uint64_t sign = uint64_t(1) << (8 * type.lane_bytes - 1);
     const uint64_t fraction = bits % (uint64_t(1) << type.mantissa_bits);
     const int exponent = static_cast<int>((bits & (sign - 1)) >> type.mantissa_bits);
@@ -133,7 +134,8 @@ struct Expected {
 
 void add_lane(uint64_t bits, int64_t index, const DTypeInfo& type, Expected& out) {
     Health& h = out.health;
-    const uint64_t magnitude = bits & ((uint64_t(1) << (8 * type.lane_bytes - 1)) - 1);
+    const uint64_t sign = type.has_zero() ? uint64_t(1) << (8 * type.lane_bytes - 1) : 0;
+    const uint64_t magnitude = bits & ~sign;
     out.range.max_magnitude = std::max(out.range.max_magnitude, magnitude);
     if (magnitude != 0) out.range.min_nonzero_magnitude = std::min(out.range.min_nonzero_magnitude, magnitude);
     const double value = value_of(bits, type), size = std::fabs(value);
@@ -152,7 +154,7 @@ void add_lane(uint64_t bits, int64_t index, const DTypeInfo& type, Expected& out
         ++h.zero;
     else
         h.absmin = h.absmin == 0 ? size : std::min(h.absmin, size);
-    if (value != 0 && size < std::ldexp(1.0, 1 - type.bias)) ++h.subnormal;
+    if (type.has_zero() && value != 0 && size < std::ldexp(1.0, 1 - type.bias)) ++h.subnormal;
     ++h.finite;
 }
 

@@ -10,9 +10,9 @@ namespace {
 
 TEST(DType, MasksCoverALane) {
     for (const DTypeInfo& t : kDTypes) {
-        EXPECT_EQ(1 + t.exponent_bits + t.mantissa_bits, t.lane_bytes * 8) << t.name;
+        EXPECT_EQ((t.has_zero() ? 1 : 0) + t.exponent_bits + t.mantissa_bits, t.lane_bytes * 8) << t.name;
         EXPECT_EQ(t.exponent_mask() & t.mantissa_mask(), 0u) << t.name;
-        EXPECT_EQ(t.sign_mask(), uint64_t(1) << (t.lane_bytes * 8 - 1)) << t.name;
+        EXPECT_EQ(t.sign_mask(), uint64_t(1) << (t.lane_bytes * 8 - (t.has_zero() ? 1 : 0))) << t.name;
         EXPECT_EQ(t.sign_mask() & t.magnitude_mask(), 0u) << t.name;
     }
 }
@@ -22,6 +22,10 @@ TEST(DType, NativeTypesAgreeWithTheLanguage) {
     EXPECT_EQ(info(DType::Float32).bias, std::numeric_limits<float>::max_exponent - 1);
     EXPECT_EQ(info(DType::Float64).mantissa_bits + 1, std::numeric_limits<double>::digits);
     EXPECT_EQ(info(DType::Float64).bias, std::numeric_limits<double>::max_exponent - 1);
+}
+
+TEST(DType, OnlyScalesHaveNoZero) {
+    for (const DTypeInfo& t : kDTypes) EXPECT_EQ(t.has_zero(), &t != &info(DType::Float8E8M0Fnu)) << t.name;
 }
 
 TEST(DType, ComplexHasTwoLanes) {

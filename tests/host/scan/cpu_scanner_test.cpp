@@ -19,6 +19,7 @@ namespace {
 // The value of a pattern, from the definitions of the formats and not from the masks that the scanner uses.
 double value_of(uint64_t bits, DType type) {
     const DTypeInfo& t = info(type);
+    if (type == DType::Float8E8M0Fnu) return bits == 0xff ? std::nan("") : std::ldexp(1.0, int(bits) - 127);
     const int width = t.lane_bytes * 8;
     const bool negative = (bits >> (width - 1)) & 1;
     const int exponent = static_cast<int>((bits >> t.mantissa_bits) % (uint64_t(1) << t.exponent_bits));
@@ -34,7 +35,7 @@ double value_of(uint64_t bits, DType type) {
 }
 
 bool is_subnormal(double v, DType type) {
-    return v != 0 && std::fabs(v) < std::ldexp(1.0, 1 - info(type).bias);
+    return type != DType::Float8E8M0Fnu && v != 0 && std::fabs(v) < std::ldexp(1.0, 1 - info(type).bias);
 }
 
 struct Lanes {
@@ -92,7 +93,7 @@ void expect_agreement(const TensorView& t, const std::string& what) {
     const uint64_t sign = uint64_t(1) << (info(t.dtype).lane_bytes * 8 - 1);
     for_each_lane(t, [&](int64_t index, uint64_t bits) {
         const double v = value_of(bits, t.dtype);
-        const uint64_t magnitude = bits & (sign - 1);
+        const uint64_t magnitude = t.dtype == DType::Float8E8M0Fnu ? bits : bits & (sign - 1);
         largest = std::max(largest, magnitude);
         if (magnitude) smallest = std::min(smallest, magnitude);
         KindSet kind = 0;
@@ -206,6 +207,24 @@ TEST(CpuScanner, AllPatternsTogether) {
         for (int64_t i = 0; i < n; ++i) lanes.set(i, static_cast<uint64_t>(i));
         expect_agreement(Shaped(lanes.bytes.data(), type, {n}, {1}).view, "all patterns");
     }
+}
+
+TEST(CpuScanner, PowersOfTwoWithoutZeroAreHealthy) {
+    std::vector<unsigned char> bytes(256);
+    for (int i = 0; i < 256; ++i) bytes[static_cast<size_t>(i)] = static_cast<unsigned char>(i);
+    const CpuScanner scanner;
+    const Shaped numbers(bytes.data(), DType::Float8E8M0Fnu, {255}, {1});
+    EXPECT_FALSE(scanner.range(numbers.view).suspicious);
+    const Health healthy = scanner.health(numbers.view);
+    EXPECT_EQ(healthy.finite, 255);
+    EXPECT_EQ(healthy.zero + healthy.subnormal + healthy.nan + healthy.pos_inf + healthy.neg_inf, 0);
+    EXPECT_EQ(healthy.absmin, std::ldexp(1.0, -127));
+    EXPECT_EQ(healthy.min, std::ldexp(1.0, -127));
+    EXPECT_EQ(healthy.absmax, std::ldexp(1.0, 127));
+    const Shaped with_nan(bytes.data(), DType::Float8E8M0Fnu, {256}, {1});
+    EXPECT_TRUE(scanner.range(with_nan.view).suspicious);
+    EXPECT_EQ(scanner.kinds(with_nan.view), kNaN);
+    EXPECT_EQ(scanner.health(with_nan.view).first_bad, 255);
 }
 
 TEST(CpuScanner, EveryLengthOfRun) {
