@@ -18,12 +18,20 @@ bool is(const SourceFrame& frame, std::string_view function, std::string_view fi
     return function.empty() || frame.function == function || ends_with(frame.function, "." + std::string(function));
 }
 
+/// The frame that called an operator which a tensor subclass answers, however its answer calls it once more.
+const SourceFrame& caller(const std::vector<SourceFrame>& frames) {
+    for (size_t i = frames.size() - 1; i > 0; --i) {
+        if (is(frames[i - 1], "__torch_dispatch__", "")) return frames[i];
+    }
+    return frames.front();
+}
+
 }  // namespace
 
 bool TorchFrames::is_loss(StackId stack) const {
     if (stack == 0) return true;
     const std::vector<SourceFrame> frames = stacks_.resolve(stack);
-    return frames.empty() || frames.front().native || is(frames.front(), "_make_grads", "torch/autograd/__init__.py");
+    return frames.empty() || frames.front().native || is(caller(frames), "_make_grads", "torch/autograd/__init__.py");
 }
 
 bool TorchFrames::is_scaler(StackId stack) const {

@@ -23,6 +23,9 @@ class BoxedCall {
     /// Before the op runs. Returns the dispatch keys of all operands. May throw.
     c10::DispatchKeySet take(c10::ArrayRef<c10::IValue> arguments);
 
+    /// The ops that it calls are events of their own, so that results which cannot be looked at are no blind spot.
+    void show_inner_ops() { call_.show_inner_ops(); }
+
     /// After it ran. `sequence` as in OpCall::report. May throw.
     void report(const CoreApi& core, c10::ArrayRef<c10::IValue> returns, uint64_t sequence = OpCall::kLastNode);
 

@@ -14,6 +14,7 @@
 #include "interpose/torch/listeners.h"
 #include "interpose/torch/op_call.h"
 #include "interpose/torch/op_registry.h"
+#include "interpose/torch/record_hook.h"
 #include "interpose/torch/typed_hook.h"
 
 namespace numsan {
@@ -45,11 +46,15 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
         }
     }
     if (!call.has_value()) {
+        const SubclassCalls shown(core != nullptr && is_for_subclass(keys));
         handle.redispatchBoxed(below, stack);
         return;
     }
     {
-        const HideInnerOps hide(op->hides_inner_ops);
+        const bool for_subclass = is_for_subclass(keys);
+        if (for_subclass) call->show_inner_ops();
+        const HideInnerOps hide(op->hides_inner_ops && !for_subclass);
+        const SubclassCalls shown(for_subclass);
         const QuietScopes quiet(op->info.op_class == OpClass::Collective);
         handle.redispatchBoxed(below, stack);
     }
@@ -64,6 +69,8 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
 
 const CoreApi* core_api() { return g_core.load(std::memory_order_relaxed); }
 void set_core_api(const CoreApi* core) { g_core.store(core, std::memory_order_release); }
+
+bool dispatch_hook_installed() { return g_installed.load(std::memory_order_relaxed); }
 
 void show_ops_of_this_thread() {
     if (g_installed.load(std::memory_order_relaxed)) c10::impl::tls_set_dispatch_key_included(kHookKey, true);

@@ -12,6 +12,9 @@ void set_core_api(const CoreApi* core);
 /// Puts the key into the calling thread's included set. Does nothing where the hook is not installed.
 void show_ops_of_this_thread();
 
+/// Whether this process's ops are seen by it.
+bool dispatch_hook_installed();
+
 /// Registers the fallback. False when this torch lacks the key or another library holds it.
 bool install_dispatch_hook();
 

@@ -22,15 +22,25 @@ bool only_ours(at::RecordScope scope) {
     });
 }
 
+void note_as_ours(Start start) {
+    for (auto& own : g_ours) {
+        Start known = nullptr;
+        if (own.compare_exchange_strong(known, start) || known == start) return;
+    }
+}
+
 }  // namespace
 
 void listen(const at::RecordFunctionCallback& callback) {
-    for (auto& own : g_ours) {
-        Start none = nullptr;
-        if (own.compare_exchange_strong(none, callback.start())) break;
-    }
+    note_as_ours(callback.start());
     at::addGlobalCallback(callback);
 }
+
+ScopedListener::ScopedListener(const at::RecordFunctionCallback& callback) {
+    note_as_ours(callback.start());
+    handle_ = at::addThreadLocalCallback(callback);
+}
+ScopedListener::~ScopedListener() { at::removeCallback(handle_); }
 
 QuietScopes::QuietScopes(bool wanted) {
     if (wanted && only_ours(at::RecordScope::FUNCTION) && only_ours(at::RecordScope::USER_SCOPE)) guard_.emplace(false);

@@ -66,6 +66,9 @@ class OpCall {
         outputs_ = outputs;
     }
 
+    /// The ops that it calls are events of their own: results that cannot be looked at are no blind spot.
+    void show_inner_ops() { inner_ops_shown_ = true; }
+
     void number(double value);
     void number(int64_t value) { keep(static_cast<double>(value)); }
     void number(const c10::Scalar& value);
@@ -99,6 +102,7 @@ class OpCall {
     int32_t scalar_count_ = 0;
     int32_t skipped_count_ = 0;
     bool infinite_scalar_ = false;
+    bool inner_ops_shown_ = false;
     double scalars_[kMaxScalars];
     const void* skipped_[kMaxSkipped];  ///< so that a tensor both returned and written counts once
 };

@@ -35,11 +35,12 @@ struct Known {
 
 struct Thread {
     static constexpr size_t kKnown = 1024;
-    int hidden = 0;  ///< calls of this thread that hide what they call
+    int hidden = 0;      ///< calls of this thread that hide what they call
+    int subclasses = 0;  ///< calls of this thread that a subclass answers, seen by the dispatch hook
     std::array<Known, kKnown> known;
     Thread* next = nullptr;
 
-    bool idle() const noexcept { return hidden == 0; }
+    bool idle() const noexcept { return hidden == 0 && subclasses == 0; }
 };
 
 /// Null for what is no operator: the inside of an autograd.Function, a library's own range.
@@ -94,10 +95,11 @@ class Call final : public at::ObserverContext {
 };
 
 /// Whether the operator will be called again, on the tensors that it computes with; or whether this is the inside of
-/// torch.tensor(), which wants its steps to be seen by nobody and says so to our key.
-bool passes_through(const Operator& op) {
+/// torch.tensor(), which wants its steps to be seen by nobody and says so to our key; or, inside a subclass, whether the
+/// dispatch hook sees it.
+bool passes_through(const Thread& thread, const Operator& op) {
     const c10::impl::LocalDispatchKeySet local = c10::impl::tls_local_dispatch_key_set();
-    if (kHookKey != DispatchKey::Undefined && local.excluded_.has(kHookKey)) return true;
+    if (kHookKey != DispatchKey::Undefined && local.excluded_.has(kHookKey) != (thread.subclasses > 0)) return true;
     return (local.included_ - local.excluded_).has_any(op.calls_anew);
 }
 
@@ -106,16 +108,19 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
     if (core == nullptr) return nullptr;
     try {
         Thread& thread = ThreadBuffers<Thread>::mine();
-        if (thread.hidden > 0) return nullptr;
+        // A listener of a subclass's call may have been handed to another thread with the state of this one.
+        if (thread.hidden > 0 || (dispatch_hook_installed() && thread.subclasses == 0)) return nullptr;
         const Operator* op = operator_of(thread, fn);
         if (op == nullptr || op->info.op_class == OpClass::Composite || op->info.op_class == OpClass::View)
             return nullptr;
-        if (passes_through(*op)) return nullptr;
+        if (passes_through(thread, *op)) return nullptr;
         const c10::ArrayRef<c10::IValue> inputs = fn.inputs();  // an interpreter's whole stack, or the arguments
         if (inputs.size() < op->arguments) return nullptr;
         auto call = std::make_unique<Call>(thread, *op);
-        if (call->boxed.take(inputs.slice(inputs.size() - op->arguments)).has_any(kUnwrapped)) return nullptr;
-        call->hide_inner_ops();
+        const c10::DispatchKeySet keys = call->boxed.take(inputs.slice(inputs.size() - op->arguments));
+        if (keys.has_any(kUnwrapped)) return nullptr;
+        if (is_for_subclass(keys)) call->boxed.show_inner_ops();
+        else call->hide_inner_ops();
         return call;
     } catch (const std::exception&) {
         core->fail("an operator could not be described");
@@ -134,13 +139,27 @@ void end(const at::RecordFunction& fn, at::ObserverContext* context) {
     }
 }
 
+at::RecordFunctionCallback callback() {
+    return at::RecordFunctionCallback(begin, end)
+        .needsInputs(true)
+        .needsOutputs(true)
+        .scopes({at::RecordScope::FUNCTION});
+}
+
 }  // namespace
 
-void install_record_hook() {
-    listen(at::RecordFunctionCallback(begin, end)
-               .needsInputs(true)
-               .needsOutputs(true)
-               .scopes({at::RecordScope::FUNCTION}));
+void SubclassCalls::begin() {
+    try {
+        Thread& thread = ThreadBuffers<Thread>::mine();
+        listener_.emplace(callback());
+        ++thread.subclasses;
+    } catch (const std::exception&) {
+        // Out of memory: the calls inside go unseen.
+    }
 }
+
+void SubclassCalls::end() { --ThreadBuffers<Thread>::mine().subclasses; }
+
+void install_record_hook() { listen(callback()); }
 
 }  // namespace numsan

@@ -14,6 +14,7 @@
 #include "interpose/torch/dispatch_hook.h"
 #include "interpose/torch/op_call.h"
 #include "interpose/torch/op_registry.h"
+#include "interpose/torch/record_hook.h"
 
 // A torch that lacks an operator leaves its struct incomplete, and the operator out.
 namespace at::_ops {
@@ -107,12 +108,14 @@ struct Typed<Op, Return(Arguments...)> {
         const c10::DispatchKeySet below = behind_hook(keys);
         const CoreApi* core = core_api();
         if (core == nullptr) return Op::redispatch(below, std::forward<Arguments>(arguments)...);
+        const bool for_subclass = is_for_subclass(keys);
         Return result = [&]() -> Return {
-            const HideInnerOps hide;
+            const HideInnerOps hide(!for_subclass);
+            const SubclassCalls shown(for_subclass);
             return Op::redispatch(below, arguments...);  // not forwarded: a moved-from SymInt is 0
         }();
         try {
-            report(*core, result, arguments...);
+            report(*core, for_subclass, result, arguments...);
         } catch (const std::exception&) {
             core->fail("an operator could not be described");
         }
@@ -120,11 +123,12 @@ struct Typed<Op, Return(Arguments...)> {
     }
 
   private:
-    static void report(const CoreApi& core, const Plain<Return>& result, const Plain<Arguments>&... arguments) {
+    static void report(const CoreApi& core, bool inner_ops_shown, const Plain<Return>& result, const Plain<Arguments>&... arguments) {
         TensorView inputs[sizeof...(Arguments)];
         TensorView outputs[sizeof...(Arguments) + kReturns];
         OpCall call(*op);
         call.use(inputs, outputs);
+        if (inner_ops_shown) call.show_inner_ops();
         size_t position = 0;
         (show_argument(call, arguments, position), ...);
         if constexpr (is_tensor<Return>) {

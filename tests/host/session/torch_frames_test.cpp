@@ -47,6 +47,19 @@ TEST_F(TorchFramesTest, BackwardMakesItsFirstGradient) {
     EXPECT_FALSE(frames.is_loss(1)) << "torch.ones_like() of the program's own";
 }
 
+TEST_F(TorchFramesTest, WhoCalledWhatASubclassAnswers) {
+    on({torch("_ops.py", "__call__"), python("/home/me/wrapped.py", "Wrapped.__torch_dispatch__"),
+        torch("autograd/__init__.py", "_make_grads")});
+    EXPECT_TRUE(frames.is_loss(1));
+    on({python("/home/me/wrapped.py", "__torch_dispatch__"), torch("_tensor.py", "ones_like"),
+        torch("autograd/__init__.py", "_make_grads")});
+    EXPECT_FALSE(frames.is_loss(1));
+    on({python("/home/me/wrapped.py", "__torch_dispatch__")});
+    EXPECT_FALSE(frames.is_loss(1));
+    stacks.stacks[2] = {python("/home/me/wrapped.py", "__torch_dispatch__")};
+    EXPECT_FALSE(frames.is_loss(2)) << "nobody is known to have called it";
+}
+
 TEST_F(TorchFramesTest, WithoutPythonAnyLossWillDo) {
     EXPECT_TRUE(frames.is_loss(0));
     EXPECT_TRUE(frames.is_loss(42)) << "a stack that nobody knows";

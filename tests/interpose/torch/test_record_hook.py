@@ -73,5 +73,17 @@ def test_what_cannot_be_looked_at_is_counted(hook, no_key, tmp_path):
     assert done.stdout == "made\n" and done.report is not None, done.describe()
     assert bool(spots(done)) == (hook == "record"), done.describe()
     skipped = {key: count for key, count in done.report["coverage"]["skipped"].items() if key != "integer"}
-    # One sparse and one nested tensor are made by operators, too; a wrapper is made by none.
-    assert skipped == {"sparse": 4, "meta": 6, "wrapper": 7, "nested": 3}, done.describe()
+    # One sparse and one nested tensor are made by operators, too. Of a wrapper's calls the ops inside are seen.
+    assert skipped == {"sparse": 4, "meta": 6, "nested": 3}, done.describe()
+
+
+@pytest.mark.parametrize("hook", ["dispatch", "record"])
+def test_ops_inside_the_answer_of_a_subclass_are_seen(hook, no_key, tmp_path):
+    program = HERE / "answering_subclass.py"
+    plain = run_numsan.run_plain(program, cwd=tmp_path)
+    done = run_numsan.run(program, env=no_key if hook == "record" else {}, cwd=tmp_path)
+    assert done.stdout == plain.stdout == "loss nan\n", done.describe()
+    assert [(found["op"], found["severity"], found["mechanism"]) for found in done.report["findings"]] == [
+        ("aten::log", "error", "DOM")], done.describe()
+    assert done.report["findings"][0]["outputs"][0]["nan"] == 1
+    assert "wrapper" not in done.report["coverage"]["skipped"], done.describe()
