@@ -1,9 +1,11 @@
 #include "host/session/run_facts.h"
 
+#include <link.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <random>
@@ -45,6 +47,17 @@ std::string now_text() {
     char text[32];
     std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
     return text;
+}
+
+bool runs_generated_kernels() {
+    const char* folder = std::getenv("TORCHINDUCTOR_CACHE_DIR");
+    const auto generated = [](dl_phdr_info* object, size_t, void* given) {
+        const auto* cache = static_cast<const char*>(given);
+        const char* name = object->dlpi_name;
+        if (cache != nullptr && *cache != '\0' && std::strncmp(name, cache, std::strlen(cache)) == 0) return 1;
+        return std::strstr(name, "/torchinductor_") != nullptr ? 1 : 0;
+    };
+    return dl_iterate_phdr(generated, const_cast<char*>(folder)) != 0;
 }
 
 RunSummary run_facts(const Options& options) {

@@ -10,6 +10,10 @@ namespace numsan {
 /// kin).
 RunSummary run_facts(const Options& options);
 
+/// Whether code that torch.compile generated is loaded: kernels of its own, in which no op is seen. Told by where its
+/// files lie: TORCHINDUCTOR_CACHE_DIR, or a folder named as inductor names its own.
+bool runs_generated_kernels();
+
 PathFacts path_facts(const RunSummary& run);
 
 /// RFC 3339, UTC, seconds.

@@ -31,6 +31,10 @@ RunSummary Session::counts() const {
     if (counters_.device.load(std::memory_order_relaxed) > 0) {
         run.blind_spots.push_back("tensors on cuda devices: this version scans host memory only");
     }
+    if (runs_generated_kernels()) {
+        run.blind_spots.push_back("ops inside regions that torch.compile made kernels of: what a region hands back is "
+                                  "looked at where it is read");
+    }
     run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
     const Verdict::Counts verdict = verdict_.counts();
     run.births = verdict.births;

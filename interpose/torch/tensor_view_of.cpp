@@ -20,6 +20,16 @@ const c10::DispatchKeySet kOpaque({DispatchKey::Python, DispatchKey::PythonTLSSn
                                    DispatchKey::Batched, DispatchKey::ZeroTensor, DispatchKey::Sparse,
                                    DispatchKey::SparseCsr, DispatchKey::NestedTensor, DispatchKey::Quantized});
 
+/// False for every type of a torch that has no such type.
+template <class Type>
+constexpr bool is_e8m0(Type type) {
+    if constexpr (requires { Type::Float8_e8m0fnu; }) {
+        return type == Type::Float8_e8m0fnu;
+    } else {
+        return false;
+    }
+}
+
 bool dtype_of(c10::ScalarType type, DType& dtype) {
     switch (type) {
         case c10::ScalarType::Double: dtype = DType::Float64; return true;
@@ -30,11 +40,10 @@ bool dtype_of(c10::ScalarType type, DType& dtype) {
         case c10::ScalarType::Float8_e5m2: dtype = DType::Float8E5M2; return true;
         case c10::ScalarType::Float8_e4m3fnuz: dtype = DType::Float8E4M3Fnuz; return true;
         case c10::ScalarType::Float8_e5m2fnuz: dtype = DType::Float8E5M2Fnuz; return true;
-        case c10::ScalarType::Float8_e8m0fnu: dtype = DType::Float8E8M0Fnu; return true;
         case c10::ScalarType::ComplexHalf: dtype = DType::Complex32; return true;
         case c10::ScalarType::ComplexFloat: dtype = DType::Complex64; return true;
         case c10::ScalarType::ComplexDouble: dtype = DType::Complex128; return true;
-        default: return false;
+        default: dtype = DType::Float8E8M0Fnu; return is_e8m0(type);
     }
 }
 

@@ -5,6 +5,7 @@ The core is tests/preload/test_core.c, and torch is an empty libtorch_cpu.so, bo
 """
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -158,9 +159,8 @@ def test_static_program(setup, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (3, "x\n", "")
 
 
-def test_setuid_program(setup, tmp_path):
-    if os.geteuid() != 0:
-        pytest.skip("making a setuid program that is not our own takes root")
+def own_setuid_program(tmp_path):
+    """A setuid program of our own that says whether the loader is in secure mode; takes root to be of use."""
     program = cc(tmp_path / "setuid", source=r"""
         #include <stdio.h>
         #include <sys/auxv.h>
@@ -169,11 +169,37 @@ def test_setuid_program(setup, tmp_path):
     for folder in [tmp_path, *tmp_path.parents]:
         if not folder.stat().st_mode & 0o001 and str(folder).startswith("/tmp/"):
             folder.chmod(folder.stat().st_mode | 0o011)
-    done = subprocess.run([str(program)], capture_output=True, text=True, user=65534,
-                          env=clean_environment(LD_PRELOAD=setup.preload))
-    if done.stdout != "1\n":
-        pytest.skip("this file system is mounted nosuid")
-    assert done.returncode == 0
+    return program
+
+
+def system_setuid_program():
+    """One of the system's programs that are setuid root and have --version; None where there is none."""
+    for name in ("su", "mount", "umount", "sudo"):
+        path = shutil.which(name, path="/usr/bin:/bin")
+        if path and os.stat(path).st_mode & stat.S_ISUID and os.stat(path).st_uid == 0 \
+                and not os.statvfs(path).f_flag & os.ST_NOSUID:
+            return path
+    return None
+
+
+def test_setuid_program(setup, tmp_path):
+    """In secure mode the loader drops a preload with a path: the program runs as without numsan, which stays out."""
+    user = 65534 if os.geteuid() == 0 else None
+    command = None
+    if user is not None:
+        own = own_setuid_program(tmp_path)
+        if subprocess.run([str(own)], capture_output=True, text=True, user=user).stdout == "1\n":
+            command = [str(own)]
+    if command is None:
+        program = system_setuid_program()
+        if program is None:
+            pytest.skip("no setuid program here: not root or mounted nosuid, and no su, mount, umount or sudo that is")
+        command = [program, "--version"]
+    bare = subprocess.run(command, capture_output=True, text=True, user=user, env=clean_environment())
+    done = subprocess.run(command, capture_output=True, text=True, user=user,
+                          env=clean_environment(LD_PRELOAD=setup.preload, NUMSAN_TEST_TRACE=setup.trace_file))
+    assert bare.returncode == 0 and bare.stdout, bare
+    assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout), done
     assert "numsan" not in done.stderr
     assert setup.trace() == []
 

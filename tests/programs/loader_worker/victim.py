@@ -2,7 +2,10 @@
 
 One recording is of a muted microphone: its deviation is exactly 0, and the scaling divides 0 by 0 inside a worker
 process. The batch arrives with NaN in it. The mask over the padding arrives with infinities that belong there.
+The argument, if there is one, is how a worker is started: fork, spawn or forkserver.
 """
+import sys
+
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -38,12 +41,15 @@ class Pooled(nn.Module):
         return self.head(sound * torch.softmax(self.score(sound) + mask, 1))
 
 
-torch.manual_seed(0)
-model = Pooled()
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-for step, (sound, mask, label) in enumerate(DataLoader(Recordings(), batch_size=4, num_workers=2)):
-    loss = nn.functional.cross_entropy(model(sound, mask), label)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    print(step, f"{loss.item():.3f}")
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    model = Pooled()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    method = sys.argv[1] if len(sys.argv) > 1 else None
+    loader = DataLoader(Recordings(), batch_size=4, num_workers=2, multiprocessing_context=method)
+    for step, (sound, mask, label) in enumerate(loader):  # ARRIVES
+        loss = nn.functional.cross_entropy(model(sound, mask), label)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(step, f"{loss.item():.3f}")

@@ -11,7 +11,7 @@ rank = dist.get_rank()
 torch.manual_seed(rank)
 model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1)))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-for step in range(4):
+for step in range(20):
     x = torch.randn(8, 6)
     loss = (model(x).squeeze(1) - x.sum(1)).pow(2).mean()
     optimizer.zero_grad()

@@ -8,7 +8,7 @@ model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** 22, growth_interval=2)
 skipped = 0
-for step in range(14):
+for step in range(20):
     x = torch.randn(16, 8)
     with torch.autocast("cpu", dtype=torch.float16):
         output = model(x)
@@ -22,7 +22,7 @@ for step in range(14):
     scaler.update()
     skipped += scaler.get_scale() < before
     print(step, loss.item(), scaler.get_scale())
-print("skipped", skipped)
-if not 0 < skipped < 14:
+print("taken", 20 - skipped, "skipped", skipped)
+if not 0 < skipped < 20:
     raise SystemExit("this program is meant to skip some steps and to take others")
 show(model)

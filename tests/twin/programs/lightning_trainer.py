@@ -30,9 +30,9 @@ class Classifier(lightning.LightningModule):
 
 
 lightning.seed_everything(0, verbose=False)
-data = TensorDataset(torch.randn(32, 8), torch.randint(0, 2, (32,)))
+data = TensorDataset(torch.randn(80, 8), torch.randint(0, 2, (80,)))
 model = Classifier()
 trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", devices=1, logger=False, enable_checkpointing=False,
                             enable_progress_bar=False, enable_model_summary=False, gradient_clip_val=0.5)
-trainer.fit(model, DataLoader(data, batch_size=8, shuffle=True), DataLoader(data, batch_size=16))
+trainer.fit(model, DataLoader(data, batch_size=4, shuffle=True), DataLoader(data, batch_size=40))
 show(model)

@@ -1,4 +1,9 @@
-"""Batches from two DataLoader workers that augment with their own random streams."""
+"""Batches from two DataLoader workers that augment with their own random streams.
+
+The argument is how a worker is started: fork, spawn or forkserver.
+"""
+import sys
+
 import torch
 from state import show
 from torch import nn
@@ -9,10 +14,10 @@ class Noisy(Dataset):
     """Points on a line, with noise drawn in the worker."""
 
     def __len__(self):
-        return 32
+        return 40
 
     def __getitem__(self, index):
-        x = torch.full((4,), index / 32.0) + 0.1 * torch.randn(4)
+        x = torch.full((4,), index / 40.0) + 0.1 * torch.randn(4)
         return x, x.sum() * 2.0
 
 
@@ -21,7 +26,8 @@ if __name__ == "__main__":
     model = nn.Linear(4, 1)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for epoch in range(2):
-        for x, y in DataLoader(Noisy(), batch_size=8, shuffle=True, num_workers=2):
+        loader = DataLoader(Noisy(), batch_size=4, shuffle=True, num_workers=2, multiprocessing_context=sys.argv[1])
+        for x, y in loader:
             loss = nn.functional.smooth_l1_loss(model(x).squeeze(1), y)
             optimizer.zero_grad()
             loss.backward()
