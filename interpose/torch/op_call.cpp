@@ -59,7 +59,8 @@ void OpCall::output(const at::Tensor& tensor, uint32_t flag, size_t position) {
 /// Says that an output is not looked at, and why. Never on the path of plain tensors.
 __attribute__((cold, noinline)) void OpCall::skip(const at::Tensor& tensor) {
     const CoreApi* core = core_api();
-    if (core == nullptr || inner_ops_shown_ || op_.info.op_class == OpClass::Allocation || op_.info.op_class == OpClass::Collective) return;
+    if (core == nullptr || inner_ops_shown_) return;
+    if (op_.info.op_class == OpClass::Allocation || op_.info.op_class == OpClass::Collective) return;
     const void** end = skipped_ + skipped_count_;
     if (std::find(skipped_, end, tensor.unsafeGetTensorImpl()) != end) return;
     if (skipped_count_ < kMaxSkipped) skipped_[skipped_count_++] = tensor.unsafeGetTensorImpl();

@@ -95,8 +95,8 @@ class Call final : public at::ObserverContext {
 };
 
 /// Whether the operator will be called again, on the tensors that it computes with; or whether this is the inside of
-/// torch.tensor(), which wants its steps to be seen by nobody and says so to our key; or, inside a subclass, whether the
-/// dispatch hook sees it.
+/// torch.tensor(), which wants its steps to be seen by nobody and says so to our key; or, inside a subclass, whether
+/// the dispatch hook sees it.
 bool passes_through(const Thread& thread, const Operator& op) {
     const c10::impl::LocalDispatchKeySet local = c10::impl::tls_local_dispatch_key_set();
     if (kHookKey != DispatchKey::Undefined && local.excluded_.has(kHookKey) != (thread.subclasses > 0)) return true;

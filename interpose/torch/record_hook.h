@@ -1,6 +1,6 @@
 // Sees every operator through at::RecordFunction, where the dispatch key is not to be had: in all of a process, or
-// inside the calls of a tensor subclass. Above autograd, and called for composite, view and inner ops too, which are left
-// out here: slower than the dispatch hook, and the same events.
+// inside the calls of a tensor subclass. Above autograd, and called for composite, view and inner ops too, which are
+// left out here: slower than the dispatch hook, and the same events.
 #pragma once
 
 #include <c10/core/DispatchKeySet.h>
@@ -19,8 +19,8 @@ inline bool is_for_subclass(c10::DispatchKeySet keys) {
            !c10::impl::tls_local_dispatch_key_set().included_.has(c10::DispatchKey::Python);
 }
 
-/// While it lives, ops that a subclass's __torch_dispatch__ calls on this thread are events. torch excludes our key from
-/// them.
+/// While it lives, ops that a subclass's __torch_dispatch__ calls on this thread are events. torch excludes our key
+/// from them.
 class SubclassCalls {
   public:
     explicit SubclassCalls(bool wanted) {

@@ -123,7 +123,8 @@ struct Typed<Op, Return(Arguments...)> {
     }
 
   private:
-    static void report(const CoreApi& core, bool inner_ops_shown, const Plain<Return>& result, const Plain<Arguments>&... arguments) {
+    static void report(const CoreApi& core, bool inner_ops_shown, const Plain<Return>& result,
+                       const Plain<Arguments>&... arguments) {
         TensorView inputs[sizeof...(Arguments)];
         TensorView outputs[sizeof...(Arguments) + kReturns];
         OpCall call(*op);
