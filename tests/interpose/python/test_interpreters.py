@@ -100,7 +100,7 @@ def test_every_place_is_named(python, build, tmp_path):
 
 
 FORKED = "import multiprocessing, runpy, sys; multiprocessing.set_start_method('fork'); " \
-         "runpy.run_path(sys.argv[1], run_name='__main__')"
+         "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 
 
 def test_forked_worker_is_named_and_its_twin_is_not(python, build, tmp_path):
