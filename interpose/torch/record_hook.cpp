@@ -36,7 +36,7 @@ struct Known {
 struct Thread {
     static constexpr size_t kKnown = 1024;
     int hidden = 0;      ///< calls of this thread that hide what they call
-    int subclasses = 0;  ///< calls of this thread that a subclass answers, seen by the dispatch hook
+    int subclasses = 0;  ///< calls of this thread that a subclass answers
     std::array<Known, kKnown> known;
     Thread* next = nullptr;
 
@@ -67,11 +67,19 @@ class Call final : public at::ObserverContext {
         : boxed(op), op_(op), thread_(thread), quiet_(op.info.op_class == OpClass::Collective) {}
     ~Call() override {
         if (hides_) --thread_.hidden;
+        if (answered_) --thread_.subclasses;
     }
 
     void hide_inner_ops() {
         hides_ = op_.hides_inner_ops;
         if (hides_) ++thread_.hidden;
+    }
+
+    /// The class of an operand answers: the ops of its answer are events.
+    void show_answer() {
+        answered_ = true;
+        ++thread_.subclasses;
+        boxed.show_inner_ops();
     }
 
     /// After the op. Nothing is said of an op that threw.
@@ -92,6 +100,7 @@ class Call final : public at::ObserverContext {
     const uint64_t sequence_ = at::sequence_number::peek();
     const int exceptions_ = std::uncaught_exceptions();
     bool hides_ = false;
+    bool answered_ = false;
 };
 
 /// Whether the operator will be called again, on the tensors that it computes with; or whether this is the inside of
@@ -119,7 +128,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
         auto call = std::make_unique<Call>(thread, *op);
         const c10::DispatchKeySet keys = call->boxed.take(inputs.slice(inputs.size() - op->arguments));
         if (keys.has_any(kUnwrapped)) return nullptr;
-        if (is_for_subclass(keys)) call->boxed.show_inner_ops();
+        if (is_for_subclass(keys)) call->show_answer();
         else call->hide_inner_ops();
         return call;
     } catch (const std::exception&) {
