@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("NUMSAN_BUILD", str(ROOT / "build")))
+BUILD = pathlib.Path(os.environ.get("NUMSAN_BUILD", str(ROOT / "build"))).resolve()
 PYTHON = os.environ.get("NUMSAN_PYTHON", str(ROOT / ".venv/bin/python"))
 
 LAUNCH = """

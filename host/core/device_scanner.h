@@ -1,0 +1,82 @@
+// The seam to memory that a device writes when its queue of work gets there: what a scan finds arrives later.
+#pragma once
+
+#include <cstdint>
+
+#include "host/core/health.h"
+#include "host/core/tensor_view.h"
+
+namespace numsan {
+
+/// A queue of a device: the native handle of a stream (null: the default one) and torch's number of the device.
+struct DeviceQueue {
+    void* stream = nullptr;
+    int16_t device = -1;
+};
+
+/// Outputs that one op has just been told to write, and what it reads. Views are valid during the call only.
+struct DeviceScan {
+    DeviceQueue queue;
+    const TensorView* outputs;
+    int32_t output_count;
+    const TensorView* inputs;  ///< of the same device; looked at closely if an output is bad
+    int32_t input_count;
+    uint64_t sequence;  ///< of the first output; the others count on. Grows from op to op
+};
+
+/// What the exact pass found of a bad output and of the op's operands.
+struct DeviceHit {
+    static constexpr int32_t kMaxInputs = 8;
+    struct Input {
+        int32_t index;  ///< in DeviceScan::inputs
+        Health health;
+    };
+    Health output;
+    Input inputs[kMaxInputs];
+    int32_t input_count;
+};
+
+/// Scans tensors where a device has them, in the order of its queues, and never waits for it. [MT] but for `answer`.
+/// Nothing throws.
+class DeviceScanner {
+  public:
+    virtual ~DeviceScanner() = default;
+
+    enum class Taken : uint8_t {
+        Now,       ///< `answer` will tell of every output
+        Captured,  ///< the queue is being captured into a graph: replays tell, `answer` does not
+        No,        ///< this device cannot be scanned: `answer` does not tell
+    };
+    /// In a thread that the op ran on, right after it. Small outputs may be gathered first.
+    virtual Taken scan(const DeviceScan& scan) noexcept = 0;
+
+    /// An op of this thread is about to write `storage` in place: what was handed over of it is put into its queue.
+    virtual void before_write(const void* storage) noexcept = 0;
+    /// Everything handed over so far is put into its queue. Before somebody waits for a device.
+    virtual void flush() noexcept = 0;
+
+    enum class Answer : uint8_t {
+        NotYet,
+        Read,     ///< `range` is set; with range.suspicious `hit` too, where it was not lost
+        NotRead,  ///< it could not be looked at after all: `why` says it
+    };
+    struct Reading {
+        Range range;
+        DeviceHit hit;
+        bool has_hit;
+        const char* why;  ///< a literal
+    };
+    /// What became of the output with this number. One thread at a time. Answered once: then it is forgotten.
+    virtual Answer answer(uint64_t sequence, Reading& reading) noexcept = 0;
+
+    /// Numbers that `answer` tells apart: a number may be used for an output only after the one so much smaller has
+    /// been answered or given up.
+    virtual uint64_t window() const noexcept = 0;
+
+    /// Forked child, or the end of the process: nothing is handed to the device any more.
+    virtual void close() noexcept = 0;
+    /// The first thing that went wrong, in one line; empty when nothing did.
+    virtual const char* reason() const noexcept = 0;
+};
+
+}  // namespace numsan
