@@ -44,7 +44,7 @@ class DeviceScanner {
 
     enum class Taken : uint8_t {
         Now,       ///< `answer` will tell of every output
-        Captured,  ///< the queue is being captured into a graph: replays tell, `answer` does not
+        Captured,  ///< the queue is being captured into a graph: next_replayed() tells, `answer` does not
         No,        ///< this device cannot be scanned: `answer` does not tell
     };
     /// In a thread that the op ran on, right after it. Small outputs may be gathered first.
@@ -68,6 +68,10 @@ class DeviceScanner {
     };
     /// What became of the output with this number. One thread at a time. Answered once: then it is forgotten.
     virtual Answer answer(uint64_t sequence, Reading& reading) noexcept = 0;
+
+    /// The next bad output that a replay of a graph told of, each time the graph runs: the number it had when it was
+    /// captured. False: no more for now. One thread at a time, the same as `answer`.
+    virtual bool next_replayed(uint64_t& sequence, DeviceHit& hit) noexcept = 0;
 
     /// Numbers that `answer` tells apart: a number may be used for an output only after the one so much smaller has
     /// been answered or given up.
