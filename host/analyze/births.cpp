@@ -137,13 +137,14 @@ Birth& Births::make(KindSet kind, const OpEvent& event, const OpContext& context
 
 void Births::describe(Birth& birth, const OpEvent& event) {
     for (int32_t i = 0; i < event.output_count && birth.outputs.size() < kMaxFacts; ++i) {
-        if (!scannable(event.outputs[i])) continue;
-        birth.outputs.push_back(fact_of(event.outputs[i], "output", i, scanner_.health(event.outputs[i]), true));
+        const TensorView& output = event.outputs[i];
+        if (!scannable(output)) continue;
+        birth.outputs.push_back(fact_of(output, "output", i, scanner_.health(output), scanner_.measures(output)));
     }
     for (int32_t i = 0; i < event.input_count && birth.inputs.size() < kMaxFacts; ++i) {
         const TensorView& input = event.inputs[i];
         if (!scannable(input)) continue;
-        const bool gone = written_by(event, input);
+        const bool gone = written_by(event, input) || !scanner_.measures(input);
         birth.inputs.push_back(fact_of(input, "input", i, gone ? Health{} : scanner_.health(input), !gone));
     }
 }

@@ -60,6 +60,11 @@ bool Verdict::knows(const TensorView& tensor) {
     return ledger_.find(tensor) != nullptr;
 }
 
+void Verdict::forget(const TensorView& tensor) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ledger_.clear(tensor);
+}
+
 /// Which births the op read. With clean outputs only what the ledger knows matters; otherwise every operand is looked
 /// at.
 Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad) {

@@ -66,6 +66,9 @@ class Verdict {
     /// False: nothing about this event can matter (its outputs are clean, nothing it touches is bad). Hot path.
     bool interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept;
 
+    /// Something wrote the tensor's storage that was not seen.
+    void forget(const TensorView& tensor);
+
     /// Whether it is known which births the tensor's storage holds.
     bool knows(const TensorView& tensor);
 

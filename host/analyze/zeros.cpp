@@ -121,6 +121,7 @@ std::optional<std::string> flushed_share(const OpEvent& event, const TensorView&
 std::optional<std::string> lost_updates(const OpEvent& event, int32_t index) {
     const TensorView& weight = event.outputs[index];
     if (info(weight.dtype).lane_bytes >= 4 || info(weight.dtype).lanes != 1 || !contiguous(weight)) return std::nullopt;
+    if (weight.device != Device::Cpu) return std::nullopt;  // elements are read here, not by a scanner
     const std::string op = plain_op_name(event.op->name);
     const int operands = one_of(op, {"add", "sub"}) ? 1 : op == "addcdiv" ? 2 : 0;
     if (operands == 0) return std::nullopt;

@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "host/core/device_queue.h"
 #include "host/core/scanner.h"
 #include "host/core/tensor_view.h"
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 5;
+inline constexpr uint32_t kAdapterAbi = 6;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -50,6 +51,8 @@ struct OpEvent {
     uint32_t (*kin)(const void* impl);  ///< bits of TensorKin for one of `inputs`; null in made-up events
     int32_t scalar_count;       ///< numbers among the arguments, in order: exponents, factors, eps
     const double* scalars;
+    bool on_device;     ///< a tensor of it is in the memory of a device; then `queue` is set
+    DeviceQueue queue;  ///< where this thread's ops on that device go
 };
 
 /// True for lift_fresh and its like: the operand is memory that was just made, by no op, and filled from the program's
@@ -91,6 +94,8 @@ struct CoreApi {
     void (*node_end)();
     void (*scope_begin)(const char* name);  ///< USER_SCOPE: Optimizer.step#SGD.step, numsan:ignore, ...
     void (*scope_end)(const char* name);
+    void (*before_write)(const void* storage);  ///< of a device: an op of this thread is about to write it in place
+    void (*before_wait)();                  ///< an op of this thread is about to hand a device's values to the host
     void (*skipped)(const char* why);       ///< an output was not looked at; `why` is a literal
     void (*fail)(const char* why);          ///< internal failure: one line, then everything off
 };

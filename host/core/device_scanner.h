@@ -3,16 +3,11 @@
 
 #include <cstdint>
 
+#include "host/core/device_queue.h"
 #include "host/core/health.h"
 #include "host/core/tensor_view.h"
 
 namespace numsan {
-
-/// A queue of a device: the native handle of a stream (null: the default one) and torch's number of the device.
-struct DeviceQueue {
-    void* stream = nullptr;
-    int16_t device = -1;
-};
 
 /// Outputs that one op has just been told to write, and what it reads. Views are valid during the call only.
 struct DeviceScan {

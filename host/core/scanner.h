@@ -29,6 +29,9 @@ class Scanner {
 
     /// The exact pass: counts, ranges and the first bad element.
     virtual Health health(const TensorView& tensor) const noexcept = 0;
+
+    /// False: of this tensor health() knows magnitudes only, or nothing.
+    virtual bool measures(const TensorView& tensor) const noexcept { return true; }
 };
 
 }  // namespace numsan

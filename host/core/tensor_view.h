@@ -20,6 +20,7 @@ enum TensorFlag : uint32_t {
     /// of a look back: died, or was written since; its value is not known (then not kScannable)
     kGone = 1u << 6,
     kNumber = 1u << 5,      ///< a Python number that the dispatcher wrapped as a tensor
+    kLater = 1u << 7,  ///< as kScannable, but in a device's memory: `data` is an address there, written in its queue
 };
 
 /// One tensor as the op saw it. `data` points at the first logical element; `sizes` and `strides` are in elements,

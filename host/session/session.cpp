@@ -69,7 +69,8 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       tier_(options_.tier),
       frames_(stacks),
       worker_births_(stacks, facts_.torch_root),
-      verdict_(scanner, frames_, lineage_, parameters_),
+      readings_(scanner),
+      verdict_(readings_, frames_, lineage_, parameters_),
       reporter_(options_, stacks, facts_.torch_root, run_facts(options_)) {
     verdict_.set_hand_over(&worker_births_);
     stacks_.on_own_thread = [] { this_thread().busy = true; };
@@ -77,7 +78,8 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
     if (!facts_.python_version.empty()) steps_.count_scopes_only();
 }
 
-OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq) {
+/// Where the program is. What the operands came from is trace()'s.
+OpContext Session::context_of(Thread& thread, int64_t seq) {
     OpContext context;
     context.seq = seq;
     context.step = steps_.count();
@@ -93,27 +95,50 @@ OpContext Session::context_of(Thread& thread, const OpEvent* event, int64_t seq)
         context.node_thread = node.thread;
         context.graph_task = node.graph_task;
     }
-    if (event == nullptr) return context;
-    bool reads_parameter = false;
-    for (int32_t i = 0; i < event->input_count; ++i) {
-        const TensorView& input = event->inputs[i];
+    return context;
+}
+
+/// What the operands were computed from. Before the op's own writes are remembered.
+void Session::trace(const OpEvent& event, OpContext& context) noexcept {
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
         // No op made a number: what is remembered is of memory used again.
         if ((input.flags & kNumber) != 0) lineage_.forget(input.storage);
         const uint16_t known = lineage_.flags(input.storage);
-        reads_parameter = reads_parameter || is_parameter(input);
         context.touched = context.touched || (input.flags & kRequiresGrad) != 0 || (known & Lineage::kTouched) != 0;
         context.from_module = context.from_module || (known & Lineage::kInModule) != 0;
         context.on_state = context.on_state || is_parameter(input) || (known & Lineage::kState) != 0;
     }
-    if (reads_parameter && event->grad_enabled && context.node == nullptr) thread.last_parameter_read = seq;
+}
+
+/// What only the thread of the op knows, while it is there.
+void Session::follow(Thread& thread, const OpEvent& event, OpContext& context) {
+    bool reads_parameter = false;
+    for (int32_t i = 0; i < event.input_count; ++i) reads_parameter = reads_parameter || is_parameter(event.inputs[i]);
+    if (reads_parameter && event.grad_enabled && context.node == nullptr) thread.last_parameter_read = context.seq;
     if (context.node == nullptr && steps_.awaits_forward()) {
-        steps_.forward(*event, &thread, context.on_state);
+        steps_.forward(event, &thread, context.on_state);
         context.step = steps_.count();
     }
     context.last_parameter_read = thread.last_parameter_read;
-    context.in_backward = event->graph_task != -1;
-    context.on_state = context.on_state && !event->grad_enabled && context.node == nullptr && !context.in_backward;
-    return context;
+    context.in_backward = event.graph_task != -1;
+    if (context.node == nullptr && event.op->op_class != OpClass::Collective && steps_.awaits_update())
+        steps_.update(event, &thread);
+    context.stack = stacks_.capture();
+    context.in_module = stacks_.in_module(context.stack);
+    context.outsider = context.stack == 0 && context.node == nullptr && !facts_.python_version.empty();
+}
+
+/// Narrows on_state, which so far says what the operands are, to ops that work on them by hand.
+void Session::narrow_state(const OpEvent& event, OpContext& context) noexcept {
+    context.on_state = context.on_state && !event.grad_enabled && context.node == nullptr && !context.in_backward &&
+                       !context.in_module && (context.in_optimizer || !is_layer(event.op->name));
+}
+
+/// Whether the thread is inside the node that adds to a leaf's gradient.
+bool Session::accumulates(const Thread& thread) {
+    return thread.node_depth > 0 && thread.node_depth <= Thread::kMaxNodes &&
+           thread.nodes[thread.node_depth - 1].accumulates;
 }
 
 /// Reads the outputs in `wanted` (see TierPolicy::reads) once. Bit i of the result: output i holds something that is
@@ -152,15 +177,13 @@ uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges) noe
 }
 
 /// Leaves what the ops after this one may ask: who wrote a storage, from what, how large it was.
-void Session::remember(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept {
+void Session::remember(const OpEvent& event, const OpContext& context, const Range* ranges,
+                       bool accumulates) noexcept {
     if (event.op->op_class == OpClass::Allocation) {
         for (int32_t i = 0; i < event.output_count; ++i) lineage_.forget(event.outputs[i].storage);
         return;
     }
     // A gradient as AccumulateGrad leaves it, an average that starts as zeros_like(parameter): what optimizers work on.
-    const Thread& thread = this_thread();
-    const bool accumulates = thread.node_depth > 0 && thread.node_depth <= Thread::kMaxNodes &&
-                             thread.nodes[thread.node_depth - 1].accumulates;
     const bool shaped = event.input_count == 1 && is_parameter(event.inputs[0]) && like_its_operand(event.op->name);
     // What was remembered of the address of new memory says nothing of it.
     const uint16_t flags =
@@ -187,6 +210,9 @@ void Session::op_end(const OpEvent& event) noexcept {
     Thread& thread = this_thread();
     if (thread.busy || !on()) return;
     try {
+        if (event.on_device) {
+            if (DeviceSide* side = device_side(event)) return device_op(*side, thread, event);
+        }
         const int64_t seq = counters_.ops.fetch_add(1, std::memory_order_relaxed);
         for (int32_t i = 0; i < event.output_count && i < kMaxRanges; ++i) lineage_.prefetch(event.outputs[i].storage);
         Range ranges[kMaxRanges];
@@ -194,48 +220,60 @@ void Session::op_end(const OpEvent& event) noexcept {
         const uint64_t wanted = all || verdict_.interesting(event, 0) ? kAllOutputs : tier_.reads(event);
         uint64_t bad = scan(event, wanted, ranges);
         if (bad != 0 && wanted != kAllOutputs) bad = scan(event, kAllOutputs, ranges);
-        OpContext context = context_of(thread, &event, seq);
-        if (context.node == nullptr && event.op->op_class != OpClass::Collective && steps_.awaits_update())
-            steps_.update(event, &thread);
-        context.stack = stacks_.capture();
-        context.in_module = stacks_.in_module(context.stack);
-        if (context.in_module) context.on_state = false;
-        if (context.on_state && !context.in_optimizer && is_layer(event.op->name)) context.on_state = false;
-        context.outsider = context.stack == 0 && context.node == nullptr && !facts_.python_version.empty();
-
-        ForwardMap::Record record{
-            event.thread, event.forward_sequence, seq, event.grad_enabled, {event.op, context.stack, 0, seq}};
-        const bool makes_node = event.forward_sequence != ~uint64_t(0) &&
-                                (context.node == nullptr || event.grad_enabled) && forwards_.add(record);
+        OpContext context = context_of(thread, seq);
+        trace(event, context);
+        follow(thread, event, context);
+        narrow_state(event, context);
+        const Made made = note_forward(event, context);
         Outcome outcome;
+        settle_before(bad);
         if (log_.usable()) look_behind(event, bad, context.step, outcome);
-        if (!verdict_.interesting(event, bad) && !vanishing(event, context, ranges)) {
-            remember(event, context, ranges);
-            if (wanted != kAllOutputs) log_.add(event, context, record, makes_node, ~wanted);
-            publish(outcome);
-            give_back(thread);
-            return;
-        }
-
-        ForwardRecord forward;
-        forward_of(context, forward);
-        uint32_t kin[kMaxKin] = {};
-        if (bad != 0 && event.kin != nullptr) {  // may take the interpreter's lock, so not under ours
-            for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
-                if ((event.inputs[i].flags & (kRequiresGrad | kLeaf)) == kRequiresGrad)
-                    kin[i] = event.kin(event.inputs[i].impl);
-            }
-            context.kin = kin;
-        }
-        BirthId born = 0;
-        verdict_.op(event, context, bad, forward, &born, outcome);
-        if (makes_node && born != 0) forwards_.born(record, born);
-        remember(event, context, ranges);
+        if (!judge(event, context, bad, ranges, made, accumulates(thread), outcome) && wanted != kAllOutputs)
+            log_.add(event, context, made.record, made.node, ~wanted);
         publish(outcome);
         give_back(thread);
     } catch (...) {
         fail("out of memory or a failure inside op_end");
     }
+}
+
+/// So that the node which the op made finds it.
+Session::Made Session::note_forward(const OpEvent& event, const OpContext& context) {
+    Made made{{event.thread,
+               event.forward_sequence,
+               context.seq,
+               event.grad_enabled,
+               {event.op, context.stack, 0, context.seq}},
+              false};
+    made.node = event.forward_sequence != ~uint64_t(0) && (context.node == nullptr || event.grad_enabled) &&
+                forwards_.add(made.record);
+    return made;
+}
+
+/// An op whose outputs have been read: bit i of `bad`: output i holds something that is not finite. False: nothing
+/// about it can matter.
+bool Session::judge(const OpEvent& event, OpContext& context, uint64_t bad, const Range* ranges, const Made& made,
+                    bool accumulates, Outcome& outcome) {
+    if (!verdict_.interesting(event, bad) && !vanishing(event, context, ranges)) {
+        remember(event, context, ranges, accumulates);
+        return false;
+    }
+    ForwardRecord forward;
+    forward_of(context, forward);
+    uint32_t kin[kMaxKin] = {};
+    if (bad != 0 && event.kin != nullptr) {  // may take the interpreter's lock, so not under ours
+        for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
+            if ((event.inputs[i].flags & (kRequiresGrad | kLeaf)) == kRequiresGrad)
+                kin[i] = event.kin(event.inputs[i].impl);
+        }
+        context.kin = kin;
+    }
+    BirthId born = 0;
+    verdict_.op(event, context, bad, forward, &born, outcome);
+    context.kin = nullptr;
+    if (made.node && born != 0) forwards_.born(made.record, born);
+    remember(event, context, ranges, accumulates);
+    return true;
 }
 
 /// The op that made the node around it, if its number and its name agree; else `forward` stays as it is.
@@ -263,9 +301,12 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     steps_.node(event.variable == nullptr ? nullptr : event.variable->storage);
     if (event.variable == nullptr || thread.busy) return;
     learning_.store(true, std::memory_order_relaxed);
-    for (int32_t i = 0; i < event.input_count; ++i) lineage_.mark_gradient(event.inputs[i].storage);
     try {
-        OpContext context = context_of(thread, nullptr, counters_.ops.load(std::memory_order_relaxed));
+        OpContext context = context_of(thread, counters_.ops.load(std::memory_order_relaxed));
+        if (event.variable->device != Device::Cpu) {
+            if (DeviceSide* side = device_side()) return device_node(*side, event, context);
+        }
+        for (int32_t i = 0; i < event.input_count; ++i) lineage_.mark_gradient(event.inputs[i].storage);
         if (log_.usable() && !tier_.reads_all(context.step)) {
             Outcome outcome;
             look_behind(event, context.step, outcome);
@@ -293,9 +334,11 @@ void Session::scope_begin(const char* name) noexcept {
     if (is_data_loader(name)) ++thread.loader_depth;
     if (is_ignore(name)) ++thread.ignore_depth;
     try {
-        if (starts_with(name, "Optimizer.zero_grad#")) verdict_.zero_grad();
+        DeviceSide* side = device_side();
+        if (starts_with(name, "Optimizer.zero_grad#") && !mark(side, DeviceEvent::Kind::ZeroGrad)) verdict_.zero_grad();
         if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;
         steps_.optimizer_begins();
+        if (mark(side, DeviceEvent::Kind::OptimizerBegin)) return;
         Outcome outcome;
         verdict_.optimizer_begin(outcome);
         publish(outcome);
@@ -310,7 +353,7 @@ void Session::scope_end(const char* name) noexcept {
     if (is_data_loader(name) && thread.loader_depth > 0) --thread.loader_depth;
     if (is_ignore(name) && thread.ignore_depth > 0) --thread.ignore_depth;
     if (is_optimizer_step(name) && thread.optimizer_depth > 0 && --thread.optimizer_depth == 0) {
-        if (on()) name_state_writes();
+        if (on() && !mark(device_side(), DeviceEvent::Kind::OptimizerEnd)) name_state_writes();
         if (log_.usable()) log_.clear();  // parameters were read as they were written: nothing bad is left of this step
         steps_.optimizer_ends();
     }

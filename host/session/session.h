@@ -5,12 +5,15 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "host/analyze/verdict.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/scanner.h"
 #include "host/options/options.h"
+#include "host/session/device_readings.h"
+#include "host/session/device_side.h"
 #include "host/session/forward_map.h"
 #include "host/session/op_log.h"
 #include "host/session/reporter.h"
@@ -30,6 +33,9 @@ struct SessionFacts {
     std::vector<std::string> blind_spots;   ///< what cannot be seen here, in a user's words
 };
 
+/// Null, and in `why` the reason, where devices cannot be scanned. The scanner lives as long as the process.
+using MakeDeviceScanner = DeviceScanner* (*)(const StorageApi* storages, const OpEvent& first, std::string& why);
+
 /// Made once and never destroyed: other threads may be inside it when the process ends. [MT] but for start and finish.
 class Session {
   public:
@@ -45,6 +51,14 @@ class Session {
 
     /// What the adapter can be asked, once it is there.
     void use(const AdapterApi& adapter) noexcept;
+
+    /// An op of this thread is about to write a device's memory in place.
+    void before_write(const void* storage) noexcept;
+    /// An op of this thread is about to hand a device's values to the host.
+    void before_wait() noexcept;
+
+    /// Makes the scanner of devices when the first tensor of one is seen; before the first event.
+    void use_devices(MakeDeviceScanner make) noexcept { make_device_scanner_ = make; }
 
     /// Large outputs may be scanned by several threads from now on; null: no longer.
     void share_scans(ShareWork share) noexcept { share_.store(share, std::memory_order_relaxed); }
@@ -82,7 +96,18 @@ class Session {
     static constexpr uint64_t kAllOutputs = ~uint64_t(0);
 
     static Thread& this_thread();
-    OpContext context_of(Thread& thread, const OpEvent* event, int64_t seq);
+    static bool accumulates(const Thread& thread);
+    OpContext context_of(Thread& thread, int64_t seq);
+    void trace(const OpEvent& event, OpContext& context) noexcept;
+    void follow(Thread& thread, const OpEvent& event, OpContext& context);
+    static void narrow_state(const OpEvent& event, OpContext& context) noexcept;
+    struct Made {
+        ForwardMap::Record record;
+        bool node;  ///< the op made the node that has this number
+    };
+    Made note_forward(const OpEvent& event, const OpContext& context);
+    bool judge(const OpEvent& event, OpContext& context, uint64_t bad, const Range* ranges, const Made& made,
+               bool accumulates, Outcome& outcome);
     uint64_t scan(const OpEvent& event, uint64_t wanted, Range* ranges) noexcept;
 
     // what a tier left out: look_back.cpp
@@ -93,7 +118,28 @@ class Session {
     void read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,
                            std::vector<const void*>& borrowed);
     void give_back(Thread& thread) noexcept;
-    void remember(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
+    void remember(const OpEvent& event, const OpContext& context, const Range* ranges, bool accumulates) noexcept;
+
+    // events that touch a device's memory: device_events.cpp
+    DeviceSide* device_side() const noexcept { return device_.load(std::memory_order_acquire); }
+    DeviceSide* device_side(const OpEvent& event) noexcept;
+    void device_op(DeviceSide& side, Thread& thread, const OpEvent& event);
+    void hand_over(DeviceSide& side, DeviceEvent& event);
+    void device_node(DeviceSide& side, const NodeEvent& event, const OpContext& context);
+    bool mark(DeviceSide* side, DeviceEvent::Kind kind) noexcept;
+    void commit(DeviceSide& side, DeviceEvent& event) noexcept;
+    void settle_before(uint64_t bad) noexcept {
+        if (bad == 0) return;
+        if (DeviceSide* side = device_side()) settle(*side);
+    }
+    void settle(DeviceSide& side) noexcept;
+    void settle(DeviceSide& side, DeviceEvent& event, Outcome& outcome, bool& names);
+    void settle_op(DeviceSide& side, DeviceEvent& event, Outcome& outcome);
+    void settle_replays(DeviceSide& side, Outcome& outcome);
+    void settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit,
+                       Outcome& outcome);
+    void read_device(DeviceSide& side);
+    void drain(DeviceSide& side) noexcept;
     void name_state_writes() noexcept;
     void forward_of(const OpContext& context, ForwardRecord& forward);
     void publish(const Outcome& outcome);
@@ -122,6 +168,11 @@ class Session {
     ParameterHistory parameters_;
     const TorchFrames frames_;
     WorkerBirths worker_births_;
+    MakeDeviceScanner make_device_scanner_ = nullptr;
+    std::string no_device_;  ///< why there is no scanner of devices; written once, before anybody asks
+    std::once_flag device_once_;
+    std::atomic<DeviceSide*> device_{nullptr};
+    DeviceReadings readings_;
     Verdict verdict_;
     Reporter reporter_;
 };

@@ -29,7 +29,11 @@ RunSummary Session::counts() const {
                                   "record_function), as another library holds the dispatch key");
     }
     if (counters_.device.load(std::memory_order_relaxed) > 0) {
-        run.blind_spots.push_back("tensors on cuda devices: this version scans host memory only");
+        run.blind_spots.push_back("tensors on devices: " + (no_device_.empty() ? "host memory only" : no_device_));
+    }
+    if (const DeviceSide* side = device_side(); side != nullptr && side->scanner.reason()[0] != '\0') {
+        run.blind_spots.push_back(std::string("tensors on cuda devices since an error of the driver: ") +
+                                  side->scanner.reason());
     }
     if (runs_generated_kernels()) {
         run.blind_spots.push_back("ops inside regions that torch.compile made kernels of: what a region hands back is "
@@ -58,6 +62,7 @@ void Session::fail(const char* why) noexcept {
 
 void Session::decide_pending() noexcept {
     if (!on()) return;
+    if (DeviceSide* side = device_side()) drain(*side);
     name_state_writes();
     try {
         Outcome outcome;
@@ -88,6 +93,10 @@ int Session::finish(int status) noexcept {
 
 void Session::before_fork() noexcept {
     reporter_.lock();
+    if (DeviceSide* side = device_side()) {
+        side->settling.lock();
+        side->log.lock();
+    }
     log_.lock();
     verdict_.lock();
     stacks_.lock();
@@ -97,6 +106,10 @@ void Session::after_fork_in_parent() noexcept {
     stacks_.unlock();
     verdict_.unlock();
     log_.unlock();
+    if (DeviceSide* side = device_side()) {
+        side->log.unlock();
+        side->settling.unlock();
+    }
     reporter_.unlock();
 }
 
@@ -108,6 +121,13 @@ void Session::after_fork_in_child() noexcept {
     verdict_.unlock();
     log_.forget_parents();
     log_.unlock();
+    if (DeviceSide* side = device_side()) {
+        side->log.forget();
+        side->forget_answers();
+        side->scanner.close();
+        side->log.unlock();
+        side->settling.unlock();
+    }
     try {
         reporter_.begin_child();
     } catch (...) {

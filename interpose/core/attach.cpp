@@ -35,6 +35,8 @@ const CoreApi g_core = {
     [] { g_session->node_end(); },
     [](const char* name) { g_session->scope_begin(name); },
     [](const char* name) { g_session->scope_end(name); },
+    [](const void* storage) { g_session->before_write(storage); },
+    [] { g_session->before_wait(); },
     [](const char* why) { g_session->skipped(why); },
     [](const char* why) { g_session->fail(why); },
 };

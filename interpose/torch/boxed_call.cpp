@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "interpose/torch/op_begin.h"
 #include "interpose/torch/thread_buffers.h"
 
 namespace numsan {
@@ -70,8 +71,9 @@ BoxedCall::~BoxedCall() {
     s.written.resize(written_);
 }
 
-c10::DispatchKeySet BoxedCall::take(c10::ArrayRef<c10::IValue> arguments) {
+c10::DispatchKeySet BoxedCall::take(const CoreApi& core, c10::ArrayRef<c10::IValue> arguments) {
     Scratch& s = scratch();
+    OpBegin begin(core, op_.info);
     c10::DispatchKeySet keys;
     size_t next_written = 0;
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -82,14 +84,18 @@ c10::DispatchKeySet BoxedCall::take(c10::ArrayRef<c10::IValue> arguments) {
             call_.number(value.toDouble());
         } else if (value.isInt()) {
             call_.number(value.toInt());
+        } else if (value.isDevice()) {
+            begin.device(value.toDevice());
         } else if (value.isTensor() || value.isList()) {
             for_each_tensor(value, [&](const at::Tensor& tensor) {
                 keys = keys | tensor.key_set();
+                begin.operand(tensor, written);
                 s.operands.push_back(tensor);
                 if (written) s.written.push_back(tensor);
             });
         }
     }
+    begin.done();
     return keys;
 }
 

@@ -20,8 +20,9 @@ class BoxedCall {
     BoxedCall(const BoxedCall&) = delete;
     BoxedCall& operator=(const BoxedCall&) = delete;
 
-    /// Before the op runs. Returns the dispatch keys of all operands. May throw.
-    c10::DispatchKeySet take(c10::ArrayRef<c10::IValue> arguments);
+    /// Before the op runs; the core hears what it must hear before. Returns the dispatch keys of all operands. May
+    /// throw.
+    c10::DispatchKeySet take(const CoreApi& core, c10::ArrayRef<c10::IValue> arguments);
 
     /// The ops that it calls are events of their own, so that results which cannot be looked at are no blind spot.
     void show_inner_ops() { call_.show_inner_ops(); }

@@ -38,7 +38,7 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
             op = &operator_of(handle);
             if (op->info.op_class != OpClass::Composite && op->info.op_class != OpClass::View) {
                 call.emplace(*op);
-                call->take(last(*stack, op->arguments));
+                call->take(*core, last(*stack, op->arguments));
             }
         } catch (const std::exception&) {
             call.reset();

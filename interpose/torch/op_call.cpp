@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "interpose/torch/device_queue_of.h"
 #include "interpose/torch/dispatch_hook.h"
 #include "interpose/torch/tensor_view_of.h"
 #include "interpose/torch/thread_pool.h"
@@ -34,6 +35,7 @@ void OpCall::operand(const at::Tensor& tensor, size_t position) {
     if (!view_of(tensor, 0, view)) return;
     if ((view.flags & kRequiresGrad) != 0 && tensor.is_leaf()) view.flags |= kLeaf;
     view.argument = static_cast<int16_t>(position);
+    if (view.device != Device::Cpu && on_device_ == nullptr) on_device_ = tensor.unsafeGetTensorImpl();
     ++input_count_;
 }
 
@@ -53,6 +55,7 @@ void OpCall::output(const at::Tensor& tensor, uint32_t flag, size_t position) {
     }
     if (flag == kWritten && tensor.is_leaf()) view.flags |= kLeaf;
     view.argument = static_cast<int16_t>(position);
+    if (view.device != Device::Cpu) on_device_ = tensor.unsafeGetTensorImpl();
     ++output_count_;
 }
 
@@ -84,6 +87,8 @@ void OpCall::report(const CoreApi& core, uint64_t sequence) {
     event.kin = kin_of;
     event.scalar_count = scalar_count_;
     event.scalars = scalars_;
+    event.on_device = on_device_ != nullptr;
+    if (event.on_device) event.queue = device_queue_of(on_device_->device_type(), on_device_->device().index());
     if (op_.element_wise && output_count_ > 0 && outputs_[0].device == Device::Cpu)
         note_pool_use(op_, outputs_[0].numel);
     core.op_end(&event);

@@ -102,6 +102,7 @@ class OpCall {
     int32_t scalar_count_ = 0;
     int32_t skipped_count_ = 0;
     bool infinite_scalar_ = false;
+    const c10::TensorImpl* on_device_ = nullptr;  ///< a tensor that is on a device; a result, where one is
     bool inner_ops_shown_ = false;
     double scalars_[kMaxScalars];
     const void* skipped_[kMaxSkipped];  ///< so that a tensor both returned and written counts once

@@ -126,7 +126,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
         const c10::ArrayRef<c10::IValue> inputs = fn.inputs();  // an interpreter's whole stack, or the arguments
         if (inputs.size() < op->arguments) return nullptr;
         auto call = std::make_unique<Call>(thread, *op);
-        const c10::DispatchKeySet keys = call->boxed.take(inputs.slice(inputs.size() - op->arguments));
+        const c10::DispatchKeySet keys = call->boxed.take(*core, inputs.slice(inputs.size() - op->arguments));
         if (keys.has_any(kUnwrapped)) return nullptr;
         if (is_for_subclass(keys)) call->show_answer();
         else call->hide_inner_ops();

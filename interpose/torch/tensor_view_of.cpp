@@ -61,7 +61,8 @@ const char* why_not_viewed(const at::Tensor& tensor) {
     if (keys.has(DispatchKey::Python)) return "wrapper";
     if (keys.has_any(kSparse)) return "sparse";
     if (keys.has(DispatchKey::Quantized)) return "quantized";
-    if (!keys.has(DispatchKey::CPU) && !keys.has(DispatchKey::CUDA)) return "device";
+    if (!keys.has(DispatchKey::CPU) && !keys.has(DispatchKey::CUDA) && !keys.has(DispatchKey::PrivateUse1))
+        return "device";
     return "no storage";  // zero tensors, layouts of one backend's own
 }
 
@@ -89,7 +90,9 @@ bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
     const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
     const c10::DispatchKeySet keys = impl->key_set();
     const bool cpu = keys.has(DispatchKey::CPU);
-    if (!(cpu || keys.has(DispatchKey::CUDA)) || keys.has_any(kOpaque) || impl->layout() != c10::kStrided) return false;
+    const bool cuda = keys.has(DispatchKey::CUDA);
+    if (!(cpu || cuda || keys.has(DispatchKey::PrivateUse1))) return false;
+    if (keys.has_any(kOpaque) || impl->layout() != c10::kStrided) return false;
     if (!impl->has_storage() || impl->has_symbolic_sizes_strides()) return false;
     const c10::Storage& storage = impl->unsafe_storage();
     const c10::StorageImpl* storage_impl = storage.unsafeGetStorageImpl();
@@ -106,7 +109,7 @@ bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
     view.sizes = impl->sizes().data();
     view.strides = impl->strides().data();
     view.ndim = static_cast<int16_t>(impl->dim());
-    view.device = cpu ? Device::Cpu : Device::Cuda;
+    view.device = cpu ? Device::Cpu : cuda ? Device::Cuda : Device::Other;
     view.device_index = cpu ? 0 : impl->device().index();
     view.flags = extra_flags;
     if (impl->requires_grad()) view.flags |= kRequiresGrad;
@@ -117,7 +120,7 @@ bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& view) {
         if (base != nullptr) {
             view.data = base + impl->storage_offset() * static_cast<int64_t>(info(view.dtype).element_bytes());
         }
-        if (cpu && (base != nullptr || view.numel == 0)) view.flags |= kScannable;
+        if (base != nullptr || view.numel == 0) view.flags |= cpu ? kScannable : kLater;
     }
     return true;
 }

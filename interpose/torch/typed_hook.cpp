@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "interpose/torch/dispatch_hook.h"
+#include "interpose/torch/op_begin.h"
 #include "interpose/torch/op_call.h"
 #include "interpose/torch/op_registry.h"
 #include "interpose/torch/record_hook.h"
@@ -52,6 +53,16 @@ inline constexpr bool is_optional_number<at::OptionalSymIntArrayRef> = true;
 
 template <class T>
 inline constexpr bool is_plain = is_tensor<T> || is_optional_tensor<T> || is_number<T> || is_optional_number<Plain<T>>;
+
+/// Arguments that say on which device the result is to be.
+template <class T>
+inline constexpr bool is_place =
+    std::is_same_v<Plain<T>, c10::Device> || std::is_same_v<Plain<T>, std::optional<c10::Device>>;
+
+/// One word on the path of every op: `keys` has those of all operands.
+inline bool may_touch_device(c10::DispatchKeySet keys) {
+    return keys.has(c10::DispatchKey::CUDA) || keys.has(c10::DispatchKey::PrivateUse1);
+}
 
 /// As an IValue would hold it: enumerations are integers, truth values are no numbers.
 template <class T>
@@ -109,6 +120,7 @@ struct Typed<Op, Return(Arguments...)> {
         const CoreApi* core = core_api();
         if (core == nullptr) return Op::redispatch(below, std::forward<Arguments>(arguments)...);
         const bool for_subclass = is_for_subclass(keys);
+        if (may_touch_device(keys)) tell_begin(*core, arguments...);
         Return result = [&]() -> Return {
             const HideInnerOps hide(!for_subclass);
             const SubclassCalls shown(for_subclass);
@@ -123,6 +135,30 @@ struct Typed<Op, Return(Arguments...)> {
     }
 
   private:
+    static void tell_begin(const CoreApi& core, const Plain<Arguments>&... arguments) {
+        if (op->written.empty() && op->info.op_class != OpClass::HostRead && !(is_place<Arguments> || ...)) return;
+        OpBegin begin(core, op->info);
+        size_t argument = 0;
+        size_t written = 0;
+        (show_begin(begin, arguments, argument++, written), ...);
+        begin.done();
+    }
+
+    template <class T>
+    static void show_begin(OpBegin& begin, const T& value, size_t argument, size_t& written) {
+        const bool writes = written < op->written.size() && op->written[written] == argument;
+        if (writes) ++written;
+        if constexpr (is_tensor<T>) {
+            if (value.defined()) begin.operand(value, writes);
+        } else if constexpr (is_optional_tensor<T>) {
+            if (value.has_value() && value->defined()) begin.operand(*value, writes);
+        } else if constexpr (std::is_same_v<T, c10::Device>) {
+            begin.device(value);
+        } else if constexpr (std::is_same_v<T, std::optional<c10::Device>>) {
+            if (value.has_value()) begin.device(*value);
+        }
+    }
+
     static void report(const CoreApi& core, bool inner_ops_shown, const Plain<Return>& result,
                        const Plain<Arguments>&... arguments) {
         TensorView inputs[sizeof...(Arguments)];

@@ -1,0 +1,100 @@
+#include "host/session/device_readings.h"
+
+#include "host/analyze/measure.h"
+
+namespace numsan {
+namespace {
+
+constexpr KindSet kAllKinds = kNaN | kAnyInf;
+
+thread_local constinit const DeviceReadings* judging = nullptr;
+
+}  // namespace
+
+void DeviceReadings::begin() noexcept { judging = this; }
+
+void DeviceReadings::end() noexcept {
+    judging = nullptr;
+    event_.clear();
+}
+
+/// Magnitudes are all that the quick pass tells of finite values.
+DeviceReadings::Reading DeviceReadings::reading_of(const TensorView& view, const Range& range, const Health* health) {
+    Reading reading{&view, view.data, view.numel, view.dtype, false, health != nullptr, range, {}};
+    if (health != nullptr) {
+        reading.health = *health;
+        return reading;
+    }
+    Health& known = reading.health;
+    const int64_t lanes = view.numel * info(view.dtype).lanes;
+    known.elements = view.numel;
+    known.finite = range.suspicious ? 0 : lanes;
+    known.first_bad = -1;
+    if (range.suspicious) {  // one element at least; patterns above that of infinity are NaN
+        const DTypeInfo& type = info(view.dtype);
+        const bool infinite = type.infinity == InfinityKind::IEEE && range.max_magnitude == type.exponent_mask();
+        (infinite ? known.pos_inf : known.nan) = 1;
+        return reading;
+    }
+    known.absmax = magnitude_value(range.max_magnitude, view.dtype);
+    if (range.min_nonzero_magnitude != ~uint64_t(0))
+        known.absmin = magnitude_value(range.min_nonzero_magnitude, view.dtype);
+    if (range.max_magnitude == 0) known.zero = lanes;
+    known.max = known.absmax;
+    known.min = -known.absmax;
+    reading.measured = range.max_magnitude == 0;
+    return reading;
+}
+
+const DeviceReadings::Reading* DeviceReadings::find(const TensorView& view) const noexcept {
+    if (judging != this) return nullptr;
+    for (const Reading& reading : event_) {
+        if (reading.view == &view) return &reading;
+    }
+    if (view.device == Device::Cpu) return nullptr;
+    const auto it = last_.find(view.storage);
+    if (it == last_.end()) return nullptr;
+    const Reading& last = it->second;
+    return last.data == view.data && last.numel == view.numel && last.dtype == view.dtype ? &last : nullptr;
+}
+
+Range DeviceReadings::range(const TensorView& tensor) const noexcept {
+    if (const Reading* reading = find(tensor)) return reading->range;
+    return tensor.device == Device::Cpu ? host_.range(tensor) : Range{0, ~uint64_t(0), false};
+}
+
+KindSet DeviceReadings::kinds(const TensorView& tensor) const noexcept {
+    const Reading* reading = find(tensor);
+    if (reading == nullptr) return tensor.device == Device::Cpu ? host_.kinds(tensor) : KindSet(0);
+    return reading->unknown ? kAllKinds : reading->health.kinds();
+}
+
+Health DeviceReadings::health(const TensorView& tensor) const noexcept {
+    if (const Reading* reading = find(tensor)) return reading->health;
+    if (tensor.device == Device::Cpu) return host_.health(tensor);
+    Health none{};
+    none.first_bad = -1;
+    return none;
+}
+
+bool DeviceReadings::measures(const TensorView& tensor) const noexcept {
+    const Reading* reading = find(tensor);
+    return reading == nullptr ? tensor.device == Device::Cpu : reading->measured;
+}
+
+void DeviceReadings::add(const TensorView& view, const Range& range, const Health* health) {
+    event_.push_back(reading_of(view, range, health));
+}
+
+void DeviceReadings::add_unknown(const TensorView& view) {
+    Reading reading = reading_of(view, Range{0, ~uint64_t(0), true}, nullptr);
+    reading.unknown = true;
+    event_.push_back(reading);
+}
+
+void DeviceReadings::wrote(const TensorView& view, const Range& range, const Health* health) {
+    if (last_.size() >= kMaxStorages) last_.clear();
+    last_.insert_or_assign(view.storage, reading_of(view, range, health));
+}
+
+}  // namespace numsan

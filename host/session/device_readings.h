@@ -1,0 +1,67 @@
+// What is known of tensors in a device's memory: what scans told of them. Answers for a scanner to who judges events of
+// the past.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "host/core/scanner.h"
+
+namespace numsan {
+
+/// Tensors of the host are read, except those of the event that is being judged, which were read when it happened.
+/// Scanner's members [MT]; the others: one thread at a time.
+class DeviceReadings final : public Scanner {
+  public:
+    /// `host` reads host memory, and outlives this.
+    explicit DeviceReadings(const Scanner& host) : host_(host) {}
+
+    Range range(const TensorView& tensor) const noexcept override;
+    Range shared_range(const TensorView& tensor, ShareWork share) const noexcept override {
+        return host_.shared_range(tensor, share);
+    }
+    KindSet kinds(const TensorView& tensor) const noexcept override;
+    Health health(const TensorView& tensor) const noexcept override;
+    bool measures(const TensorView& tensor) const noexcept override;
+
+    /// Until end() this thread judges an event: only it may ask for a device's tensors.
+    void begin() noexcept;
+    /// A tensor of the event that is being judged. `view` stays until end(). Throws std::bad_alloc.
+    void add(const TensorView& view, const Range& range, const Health* health);
+    /// The ledger knows births in its storage, but not whether they are among its elements: all kinds may be.
+    void add_unknown(const TensorView& view);
+    void end() noexcept;
+
+    /// `view` was written and read; what was known of its storage is over. Throws std::bad_alloc.
+    void wrote(const TensorView& view, const Range& range, const Health* health);
+    /// It was written, nobody knows with what.
+    void forget(const void* storage) noexcept { last_.erase(storage); }
+
+    /// Whether something is known of exactly these elements: as operand of the event, or as they were written last.
+    bool knows(const TensorView& view) const noexcept { return find(view) != nullptr; }
+
+  private:
+    struct Reading {
+        const TensorView* view;
+        const void* data;
+        int64_t numel;
+        DType dtype;
+        bool unknown;
+        bool measured;
+        Range range;
+        Health health;
+    };
+    /// Storages that are remembered; then all of them are forgotten.
+    static constexpr size_t kMaxStorages = 1 << 14;
+
+    static Reading reading_of(const TensorView& view, const Range& range, const Health* health);
+    const Reading* find(const TensorView& view) const noexcept;
+
+    const Scanner& host_;
+    std::vector<Reading> event_;
+    std::unordered_map<const void*, Reading> last_;  ///< by storage
+};
+
+}  // namespace numsan

@@ -1,0 +1,315 @@
+// Events of a device's tensors: judged late, in the program's order, as if the host had read them when they happened.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+#include "tests/host/session/held_scanner.h"
+#include "tests/host/session/played.h"
+
+namespace numsan {
+namespace {
+
+const OpInfo kCopy{"aten::_to_copy", "", OpClass::Preserving, false, 6};
+const OpInfo kExp{"aten::exp", "", OpClass::Other, false, 7};
+const OpInfo kEmpty{"aten::empty", "", OpClass::Allocation, false, 8};
+
+HeldScanner* next_scanner = nullptr;
+
+struct OnDevice {
+    Played& played;
+    HeldScanner& scanner = *new HeldScanner;
+    Session& session = *played.session;
+
+    explicit OnDevice(const char* options = "", const char* python = "3.11.7") : played(Played::make(options, python)) {
+        next_scanner = &scanner;
+        session.use_devices([](const StorageApi*, const OpEvent&, std::string&) -> DeviceScanner* {
+            return next_scanner;
+        });
+    }
+
+    void op(const OpInfo& info, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
+            uint64_t sequence = ~uint64_t(0)) {
+        OpEvent event{};
+        event.op = &info;
+        event.inputs = inputs.data();
+        event.outputs = outputs.data();
+        event.input_count = static_cast<int32_t>(inputs.size());
+        event.output_count = static_cast<int32_t>(outputs.size());
+        event.thread = 1;
+        event.forward_sequence = sequence;
+        event.grad_enabled = true;
+        event.graph_task = -1;
+        event.on_device = true;
+        event.queue = {nullptr, 0, true};
+        session.op_end(event);
+    }
+    void read(const MadeUp& value) {
+        session.before_wait();
+        op(kItem, {on_device(value.view())}, {});
+    }
+    void loss(const MadeUp& value) {
+        MadeUp ones{1};
+        const StackId before = played.stacks.now;
+        played.stacks.now = kMakeGrads;
+        op(kOnesLike, {on_device(value.view())}, {on_device(ones.returned())});
+        played.stacks.now = before;
+    }
+    json finish() {
+        session.finish(0);
+        const json report = played.read();
+        played.remove();
+        return report;
+    }
+};
+
+TEST(DeviceEvents, AreJudgedWhenTheDeviceHasTold) {
+    OnDevice d;
+    MadeUp x{-1, 2}, y{kNan, 1}, z{kNan, 2};
+    d.scanner.held = true;
+    d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 3);
+    d.op(kMul, {on_device(y.view()), on_device(x.view())}, {on_device(z.returned())});
+    d.loss(z);
+    EXPECT_FALSE(d.played.read().is_object()) << "nothing is known yet";
+    d.scanner.held = false;
+    d.read(z);
+    EXPECT_EQ(d.scanner.flushes, 1);
+    const json early = d.played.read();
+    ASSERT_TRUE(early.is_object()) << "the program has waited for the device: what it did is judged";
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u);
+    const json& finding = report["findings"][0];
+    EXPECT_EQ(finding["op"], "aten::log");
+    EXPECT_EQ(finding["mechanism"], "DOM");
+    EXPECT_EQ(finding["inputs"][0]["min"], -1) << finding.dump(1);
+    EXPECT_EQ(report["coverage"]["skipped"].value("cuda", 0), 0);
+}
+
+TEST(DeviceEvents, AreTheSameAsThoseOfTheHost) {
+    json findings[2];
+    for (const bool device : {false, true}) {
+        OnDevice d;
+        MadeUp x{90, 1}, y{kInf, 2.7f}, z{kNan, 1}, parameter{1}, gradient{kNan};
+        parameter.flags = kParameter;
+        const auto place = [&](const TensorView& t) { return device ? on_device(t) : t; };
+        const auto op = [&](const OpInfo& info, std::vector<TensorView> in, std::vector<TensorView> out, uint64_t n) {
+            if (device) d.op(info, in, out, n);
+            else d.played.op(info, in, out, n);
+        };
+        op(kExp, {place(x.view())}, {place(y.returned())}, 1);
+        op(kDiv, {place(y.view()), place(y.view())}, {place(z.returned())}, 2);
+        d.session.scope_begin("Optimizer.zero_grad#SGD.zero_grad");
+        d.session.scope_end("Optimizer.zero_grad#SGD.zero_grad");
+        op(kMul, {place(z.view()), place(parameter.view())}, {place(gradient.returned())}, 3);
+        TensorView input = place(gradient.view()), leaf = place(parameter.view());
+        NodeEvent node{};
+        node.name = "torch::autograd::AccumulateGrad";
+        node.sequence = ~uint64_t(0);
+        node.inputs = &input;
+        node.input_count = 1;
+        node.variable = &leaf;
+        d.session.node_begin(node);
+        d.session.node_end();
+        d.session.scope_begin("Optimizer.step#SGD.step");
+        d.session.scope_end("Optimizer.step#SGD.step");
+        findings[device] = d.finish()["findings"];
+    }
+    ASSERT_EQ(findings[0].size(), 1u);
+    EXPECT_EQ(findings[0][0]["op"], "aten::exp");
+    ASSERT_EQ(findings[1].size(), 1u);
+    for (const char* key : {"op", "mechanism", "category", "phase", "step", "location", "escapes", "seq"})
+        EXPECT_EQ(findings[0][0][key], findings[1][0][key]) << key;
+}
+
+TEST(DeviceEvents, AMarkedScopeWaitsItsTurn) {
+    OnDevice d;
+    MadeUp x{-1}, y{kNan}, parameter{1}, gradient{kNan};
+    parameter.flags = kParameter;
+    d.scanner.held = true;
+    d.op(kLog, {on_device(x.view())}, {on_device(gradient.returned())}, 3);
+    TensorView input = on_device(gradient.view()), leaf = on_device(parameter.view());
+    NodeEvent node{};
+    node.name = "torch::autograd::AccumulateGrad";
+    node.sequence = ~uint64_t(0);
+    node.inputs = &input;
+    node.input_count = 1;
+    node.variable = &leaf;
+    d.session.node_begin(node);
+    d.session.node_end();
+    d.session.scope_begin("Optimizer.zero_grad#SGD.zero_grad");  // thrown away before the step reads it
+    d.session.scope_begin("Optimizer.step#SGD.step");
+    d.session.scope_end("Optimizer.step#SGD.step");
+    d.scanner.held = false;
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u);
+    EXPECT_EQ(report["findings"][0]["severity"], "warning");
+}
+
+TEST(DeviceEvents, WhatWasNotReadIsCountedAndBlamedOnNobody) {
+    OnDevice d;
+    MadeUp x{1}, y{kNan}, z{kNan};
+    d.scanner.refuses = "freed before the deferred scan";
+    d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+    d.op(kMul, {on_device(y.view())}, {on_device(z.returned())});
+    const json report = d.finish();
+    EXPECT_EQ(report["findings"].size(), 0u);
+    EXPECT_EQ(report["coverage"]["skipped"]["freed before the deferred scan"], 2);
+}
+
+TEST(DeviceEvents, ALostHitStillNamesTheOp) {
+    OnDevice d;
+    MadeUp x{-1, 2}, y{kNan, 1};
+    d.scanner.loses_hits = true;
+    d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 3);
+    d.loss(y);
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u);
+    EXPECT_EQ(report["findings"][0]["op"], "aten::log");
+}
+
+TEST(DeviceEvents, AValueThatComesToTheHostIsNoBirthThere) {
+    OnDevice d;
+    MadeUp x{-1, 2}, y{kNan, 1}, host{kNan, 1}, product{kNan, 2};
+    d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 3);
+    d.session.before_wait();
+    d.op(kCopy, {on_device(y.view())}, {host.returned()}, 4);
+    d.played.op(kMul, {host.view()}, {product.returned()}, 5);
+    d.played.loss(product);
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u);
+    EXPECT_EQ(report["findings"][0]["op"], "aten::log");
+}
+
+TEST(DeviceEvents, AValueFromTheHostIsFollowedToTheDevice) {
+    OnDevice d;
+    MadeUp x{-1, 2}, y{kNan, 1}, device{kNan, 1}, product{kNan, 2};
+    d.played.op(kLog, {x.view()}, {y.returned()}, 3);
+    d.op(kCopy, {y.view()}, {on_device(device.returned())}, 4);
+    d.op(kMul, {on_device(device.view())}, {on_device(product.returned())}, 5);
+    d.loss(product);
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u);
+    EXPECT_EQ(report["findings"][0]["op"], "aten::log");
+}
+
+TEST(DeviceEvents, MemoryThatNobodyWroteIsKnownOnADevice) {
+    OnDevice d;
+    MadeUp memory{kNan, 1}, y{kNan, 2};
+    d.op(kEmpty, {}, {on_device(memory.returned())});
+    d.op(kMul, {on_device(memory.view())}, {on_device(y.returned())}, 4);
+    d.loss(y);
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u);
+    EXPECT_EQ(report["findings"][0]["mechanism"], "UNINIT");
+}
+
+TEST(DeviceEvents, InPlaceWritesAreAnnounced) {
+    OnDevice d;
+    MadeUp x{1}, y{2};
+    d.session.before_write(&x);
+    EXPECT_TRUE(d.scanner.written.empty()) << "no device was seen yet";
+    d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+    d.session.before_write(&x);
+    EXPECT_EQ(d.scanner.written, std::vector<const void*>{&x});
+    d.finish();
+}
+
+TEST(DeviceEvents, MoreThanTheWindowIsSkippedNotMixed) {
+    OnDevice d;
+    d.scanner.numbers = 8;
+    d.scanner.held = true;
+    MadeUp x{1}, y{2};
+    for (int i = 0; i < 20; ++i) d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+    EXPECT_LE(d.scanner.scans, 8);
+    d.scanner.held = false;
+    const json report = d.finish();
+    EXPECT_EQ(report["findings"].size(), 0u);
+    EXPECT_EQ(report["coverage"]["skipped"].value("behind", 0), 20 - d.scanner.scans);
+}
+
+TEST(DeviceEvents, TheRingOfEventsGoesRound) {
+    OnDevice d;
+    MadeUp x{1}, y{2};
+    const int rounds = static_cast<int>(3 * DeviceLog::kBytes / 1000);
+    for (int i = 0; i < rounds; ++i) d.op(kMul, {on_device(x.view()), on_device(y.view())}, {on_device(y.returned())});
+    MadeUp bad{-1}, z{kNan};
+    d.op(kLog, {on_device(bad.view())}, {on_device(z.returned())}, 3);
+    d.loss(z);
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u);
+    EXPECT_EQ(report["findings"][0]["seq"], rounds);
+}
+
+TEST(DeviceEvents, SeveralThreadsMeetInOneOrder) {
+    OnDevice d;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&] {
+            MadeUp x{1}, y{2};
+            for (int i = 0; i < 500; ++i) d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const json report = d.finish();
+    EXPECT_EQ(report["coverage"]["ops"], 2000);
+    EXPECT_EQ(report["coverage"]["scanned"].get<int>() + report["coverage"]["skipped"].value("behind", 0), 2000);
+    EXPECT_EQ(report["findings"].size(), 0u);
+}
+
+TEST(DeviceEvents, AGraphTellsAtEachReplay) {
+    OnDevice d;
+    MadeUp x{1, 2}, y{0, 1};
+    d.scanner.captures = true;
+    d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 3);
+    d.scanner.captures = false;
+    d.scanner.replay();
+    EXPECT_FALSE(d.played.read().is_object());
+    x.values[0] = -1;
+    y.values[0] = kNan;
+    d.scanner.replay();
+    d.loss(y);
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u);
+    EXPECT_EQ(report["findings"][0]["op"], "aten::log");
+    EXPECT_EQ(report["coverage"]["skipped"].value("cuda", 0), 0);
+}
+
+TEST(DeviceEvents, WhatAReplayLeftIsForgottenInTheNextStep) {
+    OnDevice d;
+    MadeUp x{-1, 2}, y{kNan, 1};
+    d.scanner.captures = true;
+    d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 3);
+    d.scanner.captures = false;
+    d.scanner.replay();
+    d.session.scope_begin("Optimizer.step#SGD.step");
+    d.session.scope_end("Optimizer.step#SGD.step");
+    y.values[0] = 0;
+    d.scanner.replay();
+    d.loss(y);
+    EXPECT_EQ(d.finish()["findings"].size(), 0u);
+}
+
+TEST(DeviceEvents, AForkedChildLeavesTheDeviceAlone) {
+    OnDevice d;
+    MadeUp x{1}, y{2};
+    d.scanner.held = true;
+    d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+    d.session.before_fork();
+    const pid_t child = fork();
+    if (child == 0) {
+        d.session.after_fork_in_child();
+        d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+        _exit(d.scanner.closes == 1 ? 0 : 1);
+    }
+    d.session.after_fork_in_parent();
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    d.scanner.held = false;
+    EXPECT_EQ(d.finish()["findings"].size(), 0u);
+}
+
+}  // namespace
+}  // namespace numsan

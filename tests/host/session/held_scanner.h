@@ -1,0 +1,110 @@
+// A device of made-up tensors: its memory is the host's, what a scan found is told when the test says so.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "host/core/device_scanner.h"
+#include "host/scan/cpu_scanner.h"
+
+namespace numsan {
+
+/// The same view as the adapter shows of a device's memory.
+inline TensorView on_device(TensorView view) {
+    if ((view.flags & kScannable) != 0) view.flags = (view.flags & ~uint32_t(kScannable)) | kLater;
+    view.device = Device::Cuda;
+    return view;
+}
+
+class HeldScanner final : public DeviceScanner {
+  public:
+    bool held = false;       ///< nothing is told until this is over
+    bool loses_hits = false;  ///< the ring was full
+    bool captures = false;   ///< the queue is being captured
+    const char* refuses = nullptr;  ///< outputs are not read, for this reason
+    uint64_t numbers = 1 << 12;
+    int scans = 0, flushes = 0, closes = 0;
+    std::vector<const void*> written;
+
+    Taken scan(const DeviceScan& scan) noexcept override {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ++scans;
+        for (int32_t i = 0; i < scan.output_count; ++i) {
+            const TensorView& output = scan.outputs[i];
+            EXPECT_EQ(output.device, Device::Cuda);
+            Told told{};
+            told.answer = refuses != nullptr ? Answer::NotRead : Answer::Read;
+            told.reading.why = refuses;
+            told.reading.range = host_.range(output);
+            told.reading.has_hit = told.reading.range.suspicious && !loses_hits;
+            DeviceHit& hit = told.reading.hit;
+            hit.output = host_.health(output);
+            for (int32_t k = 0; k < scan.input_count && k < DeviceHit::kMaxInputs; ++k)
+                hit.inputs[hit.input_count++] = {k, host_.health(scan.inputs[k])};
+            if (captures) graph_.try_emplace(scan.sequence + static_cast<uint64_t>(i), output, told);
+            else told_[scan.sequence + static_cast<uint64_t>(i)] = told;
+        }
+        return captures ? Taken::Captured : Taken::Now;
+    }
+    /// Runs the graph: values are those that its tensors have now.
+    void replay() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (auto& [sequence, captured] : graph_) {
+            if (!host_.range(captured.output).suspicious) continue;
+            DeviceHit hit = captured.told.reading.hit;
+            hit.output = host_.health(captured.output);
+            replayed_.push_back({sequence, hit});
+        }
+    }
+
+    void before_write(const void* storage) noexcept override { written.push_back(storage); }
+    void flush() noexcept override { ++flushes; }
+    Answer answer(uint64_t sequence, Reading& reading) noexcept override {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto it = told_.find(sequence);
+        if (held || it == told_.end()) return Answer::NotYet;
+        reading = it->second.reading;
+        const Answer answer = it->second.answer;
+        told_.erase(it);
+        return answer;
+    }
+    bool next_replayed(uint64_t& sequence, DeviceHit& hit) noexcept override {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (replayed_.empty()) return false;
+        sequence = replayed_.front().first;
+        hit = replayed_.front().second;
+        replayed_.erase(replayed_.begin());
+        return true;
+    }
+    uint64_t window() const noexcept override { return numbers; }
+    void close() noexcept override { ++closes; }
+    const char* reason() const noexcept override { return ""; }
+
+  private:
+    struct Told {
+        Answer answer;
+        Reading reading;
+    };
+    struct Captured {
+        Captured(const TensorView& view, const Told& t)
+            : sizes(view.sizes, view.sizes + view.ndim),
+              strides(view.strides, view.strides + view.ndim),
+              output(view),
+              told(t) {
+            output.sizes = sizes.data();
+            output.strides = strides.data();
+        }
+        std::vector<int64_t> sizes, strides;
+        TensorView output;
+        Told told;
+    };
+    std::mutex mutex_;
+    CpuScanner host_;
+    std::map<uint64_t, Told> told_;
+    std::map<uint64_t, Captured> graph_;
+    std::vector<std::pair<uint64_t, DeviceHit>> replayed_;
+};
+
+}  // namespace numsan
