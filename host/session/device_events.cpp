@@ -78,7 +78,11 @@ void Session::read_device(DeviceSide& side) {
         for (;;) {
             mine->side->wanted.wait(0);
             mine->side->wanted.store(0);
-            mine->session->settle(*mine->side);
+            mine->side->inside.fetch_add(1);
+            const bool ending = mine->side->ending.load();
+            if (!ending) mine->session->settle(*mine->side);
+            mine->side->inside.fetch_sub(1);
+            if (ending) return nullptr;
             if (!mine->side->log.empty() || !mine->side->captured.empty()) {
                 mine->side->wanted.store(1);
                 pause();
@@ -164,10 +168,8 @@ void Session::hand_over(DeviceSide& side, DeviceEvent& event) {
     event.scanned = taken == DeviceScanner::Taken::Now;
     event.captured = taken == DeviceScanner::Taken::Captured;
     if (!event.captured) return;
-    if (DeviceEvent* kept = DeviceLog::keep(event)) {
-        const std::lock_guard<std::mutex> lock(side.settling);
-        side.captured.push_back(kept);
-    }
+    event.graph = DeviceLog::keep(event);
+    if (event.graph != nullptr) side.captures_due.fetch_add(1);
 }
 
 void Session::device_node(DeviceSide& side, const NodeEvent& event, const OpContext& context) {
@@ -206,6 +208,7 @@ void Session::before_wait() noexcept {
 /// Judges what is known by now, oldest first.
 void Session::settle(DeviceSide& side) noexcept {
     if (!on()) return;
+    side.inside.fetch_add(1);
     try {
         Outcome outcome;
         bool names = false;
@@ -227,6 +230,7 @@ void Session::settle(DeviceSide& side) noexcept {
     } catch (...) {
         fail("out of memory or a failure while a device's events were judged");
     }
+    side.inside.fetch_sub(1);
 }
 
 void Session::settle(DeviceSide& side, DeviceEvent& event, Outcome& outcome, bool& names) {
@@ -316,6 +320,10 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event, Outcome& outcome) 
         if (!readings_.knows(input) && verdict_.knows(input)) readings_.add_unknown(input);
         input.flags |= kScannable;
     }
+    if (event.graph != nullptr) {
+        side.captured.push_back(event.graph);
+        side.captures_due.fetch_sub(1);
+    }
     trace(event.op, event.context);
     narrow_state(event.op, event.context);
     judge(event.op, event.context, bad, ranges, {event.made, event.makes_node}, event.accumulates, outcome);
@@ -336,7 +344,7 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event, Outcome& outcome) 
 }
 
 void Session::settle_replays(DeviceSide& side, Outcome& outcome) {
-    if (side.captured.empty()) return;
+    if (side.captured.empty() || side.captures_due.load() > 0) return;
     uint64_t sequence = 0;
     DeviceHit hit;
     while (side.scanner.next_replayed(sequence, hit)) {
@@ -381,6 +389,8 @@ void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t
 void Session::drain(DeviceSide& side) noexcept {
     constexpr int kPatience = 1000;  // pauses without an answer: two seconds
     side.scanner.flush();
+    side.ending.store(true);
+    for (int idle = 0; idle < kPatience && side.inside.load() > 0; ++idle) pause();
     for (int idle = 0; idle < kPatience && on();) {
         const int64_t before = side.log.count();
         settle(side);

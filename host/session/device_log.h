@@ -39,6 +39,7 @@ struct DeviceEvent {
     ForwardMap::Record made;
     uint64_t sequence;  ///< of the first output that is handed to the scanner; the others count on
     uint64_t handed;    ///< how many
+    DeviceEvent* graph;   ///< with `captured`: a copy that outlives this
     TensorView* inputs;   ///< of the op or the node
     TensorView* outputs;  ///< of the op; the variable of a node
     HostReading* host;    ///< one for each input and output of an op on the host with kScannable, in this order

@@ -278,11 +278,12 @@ TEST(DeviceEvents, AGraphTellsAtEachReplay) {
 
 TEST(DeviceEvents, WhatAReplayLeftIsForgottenInTheNextStep) {
     OnDevice d;
-    MadeUp x{-1, 2}, y{kNan, 1};
+    MadeUp x{-1, 2}, y{kNan, 1}, other{1};
     d.scanner.captures = true;
     d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 3);
     d.scanner.captures = false;
     d.scanner.replay();
+    d.read(other);  // waits for the device
     d.session.scope_begin("Optimizer.step#SGD.step");
     d.session.scope_end("Optimizer.step#SGD.step");
     y.values[0] = 0;
