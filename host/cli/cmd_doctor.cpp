@@ -238,9 +238,13 @@ void check_cuda(Diagnosis& diagnosis) {
     const std::string driver = driver_library();
     if (driver.empty()) {
         diagnosis.good("cuda: no libcuda.so.1 here; CPU tensors are scanned");
-    } else {
-        diagnosis.limited("cuda: " + driver + " is there; this version scans CPU tensors only");
+        return;
     }
+#ifdef NUMSAN_CUDA
+    diagnosis.good("cuda: " + driver + " is there; its tensors are scanned where they are");
+#else
+    diagnosis.limited("cuda: " + driver + " is there; this numsan was built without nvcc and scans CPU tensors only");
+#endif
 }
 
 /// Whether `folder`, or the nearest folder above it that exists, can be written.

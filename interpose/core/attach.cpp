@@ -15,6 +15,7 @@
 #include "host/session/session.h"
 #include "host/stacks/native_stacks.h"
 #include "interpose/core/adapter_loader.h"
+#include "interpose/core/device_scanner.h"
 #include "interpose/python/api.h"
 #include "interpose/python/at_exit.h"
 #include "interpose/python/frames.h"
@@ -104,6 +105,7 @@ bool attach(const numsan_stub_api& stub) {
     facts.torch_version = torch.version;
     facts.torch_root = torch.root;
     g_session = new Session(std::move(options), scanner(), *stacks, std::move(facts));
+    g_session->use_devices(make_device_scanner);
 
     AdapterLoadResult result;
     g_adapter = load_torch_adapter(g_core, stub.lib_dir, say, result);

@@ -130,6 +130,16 @@ CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr* address, void* memory, u
     return CUDA_SUCCESS;
 }
 
+CUresult CUDAAPI cuPointerGetAttribute(void* answer, CUpointer_attribute attribute, CUdeviceptr address) {
+    FAKE_ENTER(cuPointerGetAttribute);
+    if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(blocks().mutex);
+    if (!blocks().all.contains(pointer(address))) return CUDA_ERROR_INVALID_VALUE;
+    const bool device = blocks().all.at(pointer(address)).device;
+    *static_cast<unsigned int*>(answer) = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
     FAKE_ENTER(cuMemsetD8Async);
     return submit(stream, [=] { std::memset(pointer(to), value, count); });

@@ -1,0 +1,50 @@
+#include "interpose/core/device_scanner.h"
+
+#ifdef NUMSAN_CUDA
+#include "cuda/cuda_device_scanner.h"
+#endif
+
+namespace numsan {
+namespace {
+
+/// A tensor of the event that is on a device; one with memory, where there is one.
+const TensorView* on_device(const OpEvent& event) {
+    const TensorView* found = nullptr;
+    const auto look = [&](const TensorView& tensor) {
+        if (tensor.device == Device::Cpu || (found != nullptr && found->storage_data != nullptr)) return;
+        found = &tensor;
+    };
+    for (int32_t i = 0; i < event.output_count; ++i) look(event.outputs[i]);
+    for (int32_t i = 0; i < event.input_count; ++i) look(event.inputs[i]);
+    return found;
+}
+
+}  // namespace
+
+DeviceScanner* make_device_scanner(const StorageApi* storages, const OpEvent& first, std::string& why) {
+    const TensorView* tensor = on_device(first);
+    if (tensor == nullptr) return nullptr;
+#ifdef NUMSAN_CUDA
+    // A backend of somebody's own may keep its tensors in CUDA memory, or anywhere.
+    if (tensor->device == Device::Other && !is_cuda_memory(tensor->storage_data)) {
+        why = "they are not in CUDA memory";
+        return nullptr;
+    }
+    if (!first.queue.known) {
+        why = "this torch does not tell the streams of its operators (2.7 and later do)";
+        return nullptr;
+    }
+    std::unique_ptr<DeviceScanner> scanner = make_cuda_scanner(storages);
+    if (scanner->reason()[0] != '\0') {
+        why = scanner->reason();
+        return nullptr;
+    }
+    return scanner.release();
+#else
+    static_cast<void>(storages);
+    why = "numsan was built without nvcc, so without its CUDA kernels";
+    return nullptr;
+#endif
+}
+
+}  // namespace numsan
