@@ -30,6 +30,7 @@ LAYERS = {
         "host/report",
         "host/session",
         "interpose/python",
+        "cuda/cuda_device_scanner.h",
     ),
     "interpose/python": ("host/core", "host/stacks"),
     "interpose/preload": ("interpose/core/stub_abi.h",),
