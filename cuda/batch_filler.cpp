@@ -51,7 +51,6 @@ Admission describe(const TensorView& view, ScanItem& item, ScanDim (&dims)[kMaxS
     }
     if (view.data == nullptr || reinterpret_cast<uintptr_t>(view.data) % type.lane_bytes != 0)
         return Admission::Unsupported;
-    if (!type.has_zero()) return Admission::Unsupported;  // the kernels rely on a zero and a sign
 
     ScanDim sorted[kMaxScanDims * 4];
     int count = 0;
@@ -99,15 +98,21 @@ void BatchFiller::begin(const ScanHeader& header) noexcept {
     dims_ = 0;
 }
 
-InputItems BatchFiller::add_inputs(const TensorView* views, int count) noexcept {
+InputItems BatchFiller::add_inputs(const TensorView* views, int count, int limit) noexcept {
     InputItems added;
+    uint8_t readable[255];
+    int readables = 0;
+    for (int i = 0; i < std::min(count, 255) && readables < limit; ++i) {
+        if ((views[i].flags & kScannable) != 0) readable[readables++] = static_cast<uint8_t>(i);
+    }
     int room = ScanTableLarge::kItemCapacity - table_.header.outputs - inputs_ - 1;  // one output has to follow
-    for (int i = std::min(count, 255) - 1; i >= 0 && room > 0; --i) {
+    for (int r = readables - 1; r >= 0 && room > 0; --r) {
+        const uint8_t i = readable[r];
         ScanItem item{};
         ScanDim dims[kMaxScanDims];
         if (describe(views[i], item, dims) != Admission::Added) continue;
         if (dims_ + item.ndim > ScanTableLarge::kDimCapacity) continue;
-        item.argument = static_cast<uint8_t>(i);
+        item.argument = i;
         item.first_dim = static_cast<uint16_t>(dims_);
         std::copy_n(dims, item.ndim, table_.dims + dims_);
         dims_ += item.ndim;

@@ -12,8 +12,7 @@ enum class Admission : uint8_t {
     Added,
     Empty,        ///< no elements: there is nothing to scan
     Full,         ///< close and launch this batch, begin the next one, add the tensor again
-    Unsupported,  ///< more than kMaxScanDims dimensions, a negative stride, misaligned lanes, or a type without a zero:
-                  ///< count as unscanned
+    Unsupported,  ///< more than kMaxScanDims dimensions, a negative stride, or misaligned lanes: count as unscanned
 };
 
 /// Items that are looked at only when an output is bad.
@@ -34,9 +33,10 @@ class BatchFiller {
     /// Forgets everything. `header` gives the addresses, ring_capacity, sequence_step and flags; the rest is close()'s.
     void begin(const ScanHeader& header) noexcept;
 
-    /// Inputs of the op whose outputs come next. Those that cannot be described, or find no room, are left out;
-    /// ScanItem::argument is the position in `views`. Valid until the next begin().
-    InputItems add_inputs(const TensorView* views, int count) noexcept;
+    /// Inputs of the op whose outputs come next: the first `limit` (at most 255) of those that may be read. Those that
+    /// cannot be described, or find no room, are left out; ScanItem::argument is the position in `views`. Valid until
+    /// the next begin().
+    InputItems add_inputs(const TensorView* views, int count, int limit = 255) noexcept;
 
     /// An output. `slot` and `order` as in ScanItem, `flags` of it: 0 or kRaisesGate. Shapes are copied.
     Admission add(const TensorView& view, uint32_t slot, uint32_t order, uint8_t flags = 0,

@@ -10,7 +10,7 @@
 namespace numsan::gpu {
 
 /// How real lanes are packed in memory; all that the quick pass needs to know of an element type.
-enum class LaneKind : uint8_t { Bits8, Bits8Fnuz, Bits16, Bits32, Bits64 };
+enum class LaneKind : uint8_t { Bits8, Bits8Fnuz, Bits8Unsigned, Bits16, Bits32, Bits64 };
 
 /// What the quick pass knows of a tensor, or of a part of it.
 struct RangeWords {
@@ -102,9 +102,9 @@ struct HalfWords<false> {
 template <LaneKind kKind, bool kPacked = kPackedByDefault>
 struct RangeTally;
 
-// `smallest_less_one` above every magnitude: only zeros were seen.
-NUMSAN_DEVICE RangeWords range_words(uint64_t largest, uint64_t smallest_less_one, uint64_t magnitude_mask) {
-    return RangeWords{largest, smallest_less_one > magnitude_mask ? 0 : ~smallest_less_one, 0};
+// `smallest_less_one` above that of every magnitude: only zeros were seen.
+NUMSAN_DEVICE RangeWords range_words(uint64_t largest, uint64_t smallest_less_one, uint64_t highest_less_one) {
+    return RangeWords{largest, smallest_less_one > highest_less_one ? 0 : ~smallest_less_one, 0};
 }
 
 template <bool kPacked>
@@ -116,20 +116,26 @@ struct RangeTally<LaneKind::Bits16, kPacked> {
     }
 };
 
-template <bool kPacked>
-struct RangeTally<LaneKind::Bits8, kPacked> {
+template <bool kPacked, uint32_t kMask>
+struct ByteTally {
     HalfWords<kPacked> even;
     HalfWords<kPacked> odd;
     NUMSAN_DEVICE void add(uint32_t w0, uint32_t w1) {
-        even.add(w0 & 0x007F007Fu, w1 & 0x007F007Fu);
-        odd.add(w0 & 0x7F007F00u, w1 & 0x7F007F00u);
+        even.add(w0 & kMask * 0x00010001u, w1 & kMask * 0x00010001u);
+        odd.add(w0 & kMask * 0x01000100u, w1 & kMask * 0x01000100u);
     }
     NUMSAN_DEVICE RangeWords words() const {
         const uint32_t large = odd.largest_lane() >> 8, small = odd.smallest_lane() >> 8;
         return range_words(even.largest_lane() > large ? even.largest_lane() : large,
-                           even.smallest_lane() < small ? even.smallest_lane() : small, 0x7F);
+                           even.smallest_lane() < small ? even.smallest_lane() : small, kMask - 1);
     }
 };
+
+template <bool kPacked>
+struct RangeTally<LaneKind::Bits8, kPacked> : ByteTally<kPacked, 0x7F> {};
+
+template <bool kPacked>
+struct RangeTally<LaneKind::Bits8Unsigned, kPacked> : ByteTally<kPacked, 0xFF> {};
 
 template <bool kPacked>
 struct RangeTally<LaneKind::Bits8Fnuz, kPacked> {
@@ -184,7 +190,12 @@ constexpr LaneKind lane_kind_of(const DTypeInfo& type) {
         case 8: return LaneKind::Bits64;
         case 4: return LaneKind::Bits32;
         case 2: return LaneKind::Bits16;
-        default: return type.infinity == InfinityKind::FNUZ ? LaneKind::Bits8Fnuz : LaneKind::Bits8;
+        default: break;
+    }
+    switch (type.infinity) {
+        case InfinityKind::FNUZ: return LaneKind::Bits8Fnuz;
+        case InfinityKind::FNU: return LaneKind::Bits8Unsigned;
+        default: return LaneKind::Bits8;
     }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cuda/lane.h"
+#include "cuda/outcomes.h"
 
 namespace numsan::gpu {
 namespace {
@@ -28,6 +29,8 @@ class Inside {
     bool first_;
 };
 
+Outcomes::Outcome expected_from(const Lane& lane) { return {Outcomes::Kind::Expected, lane.context.index}; }
+
 int64_t bytes_of(const TensorView& view) { return view.numel * int64_t(info(view.dtype).element_bytes()); }
 
 bool may_defer(const ScanRequest& request) {
@@ -47,7 +50,7 @@ bool CudaScanner::prepare(const StreamRef& where) noexcept {
     const Inside inside;
     if (!usable() || !inside) return false;
     StreamRef at = where;
-    if (at.context == nullptr) driver_->context_current(&at.context);
+    at.context = context_of(where);
     uint64_t capture = 0;
     SkipReason why;
     if (at.context == nullptr) return false;
@@ -56,12 +59,12 @@ bool CudaScanner::prepare(const StreamRef& where) noexcept {
            context_entry(at.context, capture != 0, why) != nullptr;
 }
 
-void CudaScanner::scan(const ScanRequest& request) noexcept {
+DeviceScanner::Taken CudaScanner::scan(const ScanRequest& request) noexcept {
     const Inside inside;
     if (!usable()) return skip_request(request, off_reason());
     if (!inside) return skip_request(request, SkipReason::Reentrant);
     StreamRef where = request.where;
-    if (where.context == nullptr && driver_->context_current(&where.context) != CUDA_SUCCESS) where.context = nullptr;
+    where.context = context_of(where);
     if (where.context == nullptr) return skip_request(request, SkipReason::SetUpFailed);
     const ContextScope scope(*driver_, where.context);
     if (scope.result() != CUDA_SUCCESS)
@@ -88,6 +91,7 @@ void CudaScanner::scan(const ScanRequest& request) noexcept {
     } else {
         scan_now(*lane, request);
     }
+    return capture != 0 ? DeviceScanner::Taken::Captured : DeviceScanner::Taken::Now;
 }
 
 void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
@@ -104,6 +108,8 @@ void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
     header.state = captured ? &memory.replay : &memory.eager;
     header.ring = captured ? state.replay.device : state.eager.device;
     header.ring_capacity = kRingCapacity;
+    header.results = captured ? nullptr : state.results_device;  // replays have one number each time
+    header.results_capacity = kResults;
     batch.filler.begin(header);
     batch.count = 0;
     batch.bytes = 0;
@@ -113,30 +119,34 @@ void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
 bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request, int index) noexcept {
     if (batch.count == kBatchOutputs) return false;
     const TensorView& view = request.outputs[index];
-    const uint32_t order = lane.capture != 0 ? static_cast<uint32_t>(batch.count)
-                                             : static_cast<uint32_t>(request.sequence + static_cast<uint64_t>(index));
+    const uint64_t sequence = request.sequence + static_cast<uint64_t>(index);
+    const uint32_t slot = static_cast<uint32_t>(sequence);
+    const uint32_t order = lane.capture != 0 ? static_cast<uint32_t>(batch.count) : slot;
     const uint8_t flags = request.raises_gate ? kRaisesGate : 0;
-    const Admission admission = batch.filler.add(view, request.slot, order, flags, batch.inputs);
+    const Admission admission = batch.filler.add(view, slot, order, flags, batch.inputs);
     if (admission == Admission::Full) return false;
-    if (admission == Admission::Unsupported) skip(SkipReason::Unsupported);
+    if (lane.capture == 0) {
+        outcomes_->set(sequence, admission == Admission::Empty ? Outcomes::Outcome{Outcomes::Kind::Empty, 0}
+                                                               : expected_from(lane));
+    }
+    if (admission == Admission::Unsupported) skip_item(lane, sequence, SkipReason::Unsupported);
     if (admission != Admission::Added) return true;
     Batch::Item& item = batch.items[batch.count++];
     item = Batch::Item{};
     item.storage = view.storage;
     item.bytes = bytes_of(view);
-    item.slot = request.slot;
-    item.argument = static_cast<uint8_t>(std::clamp<int>(view.argument, 0, 255));
+    item.sequence = sequence;
     batch.bytes += item.bytes;
     return true;
 }
 
 void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request) noexcept {
-    batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count);
+    batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count, DeviceHit::kMaxInputs);
     for (int i = 0; i < request.output_count; ++i) {
         if (add(lane, batch, request, i)) continue;
         launch(lane, batch);
         begin(lane, batch, request.behind_gate);
-        batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count);
+        batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count, DeviceHit::kMaxInputs);
         if (add(lane, batch, request, i)) continue;
         begin(lane, batch, request.behind_gate);  // the inputs leave no room
         batch.inputs = InputItems{};
@@ -148,7 +158,10 @@ void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request) 
 void CudaScanner::scan_now(Lane& lane, const ScanRequest& request) noexcept {
     Batch* batch = take(lane);  // what is pending comes first, in the same launch if that has no gate
     if (batch != nullptr && request.behind_gate && batch->count != 0) launch(lane, *batch);
-    if (batch == nullptr) return skip_request(request, SkipReason::NoLane);
+    if (batch == nullptr) {
+        skip_request(request, SkipReason::NoLane);
+        return;
+    }
     if (batch->count == 0) begin(lane, *batch, request.behind_gate);
     add_now(lane, *batch, request);
     if (request.behind_gate && request.clears_gate) batch->filler.header().flags |= kClearsGate;
@@ -225,8 +238,8 @@ void CudaScanner::flush_lane(Lane& lane) noexcept {
 void CudaScanner::flush(const StreamRef& where) noexcept {
     const Inside inside;
     if (forked() || driver_ == nullptr || !inside) return;
-    CUcontext context = where.context;
-    if (context == nullptr && (!usable() || driver_->context_current(&context) != CUDA_SUCCESS)) return;
+    const CUcontext context = where.context != nullptr || !usable() ? where.context : context_of(where);
+    if (context == nullptr) return;
     for (int i = 0; i < lane_count_.load(std::memory_order_acquire); ++i) {
         Lane* lane = lanes_[i].load(std::memory_order_acquire);
         if (lane->context.context == context && lane->stream == where.stream) flush_lane(*lane);

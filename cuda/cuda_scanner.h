@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 
 #include "cuda/hit_ring.h"
+#include "host/core/device_scanner.h"
 #include "host/core/health.h"
 #include "host/core/tensor_view.h"
 
@@ -17,14 +19,17 @@ struct CUstream_st;
 namespace numsan::gpu {
 
 class Lane;
+class Outcomes;
 struct Batch;
 struct ContextEntry;
 struct Driver;
 
-/// Driver handles, never dereferenced. A null context is the thread's current one; a null stream the default stream.
+/// Driver handles, never dereferenced. A null context is the primary one of `device`, or without that the thread's
+/// current one; a null stream the default stream.
 struct StreamRef {
     CUctx_st* context = nullptr;
     CUstream_st* stream = nullptr;
+    int device = -1;
 };
 
 /// What keeps the storage of a deferred output. `acquire` is called before the launch: false when the storage is gone;
@@ -40,10 +45,9 @@ struct ScanRequest {
     StreamRef where;
     const TensorView* outputs = nullptr;
     int output_count = 0;
-    const TensorView* inputs = nullptr;  ///< looked at if an output is bad, unless the scan is deferred
+    const TensorView* inputs = nullptr;  ///< the first few are looked at if an output is bad, unless it is deferred
     int input_count = 0;
     const Keeper* keepers = nullptr;  ///< null: scan at once; else one per output, and small outputs may be deferred
-    uint32_t slot = 0;         ///< the caller's number of the op; during a capture: for as long as the graph lives
     uint64_t sequence = 0;     ///< of the first output, the others count on; grows with every request
     bool raises_gate = false;  ///< a bad output opens the context's gate
     bool behind_gate = false;  ///< nothing is looked at while the gate is closed; never deferred
@@ -88,9 +92,8 @@ struct ScanCounters {
 /// A bad output. Valid during the callback.
 struct Hit {
     CUctx_st* context;
-    uint64_t sequence;  ///< of the request; of a replay: outputs scanned before by replays of the capture's stream
+    uint64_t sequence;  ///< the output's number; of a replay: the one it had when it was captured
     uint64_t replay;    ///< 0: not from a graph; else 1 for the graph's first launch
-    uint32_t slot;
     Health health;
     const HitSlot* slots;  ///< the output, then its inputs
     int count;
@@ -113,7 +116,9 @@ class CudaScanner {
     /// First use of a context, at a time of the caller's choice. True when scans of it will be taken.
     bool prepare(const StreamRef& where) noexcept;
 
-    void scan(const ScanRequest& request) noexcept;
+    /// Now: outcome() will tell of every output that is not behind a gate. No: none will be looked at in this context.
+    DeviceScanner::Taken scan(const ScanRequest& request) noexcept;
+
 
     /// Launches what is pending on the stream. Not inside a driver callback.
     void flush(const StreamRef& where) noexcept;
@@ -125,12 +130,25 @@ class CudaScanner {
     /// The reader's side: hands over the hits that have arrived and returns how many. Those of one stream come in its
     /// order as far as they have arrived; tensors of one launch by sequence. One thread at a time, others return 0.
     int poll(const std::function<void(const Hit&)>& callback);
+    /// The same for what replays of graphs told of.
+    int poll_replays(const std::function<void(const Hit&)>& callback);
+
+    /// What became of the output with this number. One thread at a time.
+    struct Outcome {
+        DeviceScanner::Answer answer;
+        Range range;
+        bool has_hit;    ///< poll() has handed the hit over, or will; it may stand behind one in the making
+        bool hit_stuck;  ///< with has_hit: the device is lost, what the ring does not tell now it never will
+        SkipReason why;
+    };
+    Outcome outcome(uint64_t sequence) const noexcept;
+    /// outcome() told of it, or nobody will ask.
+    void forget(uint64_t sequence) noexcept;
 
     /// The earliest bad output that the device told of so far, even if its hit was dropped. Replays are not in it.
     struct Offender {
         CUctx_st* context;
         uint64_t sequence;
-        uint32_t slot;
     };
     std::optional<Offender> first_offender() const noexcept;
 
@@ -145,6 +163,7 @@ class CudaScanner {
   private:
     static constexpr int kMaxContexts = 64;
     static constexpr int kMaxLanes = 2048;
+    static constexpr int kMaxDevices = 64;
 
     // contexts and lanes: lanes.cpp
     ContextEntry* context_entry(CUctx_st* context, bool captured, SkipReason& why) noexcept;
@@ -170,18 +189,23 @@ class CudaScanner {
     void remember_captured(Lane& lane, const Batch& batch) noexcept;
     void finish(Batch& batch) noexcept;
     void skip(SkipReason why, uint64_t count = 1) noexcept;
-    void skip_request(const ScanRequest& request, SkipReason why) noexcept;
+    void skip_item(const Lane& lane, uint64_t sequence, SkipReason why) noexcept;
+    DeviceScanner::Taken skip_request(const ScanRequest& request, SkipReason why) noexcept;
 
     // the driver's bad days
     bool forked() const noexcept;
     bool usable() const noexcept { return off_.load(std::memory_order_acquire) < 0 && !forked(); }
     SkipReason off_reason() const noexcept;
+    CUctx_st* context_of(const StreamRef& where) noexcept;
+    CUctx_st* primary_context(int device) noexcept;
     bool capture_of(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept;
     SkipReason driver_failed(CUctx_st* context, const char* call, int result) noexcept;
     void say(const char* call, int result) noexcept;
     void turn_off(SkipReason why) noexcept;
 
     uint64_t widen(uint32_t sequence) const noexcept;
+    template <class Drain>
+    int poll_contexts(Drain drain);
     int drain(ContextEntry& context, const std::function<void(const Hit&)>& callback);
     int drain_replays(ContextEntry& context, const std::function<void(const Hit&)>& callback);
 
@@ -200,6 +224,9 @@ class CudaScanner {
     std::mutex spares_mutex_;
     Batch* spares_ = nullptr;
 
+    std::atomic<CUctx_st*> primaries_[kMaxDevices] = {};
+
+    std::unique_ptr<Outcomes> outcomes_;
     std::mutex poll_mutex_;
     std::atomic<uint64_t> last_sequence_{0};
     std::atomic<uint64_t> scanned_{0}, captured_{0}, deferred_{0}, pending_{0}, bytes_{0}, launches_{0}, hits_{0};

@@ -9,7 +9,7 @@ namespace numsan::gpu {
 namespace {
 
 constexpr size_t kRingBytes = HitRing::bytes(kRingCapacity);
-constexpr size_t kMappedBytes = 2 * kRingBytes;
+constexpr size_t kMappedBytes = 2 * kRingBytes + kResults * sizeof(RangeResult);
 
 /// Calls that allocate are forbidden while any thread captures in global mode; relaxed, they are this thread's affair.
 class RelaxedCapture {
@@ -51,18 +51,20 @@ Failure load_kernels(const Driver& driver, DeviceState& state) {
     return {};
 }
 
-Failure map_rings(const Driver& driver, void* mapped, DeviceState& state) {
+Failure map_host_memory(const Driver& driver, void* mapped, DeviceState& state) {
     CUdeviceptr address;
     NUMSAN_TRY("cuMemHostRegister",
                driver.host_register(mapped, kMappedBytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
     auto* bytes = static_cast<unsigned char*>(mapped);
     state.eager.host = reinterpret_cast<HitRing*>(bytes);
     state.replay.host = reinterpret_cast<HitRing*>(bytes + kRingBytes);
+    state.results_host = reinterpret_cast<RangeResult*>(bytes + 2 * kRingBytes);  // zero, as every fresh page is
     NUMSAN_TRY("cuMemHostGetDevicePointer", driver.host_pointer(&address, mapped, 0));
     initialise(*state.eager.host, kRingCapacity);
     initialise(*state.replay.host, kRingCapacity);
     state.eager.device = reinterpret_cast<HitRing*>(address);
     state.replay.device = reinterpret_cast<HitRing*>(address + kRingBytes);
+    state.results_device = reinterpret_cast<RangeResult*>(address + 2 * kRingBytes);
     return {};
 }
 
@@ -101,7 +103,7 @@ Failure set_up(const Driver& driver, DeviceState& state) noexcept {
     if (mapped == MAP_FAILED) return Failure{CUDA_ERROR_OUT_OF_MEMORY, "mmap"};
     Failure failure = load_kernels(driver, state);
     if (failure.result == CUDA_SUCCESS) failure = make_memory(driver, state);
-    if (failure.result == CUDA_SUCCESS) failure = map_rings(driver, mapped, state);
+    if (failure.result == CUDA_SUCCESS) failure = map_host_memory(driver, mapped, state);
     if (failure.result == CUDA_SUCCESS) return failure;
     if (state.module != nullptr) driver.module_unload(state.module);
     if (state.memory != nullptr) driver.free(reinterpret_cast<CUdeviceptr>(state.memory));

@@ -45,6 +45,8 @@ struct DeviceState {
     CUfunction scan_small = nullptr, scan_large = nullptr;
     DeviceMemory* memory = nullptr;  ///< device address
     Channel eager, replay;
+    RangeResult* results_host = nullptr;  ///< kResults, of eager launches; memory as a Channel's
+    RangeResult* results_device = nullptr;
 };
 
 /// What went wrong, and in which call.

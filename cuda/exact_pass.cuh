@@ -110,7 +110,7 @@ class ExactWalk {
         const uint32_t shift = 8 * shape_.lane_bytes;
         NUMSAN_NO_UNROLL
         for (uint32_t done = 0; done < bytes; done += shape_.lane_bytes) {
-            const Word lane = static_cast<Word>(bits.low) & (classes_.magnitude_mask << 1 | 1u);
+            const Word lane = static_cast<Word>(bits.low) & (~Word(0) >> (8 * sizeof(Word) - shift));
             if (tally_.add(lane, classes_)) {
                 note_bad(block_, index_of(item_, dims_, (at + done) / (shape_.lane_bytes * shape_.lanes)));
             }

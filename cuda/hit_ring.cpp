@@ -29,14 +29,15 @@ Health to_health(const HitSlot& hit) noexcept {
     health.pos_inf = hit.pos_inf;
     health.neg_inf = hit.neg_inf;
     health.subnormal = hit.subnormal;
-    health.zero = hit.zero;
+    health.zero = type.has_zero() ? hit.zero : 0;
     health.finite = hit.finite;
     health.first_bad = hit.first_bad;
     health.first_bad_bits = hit.first_bad_bits;
     health.first_bad_kind = hit.kinds;
     if (hit.finite != 0) {
         health.absmax = decode_magnitude(hit.largest, type);
-        health.absmin = hit.smallest == ~uint64_t(0) ? 0 : decode_magnitude(hit.smallest, type);
+        const uint64_t smallest = health.zero == hit.zero ? hit.smallest : 0;
+        health.absmin = smallest == ~uint64_t(0) ? 0 : decode_magnitude(smallest, type);
         health.min = decode_signed_magnitude(hit.lowest, type);
         health.max = decode_signed_magnitude(hit.highest, type);
     }

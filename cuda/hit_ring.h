@@ -25,6 +25,7 @@ enum class HitRole : uint8_t { Output, Input };
 ///    112   highest      finite, signed magnitude                      120  kinds, dtype, role, argument
 ///                                                                     124  inputs    slots that follow this one
 ///
+/// Of a type without a zero `zero` counts pattern 0, its smallest number; `smallest` leaves it out all the same.
 /// An output is followed by its inputs, in neighbouring tickets, with the same sequence and slot.
 struct alignas(128) HitSlot {
     uint64_t ready;

@@ -25,8 +25,7 @@ struct Batch {
     struct Item {
         const void* storage;
         int64_t bytes;
-        uint32_t slot;
-        uint8_t argument;
+        uint64_t sequence;
         bool acquired;
         bool dead;
         Keeper keeper;  ///< of a deferred output; else null
@@ -38,6 +37,7 @@ struct ContextEntry {
     enum Status : int { SettingUp, Ready, Failed, Lost };
     std::atomic<int> status{SettingUp};
     CUcontext context = nullptr;
+    uint8_t index = 0;      ///< in the scanner's table
     std::thread::id owner;  ///< who sets it up
     DeviceState state;
     uint32_t lanes = 0;  ///< given out; guarded by the scanner's table mutex
@@ -46,18 +46,16 @@ struct ContextEntry {
     std::optional<HitReader> eager, replay;
     std::vector<HitSlot> eager_rest, replay_rest;  ///< a hit whose inputs have not all arrived
     std::atomic<uint64_t> offender_sequence{~uint64_t(0)};
-    std::atomic<uint32_t> offender_slot{0};
     uint64_t offender_seen = kNoOffender;
 
-    /// (slot, argument) of outputs that were captured: which lane, and their place in it.
+    /// Outputs that were captured, by the low bits of their number: which lane, and their place in it.
     struct Captured {
         const Lane* lane;
         uint64_t place;
+        uint64_t sequence;
     };
     std::mutex captured_mutex;
-    std::unordered_map<uint64_t, Captured> captured;
-
-    static uint64_t captured_key(uint32_t slot, uint32_t argument) { return uint64_t(slot) << 8 | argument; }
+    std::unordered_map<uint32_t, Captured> captured;
 };
 
 /// One stream, or one stream in one capture.

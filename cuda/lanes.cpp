@@ -34,6 +34,7 @@ ContextEntry* CudaScanner::context_entry(CUcontext context, bool captured, SkipR
             entry = count < kMaxContexts ? new (std::nothrow) ContextEntry : nullptr;
             if (entry == nullptr) return nullptr;
             entry->context = context;
+            entry->index = static_cast<uint8_t>(count);
             entry->owner = std::this_thread::get_id();
             contexts_[count].store(entry, std::memory_order_release);
             context_count_.store(count + 1, std::memory_order_release);

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "cuda/lane.h"
+#include "cuda/outcomes.h"
 
 namespace numsan::gpu {
 namespace {
@@ -29,7 +30,7 @@ bool means_capture(int result) {
 }  // namespace
 
 CudaScanner::CudaScanner(const char* library)
-    : id_(scanners.fetch_add(1) + 1), forks_(forks.load(std::memory_order_relaxed)) {
+    : id_(scanners.fetch_add(1) + 1), forks_(forks.load(std::memory_order_relaxed)), outcomes_(new Outcomes) {
     watch_forks();
     auto* driver = new Driver;
     driver_ = driver;
@@ -78,11 +79,50 @@ void CudaScanner::skip(SkipReason why, uint64_t count) noexcept {
     skipped_[static_cast<int>(why)].fetch_add(count, std::memory_order_relaxed);
 }
 
-void CudaScanner::skip_request(const ScanRequest& request, SkipReason why) noexcept {
+void CudaScanner::skip_item(const Lane& lane, uint64_t sequence, SkipReason why) noexcept {
+    skip(why);
+    if (lane.capture == 0) outcomes_->give_up(sequence, lane.context.index, why);
+}
+
+DeviceScanner::Taken CudaScanner::skip_request(const ScanRequest& request, SkipReason why) noexcept {
+    const bool taken = why != SkipReason::EngineOff && why != SkipReason::Closed && why != SkipReason::Forked &&
+                       why != SkipReason::SetUpFailed;
+    const Outcomes::Outcome empty{Outcomes::Kind::Empty, 0}, skipped = Outcomes::Outcome::skipped(why);
     for (int i = 0; i < request.output_count; ++i) {
-        if (request.outputs[i].numel != 0) skip(why);
+        const bool nothing = request.outputs[i].numel == 0;
+        if (!nothing) skip(why);
+        if (taken) outcomes_->set(request.sequence + static_cast<uint64_t>(i), nothing ? empty : skipped);
         if (request.keepers != nullptr) request.keepers[i].release(request.keepers[i].handle, false);
     }
+    return taken ? DeviceScanner::Taken::Now : DeviceScanner::Taken::No;
+}
+
+CUcontext CudaScanner::context_of(const StreamRef& where) noexcept {
+    CUcontext context = where.context;
+    if (context != nullptr) return context;
+    if (where.device >= 0) return primary_context(where.device);
+    return driver_->context_current(&context) == CUDA_SUCCESS ? context : nullptr;
+}
+
+/// Asked for once, until it is lost.
+CUcontext CudaScanner::primary_context(int device) noexcept {
+    if (device >= kMaxDevices) return nullptr;
+    CUcontext context = primaries_[device].load(std::memory_order_acquire);
+    if (context != nullptr) return context;
+    CUdevice handle = 0;
+    const char* call = "cuDeviceGet";
+    CUresult result = driver_->device_get(&handle, device);
+    if (result == CUDA_SUCCESS) {
+        call = "cuDevicePrimaryCtxRetain";
+        result = driver_->primary_retain(&context, handle);
+    }
+    if (result != CUDA_SUCCESS) {
+        say(call, result);
+        return nullptr;
+    }
+    driver_->primary_release(handle);  // the program holds it, or it goes now
+    primaries_[device].store(context, std::memory_order_release);
+    return context;
 }
 
 /// The first one is kept.
@@ -101,6 +141,10 @@ SkipReason CudaScanner::driver_failed(CUcontext context, const char* call, int r
     if (!means_lost(result)) {
         turn_off(SkipReason::EngineOff);
         return SkipReason::EngineOff;
+    }
+    for (std::atomic<CUcontext>& primary : primaries_) {
+        CUcontext lost = context;
+        primary.compare_exchange_strong(lost, nullptr);
     }
     int ready = ContextEntry::Ready;
     if (ContextEntry* entry = known_context(context)) entry->status.compare_exchange_strong(ready, ContextEntry::Lost);
@@ -163,16 +207,18 @@ void CudaScanner::launch(Lane& lane, Batch& batch) noexcept {
         item.dead = item.keeper.acquire != nullptr && !item.acquired;
         if (item.dead) {
             batch.filler.drop(i);
+            skip_item(lane, item.sequence, SkipReason::Dead);
         } else {
             ++alive;
             bytes += item.bytes;
         }
     }
-    skip(SkipReason::Dead, static_cast<uint64_t>(batch.count - alive));
     if (lane.capture != 0) batch.filler.header().sequence_step = static_cast<uint32_t>(batch.count);
     SkipReason why = off_reason();
     if (alive != 0 && (!usable() || !launch_table(lane, batch, why))) {
-        skip(why, static_cast<uint64_t>(alive));
+        for (int i = 0; i < batch.count; ++i) {
+            if (!batch.items[i].dead) skip_item(lane, batch.items[i].sequence, why);
+        }
     } else if (alive != 0) {
         (lane.capture != 0 ? captured_ : scanned_).fetch_add(static_cast<uint64_t>(alive), std::memory_order_relaxed);
         bytes_.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
@@ -188,7 +234,7 @@ void CudaScanner::remember_captured(Lane& lane, const Batch& batch) noexcept {
     try {
         for (int i = 0; i < batch.count; ++i) {
             const Batch::Item& item = batch.items[i];
-            lane.context.captured[ContextEntry::captured_key(item.slot, item.argument)] = {&lane, first + uint64_t(i)};
+            lane.context.captured[static_cast<uint32_t>(item.sequence)] = {&lane, first + uint64_t(i), item.sequence};
         }
     } catch (const std::bad_alloc&) {  // the hit then has replay 1
     }

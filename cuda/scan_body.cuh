@@ -96,11 +96,16 @@ NUMSAN_DEVICE void take_tally(ItemScratch& scratch, BlockShared& shared) {
     }
 }
 
-NUMSAN_DEVICE void store_result(RangeResult& result, const RangeWords& words, uint32_t sequence, bool bad) {
+/// Thread 0. The last word of a tensor: all else that is told of it is visible before.
+NUMSAN_DEVICE void publish_result(const ScanHeader& header, const ScanItem& item, const RangeWords& words,
+                                  uint32_t sequence, ResultVerdict verdict) {
+    if (header.results == nullptr) return;
+    RangeResult& result = header.results[item.slot & (header.results_capacity - 1)];
     result.largest = words.largest;
     result.smallest_nonzero = words.smallest_inverted == 0 ? ~uint64_t(0) : ~words.smallest_inverted + 1;
-    result.sequence_plus_one = uint64_t(sequence) + 1;
-    result.bad = bad;
+    result.bad = verdict;
+    fence_system();
+    shared_store(&result.sequence_plus_one, uint64_t(sequence) + 1);
 }
 
 /// Thread 0. After a part is merged: the job that tells of the whole tensor if that is bad and complete, else none.
@@ -113,14 +118,14 @@ NUMSAN_DEVICE void conclude(const TableView& table, BlockShared& shared) {
     shared.job.item = kNoJob;
     if (!complete(scratch, words, part.own, part.chunks)) return;
     const uint32_t sequence = shared.base + item.order;
-    const bool bad = has_nonfinite(words, item.dtype);
-    if (header.results != nullptr) store_result(header.results[item.slot], words, sequence, bad);
-    if (!bad) return;
+    if (!has_nonfinite(words, item.dtype)) return publish_result(header, item, words, sequence, kFinite);
     shared.tally = TallyWords{};
     if (part.parts != 1) take_tally(scratch, shared);
     if ((item.flags & kRaisesGate) != 0 && header.raise != nullptr) shared_store(header.raise, 1u);
     report_offender(header, sequence, item.slot);
-    if (!take_tickets(header, 1u + item.inputs, shared.ticket)) return;
+    if (!take_tickets(header, 1u + item.inputs, shared.ticket))
+        return publish_result(header, item, words, sequence, kHitDropped);
+    shared.words = words;
     shared.sequence = sequence;
     shared.inputs_left = item.inputs;
     shared.job = TallyJob{part.index, 0, part.parts, part.parts, part.chunks, part.parts != 1};
@@ -142,6 +147,7 @@ NUMSAN_DEVICE void next_job(const TableView& table, BlockShared& shared) {
     publish(table.items[job.item], table.dims, header, shared.ticket++,
             job.item == part.index ? HitRole::Output : HitRole::Input, item, shared.sequence, shared.tally);
     if (shared.inputs_left == 0) {
+        publish_result(header, item, shared.words, shared.sequence, kHitTold);
         shared.job.item = kNoJob;
         return;
     }
@@ -198,6 +204,9 @@ NUMSAN_DEVICE void scan_body(const TableView& table, uint32_t block, uint32_t bl
         switch (lane_kind(item.dtype)) {
             case LaneKind::Bits8: words = walk_item<LaneKind::Bits8>(table, item, chunk, end, blocks); break;
             case LaneKind::Bits8Fnuz: words = walk_item<LaneKind::Bits8Fnuz>(table, item, chunk, end, blocks); break;
+            case LaneKind::Bits8Unsigned:
+                words = walk_item<LaneKind::Bits8Unsigned>(table, item, chunk, end, blocks);
+                break;
             case LaneKind::Bits16: words = walk_item<LaneKind::Bits16>(table, item, chunk, end, blocks); break;
             case LaneKind::Bits32: words = walk_item<LaneKind::Bits32>(table, item, chunk, end, blocks); break;
             case LaneKind::Bits64: words = walk_item<LaneKind::Bits64>(table, item, chunk, end, blocks); break;

@@ -41,6 +41,9 @@ inline constexpr uint32_t kLanes = 512;
 /// Hits that the host may lag behind, a power of two.
 inline constexpr uint32_t kRingCapacity = 4096;
 
+/// Outputs whose results may wait for the host at the same time, a power of two. 512 KiB.
+inline constexpr uint32_t kResults = 1 << 14;
+
 /// The chunk size for a batch of `packets` packets of 16 bytes.
 constexpr uint32_t chunk_log2(uint64_t packets) {
     uint32_t log2 = kMinChunkLog2;

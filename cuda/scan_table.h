@@ -42,7 +42,7 @@ struct ScanItem {
     uint64_t positions;    ///< distinct elements in memory
     uint64_t repeat;       ///< logical elements that each of them stands for (dimensions of stride 0)
     uint32_t first_chunk;  ///< prefix sum over the outputs; unused for inputs
-    uint32_t slot;         ///< the host's number of the record: comes back in hits, and is where a RangeResult goes
+    uint32_t slot;         ///< the host's number of the output: comes back in hits, and says where its result goes
     uint32_t order;        ///< sequence number, relative to the word at ScanHeader::sequence
     uint16_t first_dim;    ///< in the table's dimensions
     uint16_t first_input;  ///< in the table's items
@@ -93,13 +93,21 @@ struct ScanState {
 };
 inline constexpr ScanState kInitialScanState{kNoOffender, 0, 0, 0};
 
-/// The quick pass's words of one tensor, at ScanHeader::results[slot]. Written as a whole only in stream order: read it
-/// after the launch is known to be over. `sequence_plus_one` is 0 for "never scanned" if the memory started as zero.
+/// Values of RangeResult::bad.
+enum ResultVerdict : uint64_t {
+    kFinite = 0,
+    kHitTold = 1,     ///< something is not finite; the ring has a hit
+    kHitDropped = 2,  ///< something is not finite; the ring was full
+};
+
+/// The quick pass's words of one tensor, at ScanHeader::results[slot & (results_capacity - 1)]. The host may look at
+/// any time: `sequence_plus_one` is written last, behind a fence of the system, when the output's hit is in the ring
+/// too. It is 0 for "never scanned" if the memory started as zero. An output behind a closed gate has no result.
 struct alignas(16) RangeResult {
     uint64_t largest;           ///< magnitude, 0 for only zeros
     uint64_t smallest_nonzero;  ///< magnitude, ~0: only zeros
     uint64_t sequence_plus_one;
-    uint64_t bad;  ///< 1: something is not finite
+    uint64_t bad;  ///< a ResultVerdict
 };
 static_assert(sizeof(RangeResult) == 32);
 
@@ -119,7 +127,7 @@ struct ScanHeader {
     uint32_t* blocks_done;  ///< 0 at rest; launches that may overlap have their own; for sequence_step, kClearsGate
     ScanState* state;
     HitRing* ring;
-    RangeResult* results;    ///< null, or one per slot number
+    RangeResult* results;    ///< null, or `results_capacity` of them
     uint32_t ring_capacity;  ///< slots, a power of two
     uint32_t sequence_step;  ///< added to the word at `sequence` when the launch is over, its gate open or not
     uint32_t chunks;
@@ -127,7 +135,8 @@ struct ScanHeader {
     uint16_t outputs;     ///< the first items: they are scanned
     uint16_t inputs;      ///< the last items of the table's capacity: looked at upon a hit
     uint32_t flags;
-    uint64_t unused;
+    uint32_t results_capacity;  ///< a power of two
+    uint32_t unused;
 };
 static_assert(sizeof(ScanHeader) == 96);
 

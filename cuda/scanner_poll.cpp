@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cuda/lane.h"
+#include "cuda/outcomes.h"
 
 namespace numsan::gpu {
 namespace {
@@ -11,6 +12,7 @@ struct Group {
     uint64_t key1, key2;
     size_t first;
     int count;
+    uint64_t sequence, replay;
 };
 
 void read_ring(HitReader& reader, std::vector<HitSlot>& slots) {
@@ -24,7 +26,7 @@ std::vector<Group> whole_hits(const std::vector<HitSlot>& slots, size_t& used) {
     for (used = 0; used < slots.size();) {
         const size_t count = size_t(1) + slots[used].inputs;
         if (slots.size() - used < count) break;
-        groups.push_back(Group{0, 0, used, static_cast<int>(count)});
+        groups.push_back(Group{0, 0, used, static_cast<int>(count), 0, 0});
         used += count;
     }
     return groups;
@@ -36,8 +38,8 @@ void sort(std::vector<Group>& groups) {
     });
 }
 
-Hit hit_of(CUcontext context, const HitSlot* slots, const Group& group, uint64_t sequence, uint64_t replay) {
-    return Hit{context, sequence, replay, slots->slot, to_health(*slots), slots, group.count};
+Hit hit_of(CUcontext context, const HitSlot* slots, const Group& group) {
+    return Hit{context, group.sequence, group.replay, to_health(*slots), slots, group.count};
 }
 
 }  // namespace
@@ -54,7 +56,6 @@ int CudaScanner::drain(ContextEntry& context, const std::function<void(const Hit
         context.offender_seen = offender;
         const uint64_t sequence = widen(static_cast<uint32_t>(offender >> 32));
         if (sequence < context.offender_sequence.load(std::memory_order_relaxed)) {
-            context.offender_slot.store(static_cast<uint32_t>(offender), std::memory_order_relaxed);
             context.offender_sequence.store(sequence, std::memory_order_release);
         }
     }
@@ -63,10 +64,10 @@ int CudaScanner::drain(ContextEntry& context, const std::function<void(const Hit
     size_t used;
     std::vector<Group> groups = whole_hits(slots, used);
     for (Group& group : groups)
-        group.key1 = widen(slots[group.first].sequence);
+        group.key1 = group.sequence = widen(slots[group.first].sequence);
     sort(groups);
     for (const Group& group : groups)
-        callback(hit_of(context.context, &slots[group.first], group, group.key1, 0));
+        callback(hit_of(context.context, &slots[group.first], group));
     slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(used));
     return static_cast<int>(groups.size());
 }
@@ -76,28 +77,31 @@ int CudaScanner::drain_replays(ContextEntry& context, const std::function<void(c
     read_ring(*context.replay, slots);
     size_t used;
     std::vector<Group> groups = whole_hits(slots, used);
-    std::vector<uint64_t> replays(slots.size(), 1);
     {
         const std::lock_guard lock(context.captured_mutex);
         for (Group& group : groups) {
             const HitSlot& slot = slots[group.first];
             group.key2 = slot.sequence;
-            const auto found = context.captured.find(ContextEntry::captured_key(slot.slot, slot.argument));
+            group.sequence = widen(slot.slot);
+            group.replay = 1;
+            const auto found = context.captured.find(slot.slot);
             if (found == context.captured.end()) continue;
             const ContextEntry::Captured& captured = found->second;
             group.key1 = captured.lane->index;
-            replays[group.first] =
+            group.sequence = captured.sequence;
+            group.replay =
                 (slot.sequence - captured.place) / captured.lane->captured_outputs.load(std::memory_order_relaxed) + 1;
         }
     }
     sort(groups);
     for (const Group& group : groups)
-        callback(hit_of(context.context, &slots[group.first], group, group.key2, replays[group.first]));
+        callback(hit_of(context.context, &slots[group.first], group));
     slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(used));
     return static_cast<int>(groups.size());
 }
 
-int CudaScanner::poll(const std::function<void(const Hit&)>& callback) {
+template <class Drain>
+int CudaScanner::poll_contexts(Drain drain) {
     if (forked()) return 0;
     const std::unique_lock lock(poll_mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return 0;
@@ -106,11 +110,46 @@ int CudaScanner::poll(const std::function<void(const Hit&)>& callback) {
         ContextEntry& context = *contexts_[i].load(std::memory_order_acquire);
         const int status = context.status.load(std::memory_order_acquire);
         if (status != ContextEntry::Ready && status != ContextEntry::Lost) continue;
-        hits += drain(context, callback);
-        hits += drain_replays(context, callback);
+        hits += drain(context);
     }
     hits_.fetch_add(static_cast<uint64_t>(hits), std::memory_order_relaxed);
     return hits;
+}
+
+int CudaScanner::poll(const std::function<void(const Hit&)>& callback) {
+    return poll_contexts([&](ContextEntry& context) { return drain(context, callback); });
+}
+
+int CudaScanner::poll_replays(const std::function<void(const Hit&)>& callback) {
+    return poll_contexts([&](ContextEntry& context) { return drain_replays(context, callback); });
+}
+
+CudaScanner::Outcome CudaScanner::outcome(uint64_t sequence) const noexcept {
+    using Answer = DeviceScanner::Answer;
+    const Outcomes::Outcome known = outcomes_->of(sequence);
+    switch (known.kind) {
+        case Outcomes::Kind::None: return {Answer::NotYet, {}, false, false, {}};
+        case Outcomes::Kind::Empty: return {Answer::Read, {0, ~uint64_t(0), false}, false, false, {}};
+        case Outcomes::Kind::Skipped: return {Answer::NotRead, {}, false, false, known.why()};
+        case Outcomes::Kind::Expected: break;
+    }
+    if (forked()) return {Answer::NotRead, {}, false, false, SkipReason::Forked};
+    const ContextEntry& context = *contexts_[known.value].load(std::memory_order_acquire);
+    // In this order: what a device tells before it is lost counts.
+    const bool off = off_.load(std::memory_order_acquire) == static_cast<int>(SkipReason::EngineOff);
+    const bool lost = off || context.status.load(std::memory_order_acquire) == ContextEntry::Lost;
+    RangeResult& result = context.state.results_host[sequence & (kResults - 1)];
+    if (std::atomic_ref(result.sequence_plus_one).load(std::memory_order_acquire) ==
+        uint64_t(static_cast<uint32_t>(sequence)) + 1) {
+        return {Answer::Read, {result.largest, result.smallest_nonzero, result.bad != kFinite},
+                result.bad == kHitTold, lost, {}};
+    }
+    if (!lost) return {Answer::NotYet, {}, false, false, {}};
+    return {Answer::NotRead, {}, false, false, off ? SkipReason::EngineOff : SkipReason::ContextLost};
+}
+
+void CudaScanner::forget(uint64_t sequence) noexcept {
+    if (outcomes_->of(sequence).kind != Outcomes::Kind::None) outcomes_->set(sequence, {Outcomes::Kind::None, 0});
 }
 
 std::optional<CudaScanner::Offender> CudaScanner::first_offender() const noexcept {
@@ -119,7 +158,7 @@ std::optional<CudaScanner::Offender> CudaScanner::first_offender() const noexcep
         const ContextEntry& context = *contexts_[i].load(std::memory_order_acquire);
         const uint64_t sequence = context.offender_sequence.load(std::memory_order_acquire);
         if (sequence == ~uint64_t(0) || (first && first->sequence <= sequence)) continue;
-        first = Offender{context.context, sequence, context.offender_slot.load(std::memory_order_relaxed)};
+        first = Offender{context.context, sequence};
     }
     return first;
 }

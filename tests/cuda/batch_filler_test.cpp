@@ -71,7 +71,6 @@ TEST(Describe, WhatItCannotDescribe) {
     EXPECT_EQ(Described(nullptr, DType::Float32, {1}, {1}).admission, Admission::Unsupported);
     EXPECT_EQ(Described(memory + 2, DType::Float32, {4}, {1}).admission, Admission::Unsupported);
     EXPECT_EQ(Described(memory + 16, DType::Float32, {4}, {-1}).admission, Admission::Unsupported);
-    EXPECT_EQ(Described(memory, DType::Float8E8M0Fnu, {4}, {1}).admission, Admission::Unsupported);
     const std::vector<int64_t> eight(8, 2), eight_apart{1, 3, 7, 15, 31, 63, 127, 255};
     EXPECT_EQ(Described(memory, DType::Float32, eight, eight_apart).admission, Admission::Added);
     const std::vector<int64_t> nine(9, 2), nine_apart{1, 3, 7, 15, 31, 63, 127, 255, 511};

@@ -23,6 +23,8 @@ using Forms = testing::Types<Form<LaneKind::Bits8, true, DType::Float8E4M3Fn, DT
                              Form<LaneKind::Bits8, false, DType::Float8E4M3Fn, DType::Float8E5M2>,
                              Form<LaneKind::Bits8Fnuz, true, DType::Float8E4M3Fnuz, DType::Float8E5M2Fnuz>,
                              Form<LaneKind::Bits8Fnuz, false, DType::Float8E4M3Fnuz, DType::Float8E5M2Fnuz>,
+                             Form<LaneKind::Bits8Unsigned, true, DType::Float8E8M0Fnu>,
+                             Form<LaneKind::Bits8Unsigned, false, DType::Float8E8M0Fnu>,
                              Form<LaneKind::Bits16, true, DType::Float16, DType::BFloat16, DType::Complex32>,
                              Form<LaneKind::Bits16, false, DType::Float16, DType::BFloat16, DType::Complex32>>;
 TYPED_TEST_SUITE(Bits, Forms);

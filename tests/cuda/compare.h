@@ -19,6 +19,7 @@ struct Shaped {
         view.data = data;
         view.dtype = dtype;
         view.device = Device::Cuda;
+        view.flags = kScannable;
         view.ndim = static_cast<int16_t>(sizes.size());
         view.numel = 1;
         for (int64_t s : sizes)

@@ -69,6 +69,7 @@ class Words {
         h.ring = &ring();
         h.results = results.data();
         h.ring_capacity = capacity_;
+        h.results_capacity = static_cast<uint32_t>(results.size());  // `slots` is a power of two
         return h;
     }
 

@@ -44,7 +44,7 @@ class Lanes {
 inline std::vector<DType> all_types() {
     std::vector<DType> types;
     for (int i = 0; i < kDTypeCount; ++i)
-        if (numsan::kDTypes[i].has_zero()) types.push_back(static_cast<DType>(i));
+        types.push_back(static_cast<DType>(i));
     return types;
 }
 
@@ -68,6 +68,7 @@ inline uint64_t nan_of(const DTypeInfo& t) {
 
 /// Patterns at the borders of the classes, of both signs.
 inline std::vector<uint64_t> edges(const DTypeInfo& t) {
+    if (!t.has_zero()) return {0, 1, 2, 0x7e, 0x7f, 0x80, 0x81, 0xfd, 0xfe, 0xff};
     const uint64_t normal = uint64_t(1) << t.mantissa_bits, top = t.exponent_mask();
     std::vector<uint64_t> all;
     for (uint64_t m : {uint64_t(0), uint64_t(1), normal - 1, normal, normal + 1, one(t), top - 1, top, top + 1,
@@ -81,9 +82,10 @@ inline std::vector<uint64_t> edges(const DTypeInfo& t) {
 /// A random finite pattern.
 inline uint64_t finite(const DTypeInfo& t, std::mt19937_64& random) {
     for (;;) {
-        const uint64_t bits = random() & (t.sign_mask() | t.magnitude_mask()), m = bits & t.magnitude_mask();
+        const uint64_t sign = t.has_zero() ? t.sign_mask() : 0;
+        const uint64_t bits = random() & (sign | t.magnitude_mask()), m = bits & t.magnitude_mask();
         if (t.infinity == InfinityKind::IEEE && m >= t.exponent_mask()) continue;
-        if (t.infinity == InfinityKind::FN && m == t.magnitude_mask()) continue;
+        if ((t.infinity == InfinityKind::FN || t.infinity == InfinityKind::FNU) && m == t.magnitude_mask()) continue;
         if (t.infinity == InfinityKind::FNUZ && bits == t.sign_mask()) continue;
         return bits;
     }

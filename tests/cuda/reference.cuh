@@ -76,7 +76,8 @@ struct SummaryOf {
     NUMSAN_BOTH void add_lane(Summary& s, uint64_t bits, int64_t index) const {
         const DTypeInfo& t = tensor.type;
         const int width = 8 * t.lane_bytes, top = (1 << t.exponent_bits) - 1;
-        const bool negative = ((bits >> (width - 1)) & 1) != 0;
+        const bool is_signed = t.infinity != InfinityKind::FNU;
+        const bool negative = is_signed && ((bits >> (width - 1)) & 1) != 0;
         const uint64_t magnitude = bits - (negative ? uint64_t(1) << (width - 1) : 0);
         const int exponent = int(magnitude >> t.mantissa_bits);
         const uint64_t mantissa = magnitude - (uint64_t(exponent) << t.mantissa_bits);
@@ -87,6 +88,7 @@ struct SummaryOf {
         if (t.infinity == InfinityKind::IEEE && exponent == top)
             kind = mantissa != 0 ? kNaN : negative ? kNegInf : kPosInf;
         if (t.infinity == InfinityKind::FN && (bits == 0x7f || bits == 0xff)) kind = kNaN;
+        if (!is_signed && bits == 0xff) kind = kNaN;
         if (t.infinity == InfinityKind::FNUZ && bits == 0x80) kind = kNaN;
         h.nan += kind == kNaN;
         h.pos_inf += kind == kPosInf;
@@ -99,13 +101,14 @@ struct SummaryOf {
             h.first_bad_kind = static_cast<KindSet>(h.first_bad_kind | kind);
             return;
         }
-        const double significand = double(mantissa) * ldexp(1.0, -int(t.mantissa_bits)) + (exponent != 0 ? 1 : 0);
-        const double size = ldexp(significand, (exponent != 0 ? exponent : 1) - int(t.bias));
+        const bool normal = exponent != 0 || !is_signed;
+        const double significand = double(mantissa) * ldexp(1.0, -int(t.mantissa_bits)) + (normal ? 1 : 0);
+        const double size = ldexp(significand, (normal ? exponent : 1) - int(t.bias));
         const double value = negative ? -size : size;
         const bool first = h.finite == 0;
         ++h.finite;
         h.zero += size == 0;
-        h.subnormal += size != 0 && size < ldexp(1.0, 1 - int(t.bias));
+        h.subnormal += size != 0 && is_signed && size < ldexp(1.0, 1 - int(t.bias));
         h.absmax = size > h.absmax ? size : h.absmax;
         h.absmin = size != 0 && (h.absmin == 0 || size < h.absmin) ? size : h.absmin;
         h.min = first || value < h.min ? value : h.min;

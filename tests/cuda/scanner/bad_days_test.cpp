@@ -22,10 +22,10 @@ class BadDays : public ScannerTest {
     /// Two scans are skipped for `why`, and the reason has `word`.
     void expect_off(CudaScanner& scanner, SkipReason why, const char* word) {
         Storage storage;
-        scan(scanner, *sample, 1, 0, stream);
+        scan(scanner, *sample, 1, stream);
         const std::string reason = scanner.reason();
         EXPECT_NE(reason.find(word), std::string::npos) << reason;
-        scan_later(scanner, *sample, 2, 0, stream, storage);
+        scan_later(scanner, *sample, 2, stream, storage);
         EXPECT_EQ(skipped(scanner, why), 2u);
         EXPECT_EQ(storage.released, 1);
         EXPECT_TRUE(scanner.counters().incomplete());
@@ -89,14 +89,14 @@ TEST_F(BadDays, AStickyErrorEndsItAll) {
     GpuTensor tensor(5);
     Storage storage;
     tensor.fill(stream, kNan);
-    scan(scanner, tensor, 1, 1, stream);
+    scan(scanner, tensor, 1, stream);
     EXPECT_EQ(finish(scanner).size(), 1u);
-    scan_later(scanner, tensor, 2, 1, stream, storage);
+    scan_later(scanner, tensor, 2, stream, storage);
     fake_cuda::make_sticky(context, CUDA_ERROR_ILLEGAL_ADDRESS);
     scanner.flush_all();
     EXPECT_TRUE(scanner.is_off());
     const uint64_t calls = fake_cuda::calls(nullptr);
-    scan(scanner, tensor, 3, 1, stream);
+    scan(scanner, tensor, 3, stream);
     EXPECT_EQ(fake_cuda::calls(nullptr), calls) << "no more calls";
     EXPECT_EQ(skipped(scanner, SkipReason::EngineOff), 2u);
     EXPECT_EQ(scanner.counters().pending, 0u);
@@ -115,12 +115,12 @@ TEST_F(BadDays, ADestroyedContextIsDroppedAndTheNextOneIsTaken) {
     tensor->fill(its_stream, kNan);
     Storage storage;
     context = lost;
-    scan(scanner, *tensor, 1, 1, its_stream);
+    scan(scanner, *tensor, 1, its_stream);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-    scan_later(scanner, *tensor, 2, 1, its_stream, storage);
+    scan_later(scanner, *tensor, 2, its_stream, storage);
     ASSERT_EQ(cuCtxDestroy(lost), CUDA_SUCCESS);
     scanner.flush_all();
-    scan(scanner, *tensor, 3, 1, its_stream);
+    scan(scanner, *tensor, 3, its_stream);
     EXPECT_EQ(scanner.counters().all_skipped(), 2u);
     EXPECT_GE(skipped(scanner, SkipReason::ContextLost), 1u);
     EXPECT_EQ(storage.released, 1);
@@ -130,7 +130,7 @@ TEST_F(BadDays, ADestroyedContextIsDroppedAndTheNextOneIsTaken) {
     ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
     GpuTensor next(5);
     next.fill(stream, kNan);
-    scan(scanner, next, 4, 1, stream);
+    scan(scanner, next, 4, stream);
     EXPECT_EQ(finish(scanner).size(), 1u);
 }
 
@@ -139,8 +139,8 @@ TEST_F(BadDays, TheChildOfAForkTouchesNothing) {
     GpuTensor tensor(5);
     Storage storage;
     tensor.fill(stream, kNan);
-    scan(scanner, tensor, 1, 1, stream);
-    scan_later(scanner, tensor, 2, 1, stream, storage);
+    scan(scanner, tensor, 1, stream);
+    scan_later(scanner, tensor, 2, stream, storage);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     const pid_t child = fork();
     if (child == 0) {
@@ -167,12 +167,12 @@ TEST_F(BadDays, TheEndInAnyOrder) {
     Storage storage;
     auto scanner = std::make_unique<CudaScanner>();
     GpuTensor tensor(5);
-    scan_later(*scanner, tensor, 1, 1, stream, storage);
+    scan_later(*scanner, tensor, 1, stream, storage);
     fake_cuda::fail("cuLaunchKernel", CUDA_ERROR_DEINITIALIZED);
     const uint64_t calls = fake_cuda::calls(nullptr);
     scanner->close();
     EXPECT_EQ(skipped(*scanner, SkipReason::Closed), 1u);
-    scan(*scanner, tensor, 2, 1, stream);
+    scan(*scanner, tensor, 2, stream);
     EXPECT_EQ(skipped(*scanner, SkipReason::Closed), 2u);
     scanner.reset();
     EXPECT_EQ(fake_cuda::calls(nullptr), calls);

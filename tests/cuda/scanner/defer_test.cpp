@@ -17,7 +17,7 @@ TEST_F(Deferral, ThresholdOfItems) {
     for (int i = 0; i < 2 * kBatchOutputs; ++i) {
         EXPECT_EQ(scanner.counters().launches, uint64_t(i / kBatchOutputs));
         EXPECT_EQ(scanner.counters().pending, uint64_t(i % kBatchOutputs));
-        scan_later(scanner, tensor, uint64_t(i), 0, stream, storages[size_t(i)]);
+        scan_later(scanner, tensor, uint64_t(i), stream, storages[size_t(i)]);
     }
     EXPECT_EQ(scanner.counters().launches, 2u);
     EXPECT_EQ(finish(scanner).size(), storages.size());
@@ -30,7 +30,7 @@ TEST_F(Deferral, ThresholdOfItems) {
 TEST_F(Deferral, ThresholdOfBytesAndLargeOutputs) {
     GpuTensor large(kDeferBelowBytes / 4), small(kDeferBelowBytes / 4 - 1);
     Storage storages[20];
-    scan_later(scanner, large, 0, 0, stream, storages[0]);
+    scan_later(scanner, large, 0, stream, storages[0]);
     EXPECT_EQ(scanner.counters().launches, 1u) << "too large to wait";
     EXPECT_EQ(scanner.counters().deferred, 0u);
     EXPECT_EQ(storages[0].released, 1);
@@ -39,7 +39,7 @@ TEST_F(Deferral, ThresholdOfBytesAndLargeOutputs) {
     ASSERT_LT(needed, 20);
     for (int i = 1; i <= needed; ++i) {
         EXPECT_EQ(scanner.counters().launches, 1u);
-        scan_later(scanner, small, uint64_t(i), 0, stream, storages[i]);
+        scan_later(scanner, small, uint64_t(i), stream, storages[i]);
     }
     EXPECT_EQ(scanner.counters().launches, 2u);
 }
@@ -50,18 +50,18 @@ TEST_F(Deferral, ADeadStorageIsNotTouched) {
     dead->fill(stream, kNan);
     living.fill(stream, kNan);
     Storage gone, here;
-    scan_later(scanner, *dead, 1, 1, stream, gone);
-    scan_later(scanner, living, 2, 2, stream, here);
+    scan_later(scanner, *dead, 1, stream, gone);
+    scan_later(scanner, living, 2, stream, here);
     gone.alive = false;
     const std::vector<Found> found = finish(scanner);
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].slot, 2u);
+    EXPECT_EQ(found[0].sequence, 2u);
     EXPECT_EQ(skipped(scanner, SkipReason::Dead), 1u);
     EXPECT_EQ(scanner.counters().scanned, 1u);
     EXPECT_EQ(gone.released, 1);
     EXPECT_EQ(here.released, 1);
     Storage again;
-    scan_later(scanner, *dead, 3, 3, stream, again);
+    scan_later(scanner, *dead, 3, stream, again);
     again.alive = false;
     ASSERT_EQ(cuMemFree(dead->address()), CUDA_SUCCESS);
     EXPECT_TRUE(finish(scanner).empty());
@@ -72,7 +72,7 @@ TEST_F(Deferral, AWriteInPlaceComesAfterTheScan) {
     GpuTensor tensor(5), other(5);
     tensor.fill(stream, kNan);
     Storage storage;
-    scan_later(scanner, tensor, 1, 7, stream, storage);
+    scan_later(scanner, tensor, 1, stream, storage);
     scanner.note_write(other.view.storage);
     scanner.note_write(tensor.view.storage);
     EXPECT_EQ(scanner.counters().pending, 0u);
@@ -85,8 +85,8 @@ TEST_F(Deferral, AnotherStreamOfTheThreadEndsTheWait) {
     ASSERT_EQ(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     GpuTensor tensor(5);
     Storage one, two;
-    scan_later(scanner, tensor, 1, 1, stream, one);
-    scan_later(scanner, tensor, 2, 2, second, two);
+    scan_later(scanner, tensor, 1, stream, one);
+    scan_later(scanner, tensor, 2, second, two);
     EXPECT_EQ(scanner.counters().launches, 1u);
     EXPECT_EQ(one.released, 1);
     EXPECT_EQ(two.released, 0);
@@ -100,12 +100,12 @@ TEST_F(Deferral, PendingOnesGoWithAnImmediateOneInOrder) {
     GpuTensor tensor(5);
     tensor.fill(stream, kNan);
     Storage storage;
-    scan_later(scanner, tensor, 1, 1, stream, storage);
-    scan(scanner, tensor, 2, 2, stream);
+    scan_later(scanner, tensor, 1, stream, storage);
+    scan(scanner, tensor, 2, stream);
     EXPECT_EQ(scanner.counters().launches, 1u);
     const std::vector<Found> found = finish(scanner);
     ASSERT_EQ(found.size(), 2u);
-    EXPECT_EQ(found[0].slot, 1u);
+    EXPECT_EQ(found[0].sequence, 1u);
 }
 
 TEST_F(Deferral, WhatCannotBeScannedIsLetGoOf) {
@@ -113,7 +113,7 @@ TEST_F(Deferral, WhatCannotBeScannedIsLetGoOf) {
     const int64_t minus[] = {-1};
     tensor.view.strides = minus;
     Storage storage;
-    scan_later(scanner, tensor, 1, 1, stream, storage);
+    scan_later(scanner, tensor, 1, stream, storage);
     EXPECT_EQ(skipped(scanner, SkipReason::Unsupported), 1u);
     EXPECT_EQ(storage.released, 1);
     EXPECT_EQ(scanner.counters().pending, 0u);

@@ -30,6 +30,7 @@ class GpuTensor {
         view.ndim = 1;
         view.dtype = DType::Float32;
         view.device = Device::Cuda;
+        view.flags = kScannable;
     }
     GpuTensor(const GpuTensor&) = delete;
 
@@ -69,7 +70,6 @@ struct Storage {
 struct Found {
     uint64_t sequence;
     uint64_t replay;
-    uint32_t slot;
     Health health;
     int inputs;
 };
@@ -87,32 +87,33 @@ class ScannerTest : public testing::Test {
     void TearDown() override { fake_cuda::reset(); }
 
     /// One output, to be scanned at once.
-    void scan(CudaScanner& scanner, const GpuTensor& tensor, uint64_t sequence, uint32_t slot, CUstream on) {
-        ScanRequest request = request_of(tensor, sequence, slot, on);
+    void scan(CudaScanner& scanner, const GpuTensor& tensor, uint64_t sequence, CUstream on) {
+        ScanRequest request = request_of(tensor, sequence, on);
         scanner.scan(request);
     }
-    void scan_later(CudaScanner& scanner, const GpuTensor& tensor, uint64_t sequence, uint32_t slot, CUstream on,
+    void scan_later(CudaScanner& scanner, const GpuTensor& tensor, uint64_t sequence, CUstream on,
                     Storage& storage) {
-        ScanRequest request = request_of(tensor, sequence, slot, on);
+        ScanRequest request = request_of(tensor, sequence, on);
         const Keeper keeper = storage.keeper();
         request.keepers = &keeper;
         scanner.scan(request);
     }
-    ScanRequest request_of(const GpuTensor& tensor, uint64_t sequence, uint32_t slot, CUstream on) {
+    ScanRequest request_of(const GpuTensor& tensor, uint64_t sequence, CUstream on) {
         ScanRequest request;
         request.where = {context, on};
         request.outputs = &tensor.view;
         request.output_count = 1;
         request.sequence = sequence;
-        request.slot = slot;
         return request;
     }
 
     static std::vector<Found> poll(CudaScanner& scanner) {
         std::vector<Found> found;
-        scanner.poll([&](const Hit& hit) {
-            found.push_back({hit.sequence, hit.replay, hit.slot, hit.health, hit.count - 1});
-        });
+        const auto take = [&](const Hit& hit) {
+            found.push_back({hit.sequence, hit.replay, hit.health, hit.count - 1});
+        };
+        scanner.poll(take);
+        scanner.poll_replays(take);
         return found;
     }
     static uint64_t skipped(const CudaScanner& scanner, SkipReason why) {

@@ -16,13 +16,12 @@ TEST_F(Scan, ABadTensorComesBackThroughTheRing) {
     fake_cuda::hold(true);
     tensor.fill(stream, kOne);
     tensor.set(stream, 700, kNan);
-    scan(scanner, tensor, 12, 5, stream);
+    scan(scanner, tensor, 12, stream);
     EXPECT_TRUE(poll(scanner).empty()) << "the stream has not run";
     fake_cuda::hold(false);
     const std::vector<Found> found = finish(scanner);
     ASSERT_EQ(found.size(), 1u) << scanner.reason();
     EXPECT_EQ(found[0].sequence, 12u);
-    EXPECT_EQ(found[0].slot, 5u);
     EXPECT_EQ(found[0].replay, 0u);
     EXPECT_EQ(found[0].health.nan, 1);
     EXPECT_EQ(found[0].health.first_bad, 700);
@@ -37,7 +36,7 @@ TEST_F(Scan, NothingIsAllocatedLoadedOrAwaitedAfterTheFirstUse) {
     CudaScanner scanner;
     GpuTensor tensor(3 << 20);
     tensor.fill(stream, kOne);
-    scan(scanner, tensor, 0, 0, stream);
+    scan(scanner, tensor, 0, stream);
     const char* const kForbidden[] = {"cuMemAlloc",          "cuMemHostRegister",   "cuModuleLoadData",
                                       "cuModuleGetFunction", "cuStreamSynchronize", "cuCtxSynchronize",
                                       "cuStreamCreate"};
@@ -45,7 +44,7 @@ TEST_F(Scan, NothingIsAllocatedLoadedOrAwaitedAfterTheFirstUse) {
     for (size_t i = 0; i < std::size(kForbidden); ++i)
         before[i] = fake_cuda::calls(kForbidden[i]);
     for (uint64_t i = 1; i < 200; ++i)
-        scan(scanner, tensor, i, 0, stream);
+        scan(scanner, tensor, i, stream);
     for (size_t i = 0; i < std::size(kForbidden); ++i)
         EXPECT_EQ(fake_cuda::calls(kForbidden[i]), before[i]) << kForbidden[i];
     const uint64_t all = fake_cuda::calls(nullptr);
@@ -62,7 +61,7 @@ TEST_F(Scan, InputsAreToldWithTheirOutput) {
     good.fill(stream, kOne);
     bad.fill(stream, kNan);
     const TensorView inputs[] = {good.view, bad.view};
-    ScanRequest request = request_of(output, 3, 9, stream);
+    ScanRequest request = request_of(output, 3, stream);
     request.inputs = inputs;
     request.input_count = 2;
     scanner.scan(request);
@@ -82,7 +81,7 @@ TEST_F(Scan, MoreOutputsThanABatchHolds) {
     GpuTensor tensor(5);
     tensor.fill(stream, kNan);
     const std::vector<TensorView> outputs(3 * kBatchOutputs + 1, tensor.view);
-    ScanRequest request = request_of(tensor, 100, 1, stream);
+    ScanRequest request = request_of(tensor, 100, stream);
     request.outputs = outputs.data();
     request.output_count = static_cast<int>(outputs.size());
     scanner.scan(request);
@@ -99,13 +98,13 @@ TEST_F(Scan, SequencesAreWiderThan32Bits) {
     tensor.fill(stream, kNan);
     const uint64_t edge = uint64_t(7) << 32;
     for (uint64_t sequence : {edge - 1, edge, edge + 1})
-        scan(scanner, tensor, sequence, 1, stream);
+        scan(scanner, tensor, sequence, stream);
     const std::vector<Found> found = finish(scanner);
     ASSERT_EQ(found.size(), 3u);
     EXPECT_EQ(found[0].sequence, edge - 1);
     EXPECT_EQ(found[2].sequence, edge + 1);
     for (uint64_t i = 2; i < 40; ++i)
-        scan(scanner, tensor, edge + i, 1, stream);
+        scan(scanner, tensor, edge + i, stream);
     finish(scanner);
     ASSERT_TRUE(scanner.first_offender());
 }
@@ -115,13 +114,12 @@ TEST_F(Scan, AFullRingIsCountedAndTheFirstOffenderIsKnown) {
     GpuTensor tensor(1);
     tensor.fill(stream, kNan);
     for (uint64_t i = 0; i < kRingCapacity + 10; ++i)
-        scan(scanner, tensor, 50 + i, 3, stream);
+        scan(scanner, tensor, 50 + i, stream);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     EXPECT_EQ(poll(scanner).size(), kRingCapacity);
     EXPECT_EQ(scanner.counters().dropped, 10u);
     EXPECT_TRUE(scanner.counters().incomplete());
     EXPECT_EQ(scanner.first_offender()->sequence, 50u);
-    EXPECT_EQ(scanner.first_offender()->slot, 3u);
 }
 
 TEST_F(Scan, BehindTheGateOnlyWhenALossWasBad) {
@@ -129,7 +127,7 @@ TEST_F(Scan, BehindTheGateOnlyWhenALossWasBad) {
     GpuTensor loss(1), activation(100);
     loss.fill(stream, kOne);
     activation.fill(stream, kNan);
-    ScanRequest gated = request_of(activation, 1, 2, stream), raising = request_of(loss, 2, 3, stream);
+    ScanRequest gated = request_of(activation, 1, stream), raising = request_of(loss, 2, stream);
     gated.behind_gate = gated.clears_gate = true;
     raising.raises_gate = true;
     scanner.scan(raising);

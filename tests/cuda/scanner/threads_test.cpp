@@ -1,6 +1,5 @@
 // Many threads, streams, devices: exactly the bad tensors come back, each stream's in its order.
 #include <algorithm>
-#include <map>
 #include <random>
 #include <set>
 #include <thread>
@@ -16,7 +15,7 @@ constexpr int kThreads = 4, kStreams = 2, kOps = 150;
 
 /// One thread's work: ops on its own streams, now and then a bad one.
 void train(CudaScanner& scanner, int thread, CUcontext context, std::atomic<uint64_t>& sequence,
-           std::set<uint32_t>& injected) {
+           std::set<uint64_t>& injected) {
     ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
     std::mt19937 random(static_cast<uint32_t>(thread));
     CUstream streams[kStreams];
@@ -29,19 +28,18 @@ void train(CudaScanner& scanner, int thread, CUcontext context, std::atomic<uint
     for (int op = 0; op < kOps; ++op) {
         const int on = static_cast<int>(random() % kStreams);
         GpuTensor& tensor = *tensors[size_t(on) * 8 + random() % 8];
-        const uint32_t slot = static_cast<uint32_t>(thread * kOps + op);
+        const uint64_t number = sequence++;
         scanner.note_write(tensor.view.storage);
         tensor.fill(streams[on], kOne);
         if (random() % 5 == 0) {
             tensor.set(streams[on], static_cast<int64_t>(random()) % tensor.view.numel, kNan);
-            injected.insert(slot);
+            injected.insert(number);
         }
         ScanRequest request;
         request.where = {context, streams[on]};
         request.outputs = &tensor.view;
         request.output_count = 1;
-        request.slot = slot;
-        request.sequence = sequence++;
+        request.sequence = number;
         const Keeper keeper = storages[size_t(op)].keeper();
         if (random() % 4 != 0) request.keepers = &keeper;
         scanner.scan(request);
@@ -61,15 +59,14 @@ TEST_F(Threads, ExactlyTheBadOnesAndNoOthers) {
     for (CUcontext c : contexts)
         ASSERT_TRUE(scanner.prepare({c, nullptr})) << scanner.reason();
     std::atomic<uint64_t> sequence{0};
-    std::set<uint32_t> injected[kThreads];
-    std::map<uint32_t, uint64_t> found;  // slot -> sequence
+    std::set<uint64_t> injected[kThreads], seen;
     std::atomic<bool> over{false};
     std::thread reader([&] {
         for (bool last = false; !last;) {
             last = over;
             uint64_t previous[2] = {0, 0};
             scanner.poll([&](const Hit& hit) {
-                EXPECT_TRUE(found.emplace(hit.slot, hit.sequence).second) << "told twice";
+                EXPECT_TRUE(seen.insert(hit.sequence).second) << "told twice";
                 EXPECT_EQ(hit.health.nan, 1);
                 uint64_t& before = previous[hit.context == contexts[1]];
                 EXPECT_GE(hit.sequence, before);
@@ -85,11 +82,9 @@ TEST_F(Threads, ExactlyTheBadOnesAndNoOthers) {
         t.join();
     over = true;
     reader.join();
-    std::set<uint32_t> expected, seen;
+    std::set<uint64_t> expected;
     for (const auto& some : injected)
         expected.insert(some.begin(), some.end());
-    for (const auto& [slot, number] : found)
-        seen.insert(slot);
     EXPECT_EQ(seen, expected);
     const ScanCounters counters = scanner.counters();
     EXPECT_EQ(counters.scanned, uint64_t(kThreads * kOps));
@@ -112,7 +107,7 @@ TEST_F(Threads, ManyOnOneStream) {
             ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
             for (int i = 0; i < 200; ++i) {
                 const GpuTensor& tensor = i % 10 == t ? bad : good;
-                scan_later(scanner, tensor, sequence++, uint32_t(t), stream, storages[size_t(t * 200 + i)]);
+                scan_later(scanner, tensor, sequence++, stream, storages[size_t(t * 200 + i)]);
                 if (i % 50 == 49) scanner.note_write(tensor.view.storage);
             }
         });
@@ -135,7 +130,7 @@ TEST_F(Threads, AFirstUseByManyIsCounted) {
         threads.emplace_back([&] {
             ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
             for (int i = 0; i < 50; ++i)
-                scan(scanner, tensor, sequence++, 0, stream);
+                scan(scanner, tensor, sequence++, stream);
         });
     }
     for (std::thread& t : threads)

@@ -1,0 +1,125 @@
+// Pairs what the device says of an output, in its result, with what it found there, in the ring.
+#include "cuda/cuda_device_scanner.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "cuda/cuda_scanner.h"
+#include "cuda/scan_policy.h"
+
+namespace numsan {
+namespace {
+
+using Slots = std::vector<gpu::HitSlot>;  // an output's, then its inputs'
+
+DeviceHit device_hit(const Slots& slots) {
+    DeviceHit hit{};
+    hit.output = gpu::to_health(slots[0]);
+    hit.input_count = std::min(static_cast<int32_t>(slots.size()) - 1, DeviceHit::kMaxInputs);
+    for (int32_t i = 0; i < hit.input_count; ++i) {
+        const gpu::HitSlot& slot = slots[static_cast<size_t>(i) + 1];
+        hit.inputs[i] = {slot.argument, gpu::to_health(slot)};
+    }
+    return hit;
+}
+
+class CudaDeviceScanner final : public DeviceScanner {
+  public:
+    CudaDeviceScanner(const StorageApi* storages, const char* library) : scanner_(library) {
+        static_cast<void>(storages);
+    }
+
+    Taken scan(const DeviceScan& scan) noexcept override {
+        gpu::ScanRequest request;
+        request.where.stream = static_cast<CUstream_st*>(scan.queue.stream);
+        request.where.device = scan.queue.device;
+        request.outputs = scan.outputs;
+        request.output_count = scan.output_count;
+        request.inputs = scan.inputs;
+        request.input_count = scan.input_count;
+        request.sequence = scan.sequence;
+        return scanner_.scan(request);
+    }
+
+    void before_write(const void* storage) noexcept override { scanner_.note_write(storage); }
+    void flush() noexcept override { scanner_.flush_all(); }
+
+    Answer answer(uint64_t sequence, Reading& reading) noexcept override {
+        const gpu::CudaScanner::Outcome outcome = scanner_.outcome(sequence);
+        if (outcome.answer == Answer::NotYet) {
+            read_ring();  // while one output keeps the reader waiting, the others need room in there
+            return Answer::NotYet;
+        }
+        reading.range = outcome.range;
+        reading.has_hit = false;
+        reading.why = outcome.answer == Answer::NotRead ? gpu::kSkipReasons[static_cast<int>(outcome.why)] : "";
+        if (outcome.has_hit) {
+            auto found = hits_.find(sequence);
+            if (found == hits_.end()) {
+                read_ring();
+                found = hits_.find(sequence);
+            }
+            if (found != hits_.end()) {
+                reading.hit = device_hit(found->second);
+                reading.has_hit = true;
+                hits_.erase(found);
+            } else if (!outcome.hit_stuck && !out_of_memory_) {
+                return Answer::NotYet;
+            }
+        }
+        scanner_.forget(sequence);
+        return outcome.answer;
+    }
+
+    bool next_replayed(uint64_t& sequence, DeviceHit& hit) noexcept override {
+        if (replayed_.empty()) {
+            try {
+                scanner_.poll_replays([&](const gpu::Hit& found) {
+                    replayed_.emplace_back(found.sequence, Slots(found.slots, found.slots + found.count));
+                });
+            } catch (const std::bad_alloc&) {
+                out_of_memory_ = true;
+            }
+        }
+        if (replayed_.empty()) return false;
+        sequence = replayed_.front().first;
+        hit = device_hit(replayed_.front().second);
+        replayed_.pop_front();
+        return true;
+    }
+
+    uint64_t window() const noexcept override { return gpu::kResults; }
+    void close() noexcept override { scanner_.close(); }
+    const char* reason() const noexcept override { return scanner_.reason(); }
+
+  private:
+    void read_ring() noexcept {
+        try {
+            scanner_.poll([&](const gpu::Hit& hit) {
+                hits_[hit.sequence].assign(hit.slots, hit.slots + hit.count);
+                // Nobody asks for those any more.
+                while (hits_.begin()->first + window() <= hit.sequence)
+                    hits_.erase(hits_.begin());
+            });
+        } catch (const std::bad_alloc&) {
+            out_of_memory_ = true;
+        }
+    }
+
+    gpu::CudaScanner scanner_;
+    std::map<uint64_t, Slots> hits_;                   ///< by the output's number: at most window() of them
+    std::deque<std::pair<uint64_t, Slots>> replayed_;  ///< at most what a ring holds
+    bool out_of_memory_ = false;                       ///< a hit was lost on the way: it is not waited for
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceScanner> make_cuda_scanner(const StorageApi* storages, const char* library) {
+    return std::make_unique<CudaDeviceScanner>(storages, library);
+}
+
+}  // namespace numsan
