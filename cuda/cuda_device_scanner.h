@@ -13,4 +13,7 @@ namespace numsan {
 /// may wait for each other; null: everything is scanned at once. window(): gpu::kResults. Throws std::bad_alloc.
 std::unique_ptr<DeviceScanner> make_cuda_scanner(const StorageApi* storages, const char* library = "libcuda.so.1");
 
+/// Whether `data` is an address of a device, by the driver that the process has loaded; false without one. [MT]
+bool is_cuda_memory(const void* data) noexcept;
+
 }  // namespace numsan
