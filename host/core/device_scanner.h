@@ -14,7 +14,8 @@ struct DeviceScan {
     DeviceQueue queue;
     const TensorView* outputs;
     int32_t output_count;
-    const TensorView* inputs;  ///< of the same device; looked at closely if an output is bad
+    /// of the same device; those with kScannable are looked at closely if an output is bad
+    const TensorView* inputs;
     int32_t input_count;
     uint64_t sequence;  ///< of the first output; the others count on. Grows from op to op
 };

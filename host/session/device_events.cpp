@@ -151,7 +151,10 @@ void Session::hand_over(DeviceSide& side, DeviceEvent& event) {
     // An op over lists has operands for each output, far more than one that is bad could tell of.
     const bool lists = event.op.output_count > LoggedOp::kMaxOutputs;
     scan.input_count = lists ? 0 : operands_of(event.op, places);
-    for (int32_t i = 0; i < scan.input_count; ++i) operands[i] = event.inputs[places[i]];
+    for (int32_t i = 0; i < scan.input_count; ++i) {
+        operands[i] = event.inputs[places[i]];
+        operands[i].flags |= kScannable;  // there, in its queue
+    }
     scan.sequence = event.sequence;
     DeviceScanner::Taken taken = DeviceScanner::Taken::No;
     for (int32_t i = 0; i < event.op.output_count; ++i) {
