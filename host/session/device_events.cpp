@@ -42,6 +42,15 @@ void pause() {
     nanosleep(&time, nullptr);
 }
 
+/// A device's events are judged later than the host's: a storage of the host may have the address of one of the
+/// device's that has died since, or the other way round. Storages lie at multiples of 16.
+void tell_apart(TensorView* views, int32_t count) {
+    for (int32_t i = 0; i < count; ++i) {
+        if (views[i].device == Device::Cpu) continue;
+        views[i].storage = device_storage(views[i].storage);
+    }
+}
+
 Range range_of(const Health& health) { return {1, 1, health.kinds() != 0}; }
 
 }  // namespace
@@ -240,6 +249,8 @@ void Session::settle(DeviceSide& side, DeviceEvent& event, Outcome& outcome, boo
     switch (event.kind) {
         case DeviceEvent::Kind::Op: settle_op(side, event, outcome); break;
         case DeviceEvent::Kind::Node:
+            tell_apart(event.inputs, event.node.input_count);
+            tell_apart(event.outputs, event.node.variable != nullptr ? 1 : 0);
             readings_.begin();
             for (int32_t i = 0; i < event.node.input_count; ++i) {
                 TensorView& gradient = event.inputs[i];
@@ -258,6 +269,8 @@ void Session::settle(DeviceSide& side, DeviceEvent& event, Outcome& outcome, boo
 }
 
 void Session::settle_op(DeviceSide& side, DeviceEvent& event, Outcome& outcome) {
+    tell_apart(event.inputs, event.op.input_count);
+    tell_apart(event.outputs, event.op.output_count);
     readings_.begin();
     const HostReading* host = event.host;
     const auto read_on_host = [&](const TensorView& t) {
@@ -358,6 +371,8 @@ void Session::settle_replays(DeviceSide& side, Outcome& outcome) {
 /// One bad output of an op in a graph, each time the graph makes it.
 void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit,
                             Outcome& outcome) {
+    tell_apart(event.inputs, event.op.input_count);
+    tell_apart(event.outputs, event.op.output_count);
     readings_.begin();
     uint64_t number = event.sequence;
     uint64_t bad = 0;

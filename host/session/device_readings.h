@@ -11,6 +11,11 @@
 
 namespace numsan {
 
+/// What storages in a device's memory are called in events that are judged late. Does it twice as once.
+inline const void* device_storage(const void* storage) noexcept {
+    return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(storage) | 1);
+}
+
 /// Tensors of the host are read, except those of the event that is being judged, which were read when it happened.
 /// Scanner's members [MT]; the others: one thread at a time.
 class DeviceReadings final : public Scanner {

@@ -126,7 +126,9 @@ void Session::follow(Thread& thread, const OpEvent& event, OpContext& context) {
         steps_.update(event, &thread);
     context.stack = stacks_.capture();
     context.in_module = stacks_.in_module(context.stack);
-    context.outsider = context.stack == 0 && context.node == nullptr && !facts_.python_version.empty();
+    // Autograd's threads for devices have no Python either; between nodes they reduce gradients to their shapes.
+    context.outsider = context.stack == 0 && context.node == nullptr && !context.in_backward &&
+                       !facts_.python_version.empty();
 }
 
 /// Narrows on_state, which so far says what the operands are, to ops that work on them by hand.
@@ -374,7 +376,8 @@ void Session::name_state_writes() noexcept {
         for (const StateWrite& write : writes) {
             const auto it = names.tensors.find(write.impl);
             if (it == names.tensors.end()) continue;
-            if (it->second.storage != write.storage) continue;  // the address is another tensor's by now
+            const bool same = it->second.storage == write.storage || device_storage(it->second.storage) == write.storage;
+            if (!same) continue;  // the address is another tensor's by now
             switch (it->second.role) {
                 case LiveNames::TensorName::Role::Buffer: verdict_.confirm(write, EscapeInto::Buffer, outcome); break;
                 case LiveNames::TensorName::Role::OptimizerState:
