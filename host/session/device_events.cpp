@@ -222,32 +222,50 @@ void Session::settle(DeviceSide& side) noexcept {
     if (!on()) return;
     side.inside.fetch_add(1);
     try {
-        Outcome outcome;
-        bool names = false;
         {
             const std::lock_guard<std::mutex> lock(side.settling);
             for (;;) {
                 DeviceEvent* event = side.log.front();
                 const bool told = event != nullptr && side.collect(*event);
                 // Before it: what reads a graph's results is told of later than the graph.
-                settle_replays(side, outcome);
+                settle_replays(side);
                 if (!told) break;
-                settle(side, *event, outcome, names);
+                settle(side, *event);
                 side.forget_answers();
                 side.log.pop();
             }
         }
-        publish(outcome);
-        if (names) name_state_writes();
+        publish_settled(side);
     } catch (...) {
         fail("out of memory or a failure while a device's events were judged");
     }
     side.inside.fetch_sub(1);
 }
 
-void Session::settle(DeviceSide& side, DeviceEvent& event, Outcome& outcome, bool& names) {
+/// In the order in which it was found, so by one thread at a time. Nobody waits for that thread: it may ask the
+/// interpreter for names.
+void Session::publish_settled(DeviceSide& side) {
+    for (;;) {
+        Outcome outcome;
+        bool names = false;
+        {
+            const std::lock_guard<std::mutex> lock(side.settling);
+            if (side.publishing) return;
+            if (side.outcome.escaped.empty() && side.outcome.contaminated.empty() && !side.names) return;
+            side.publishing = true;
+            std::swap(outcome, side.outcome);
+            std::swap(names, side.names);
+        }
+        publish(outcome);
+        if (names) name_state_writes();
+        const std::lock_guard<std::mutex> lock(side.settling);
+        side.publishing = false;
+    }
+}
+
+void Session::settle(DeviceSide& side, DeviceEvent& event) {
     switch (event.kind) {
-        case DeviceEvent::Kind::Op: settle_op(side, event, outcome); break;
+        case DeviceEvent::Kind::Op: settle_op(side, event); break;
         case DeviceEvent::Kind::Node:
             tell_apart(event.inputs, event.node.input_count);
             tell_apart(event.outputs, event.node.variable != nullptr ? 1 : 0);
@@ -263,12 +281,12 @@ void Session::settle(DeviceSide& side, DeviceEvent& event, Outcome& outcome, boo
             readings_.end();
             break;
         case DeviceEvent::Kind::ZeroGrad: verdict_.zero_grad(); break;
-        case DeviceEvent::Kind::OptimizerBegin: verdict_.optimizer_begin(outcome); break;
-        case DeviceEvent::Kind::OptimizerEnd: names = true; break;
+        case DeviceEvent::Kind::OptimizerBegin: verdict_.optimizer_begin(side.outcome); break;
+        case DeviceEvent::Kind::OptimizerEnd: side.names = true; break;
     }
 }
 
-void Session::settle_op(DeviceSide& side, DeviceEvent& event, Outcome& outcome) {
+void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     tell_apart(event.inputs, event.op.input_count);
     tell_apart(event.outputs, event.op.output_count);
     readings_.begin();
@@ -342,7 +360,7 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event, Outcome& outcome) 
     }
     trace(event.op, event.context);
     narrow_state(event.op, event.context);
-    judge(event.op, event.context, bad, ranges, {event.made, event.makes_node}, event.accumulates, outcome);
+    judge(event.op, event.context, bad, ranges, {event.made, event.makes_node}, event.accumulates, side.outcome);
     readings_.end();
     next = 0;
     for (int32_t i = 0; i < event.op.output_count; ++i) {
@@ -359,18 +377,17 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event, Outcome& outcome) 
     }
 }
 
-void Session::settle_replays(DeviceSide& side, Outcome& outcome) {
+void Session::settle_replays(DeviceSide& side) {
     if (side.captured.empty() || side.captures_due.load() > 0) return;
     uint64_t sequence = 0;
     DeviceHit hit;
     while (side.scanner.next_replayed(sequence, hit)) {
-        if (const DeviceEvent* event = side.captured_at(sequence)) settle_replay(side, *event, sequence, hit, outcome);
+        if (const DeviceEvent* event = side.captured_at(sequence)) settle_replay(side, *event, sequence, hit);
     }
 }
 
 /// One bad output of an op in a graph, each time the graph makes it.
-void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit,
-                            Outcome& outcome) {
+void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit) {
     tell_apart(event.inputs, event.op.input_count);
     tell_apart(event.outputs, event.op.output_count);
     readings_.begin();
@@ -399,7 +416,7 @@ void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t
     OpContext context = event.context;
     context.step = steps_.count();
     Range ranges[kMaxRanges] = {};
-    judge(event.op, context, bad, ranges, {event.made, event.makes_node}, event.accumulates, outcome);
+    judge(event.op, context, bad, ranges, {event.made, event.makes_node}, event.accumulates, side.outcome);
     readings_.end();
 }
 

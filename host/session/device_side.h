@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "host/analyze/verdict.h"
 #include "host/core/device_scanner.h"
 #include "host/session/device_log.h"
 
@@ -33,6 +34,9 @@ struct DeviceSide {
     std::atomic<int> inside{0};       ///< threads that settle, until they have told what they found
 
     std::mutex settling;
+    bool publishing = false;  ///< a thread is telling what was found, and looks for more before it stops
+    Outcome outcome;          ///< found, not told yet
+    bool names = false;       ///< an optimizer has stepped: names of what it wrote are to be asked
     std::vector<Answer> answers;
     std::vector<DeviceHit> hits;
     std::vector<const DeviceEvent*> captured;  ///< by their numbers; never freed: a graph may run any time

@@ -133,11 +133,11 @@ class Session {
         if (DeviceSide* side = device_side()) settle(*side);
     }
     void settle(DeviceSide& side) noexcept;
-    void settle(DeviceSide& side, DeviceEvent& event, Outcome& outcome, bool& names);
-    void settle_op(DeviceSide& side, DeviceEvent& event, Outcome& outcome);
-    void settle_replays(DeviceSide& side, Outcome& outcome);
-    void settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit,
-                       Outcome& outcome);
+    void publish_settled(DeviceSide& side);
+    void settle(DeviceSide& side, DeviceEvent& event);
+    void settle_op(DeviceSide& side, DeviceEvent& event);
+    void settle_replays(DeviceSide& side);
+    void settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit);
     void read_device(DeviceSide& side);
     void drain(DeviceSide& side) noexcept;
     void name_state_writes() noexcept;
