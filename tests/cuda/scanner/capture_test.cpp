@@ -105,8 +105,8 @@ TEST_F(Capture, PendingScansOfBeforeAreNotCaptured) {
     const CUgraphExec exec = end();
     ASSERT_NE(exec, nullptr);
     cuGraphExecDestroy(exec);
-    EXPECT_EQ(one.released, 1);
-    EXPECT_EQ(two.released, 1);
+    EXPECT_EQ(one.held(), 0);
+    EXPECT_EQ(two.held(), 0);
 }
 
 TEST_F(Capture, TheLegacyStreamIsLeftAloneMeanwhile) {
