@@ -39,6 +39,10 @@ inline constexpr int64_t kDeferredBytes = 16 << 20;
 /// Streams and captures of a context that have scratch of their own.
 inline constexpr uint32_t kLanes = 512;
 
+/// Those that captures leave to streams: a graph may be launched as long as the program lives, so its scratch is never
+/// free again.
+inline constexpr uint32_t kStreamLanes = 128;
+
 /// Hits that the host may lag behind, a power of two.
 inline constexpr uint32_t kRingCapacity = 4096;
 
