@@ -126,6 +126,11 @@ InputItems BatchFiller::add_inputs(const TensorView* views, int count, int limit
     return added;
 }
 
+bool BatchFiller::has_room(int tensors) const noexcept {
+    return table_.header.outputs + inputs_ + tensors <= ScanTableLarge::kItemCapacity &&
+           dims_ + tensors * kMaxScanDims <= ScanTableLarge::kDimCapacity;
+}
+
 Admission BatchFiller::add(const TensorView& view, uint32_t slot, uint32_t order, uint8_t flags,
                            InputItems inputs) noexcept {
     ScanItem item{};

@@ -42,7 +42,14 @@ class BatchFiller {
     Admission add(const TensorView& view, uint32_t slot, uint32_t order, uint8_t flags = 0,
                   InputItems inputs = {}) noexcept;
 
-    /// Output number `index` (from 0, in the order of add()) is not looked at after all. Before close().
+    /// Whether this many tensors find room, whatever their shapes.
+    bool has_room(int tensors) const noexcept;
+
+    /// The position that add_inputs() was given of one of InputItems.
+    int position_of(int input) const noexcept { return table_.items[input].argument; }
+
+    /// Output number `index` (from 0, in the order of add()), or one of InputItems, is not looked at after all: of an
+    /// input zero elements are told then. Before close().
     void drop(int index) noexcept { table_.items[index].positions = 0; }
 
     /// For what is known only at the end: sequence_step and flags. Before close().

@@ -1,7 +1,6 @@
 // Pairs what the device says of an output, in its result, with what it found there, in the ring.
 #include "cuda/cuda_device_scanner.h"
 
-#include <algorithm>
 #include <deque>
 #include <map>
 #include <new>
@@ -19,19 +18,16 @@ using Slots = std::vector<gpu::HitSlot>;  // an output's, then its inputs'
 DeviceHit device_hit(const Slots& slots) {
     DeviceHit hit{};
     hit.output = gpu::to_health(slots[0]);
-    hit.input_count = std::min(static_cast<int32_t>(slots.size()) - 1, DeviceHit::kMaxInputs);
-    for (int32_t i = 0; i < hit.input_count; ++i) {
-        const gpu::HitSlot& slot = slots[static_cast<size_t>(i) + 1];
-        hit.inputs[i] = {slot.argument, gpu::to_health(slot)};
+    for (size_t i = 1; i < slots.size() && hit.input_count < DeviceHit::kMaxInputs; ++i) {
+        if (slots[i].elements == 0) continue;  // its memory was gone
+        hit.inputs[hit.input_count++] = {slots[i].argument, gpu::to_health(slots[i])};
     }
     return hit;
 }
 
 class CudaDeviceScanner final : public DeviceScanner {
   public:
-    CudaDeviceScanner(const StorageApi* storages, const char* library) : scanner_(library) {
-        static_cast<void>(storages);
-    }
+    CudaDeviceScanner(const StorageApi* storages, const char* library) : scanner_(library), storages_(storages) {}
 
     Taken scan(const DeviceScan& scan) noexcept override {
         gpu::ScanRequest request;
@@ -41,6 +37,7 @@ class CudaDeviceScanner final : public DeviceScanner {
         request.output_count = scan.output_count;
         request.inputs = scan.inputs;
         request.input_count = scan.input_count;
+        request.storages = storages_;
         request.sequence = scan.sequence;
         return scanner_.scan(request);
     }
@@ -111,6 +108,7 @@ class CudaDeviceScanner final : public DeviceScanner {
     }
 
     gpu::CudaScanner scanner_;
+    const StorageApi* const storages_;
     std::map<uint64_t, Slots> hits_;                   ///< by the output's number: at most window() of them
     std::deque<std::pair<uint64_t, Slots>> replayed_;  ///< at most what a ring holds
     bool out_of_memory_ = false;                       ///< a hit was lost on the way: it is not waited for

@@ -5,44 +5,14 @@
 
 #include "cuda/lane.h"
 #include "cuda/outcomes.h"
+#include "cuda/thread_state.h"
 
 namespace numsan::gpu {
 namespace {
 
-// What a thread did last. Plain data: it outlives every destructor of the thread.
-struct ThreadState {
-    uint64_t scanner;
-    Lane* lane;
-    bool inside;  // a driver callback may come back to us
-};
-thread_local ThreadState thread_state{};
-
-class Inside {
-  public:
-    Inside() : first_(!thread_state.inside) { thread_state.inside = true; }
-    ~Inside() {
-        if (first_) thread_state.inside = false;
-    }
-    explicit operator bool() const { return first_; }
-
-  private:
-    bool first_;
-};
-
 Outcomes::Outcome expected_from(const Lane& lane) { return {Outcomes::Kind::Expected, lane.context.index}; }
 
 int64_t bytes_of(const TensorView& view) { return view.numel * int64_t(info(view.dtype).element_bytes()); }
-
-bool may_defer(const ScanRequest& request) {
-    if (request.keepers == nullptr || request.behind_gate) return false;
-    return std::all_of(request.outputs, request.outputs + request.output_count,
-                       [](const TensorView& view) { return bytes_of(view) < kDeferBelowBytes; });
-}
-
-void release_keepers(const ScanRequest& request) {
-    for (int i = 0; request.keepers != nullptr && i < request.output_count; ++i)
-        request.keepers[i].release(request.keepers[i].handle, false);
-}
 
 }  // namespace
 
@@ -78,19 +48,15 @@ DeviceScanner::Taken CudaScanner::scan(const ScanRequest& request) noexcept {
     if (last == nullptr || last->context.context != where.context || last->stream != where.stream ||
         last->capture != capture || last->context.status.load(std::memory_order_acquire) != ContextEntry::Ready) {
         lane = find_lane(where, capture, why);
-        if (last != nullptr) flush_lane(*last);
-        if (lane == nullptr) return skip_request(request, why);
         mine.scanner = id_;
         mine.lane = lane;
+        if (last != nullptr) flush_lane(*last);
+        if (lane == nullptr) return skip_request(request, why);
     }
     const uint64_t newest = request.sequence + static_cast<uint64_t>(std::max(request.output_count, 1)) - 1;
     if (newest > last_sequence_.load(std::memory_order_relaxed))
         last_sequence_.store(newest, std::memory_order_release);
-    if (may_defer(request)) {
-        scan_later(*lane, request);
-    } else {
-        scan_now(*lane, request);
-    }
+    if (capture != 0 || !scan_later(*lane, request)) scan_now(*lane, request);
     return capture != 0 ? DeviceScanner::Taken::Captured : DeviceScanner::Taken::Now;
 }
 
@@ -112,7 +78,6 @@ void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
     header.results_capacity = kResults;
     batch.filler.begin(header);
     batch.count = 0;
-    batch.bytes = 0;
 }
 
 /// False when the batch has no room. What cannot be scanned is counted.
@@ -133,10 +98,8 @@ bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request
     if (admission != Admission::Added) return true;
     Batch::Item& item = batch.items[batch.count++];
     item = Batch::Item{};
-    item.storage = view.storage;
     item.bytes = bytes_of(view);
     item.sequence = sequence;
-    batch.bytes += item.bytes;
     return true;
 }
 
@@ -157,6 +120,7 @@ void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request) 
 
 void CudaScanner::scan_now(Lane& lane, const ScanRequest& request) noexcept {
     Batch* batch = take(lane);  // what is pending comes first, in the same launch if that has no gate
+    if (batch != nullptr) look_again(lane, *batch);
     if (batch != nullptr && request.behind_gate && batch->count != 0) launch(lane, *batch);
     if (batch == nullptr) {
         skip_request(request, SkipReason::NoLane);
@@ -167,43 +131,6 @@ void CudaScanner::scan_now(Lane& lane, const ScanRequest& request) noexcept {
     if (request.behind_gate && request.clears_gate) batch->filler.header().flags |= kClearsGate;
     launch(lane, *batch);
     land(lane, batch);
-    release_keepers(request);
-}
-
-CudaScanner::Deferral CudaScanner::defer(Lane& lane, const ScanRequest& request, int index) noexcept {
-    const std::lock_guard lock(lane.mutex);
-    if (lane.open == nullptr) {
-        lane.open = spare();
-        if (lane.open == nullptr) {
-            skip(SkipReason::NoLane);
-            return Deferral::NotTaken;
-        }
-        begin(lane, *lane.open, false);
-    }
-    Batch& batch = *lane.open;
-    const int before = batch.count;
-    if (!add(lane, batch, request, index)) return Deferral::Full;
-    if (batch.count == before) return Deferral::NotTaken;
-    batch.items[before].keeper = request.keepers[index];
-    lane.filter.fetch_or(Lane::filter_bit(batch.items[before].storage), std::memory_order_relaxed);
-    deferred_.fetch_add(1, std::memory_order_relaxed);
-    pending_.fetch_add(1, std::memory_order_relaxed);
-    return batch.count == kBatchOutputs || batch.bytes >= kDeferredBytes ? Deferral::Due : Deferral::Pending;
-}
-
-void CudaScanner::scan_later(Lane& lane, const ScanRequest& request) noexcept {
-    for (int i = 0; i < request.output_count; ++i) {
-        Deferral deferral = defer(lane, request, i);
-        if (deferral == Deferral::Full) {
-            flush_lane(lane);
-            deferral = defer(lane, request, i);
-        }
-        if (deferral == Deferral::Due) flush_lane(lane);
-        if (deferral == Deferral::NotTaken || deferral == Deferral::Full) {
-            if (deferral == Deferral::Full) skip(SkipReason::NoLane);  // other threads filled it again
-            request.keepers[i].release(request.keepers[i].handle, false);
-        }
-    }
 }
 
 /// The lane's pending batch, or an empty one; null without memory. Goes back by land().
@@ -222,15 +149,17 @@ Batch* CudaScanner::take(Lane& lane) noexcept {
 }
 
 void CudaScanner::land(Lane& lane, Batch* batch) noexcept {
-    give_back(batch);
     lane.in_flight.fetch_sub(1, std::memory_order_acq_rel);
     lane.in_flight.notify_all();
+    let_go(*batch);  // when nobody waits for this thread
+    give_back(batch);
 }
 
 void CudaScanner::flush_lane(Lane& lane) noexcept {
     if (lane.filter.load(std::memory_order_relaxed) == 0) return;
     Batch* batch = take(lane);
     if (batch == nullptr) return;
+    look_again(lane, *batch);
     launch(lane, *batch);
     land(lane, batch);
 }

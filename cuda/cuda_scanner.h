@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cuda/hit_ring.h"
+#include "host/core/adapter_abi.h"
 #include "host/core/device_scanner.h"
 #include "host/core/health.h"
 #include "host/core/tensor_view.h"
@@ -19,6 +20,8 @@ struct CUstream_st;
 namespace numsan::gpu {
 
 class Lane;
+struct Held;
+struct Holding;
 class Outcomes;
 struct Batch;
 struct ContextEntry;
@@ -32,22 +35,15 @@ struct StreamRef {
     int device = -1;
 };
 
-/// What keeps the storage of a deferred output. `acquire` is called before the launch: false when the storage is gone;
-/// from true until `release` it stays. `release` is called once for every keeper that was handed over, whether or not
-/// it was acquired, with no lock held. Both from any thread, without the GIL, and they must not throw.
-struct Keeper {
-    void* handle = nullptr;
-    bool (*acquire)(void* handle) = nullptr;
-    void (*release)(void* handle, bool acquired) = nullptr;
-};
-
 struct ScanRequest {
     StreamRef where;
     const TensorView* outputs = nullptr;
     int output_count = 0;
-    const TensorView* inputs = nullptr;  ///< the first few are looked at if an output is bad, unless it is deferred
+    const TensorView* inputs = nullptr;  ///< the first few are looked at if an output is bad
     int input_count = 0;
-    const Keeper* keepers = nullptr;  ///< null: scan at once; else one per output, and small outputs may be deferred
+    /// Null: scan at once. Else small outputs may be deferred: what they and their inputs lie in is borrowed meanwhile.
+    /// The same for all requests.
+    const StorageApi* storages = nullptr;
     uint64_t sequence = 0;     ///< of the first output, the others count on; grows with every request
     bool raises_gate = false;  ///< a bad output opens the context's gate
     bool behind_gate = false;  ///< nothing is looked at while the gate is closed; never deferred
@@ -103,9 +99,12 @@ struct Hit {
 /// called with a lock held, nor by the destructor, close(), poll() or counters().
 ///
 /// Outputs are walked from their end, which L2 still has. A batch is launched when an output is not to be deferred or
-/// its thread goes on with another stream, and at the thresholds of scan_policy.h. The caller calls flush() before
-/// the stream is captured, before a capture ends and before a wait for the stream, and note_write() before a storage is
-/// written in place. After a fork the child's scanner is off; it may make another.
+/// its thread goes on with another stream, and at the thresholds of scan_policy.h. What a deferred scan needs is held
+/// strongly: a weak hold would have to be made a strong one on the way to the launch, and that may wait for the
+/// interpreter's lock, which a thread may have that waits for the launch in note_write().
+///
+/// The caller calls flush() before the stream is captured, before a capture ends and before a wait for the stream, and
+/// note_write() before a storage is written in place. After a fork the child's scanner is off; it may make another.
 class CudaScanner {
   public:
     explicit CudaScanner(const char* library = "libcuda.so.1");
@@ -118,7 +117,6 @@ class CudaScanner {
 
     /// Now: outcome() will tell of every output that is not behind a gate. No: none will be looked at in this context.
     DeviceScanner::Taken scan(const ScanRequest& request) noexcept;
-
 
     /// Launches what is pending on the stream. Not inside a driver callback.
     void flush(const StreamRef& where) noexcept;
@@ -152,7 +150,8 @@ class CudaScanner {
     };
     std::optional<Offender> first_offender() const noexcept;
 
-    /// No more scans; what is pending is dropped. For the end of the program, in any order with that of CUDA.
+    /// No more scans; what is pending is dropped, and what it holds stays held. For the end of the program, in any
+    /// order with that of CUDA.
     void close() noexcept;
 
     bool is_off() const noexcept { return off_.load(std::memory_order_relaxed) >= 0; }
@@ -179,15 +178,16 @@ class CudaScanner {
     void add_now(Lane& lane, Batch& batch, const ScanRequest& request) noexcept;
     void scan_now(Lane& lane, const ScanRequest& request) noexcept;
     enum class Deferral { Pending, Due, NotTaken, Full };
-    Deferral defer(Lane& lane, const ScanRequest& request, int index) noexcept;
-    void scan_later(Lane& lane, const ScanRequest& request) noexcept;
+    Deferral defer(Lane& lane, const ScanRequest& request, Holding& holding) noexcept;
+    bool scan_later(Lane& lane, const ScanRequest& request) noexcept;
+    void look_again(Lane& lane, Batch& batch) noexcept;
+    void let_go(Batch& batch) noexcept;
     Batch* take(Lane& lane) noexcept;
     void land(Lane& lane, Batch* batch) noexcept;
     void flush_lane(Lane& lane) noexcept;
     void launch(Lane& lane, Batch& batch) noexcept;
     bool launch_table(Lane& lane, Batch& batch, SkipReason& why) noexcept;
     void remember_captured(Lane& lane, const Batch& batch) noexcept;
-    void finish(Batch& batch) noexcept;
     void skip(SkipReason why, uint64_t count = 1) noexcept;
     void skip_item(const Lane& lane, uint64_t sequence, SkipReason why) noexcept;
     DeviceScanner::Taken skip_request(const ScanRequest& request, SkipReason why) noexcept;

@@ -15,21 +15,39 @@
 
 namespace numsan::gpu {
 
-/// A launch in the making, and the keepers of its outputs. Belongs to one thread, or to a lane under its mutex.
+/// A storage that is borrowed until its scan is launched, and where its memory was when it was handed over.
+struct Held {
+    const void* storage;  ///< null: nothing is held
+    const void* data;
+    int64_t bytes;
+    int16_t output;  ///< in Batch::items; kInput
+    int16_t entry;   ///< in the batch's table
+    static constexpr int16_t kInput = -1;
+};
+
+/// What one request holds until a batch takes it over.
+struct Holding {
+    Held outputs[kBatchOutputs];
+    Held inputs[DeviceHit::kMaxInputs];
+    int positions[DeviceHit::kMaxInputs];  ///< in ScanRequest::inputs
+    int output_count = 0, input_count = 0;
+};
+
+/// A launch in the making, and what it holds. Belongs to one thread, or to a lane under its mutex.
 struct Batch {
     Batch* next = nullptr;  ///< among the spares
     BatchFiller filler;
     int count = 0;
-    int64_t bytes = 0;
     InputItems inputs;  ///< of the request that is being added
     struct Item {
-        const void* storage;
         int64_t bytes;
         uint64_t sequence;
-        bool acquired;
         bool dead;
-        Keeper keeper;  ///< of a deferred output; else null
     } items[kBatchOutputs];
+    const StorageApi* storages = nullptr;  ///< of what is held
+    int held_count = 0;
+    int64_t held_bytes = 0;
+    Held held[kBatchOutputs * (1 + DeviceHit::kMaxInputs)];
 };
 
 /// A context that was seen. Entries are never taken away: a later context may have the handle of a lost one.

@@ -75,7 +75,7 @@ Lane* CudaScanner::find_lane(const StreamRef& where, uint64_t capture, SkipReaso
     if (Lane* lane = known_lane(*context, where.stream, capture)) return lane;
     const int count = lane_count_.load(std::memory_order_relaxed);
     why = SkipReason::NoLane;
-    if (count == kMaxLanes || context->lanes == kLanes) return nullptr;
+    if (count == kMaxLanes || context->lanes >= (capture != 0 ? kLanes - kStreamLanes : kLanes)) return nullptr;
     Lane* lane = new (std::nothrow) Lane(*context, where.stream, thread_of(where.stream), capture, context->lanes);
     if (lane == nullptr) return nullptr;
     ++context->lanes;

@@ -92,7 +92,6 @@ DeviceScanner::Taken CudaScanner::skip_request(const ScanRequest& request, SkipR
         const bool nothing = request.outputs[i].numel == 0;
         if (!nothing) skip(why);
         if (taken) outcomes_->set(request.sequence + static_cast<uint64_t>(i), nothing ? empty : skipped);
-        if (request.keepers != nullptr) request.keepers[i].release(request.keepers[i].handle, false);
     }
     return taken ? DeviceScanner::Taken::Now : DeviceScanner::Taken::No;
 }
@@ -165,7 +164,6 @@ bool CudaScanner::capture_of(const StreamRef& where, uint64_t& capture, SkipReas
     return status != CU_STREAM_CAPTURE_STATUS_INVALIDATED;
 }
 
-/// With the context current, and every keeper acquired.
 bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexcept {
     const ContextEntry& context = lane.context;
     why = SkipReason::ContextLost;
@@ -199,19 +197,11 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexce
 
 void CudaScanner::launch(Lane& lane, Batch& batch) noexcept {
     if (batch.count == 0) return;
-    int alive = 0;
-    int64_t bytes = 0;
+    uint64_t alive = 0, bytes = 0;
     for (int i = 0; i < batch.count; ++i) {
-        Batch::Item& item = batch.items[i];
-        item.acquired = item.keeper.acquire != nullptr && item.keeper.acquire(item.keeper.handle);
-        item.dead = item.keeper.acquire != nullptr && !item.acquired;
-        if (item.dead) {
-            batch.filler.drop(i);
-            skip_item(lane, item.sequence, SkipReason::Dead);
-        } else {
-            ++alive;
-            bytes += item.bytes;
-        }
+        if (batch.items[i].dead) continue;
+        ++alive;
+        bytes += static_cast<uint64_t>(batch.items[i].bytes);
     }
     if (lane.capture != 0) batch.filler.header().sequence_step = static_cast<uint32_t>(batch.count);
     SkipReason why = off_reason();
@@ -220,11 +210,11 @@ void CudaScanner::launch(Lane& lane, Batch& batch) noexcept {
             if (!batch.items[i].dead) skip_item(lane, batch.items[i].sequence, why);
         }
     } else if (alive != 0) {
-        (lane.capture != 0 ? captured_ : scanned_).fetch_add(static_cast<uint64_t>(alive), std::memory_order_relaxed);
-        bytes_.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
+        (lane.capture != 0 ? captured_ : scanned_).fetch_add(alive, std::memory_order_relaxed);
+        bytes_.fetch_add(bytes, std::memory_order_relaxed);
         if (lane.capture != 0) remember_captured(lane, batch);
     }
-    finish(batch);
+    batch.count = 0;
 }
 
 /// So that a replay's hit finds out which replay it was.
@@ -239,20 +229,6 @@ void CudaScanner::remember_captured(Lane& lane, const Batch& batch) noexcept {
     } catch (const std::bad_alloc&) {  // the hit then has replay 1
     }
     lane.captured_outputs.store(first + uint64_t(batch.count), std::memory_order_relaxed);
-}
-
-/// Lets go of the outputs. The batch is empty.
-void CudaScanner::finish(Batch& batch) noexcept {
-    uint64_t kept = 0;
-    for (int i = 0; i < batch.count; ++i) {
-        const Batch::Item& item = batch.items[i];
-        if (item.keeper.acquire == nullptr) continue;
-        ++kept;
-        item.keeper.release(item.keeper.handle, item.acquired);
-    }
-    pending_.fetch_sub(kept, std::memory_order_relaxed);
-    batch.count = 0;
-    batch.bytes = 0;
 }
 
 }  // namespace numsan::gpu

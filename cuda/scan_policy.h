@@ -29,14 +29,19 @@ inline constexpr uint64_t kTargetChunks = 528;
 /// costs eight times the copying.
 inline constexpr int kBatchOutputs = 56;
 
-/// An output from this size on is scanned at once: its end is still in L2 when the walk starts there.
+/// An output in a storage from this size on is scanned at once: its end is still in L2 when the walk starts there.
+/// So is one with an input from this size on: it would have to be held.
 inline constexpr int64_t kDeferBelowBytes = 2 << 20;
 
-/// A batch is launched when this much is pending: a third of the 50 MB of an H200's L2.
+/// A batch is launched when this much is held for it: a third of the 50 MB of an H200's L2.
 inline constexpr int64_t kDeferredBytes = 16 << 20;
 
 /// Streams and captures of a context that have scratch of their own.
 inline constexpr uint32_t kLanes = 512;
+
+/// Those that captures leave to streams: a graph may be launched as long as the program lives, so its scratch is never
+/// free again.
+inline constexpr uint32_t kStreamLanes = 128;
 
 /// Hits that the host may lag behind, a power of two.
 inline constexpr uint32_t kRingCapacity = 4096;

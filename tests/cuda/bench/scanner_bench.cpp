@@ -40,16 +40,20 @@ Subject& subject() {
     return s;
 }
 
-bool acquire(void*) { return true; }
-void release(void*, bool) {}
+void watch(const void*) {}
+bool borrow(const void*, const void** data, int64_t* bytes) {
+    *data = nullptr;
+    *bytes = 0;
+    return true;
+}
+constexpr StorageApi kStorages{watch, watch, borrow, watch};
 
 void run(benchmark::State& state, bool deferred) {
     ScanRequest request = subject().request;
     static CudaScanner scanner;
     if (!scanner.prepare(request.where)) return state.SkipWithError(scanner.reason());
     fake_cuda::skip_kernels(true);
-    const Keeper keeper{nullptr, acquire, release};
-    if (deferred) request.keepers = &keeper;
+    if (deferred) request.storages = &kStorages;
     static uint64_t sequence = 0;
     for (auto _ : state) {
         request.sequence = ++sequence;

@@ -27,7 +27,7 @@ class BadDays : public ScannerTest {
         EXPECT_NE(reason.find(word), std::string::npos) << reason;
         scan_later(scanner, *sample, 2, stream, storage);
         EXPECT_EQ(skipped(scanner, why), 2u);
-        EXPECT_EQ(storage.released, 1);
+        EXPECT_EQ(storage.held(), 0);
         EXPECT_TRUE(scanner.counters().incomplete());
         EXPECT_EQ(scanner.counters().scanned, 0u);
         EXPECT_STREQ(scanner.reason(), reason.c_str()) << "the first reason stays";
@@ -100,7 +100,7 @@ TEST_F(BadDays, AStickyErrorEndsItAll) {
     EXPECT_EQ(fake_cuda::calls(nullptr), calls) << "no more calls";
     EXPECT_EQ(skipped(scanner, SkipReason::EngineOff), 2u);
     EXPECT_EQ(scanner.counters().pending, 0u);
-    EXPECT_EQ(storage.released, 1);
+    EXPECT_EQ(storage.held(), 0);
     EXPECT_NE(std::strstr(scanner.reason(), "CUDA_ERROR_ILLEGAL_ADDRESS"), nullptr) << scanner.reason();
     EXPECT_TRUE(poll(scanner).empty()) << "the ring can still be read";
 }
@@ -123,7 +123,7 @@ TEST_F(BadDays, ADestroyedContextIsDroppedAndTheNextOneIsTaken) {
     scan(scanner, *tensor, 3, its_stream);
     EXPECT_EQ(scanner.counters().all_skipped(), 2u);
     EXPECT_GE(skipped(scanner, SkipReason::ContextLost), 1u);
-    EXPECT_EQ(storage.released, 1);
+    EXPECT_EQ(storage.held(), 0);
     EXPECT_FALSE(scanner.is_off());
     EXPECT_EQ(poll(scanner).size(), 1u) << "what was found before is still told";
     ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
@@ -176,7 +176,7 @@ TEST_F(BadDays, TheEndInAnyOrder) {
     EXPECT_EQ(skipped(*scanner, SkipReason::Closed), 2u);
     scanner.reset();
     EXPECT_EQ(fake_cuda::calls(nullptr), calls);
-    EXPECT_EQ(storage.released, 1);
+    EXPECT_EQ(storage.held(), 1) << "the program's code is not run any more";
 }
 
 }  // namespace

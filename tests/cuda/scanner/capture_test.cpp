@@ -1,6 +1,7 @@
 // Scans that a graph captures: they look again at each replay, and say which replay it was.
 #include <thread>
 
+#include "cuda/scan_policy.h"
 #include "tests/cuda/scanner/fake_gpu.h"
 
 namespace numsan::gpu {
@@ -105,8 +106,25 @@ TEST_F(Capture, PendingScansOfBeforeAreNotCaptured) {
     const CUgraphExec exec = end();
     ASSERT_NE(exec, nullptr);
     cuGraphExecDestroy(exec);
-    EXPECT_EQ(one.released, 1);
-    EXPECT_EQ(two.released, 1);
+    EXPECT_EQ(one.held(), 0);
+    EXPECT_EQ(two.held(), 0);
+}
+
+TEST_F(Capture, ManyCapturesLeaveRoomForStreams) {
+    CudaScanner scanner;
+    ASSERT_TRUE(scanner.prepare({context, stream}));
+    GpuTensor tensor(4);
+    for (uint64_t i = 0; i < kLanes; ++i) {
+        begin();
+        scan(scanner, tensor, i, stream);
+        cuGraphExecDestroy(end());
+    }
+    EXPECT_EQ(scanner.counters().captured, kLanes - kStreamLanes);
+    EXPECT_EQ(skipped(scanner, SkipReason::NoLane), kStreamLanes);
+    EXPECT_EQ(scanner.outcome(kLanes - 1).answer, DeviceScanner::Answer::NotRead);
+    tensor.fill(stream, kNan);
+    scan(scanner, tensor, kLanes, stream);
+    EXPECT_EQ(finish(scanner).size(), 1u);
 }
 
 TEST_F(Capture, TheLegacyStreamIsLeftAloneMeanwhile) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -51,20 +52,38 @@ class GpuTensor {
     int64_t strides_[1] = {1};
 };
 
-/// A storage of which the scanner has a weak handle.
+/// A storage as StorageApi lends it.
 struct Storage {
-    std::atomic<bool> alive{true};
-    std::atomic<int> acquired{0}, released{0};
+    std::atomic<const void*> data{nullptr};
+    std::atomic<int64_t> bytes{0};
+    std::atomic<bool> lendable{true};
+    std::atomic<int> borrowed{0}, given_back{0};
+    std::function<void()> when_given_back;
 
-    Keeper keeper() {
-        return Keeper{this,
-                      [](void* p) {
-                          auto& s = *static_cast<Storage*>(p);
-                          if (s.alive) ++s.acquired;
-                          return s.alive.load();
-                      },
-                      [](void* p, bool) { ++static_cast<Storage*>(p)->released; }};
+    int held() const { return borrowed - given_back; }
+    void lie_in(TensorView& view) {
+        data = view.storage_data;
+        bytes = view.storage_bytes;
+        view.storage = this;
     }
+};
+
+inline const StorageApi kStorages{
+    [](const void*) { ADD_FAILURE() << "nothing is held weakly"; },
+    [](const void*) { ADD_FAILURE() << "nothing is held weakly"; },
+    [](const void* storage, const void** data, int64_t* bytes) {
+        auto& s = *static_cast<Storage*>(const_cast<void*>(storage));
+        if (!s.lendable) return false;
+        ++s.borrowed;
+        *data = s.data;
+        *bytes = s.bytes;
+        return true;
+    },
+    [](const void* storage) {
+        auto& s = *static_cast<Storage*>(const_cast<void*>(storage));
+        ++s.given_back;
+        if (s.when_given_back) s.when_given_back();
+    },
 };
 
 struct Found {
@@ -94,8 +113,10 @@ class ScannerTest : public testing::Test {
     void scan_later(CudaScanner& scanner, const GpuTensor& tensor, uint64_t sequence, CUstream on,
                     Storage& storage) {
         ScanRequest request = request_of(tensor, sequence, on);
-        const Keeper keeper = storage.keeper();
-        request.keepers = &keeper;
+        TensorView view = tensor.view;
+        storage.lie_in(view);
+        request.outputs = &view;
+        request.storages = &kStorages;
         scanner.scan(request);
     }
     ScanRequest request_of(const GpuTensor& tensor, uint64_t sequence, CUstream on) {

@@ -20,11 +20,13 @@ void train(CudaScanner& scanner, int thread, CUcontext context, std::atomic<uint
     std::mt19937 random(static_cast<uint32_t>(thread));
     CUstream streams[kStreams];
     std::vector<std::unique_ptr<GpuTensor>> tensors;
-    std::vector<Storage> storages(kOps);
+    Storage storages[8 * kStreams];
     for (CUstream& stream : streams)
         ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    for (int i = 0; i < 8 * kStreams; ++i)
+    for (Storage& storage : storages) {
         tensors.push_back(std::make_unique<GpuTensor>(int64_t(random() % 3000) + 1));
+        storage.lie_in(tensors.back()->view);
+    }
     for (int op = 0; op < kOps; ++op) {
         const int on = static_cast<int>(random() % kStreams);
         GpuTensor& tensor = *tensors[size_t(on) * 8 + random() % 8];
@@ -40,15 +42,14 @@ void train(CudaScanner& scanner, int thread, CUcontext context, std::atomic<uint
         request.outputs = &tensor.view;
         request.output_count = 1;
         request.sequence = number;
-        const Keeper keeper = storages[size_t(op)].keeper();
-        if (random() % 4 != 0) request.keepers = &keeper;
+        if (random() % 4 != 0) request.storages = &kStorages;
         scanner.scan(request);
     }
     for (CUstream stream : streams)
         scanner.flush({context, stream});
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     for (const Storage& storage : storages)
-        EXPECT_LE(storage.released, 1);
+        EXPECT_LE(storage.held(), 0);
 }
 
 TEST_F(Threads, ExactlyTheBadOnesAndNoOthers) {
@@ -108,7 +109,7 @@ TEST_F(Threads, ManyOnOneStream) {
             for (int i = 0; i < 200; ++i) {
                 const GpuTensor& tensor = i % 10 == t ? bad : good;
                 scan_later(scanner, tensor, sequence++, stream, storages[size_t(t * 200 + i)]);
-                if (i % 50 == 49) scanner.note_write(tensor.view.storage);
+                if (i % 50 == 49) scanner.note_write(&storages[size_t(t * 200 + i)]);
             }
         });
     }
@@ -117,7 +118,7 @@ TEST_F(Threads, ManyOnOneStream) {
     EXPECT_EQ(finish(scanner).size(), size_t(kThreads * 20));
     EXPECT_EQ(scanner.counters().scanned, uint64_t(kThreads * 200));
     for (const Storage& storage : storages)
-        EXPECT_EQ(storage.released, 1);
+        EXPECT_EQ(storage.held(), 0);
 }
 
 TEST_F(Threads, AFirstUseByManyIsCounted) {
