@@ -117,7 +117,8 @@ class LayoutCheck {
         if (!object.get()) api_.PyErr_Clear();
         if (offset < 0 || !object.get()) return offset < 0 && !object.get();
         if (walk_.pointer(code, offset) != object.get()) return false;
-        const TextPlace at = text_place(layout_, object.get(), memory_);
+        const TrustedMemory header;  // of a str
+        const TextPlace at = text_place(layout_, object.get(), header);
         return memory_.is_there(static_cast<const char*>(object.get()) + at.offset, size_t(at.length) * at.width) &&
                python_text(layout_, object.get()) == attribute(api_, code, name);
     }
