@@ -79,6 +79,19 @@ FileLock::~FileLock() {
     if (descriptor_ >= 0) close(descriptor_);
 }
 
+void remove_orphans(const std::string& folder) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+        const std::string path = at->path().string();
+        const size_t mark = path.rfind(kTemporaryMark);
+        if (mark == path.npos || mark <= folder.size()) continue;
+        const int lock = open((path.substr(0, mark) + ".lock").c_str(), O_RDWR | O_CLOEXEC);
+        if (lock < 0) continue;
+        if (flock(lock, LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
+        close(lock);
+    }
+}
+
 void Fnv1a::add(const void* data, size_t bytes) {
     const auto* byte = static_cast<const unsigned char*>(data);
     for (size_t i = 0; i < bytes; ++i) value_ = (value_ ^ byte[i]) * 1099511628211u;

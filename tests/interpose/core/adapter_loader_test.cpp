@@ -164,6 +164,39 @@ TEST_F(AdapterLoader, DamagedCacheIsBuiltAgain) {
     EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.built; }), 0);
 }
 
+TEST_F(AdapterLoader, WhatAKilledBuildLeftIsRemoved) {
+    write(root_ / "cxx", "#!/bin/sh\nkill -KILL $PPID\n");  // the compiler ends the run that waits for it
+    fs::permissions(root_ / "cxx", fs::perms::owner_all);
+    const char* before = std::getenv("CXX");
+    const std::string kept = before ? before : "";
+    setenv("CXX", (root_ / "cxx").c_str(), 1);
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) { return true; }), 100 + SIGKILL);
+    if (before) setenv("CXX", kept.c_str(), 1);
+    else unsetenv("CXX");
+    const auto temporary = [&] {
+        return std::count_if(fs::directory_iterator(root_ / "cache"), fs::directory_iterator(), [](const auto& entry) {
+            return entry.path().string().find(kTemporaryMark) != std::string::npos;
+        });
+    };
+    ASSERT_EQ(temporary(), 1);  // its log
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.built; }), 0);
+    EXPECT_EQ(temporary(), 0);
+}
+
+TEST_F(AdapterLoader, WhatARunningBuildWritesIsKept) {
+    const fs::path file = root_ / "cache/other.so.tmp-1-2.log";
+    write(file, "");
+    remove_orphans((root_ / "cache").string());
+    EXPECT_TRUE(fs::exists(file)) << "nobody can tell whose it is";
+    {
+        const FileLock lock((root_ / "cache/other.so.lock").string());
+        remove_orphans((root_ / "cache").string());
+        EXPECT_TRUE(fs::exists(file)) << "its build runs";
+    }
+    remove_orphans((root_ / "cache").string());
+    EXPECT_FALSE(fs::exists(file));
+}
+
 TEST_F(AdapterLoader, HostThatIgnoresItsChildren) {
     const auto built = [](const AdapterApi*, const AdapterLoadResult& result) { return result.built; };
     struct sigaction before {};
