@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <filesystem>
+#include <fstream>
 
 namespace numsan {
 namespace {
@@ -72,7 +72,8 @@ bool is_whole_library(const std::string& path) {
 
 FileLock::FileLock(const std::string& path) : descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
     if (descriptor_ < 0) return;
-    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {}
+    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
 }
 
 FileLock::~FileLock() {

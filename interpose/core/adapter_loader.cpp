@@ -29,8 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // -DNDEBUG: without it RecordFunction has members that the library's own does not have.
-constexpr const char* kCompileFlags[] = {"-std=c++20", "-O2", "-fPIC", "-shared", "-DNDEBUG", "-fvisibility=hidden",
-                                         "-w", "-D_GLIBCXX_USE_CXX11_ABI=1"};
+constexpr const char* kCompileFlags[] = {
+    "-std=c++20", "-O2", "-fPIC", "-shared", "-DNDEBUG", "-fvisibility=hidden", "-w", "-D_GLIBCXX_USE_CXX11_ABI=1"};
 
 /// A reason to do without the adapter; ends up in AdapterLoadResult::reason.
 struct StandDown {

@@ -160,7 +160,8 @@ StackId PythonStacks::add_raw(const void* thread, uint64_t hash) {
 StackId PythonStacks::capture() noexcept {
     try {
         if (mode_ == Mode::Raw) [[likely]] {
-            if (!python_gate().open()) [[unlikely]] return 0;
+            if (!python_gate().open()) [[unlikely]]
+                return 0;
             const void* thread = api_->PyGILState_GetThisThreadState();
             const TrustedMemory memory;
             if (!thread || !FrameWalk(*api_, layout_, memory).first(thread)) return 0;

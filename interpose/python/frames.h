@@ -62,8 +62,8 @@ class PythonStacks final : public StackSource {
         int32_t first_line;
         std::string file;
         std::string function;
-        bool module_call;  ///< torch.nn.Module._call_impl
-        bool module_entry; ///< torch.nn.Module._wrapped_call_impl
+        bool module_call;   ///< torch.nn.Module._call_impl
+        bool module_entry;  ///< torch.nn.Module._wrapped_call_impl
     };
     struct Frame {
         const void* code;

@@ -177,9 +177,8 @@ void* compare_caller(char owner) {
 }
 
 PythonMethod g_check = {"check", [](void*, void*) { return compare_caller(kOwnedByThread); }, kNoArguments, nullptr};
-PythonMethod g_check_in_generator = {"check_in_generator",
-                                     [](void*, void*) { return compare_caller(kOwnedByGenerator); }, kNoArguments,
-                                     nullptr};
+PythonMethod g_check_in_generator = {
+    "check_in_generator", [](void*, void*) { return compare_caller(kOwnedByGenerator); }, kNoArguments, nullptr};
 
 void rehearse(void* argument) {
     Rehearsal& rehearsal = *static_cast<Rehearsal*>(argument);

@@ -23,7 +23,8 @@ struct Captured {
 
 __attribute__((noinline)) Captured inner(NativeStacks& stacks) {
     Captured captured;
-    captured.id = stacks.capture(); captured.line = __LINE__;
+    captured.id = stacks.capture();
+    captured.line = __LINE__;
     return captured;
 }
 
