@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what no formatter enforces in a source: line width, length, trailing blanks, last newline, #pragma once.
+"""Checks what no formatter enforces in a source: line width, length, trailing blanks, last newline, #pragma once; and,
+where the root has a .clang-format, that the formatter would leave the source as it is.
 
     scripts/check_style.py [ROOT]
 
@@ -8,6 +9,8 @@ Prints one line a violation, file:line first; exit status 1 when there is one.
 
 import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +22,12 @@ HEADERS = {".h", ".hpp", ".cuh"}
 TABLES = {".def", ".inc"}  # one entry a line: as wide and as long as their facts are
 SKIPPED = re.compile(r"\..*|build|build-.*|__pycache__")  # folders
 LABEL = "# label: "  # a program of tests/suite says what is right about it: a table again
+
+FORMATTER = "clang-format-14"  # another version formats otherwise
+FORMATTED = {".cpp", ".c", ".h", ".cu", ".cuh"}
+# Not formatted yet: one run of the formatter over a folder, then it goes from here.
+UNFORMATTED = ("cuda/", "host/analyze/", "host/core/", "host/session/", "interpose/torch/", "tests/cuda/",
+               "tests/device/", "tests/fakes/", "tests/host/analyze/", "tests/host/session/", "tests/interpose/torch/")
 
 # Raw string literals of C++: in a test they are what a program prints, and may be as wide as that is.
 RAW_STRING = re.compile(r'R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"', re.DOTALL)
@@ -62,6 +71,20 @@ def faults(path, text):
         yield 1, "a header without #pragma once"
 
 
+def unformatted(root, paths):
+    """Yields (path, line) where the formatter would change something; says so when there is no formatter."""
+    wanted = [str(path) for path in paths
+              if path.suffix in FORMATTED and not path.as_posix().startswith(UNFORMATTED)]
+    if not wanted or not (root / ".clang-format").exists():
+        return
+    if shutil.which(FORMATTER) is None:
+        print(f"style: formatting is not checked: {FORMATTER} is not installed (scripts/setup installs it)")
+        return
+    done = subprocess.run([FORMATTER, "--dry-run", *wanted], cwd=root, capture_output=True, text=True)
+    for path, line in re.findall(r"^(\S+?):(\d+):\d+: (?:warning|error): ", done.stderr, re.MULTILINE):
+        yield path, int(line)
+
+
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
     paths = sources(root)
@@ -71,6 +94,9 @@ def main():
         for line, reason in faults(path, text):
             print(f"{path.as_posix()}:{line}: {reason}")
             found += 1
+    for path, line in unformatted(root, paths):
+        print(f"{path}:{line}: not as {FORMATTER} has it")
+        found += 1
     print(f"style: {found} violations" if found else f"style: {len(paths)} sources, none too wide, too long or untidy")
     return 1 if found else 0
 

@@ -2,8 +2,6 @@
 # shellcheck shell=bash
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 PYTHON="${NUMSAN_PYTHON:-$ROOT/.venv/bin/python}"
-# shellcheck source=scripts/dependencies
-source "$ROOT/scripts/dependencies"
 
 say() { echo "[$(basename "$0")] $*"; }
 die() {
@@ -28,5 +26,8 @@ for requirement in sys.argv[1:]:
 PYTHON
 }
 
-# Prints the requirements of a requirements file, one a line, without comments.
-read_requirements() { sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$1"; }
+# Prints the requirements of a requirements file, one a line, without comments and without those of files it names.
+read_requirements() { sed -e 's/#.*//' -e '/^-r/d' -e 's/[[:space:]]//g' -e '/^$/d' "$1"; }
+
+# shellcheck source=scripts/dependencies
+source "$ROOT/scripts/dependencies"

@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <map>
 
-#include "host/options/one_line.h"
 #include "host/cli/commands.h"
 #include "host/core/version.h"
 #include "host/options/nearest.h"
+#include "host/options/one_line.h"
 #include "host/options/options.h"
 
 namespace numsan::cli {
@@ -27,8 +27,8 @@ SplitLine split_command(const Words& words, bool values) {
     split.ours.push_back(words.front());
     size_t i = 1;
     while (i < words.size() && words[i].size() > 1 && words[i][0] == '-' && words[i] != "--") {
-        const bool takes_value = values && words[i].starts_with("--") && words[i] != "--help" &&
-                                 words[i].find('=') == std::string::npos;
+        const bool takes_value =
+            values && words[i].starts_with("--") && words[i] != "--help" && words[i].find('=') == std::string::npos;
         split.ours.push_back(words[i++]);
         if (takes_value && i < words.size() && words[i] != "--") split.ours.push_back(words[i++]);
     }

@@ -14,8 +14,7 @@ std::string one_line(std::string_view text, size_t longest) {
     size_t end = text.size();
     if (end > longest) {
         end = longest;
-        while (end > 0 && longest - end < 3 && (byte(text, end) & 0xc0) == 0x80)
-            --end;
+        while (end > 0 && longest - end < 3 && (byte(text, end) & 0xc0) == 0x80) --end;
     }
     std::string out;
     for (size_t i = 0; i < end; ++i) {

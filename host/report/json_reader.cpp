@@ -174,8 +174,8 @@ ReadResult read_report(const std::string& path) {
         if (count < 0) {
             const int error = errno;
             close(fd);
-            return failure(path, "byte " + std::to_string(text.size()) + ": cannot be read: " +
-                                     std::generic_category().message(error));
+            return failure(path, "byte " + std::to_string(text.size()) +
+                                     ": cannot be read: " + std::generic_category().message(error));
         }
         if (count == 0) break;
         text.append(buffer.data(), static_cast<size_t>(count));

@@ -38,10 +38,8 @@ Json object_of(const Map& map) {
 
 Json place_document(const std::optional<Place>& place) {
     if (!place) return nullptr;
-    return {{"file", place->file},
-            {"line", place->line},
-            {"function", place->function},
-            {"code", or_null(place->code)}};
+    return {
+        {"file", place->file}, {"line", place->line}, {"function", place->function}, {"code", or_null(place->code)}};
 }
 
 Json stack_document(const std::vector<StackFrame>& stack) {
@@ -173,9 +171,8 @@ Json run_document(const RunSummary& run) {
     out["ended"] = or_null(run.ended);
     out["exit_status"] = or_null(run.exit_status);
     out["signal"] = or_null(run.signal);
-    out["framework"] = run.framework_version
-                           ? Json{{"name", "pytorch"}, {"version", *run.framework_version}}
-                           : Json(nullptr);
+    out["framework"] =
+        run.framework_version ? Json{{"name", "pytorch"}, {"version", *run.framework_version}} : Json(nullptr);
     out["python"] = or_null(run.python_version);
     out["devices"] = Json::array();
     out["options"] = object_of(run.options);
@@ -186,12 +183,9 @@ Json run_document(const RunSummary& run) {
 }
 
 Json coverage_document(const RunSummary& run) {
-    return {{"ops", run.ops},
-            {"scanned", run.scanned},
-            {"bytes", run.bytes},
-            {"skipped", object_of(run.skipped)},
-            {"dropped", run.dropped},
-            {"blind_spots", strings(run.blind_spots)}};
+    return {{"ops", run.ops},         {"scanned", run.scanned},
+            {"bytes", run.bytes},     {"skipped", object_of(run.skipped)},
+            {"dropped", run.dropped}, {"blind_spots", strings(run.blind_spots)}};
 }
 
 Json cost_document(const RunSummary& run) {

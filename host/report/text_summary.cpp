@@ -10,9 +10,9 @@
 namespace numsan {
 namespace {
 
+using fields::at;
 using fields::Integer;
 using fields::Json;
-using fields::at;
 using fields::list;
 using fields::number;
 

@@ -18,9 +18,9 @@ struct Counts {
     int64_t neg_inf = 0;
     int64_t subnormal = 0;
     int64_t zero = 0;
-    uint64_t largest = 0;                          // magnitude of a finite value
-    uint64_t smallest = ~uint64_t(0);              // of a finite value that is not zero
-    int64_t lowest = INT64_MAX;                    // finite values as signed magnitudes
+    uint64_t largest = 0;              // magnitude of a finite value
+    uint64_t smallest = ~uint64_t(0);  // of a finite value that is not zero
+    int64_t lowest = INT64_MAX;        // finite values as signed magnitudes
     int64_t highest = INT64_MIN;
 };
 
@@ -38,8 +38,8 @@ NUMSAN_KERNEL_BODY void count_chunk(const unsigned char* data, int n, int64_t st
     T nan = 0, pos_inf = 0, neg_inf = 0, subnormal = 0, zero = 0, largest = 0, smallest = static_cast<T>(~T(0));
     S lowest = kHigh, highest = kLow;
     for (int i = 0; i < n; ++i) {
-        const T bits = kDense ? T(reinterpret_cast<const Lane*>(data)[i])
-                              : T(*reinterpret_cast<const Lane*>(data + i * stride));
+        const T bits =
+            kDense ? T(reinterpret_cast<const Lane*>(data)[i]) : T(*reinterpret_cast<const Lane*>(data + i * stride));
         const T m = static_cast<T>(bits & mask);
         const T negative = (bits & sign) != 0 ? 1 : 0;
         const T extra_nan = static_cast<T>((bits == sign ? 1 : 0) & negative_zero_nan);

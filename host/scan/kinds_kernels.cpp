@@ -52,9 +52,9 @@ NUMSAN_KERNEL_BODY Nearest<T> nearest(const void* data, int64_t lanes, T exponen
 }
 
 // Functions with clones cannot be templates.
-#define NUMSAN_KINDS_KERNEL(suffix, T)                                                                    \
-    NUMSAN_KERNEL Nearest<T> nearest_##suffix(const void* data, int64_t lanes, T exponent, T sign) {      \
-        return nearest<T>(data, lanes, exponent, sign);                                                   \
+#define NUMSAN_KINDS_KERNEL(suffix, T)                                                               \
+    NUMSAN_KERNEL Nearest<T> nearest_##suffix(const void* data, int64_t lanes, T exponent, T sign) { \
+        return nearest<T>(data, lanes, exponent, sign);                                              \
     }
 NUMSAN_KINDS_KERNEL(u8, uint8_t)
 NUMSAN_KINDS_KERNEL(u16, uint16_t)

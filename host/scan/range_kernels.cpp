@@ -78,10 +78,10 @@ NUMSAN_KERNEL_BODY Extremes<T> grid(const Block& b, T mask) {
 }
 
 // Functions with clones cannot be templates: one pair by name for each width.
-#define NUMSAN_RANGE_KERNELS(suffix, T, fnuz)                                                           \
-    NUMSAN_KERNEL Extremes<T> run_##suffix(const unsigned char* data, int64_t lanes, T mask) {          \
-        return run<T, fnuz>(data, lanes, mask);                                                         \
-    }                                                                                                   \
+#define NUMSAN_RANGE_KERNELS(suffix, T, fnuz)                                                  \
+    NUMSAN_KERNEL Extremes<T> run_##suffix(const unsigned char* data, int64_t lanes, T mask) { \
+        return run<T, fnuz>(data, lanes, mask);                                                \
+    }                                                                                          \
     NUMSAN_KERNEL Extremes<T> grid_##suffix(const Block& block, T mask) { return grid<T, fnuz>(block, mask); }
 NUMSAN_RANGE_KERNELS(u8, uint8_t, false)
 NUMSAN_RANGE_KERNELS(u8_fnuz, uint8_t, true)

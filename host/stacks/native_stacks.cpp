@@ -69,21 +69,18 @@ const Libdw& libdw() {
     static const Libdw loaded = [] {
         Libdw dw{};
         void* library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
-        dw.complete = library && load(library, "dwfl_begin", dw.begin) && load(library, "dwfl_end", dw.end) &&
-                      load(library, "dwfl_linux_proc_report", dw.report) &&
-                      load(library, "dwfl_report_end", dw.report_end) &&
-                      load(library, "dwfl_linux_proc_find_elf", dw.find_elf) &&
-                      load(library, "dwfl_addrmodule", dw.module_at) &&
-                      load(library, "dwfl_module_addrname", dw.name_at) &&
-                      load(library, "dwfl_module_addrdie", dw.unit_at) &&
-                      load(library, "dwfl_module_nextcu", dw.next_unit) && load(library, "dwarf_haspc", dw.covers) &&
-                      load(library, "dwarf_getsrc_die", dw.source_at) &&
-                      load(library, "dwarf_linesrc", dw.line_file) && load(library, "dwarf_lineno", dw.line_number) &&
-                      load(library, "dwarf_getscopes", dw.scopes) &&
-                      load(library, "dwarf_getscopes_die", dw.scopes_of_die) && load(library, "dwarf_tag", dw.tag) &&
-                      load(library, "dwarf_attr", dw.attribute) && load(library, "dwarf_formudata", dw.number) &&
-                      load(library, "dwarf_getsrcfiles", dw.files) && load(library, "dwarf_filesrc", dw.file_name) &&
-                      load(library, "dwarf_diename", dw.die_name);
+        dw.complete =
+            library && load(library, "dwfl_begin", dw.begin) && load(library, "dwfl_end", dw.end) &&
+            load(library, "dwfl_linux_proc_report", dw.report) && load(library, "dwfl_report_end", dw.report_end) &&
+            load(library, "dwfl_linux_proc_find_elf", dw.find_elf) && load(library, "dwfl_addrmodule", dw.module_at) &&
+            load(library, "dwfl_module_addrname", dw.name_at) && load(library, "dwfl_module_addrdie", dw.unit_at) &&
+            load(library, "dwfl_module_nextcu", dw.next_unit) && load(library, "dwarf_haspc", dw.covers) &&
+            load(library, "dwarf_getsrc_die", dw.source_at) && load(library, "dwarf_linesrc", dw.line_file) &&
+            load(library, "dwarf_lineno", dw.line_number) && load(library, "dwarf_getscopes", dw.scopes) &&
+            load(library, "dwarf_getscopes_die", dw.scopes_of_die) && load(library, "dwarf_tag", dw.tag) &&
+            load(library, "dwarf_attr", dw.attribute) && load(library, "dwarf_formudata", dw.number) &&
+            load(library, "dwarf_getsrcfiles", dw.files) && load(library, "dwarf_filesrc", dw.file_name) &&
+            load(library, "dwarf_diename", dw.die_name);
         return dw;
     }();
     return loaded;

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <filesystem>
+#include <fstream>
 
 namespace numsan {
 namespace {
@@ -72,11 +72,25 @@ bool is_whole_library(const std::string& path) {
 
 FileLock::FileLock(const std::string& path) : descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
     if (descriptor_ < 0) return;
-    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {}
+    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
 }
 
 FileLock::~FileLock() {
     if (descriptor_ >= 0) close(descriptor_);
+}
+
+void remove_orphans(const std::string& folder) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+        const std::string path = at->path().string();
+        const size_t mark = path.rfind(kTemporaryMark);
+        if (mark == path.npos || mark <= folder.size()) continue;
+        const int lock = open((path.substr(0, mark) + ".lock").c_str(), O_RDWR | O_CLOEXEC);
+        if (lock < 0) continue;
+        if (flock(lock, LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
+        close(lock);
+    }
 }
 
 void Fnv1a::add(const void* data, size_t bytes) {

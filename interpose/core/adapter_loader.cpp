@@ -29,8 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // -DNDEBUG: without it RecordFunction has members that the library's own does not have.
-constexpr const char* kCompileFlags[] = {"-std=c++20", "-O2", "-fPIC", "-shared", "-DNDEBUG", "-fvisibility=hidden",
-                                         "-w", "-D_GLIBCXX_USE_CXX11_ABI=1"};
+constexpr const char* kCompileFlags[] = {
+    "-std=c++20", "-O2", "-fPIC", "-shared", "-DNDEBUG", "-fvisibility=hidden", "-w", "-D_GLIBCXX_USE_CXX11_ABI=1"};
 
 /// A reason to do without the adapter; ends up in AdapterLoadResult::reason.
 struct StandDown {
@@ -124,7 +124,7 @@ void build_adapter(const TorchInstall& torch, const fs::path& sources, Say say, 
     if (is_trusted_file(result.adapter_path) && is_whole_library(result.adapter_path)) return;
     if (failed_since(log, start))
         throw StandDown{"the adapter for torch " + torch.version + " does not compile: see " + log};
-    const std::string temporary = result.adapter_path + ".tmp-" + std::to_string(getpid()) + "-" +
+    const std::string temporary = result.adapter_path + kTemporaryMark + std::to_string(getpid()) + "-" +
                                   hex(static_cast<uint64_t>(start.time_since_epoch().count()));
     const std::vector<std::string> command = compile_command(torch, sources, temporary);
     say(("building the adapter for torch " + torch.version + " (once, about a minute)").c_str());
@@ -168,6 +168,7 @@ const AdapterApi* load(const CoreApi& core, const std::string& lib_dir, Say say,
         throw StandDown{"no folder to keep the adapter in: set NUMSAN_CACHE to one that only you can write"};
     result.adapter_path = cache + "/libnumsan_torch-" + cache_key(torch, sources) + ".so";
 
+    remove_orphans(cache);
     const bool cached = is_trusted_file(result.adapter_path) && is_whole_library(result.adapter_path);
     if (!cached) build_adapter(torch, sources, say, result);
     void* library = dlopen(result.adapter_path.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -71,9 +71,9 @@ static void say_off(const char* reason, const char* detail) {
 /* ---- whether this process matters ---- */
 
 static bool is_build_tool(const char* name) {
-    static const char* const names[] = {"nvcc", "ptxas", "cicc", "cudafe++", "fatbinary", "nvlink",  "gcc",  "g++",
-                                        "cc",   "c++",   "cc1",  "cc1plus",  "collect2",  "clang",   "ld",   "as",
-                                        "make", "ninja", "cmake", "bash",    "dash",      "sh",      "git"};
+    static const char* const names[] = {"nvcc", "ptxas", "cicc",  "cudafe++", "fatbinary", "nvlink", "gcc", "g++",
+                                        "cc",   "c++",   "cc1",   "cc1plus",  "collect2",  "clang",  "ld",  "as",
+                                        "make", "ninja", "cmake", "bash",     "dash",      "sh",     "git"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

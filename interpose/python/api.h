@@ -19,6 +19,15 @@ struct PythonApi {
     const void* runtime;  ///< _PyRuntime; it starts with the debug offsets in 3.13 and later
 };
 
+/// CPython's PyMethodDef: part of the stable ABI.
+struct PythonMethod {
+    const char* name;
+    void* (*call)(void* self, void* arguments);
+    int flags;
+    const char* doc;
+};
+inline constexpr int kNoArguments = 0x0004;  ///< METH_NOARGS
+
 /// The interpreter of this process, or null when there is none (or one older than 3.9). Looked up once it is there.
 /// [MT]
 const PythonApi* python_api();

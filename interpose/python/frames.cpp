@@ -3,17 +3,14 @@
 
 #include <string_view>
 
+#include "interpose/python/frame_walk.h"
 #include "interpose/python/gate.h"
+#include "interpose/python/layout_check.h"
 #include "interpose/python/names.h"
-#include "interpose/python/reference.h"
 
 namespace numsan {
 namespace {
 
-constexpr char kOwnedByInterpreter = 3;  // and above: entry frames of the interpreter's own, without Python code
-constexpr int32_t kFirstTraceableBeforeBytes = 16;
-constexpr int32_t kCellContents = 16;
-constexpr int32_t kObjectType = 8;
 constexpr std::string_view kModuleFile = "torch/nn/modules/module.py";
 
 }  // namespace
@@ -39,55 +36,11 @@ PythonStacks::PythonStacks(Mode best) : api_(python_api()) {
         return;
     }
     layout_ = *layout;
-    if (check_layout()) {
+    if (layout_agrees(*api_, layout_)) {
         mode_ = Mode::Raw;
     } else {
         why_ = "frame layout of " + version + " does not match the interpreter";
     }
-}
-
-bool PythonStacks::check_layout() {
-    const PythonLock lock(*api_);
-    const void* thread = api_->PyGILState_GetThisThreadState();
-    if (!thread) return false;
-    Frame frames[kMaxDepth];
-    const int count = copy_frames(thread, frames);
-    void* frame = api_->PyEval_GetFrame();
-    if (!frame || count == 0) return false;
-    api_->Py_IncRef(frame);
-    Reference current(*api_, frame);
-    for (int i = 0; i < count; ++i) {
-        if (!current.get()) return false;
-        const Reference code(*api_, api_->PyFrame_GetCode(current.get()));
-        if (code.get() != frames[i].code || line_of(frames[i]) != api_->PyFrame_GetLineNumber(current.get()))
-            return false;
-        const int32_t name = layout_.code_qualname >= 0 ? layout_.code_qualname : layout_.code_name;
-        if (python_text(layout_, pointer_at(code.get(), layout_.code_file)) !=
-                attribute(*api_, code.get(), "co_filename") ||
-            python_text(layout_, pointer_at(code.get(), layout_.code_name)) !=
-                attribute(*api_, code.get(), "co_name") ||
-            python_text(layout_, pointer_at(code.get(), name)) != qualified_name(*api_, code.get())) {
-            return false;
-        }
-        const Reference line(*api_, api_->PyObject_GetAttrString(code.get(), "co_firstlineno"));
-        if (!line.get() || api_->PyLong_AsLong(line.get()) != read_at<int32_t>(code.get(), layout_.code_first_line))
-            return false;
-        current.reset(api_->PyFrame_GetBack(current.get()));
-    }
-    return count == kMaxDepth || !current.get();
-}
-
-inline const void* PythonStacks::first_frame(const void* thread) const noexcept {
-    const void* frame = pointer_at(thread, layout_.thread_frame);
-    return layout_.cframe_frame >= 0 && frame ? pointer_at(frame, layout_.cframe_frame) : frame;
-}
-
-/// The first argument; it lies in a cell when an inner function uses it.
-const void* PythonStacks::self_of(const void* frame) const noexcept {
-    const void* self = pointer_at(frame, layout_.locals);
-    if (self && read_at<const void*>(self, kObjectType) == api_->PyCell_Type)
-        self = read_at<const void*>(self, kCellContents);
-    return self;
 }
 
 /// Everything that tells this stack from others, the identity of the code objects included: an address may be used
@@ -97,8 +50,10 @@ uint64_t PythonStacks::hash_frames(const void* thread) const noexcept {
     const void* const module_codes[] = {
         module_codes_[0].load(std::memory_order_relaxed), module_codes_[1].load(std::memory_order_relaxed),
         module_codes_[2].load(std::memory_order_relaxed), module_codes_[3].load(std::memory_order_relaxed)};
+    const TrustedMemory memory;
+    const FrameWalk walk(*api_, layout, memory);
     uint64_t hash = 0x9e3779b97f4a7c15u;
-    const void* frame = first_frame(thread);
+    const void* frame = walk.first(thread);
     for (int depth = 0; frame && depth < kMaxDepth; frame = pointer_at(frame, layout.previous)) {
         if (layout.owner >= 0 && read_at<char>(frame, layout.owner) >= kOwnedByInterpreter) continue;
         ++depth;
@@ -112,45 +67,29 @@ uint64_t PythonStacks::hash_frames(const void* thread) const noexcept {
         const uint64_t place = reinterpret_cast<uint64_t>(code) * 0xbf58476d1ce4e5b9u + at * 0x94d049bb133111ebu;
         hash = mix(hash, place ^ (identity >> 7));
         if (code == module_codes[0] || code == module_codes[1] || code == module_codes[2] || code == module_codes[3]) {
-            hash = mix(hash, reinterpret_cast<uint64_t>(self_of(frame)));
+            hash = mix(hash, reinterpret_cast<uint64_t>(walk.self(frame)));
         }
     }
     return hash ^ hash >> 32;
 }
 
-/// False for a frame that the public API does not show: still being set up, or not of Python code.
-bool PythonStacks::is_frame_complete(const void* frame, const void* code) const noexcept {
-    constexpr char kGenerator = 1;
-    if (!code || read_at<const void*>(code, kObjectType) != api_->PyCode_Type) return false;
-    if (layout_.owner < 0 || read_at<char>(frame, layout_.owner) == kGenerator) return true;
-    const auto first = reinterpret_cast<uintptr_t>(code) + layout_.code_bytes +
-                       uintptr_t{2} * read_at<int32_t>(code, layout_.code_bytes - kFirstTraceableBeforeBytes);
-    return read_at<uintptr_t>(frame, layout_.instruction) >= first;
-}
-
 int PythonStacks::copy_frames(const void* thread, Frame (&frames)[kMaxDepth]) const noexcept {
+    const TrustedMemory memory;
+    const FrameWalk walk(*api_, layout_, memory);
     int count = 0;
-    for (const void* frame = first_frame(thread); frame && count < kMaxDepth;
-         frame = pointer_at(frame, layout_.previous)) {
-        if (layout_.owner >= 0 && read_at<char>(frame, layout_.owner) >= kOwnedByInterpreter) continue;
-        const void* code = pointer_at(frame, layout_.code);
-        if (!is_frame_complete(frame, code)) continue;
-        Frame& into = frames[count++];
-        into.code = code;
-        into.instruction = layout_.kind == PythonLayout::Kind::Pointer
-                               ? read_at<uintptr_t>(frame, layout_.instruction)
-                               : uintptr_t(read_at<int32_t>(frame, layout_.instruction));
-        into.self = is_module_code(code) ? self_of(frame) : nullptr;
+    for (const void* frame = walk.complete(walk.first(thread)); frame && count < kMaxDepth;
+         frame = walk.previous(frame)) {
+        const void* code = walk.code(frame);
+        frames[count++] = {code, walk.instruction(frame), is_module_code(code) ? walk.self(frame) : nullptr};
     }
     return count;
 }
 
 /// Needs no lock: the frame keeps its code object alive, and line tables do not change.
 int PythonStacks::line_of(const Frame& frame) const noexcept {
-    const int offset = layout_.kind == PythonLayout::Kind::Pointer
-                           ? int(frame.instruction - reinterpret_cast<uintptr_t>(frame.code) - layout_.code_bytes)
-                           : int(frame.instruction) * 2;
-    return api_->PyCode_Addr2Line(const_cast<void*>(frame.code), offset);
+    const TrustedMemory memory;
+    const FrameWalk walk(*api_, layout_, memory);
+    return api_->PyCode_Addr2Line(const_cast<void*>(frame.code), int(walk.byte_of(frame.code, frame.instruction)));
 }
 
 const PythonStacks::Code& PythonStacks::remember(Code code) {
@@ -221,9 +160,11 @@ StackId PythonStacks::add_raw(const void* thread, uint64_t hash) {
 StackId PythonStacks::capture() noexcept {
     try {
         if (mode_ == Mode::Raw) [[likely]] {
-            if (!python_gate().open()) [[unlikely]] return 0;
+            if (!python_gate().open()) [[unlikely]]
+                return 0;
             const void* thread = api_->PyGILState_GetThisThreadState();
-            if (!thread || !first_frame(thread)) return 0;
+            const TrustedMemory memory;
+            if (!thread || !FrameWalk(*api_, layout_, memory).first(thread)) return 0;
             const uint64_t hash = hash_frames(thread);
             if (const StackId known = table_.find(hash)) return known;
             return table_.full() ? StackTable::kOverflow : add_raw(thread, hash);

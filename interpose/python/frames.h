@@ -26,9 +26,9 @@ class PythonStacks final : public StackSource {
     };
     static constexpr int kMaxDepth = 64;
 
-    /// Attaches to the interpreter and checks the layout against the public API on the calling thread's own frames, so
-    /// there must be some; otherwise the mode is Api. Takes the interpreter's lock (the caller may hold it already).
-    /// `best` Api keeps to the public API, for comparison.
+    /// Attaches to the interpreter and checks the layout (layout_check.h); where it does not agree, the mode is Api.
+    /// Takes the interpreter's lock (the caller may hold it already). `best` Api keeps to the public API, for
+    /// comparison.
     explicit PythonStacks(Mode best = Mode::Raw);
 
     Mode mode() const { return mode_; }
@@ -62,8 +62,8 @@ class PythonStacks final : public StackSource {
         int32_t first_line;
         std::string file;
         std::string function;
-        bool module_call;  ///< torch.nn.Module._call_impl
-        bool module_entry; ///< torch.nn.Module._wrapped_call_impl
+        bool module_call;   ///< torch.nn.Module._call_impl
+        bool module_entry;  ///< torch.nn.Module._wrapped_call_impl
     };
     struct Frame {
         const void* code;
@@ -74,17 +74,13 @@ class PythonStacks final : public StackSource {
 
     /// Another stack, another hash: of the raw walk and of the public one alike.
     static uint64_t mix(uint64_t hash, uint64_t value) { return std::rotl(hash ^ value, 29) * 0xff51afd7ed558ccdu; }
-    bool check_layout();
-    const void* first_frame(const void* thread) const noexcept;
     bool is_module_code(const void* code) const noexcept {
         bool found = false;
         for (const auto& known : module_codes_) found |= known.load(std::memory_order_relaxed) == code;
         return found;
     }
-    const void* self_of(const void* frame) const noexcept;
     uint64_t hash_frames(const void* thread) const noexcept;
     int copy_frames(const void* thread, Frame (&frames)[kMaxDepth]) const noexcept;
-    bool is_frame_complete(const void* frame, const void* code) const noexcept;
     int line_of(const Frame& frame) const noexcept;
     StackId add_raw(const void* thread, uint64_t hash);
     const Code& code_of(const void* code);

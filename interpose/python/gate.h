@@ -17,11 +17,15 @@ class PythonGate {
     /// False: the interpreter is ending. True: leave() must follow, and until then the interpreter does not end.
     bool enter() noexcept {
         inside_.fetch_add(1);
+        ++t_inside;
         if (open()) return true;
         leave();
         return false;
     }
-    void leave() noexcept { inside_.fetch_sub(1); }
+    void leave() noexcept {
+        --t_inside;
+        inside_.fetch_sub(1);
+    }
 
     /// False on every thread but the closing one once close() was called.
     bool open() const noexcept { return !closed_.load() || pthread_equal(closer_, pthread_self()) != 0; }
@@ -30,10 +34,14 @@ class PythonGate {
     /// out, at most some seconds: one of them may be stuck in code of the program's.
     void close(const PythonApi& api) noexcept;
 
-    /// In a forked child, which has one thread.
-    void reset() noexcept { inside_.store(0); }
+    /// In a forked child: the thread that forked is its only one, and may be inside.
+    void reset() noexcept { inside_.store(t_inside); }
+
+    /// How often threads are inside, for tests.
+    int inside() const noexcept { return inside_.load(); }
 
   private:
+    static inline thread_local int t_inside = 0;
     std::atomic<int> inside_{0};
     std::atomic<bool> closed_{false};
     pthread_t closer_{};

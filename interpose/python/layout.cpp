@@ -6,9 +6,6 @@
 namespace numsan {
 namespace {
 
-constexpr int32_t kStrLength = 16;  // same in 3.10 to 3.14
-constexpr int32_t kStrState = 32;
-
 struct Row {
     int minor;
     PythonLayout layout;
@@ -97,19 +94,15 @@ std::optional<PythonLayout> python_layout(const PythonApi& api) {
 
 std::string python_text(const PythonLayout& layout, const void* str) {
     if (!str) return {};
-    const auto length = read_at<int64_t>(str, kStrLength);
-    const uint32_t state = read_at<uint32_t>(str, kStrState) >> layout.kind_bit;
-    const uint32_t width = state & 7;
-    const bool compact = state >> 3 & 1;
-    const bool ascii = state >> 4 & 1;
-    if (!compact || length < 0 || length > 1 << 16) return {};
-    if (ascii) return std::string(static_cast<const char*>(str) + layout.ascii_data, size_t(length));
+    const TrustedMemory memory;
+    const TextPlace at = text_place(layout, str, memory);
+    const char* const data = static_cast<const char*>(str) + at.offset;
+    if (at.ascii) return std::string(data, size_t(at.length));
     std::string text;
-    for (int64_t i = 0; i < length; ++i) {
-        const void* data = static_cast<const char*>(str) + layout.other_data + i * width;
-        if (width == 1) append_utf8(text, read_at<uint8_t>(data, 0));
-        if (width == 2) append_utf8(text, read_at<uint16_t>(data, 0));
-        if (width == 4) append_utf8(text, read_at<uint32_t>(data, 0));
+    for (int64_t i = 0; i < at.length; ++i) {
+        if (at.width == 1) append_utf8(text, read_at<uint8_t>(data + i, 0));
+        if (at.width == 2) append_utf8(text, read_at<uint16_t>(data + 2 * i, 0));
+        if (at.width == 4) append_utf8(text, read_at<uint32_t>(data + 4 * i, 0));
     }
     return text;
 }

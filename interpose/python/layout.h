@@ -43,6 +43,36 @@ inline const void* pointer_at(const void* base, int32_t offset) {
     return reinterpret_cast<const void*>(read_at<uintptr_t>(base, offset) & ~uintptr_t(7));
 }
 
+/// Reads where it is told to: for a layout that was checked.
+struct TrustedMemory {
+    template <class T>
+    T read(const void* base, int32_t offset) const noexcept {
+        return read_at<T>(base, offset);
+    }
+};
+
+/// Where the characters of a str lie.
+struct TextPlace {
+    int32_t offset = 0;
+    uint32_t width = 0;  ///< bytes a character: 1, 2 or 4; 0 for a representation that code objects do not use
+    int64_t length = 0;
+    bool ascii = false;
+};
+
+template <class Memory>
+TextPlace text_place(const PythonLayout& layout, const void* str, Memory& memory) noexcept {
+    constexpr int32_t kLength = 16;  // same in 3.10 to 3.14
+    constexpr int32_t kState = 32;
+    constexpr int64_t kLongest = 1 << 16;
+    const auto length = memory.template read<int64_t>(str, kLength);
+    const uint32_t state = memory.template read<uint32_t>(str, kState) >> layout.kind_bit;
+    const uint32_t width = state & 7;
+    const bool compact = state >> 3 & 1;
+    const bool ascii = state >> 4 & 1;
+    if (!compact || (width != 1 && width != 2 && width != 4) || length < 0 || length > kLongest) return {};
+    return {ascii ? layout.ascii_data : layout.other_data, width, length, ascii};
+}
+
 /// The text of a str object, as UTF-8, read from its memory: no lock, no cache, nothing written. Empty for null and for
 /// a string in a representation that code objects do not use.
 std::string python_text(const PythonLayout& layout, const void* str);

@@ -1,14 +1,12 @@
 // Runs the name-finding code in the interpreter and reads its answer.
 #include "interpose/python/names.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
 #include <charconv>
 #include <exception>
 #include <string_view>
 #include <utility>
 
+#include "interpose/python/own_thread.h"
 #include "interpose/python/reference.h"
 
 namespace numsan {
@@ -41,7 +39,6 @@ void read_line(std::string_view line, StackSource::StorageOf storage_of, LiveNam
     }
 }
 
-/// One look-up, and the thread that makes it.
 struct LookUp {
     const PythonApi& api;
     StackSource::StorageOf storage_of;
@@ -51,7 +48,6 @@ struct LookUp {
 
 void look_up(LookUp& wanted) {
     const PythonApi& api = wanted.api;
-    const PythonLock lock(api);
     const Reference globals(api, api.PyDict_New());
     if (globals.get() == nullptr) return;
     const Reference code(api, api.Py_CompileString(kCode, "<numsan>", kFileInput));
@@ -70,7 +66,7 @@ void look_up(LookUp& wanted) {
     }
 }
 
-void* run_look_up(void* argument) {
+void run_look_up(void* argument) {
     auto& wanted = *static_cast<LookUp*>(argument);
     if (wanted.on_own_thread != nullptr) wanted.on_own_thread();
     try {
@@ -78,26 +74,13 @@ void* run_look_up(void* argument) {
     } catch (const std::exception&) {
         wanted.names = {};  // out of memory
     }
-    return nullptr;
-}
-
-/// libc's own: a thread that numsan's pthread_create makes would show its operators.
-using CreateThread = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-CreateThread plain_pthread_create() {
-    auto create = reinterpret_cast<CreateThread>(dlsym(RTLD_NEXT, "pthread_create"));
-    return create != nullptr ? create : pthread_create;
 }
 
 }  // namespace
 
 LiveNames live_names(const PythonApi& api, StackSource::StorageOf storage_of, void (*on_own_thread)()) {
     LookUp wanted{api, storage_of, on_own_thread, {}};
-    pthread_t thread;
-    const PythonLock lock(api);  // this thread may have it, and must not while it waits
-    if (plain_pthread_create()(&thread, nullptr, run_look_up, &wanted) != 0) return {};
-    void* const state = api.PyEval_SaveThread();
-    pthread_join(thread, nullptr);
-    api.PyEval_RestoreThread(state);
+    on_own_python_thread(api, run_look_up, &wanted);
     return std::move(wanted.names);
 }
 

@@ -83,10 +83,8 @@ void check_list(std::string_view text) {
         require(one_safe_line(line), "a complaint is one safe line", line);
     }
     bool modules = false;
-    for (size_t i = 0; i < std::min<size_t>(rules.size(), 50); ++i)
-        check_rule(list, rules[i], i);
-    for (const std::string& rule : rules)
-        modules = modules || (" " + rule).find(" module:") != std::string::npos;
+    for (size_t i = 0; i < std::min<size_t>(rules.size(), 50); ++i) check_rule(list, rules[i], i);
+    for (const std::string& rule : rules) modules = modules || (" " + rule).find(" module:") != std::string::npos;
     require(list.names_modules() == modules, "modules are asked for when a rule names one");
 }
 

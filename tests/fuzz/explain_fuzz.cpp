@@ -13,8 +13,7 @@ void fuzz_explain(std::string_view text) {
     if (found.text.empty())
         require(!explain_word(found.nearest).text.empty(), "the neighbour has a page", found.nearest);
     std::string upper = word;
-    for (char& c : upper)
-        c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     require(explain_word(upper).text == found.text, "case does not count", word);
 }
 

@@ -10,8 +10,7 @@ namespace {
 
 std::string printed(const Options& options) {
     std::string out;
-    for (const auto& [key, value] : non_default(options))
-        out += (out.empty() ? "" : ":") + key + "=" + value;
+    for (const auto& [key, value] : non_default(options)) out += (out.empty() ? "" : ":") + key + "=" + value;
     return out;
 }
 

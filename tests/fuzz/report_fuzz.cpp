@@ -26,8 +26,7 @@ void check_refusal(const std::string& error, size_t bytes) {
 std::string shown(const Json& document, TextStyle style) {
     style.cwd = fields::text(fields::at(document, "run"), "cwd");
     std::string out;
-    for (const Json& finding : fields::list(document, "findings"))
-        out += render_finding(finding, style);
+    for (const Json& finding : fields::list(document, "findings")) out += render_finding(finding, style);
     return out + render_finding(document, style) + render_summary(document, style, "r");
 }
 

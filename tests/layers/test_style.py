@@ -1,5 +1,6 @@
 """scripts/check_style.py: the tree is tidy, and a tree that is not is told file and line."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,13 @@ def test_tidy(tmp_path, path, text):
     write(tmp_path, path, text)
     done = check(tmp_path)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(shutil.which("clang-format-14") is None, reason="clang-format-14 is not installed")
+@pytest.mark.parametrize("text, status", [("int a;\n", 0), ("int a;\nint  b;\n", 1)])
+def test_format(tmp_path, text, status):
+    write(tmp_path, ".clang-format", "BasedOnStyle: Google\n")
+    write(tmp_path, "host/cli/a.cpp", text)
+    done = check(tmp_path)
+    assert done.returncode == status, done.stdout
+    assert ("host/cli/a.cpp:2: not as clang-format-14 has it\n" in done.stdout) == bool(status)

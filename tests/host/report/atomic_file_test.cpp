@@ -9,8 +9,8 @@
 namespace numsan {
 namespace {
 
-using testing::ScratchFolder;
 using testing::file_text;
+using testing::ScratchFolder;
 
 TEST(AtomicFile, ReplacesAndLeavesNoTemporaryFile) {
     const ScratchFolder scratch;

@@ -62,9 +62,9 @@ TEST(Text, EveryIntegerOfADocumentIsShownWhole) {
     document["outputs"][0]["nan"] = UINT64_MAX;
     document["outputs"][0]["shape"][0] = UINT64_MAX;
     const std::string text = render_finding(document, plain());
-    for (const char* shown : {"nan 18 446 744 073 709 551 615 ", "step 18 446 744 073 709 551 615,",
-                              "op -9 223 372 036 854 775 808 ", "rank 18446744073709551615", ":9223372036854775808",
-                              "[18446744073709551615"}) {
+    for (const char* shown :
+         {"nan 18 446 744 073 709 551 615 ", "step 18 446 744 073 709 551 615,", "op -9 223 372 036 854 775 808 ",
+          "rank 18446744073709551615", ":9223372036854775808", "[18446744073709551615"}) {
         EXPECT_NE(text.find(shown), std::string::npos) << shown << " in\n" << text;
     }
 }

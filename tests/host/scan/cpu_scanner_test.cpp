@@ -146,8 +146,8 @@ std::vector<DType> all_types() {
 uint64_t boundary(DType type, std::mt19937_64& random) {
     const DTypeInfo& t = info(type);
     const uint64_t e = t.exponent_mask(), m = t.mantissa_mask();
-    const uint64_t patterns[] = {0, 1, m, m + 1, m + 2, e - 1, e, e + 1, e | m, (e | m) - 1,
-                                 e | (m + 1) / 2, random() & (e | m)};
+    const uint64_t patterns[] = {0, 1,     m,     m + 1,       m + 2,           e - 1,
+                                 e, e + 1, e | m, (e | m) - 1, e | (m + 1) / 2, random() & (e | m)};
     return patterns[random() % 12] | (random() % 2 ? t.sign_mask() : 0);
 }
 
@@ -303,7 +303,9 @@ class Pages {
         void* mapped = mmap(nullptr, bytes_, protection, MAP_PRIVATE | MAP_ANONYMOUS | extra, -1, 0);
         data_ = mapped == MAP_FAILED ? nullptr : static_cast<unsigned char*>(mapped);
     }
-    ~Pages() { if (data_ != nullptr) munmap(data_, bytes_); }
+    ~Pages() {
+        if (data_ != nullptr) munmap(data_, bytes_);
+    }
     Pages(const Pages&) = delete;
     static size_t page() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
     unsigned char* data() { return data_; }
@@ -373,8 +375,12 @@ TEST(CpuScanner, KindsAreThoseOfTheExactPass) {
     for (const numsan::DType dtype : {numsan::DType::Float16, numsan::DType::BFloat16, numsan::DType::Float32,
                                       numsan::DType::Float64, numsan::DType::Float8E5M2, numsan::DType::Float8E4M3Fn}) {
         const numsan::DTypeInfo& type = numsan::info(dtype);
-        const uint64_t patterns[] = {0, 1, type.exponent_mask(), type.exponent_mask() | type.sign_mask(),
-                                     type.exponent_mask() | 1, type.exponent_mask() - 1};
+        const uint64_t patterns[] = {0,
+                                     1,
+                                     type.exponent_mask(),
+                                     type.exponent_mask() | type.sign_mask(),
+                                     type.exponent_mask() | 1,
+                                     type.exponent_mask() - 1};
         for (int round = 0; round < 300; ++round) {
             const int64_t elements = 1 + static_cast<int64_t>(random() % 700);
             std::vector<unsigned char> bytes(static_cast<size_t>(elements) * type.lane_bytes + 1);

@@ -23,7 +23,8 @@ struct Captured {
 
 __attribute__((noinline)) Captured inner(NativeStacks& stacks) {
     Captured captured;
-    captured.id = stacks.capture(); captured.line = __LINE__;
+    captured.line = __LINE__ + 1;
+    captured.id = stacks.capture();
     return captured;
 }
 

@@ -97,7 +97,8 @@ class AdapterLoader : public testing::Test {
             _exit(check(adapter, result) ? (adapter ? 0 : 1) : 92);
         }
         int status = 0;
-        while (waitpid(child, &status, 0) < 0) {}
+        while (waitpid(child, &status, 0) < 0) {
+        }
         return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
     }
 
@@ -161,6 +162,41 @@ TEST_F(AdapterLoader, DamagedCacheIsBuiltAgain) {
     EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.built; }), 0);
 }
 
+TEST_F(AdapterLoader, WhatAKilledBuildLeftIsRemoved) {
+    write(root_ / "cxx", "#!/bin/sh\nkill -KILL $PPID\n");  // the compiler ends the run that waits for it
+    fs::permissions(root_ / "cxx", fs::perms::owner_all);
+    const char* before = std::getenv("CXX");
+    const std::string kept = before ? before : "";
+    setenv("CXX", (root_ / "cxx").c_str(), 1);
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) { return true; }), 100 + SIGKILL);
+    if (before)
+        setenv("CXX", kept.c_str(), 1);
+    else
+        unsetenv("CXX");
+    const auto temporary = [&] {
+        return std::count_if(fs::directory_iterator(root_ / "cache"), fs::directory_iterator(), [](const auto& entry) {
+            return entry.path().string().find(kTemporaryMark) != std::string::npos;
+        });
+    };
+    ASSERT_EQ(temporary(), 1);  // its log
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.built; }), 0);
+    EXPECT_EQ(temporary(), 0);
+}
+
+TEST_F(AdapterLoader, WhatARunningBuildWritesIsKept) {
+    const fs::path file = root_ / "cache/other.so.tmp-1-2.log";
+    write(file, "");
+    remove_orphans((root_ / "cache").string());
+    EXPECT_TRUE(fs::exists(file)) << "nobody can tell whose it is";
+    {
+        const FileLock lock((root_ / "cache/other.so.lock").string());
+        remove_orphans((root_ / "cache").string());
+        EXPECT_TRUE(fs::exists(file)) << "its build runs";
+    }
+    remove_orphans((root_ / "cache").string());
+    EXPECT_FALSE(fs::exists(file));
+}
+
 TEST_F(AdapterLoader, HostThatIgnoresItsChildren) {
     const auto built = [](const AdapterApi*, const AdapterLoadResult& result) { return result.built; };
     struct sigaction before {};
@@ -184,26 +220,30 @@ TEST_F(AdapterLoader, HostThatIgnoresItsChildren) {
 TEST_F(AdapterLoader, CompileFailureNamesTheLog) {
     write(sources() / "interpose/torch/broken.cpp", "int broken = ;");
     EXPECT_EQ(in_child([&](const AdapterApi*, const AdapterLoadResult& result) {
-        const std::string log = result.adapter_path + ".log";
-        return said.size() == 2 && said[1] == "off: the adapter for torch 9.8.7+cpu does not compile: see " + log &&
-               fs::file_size(log) > 0;
-    }), 1);
+                  const std::string log = result.adapter_path + ".log";
+                  return said.size() == 2 &&
+                         said[1] == "off: the adapter for torch 9.8.7+cpu does not compile: see " + log &&
+                         fs::file_size(log) > 0;
+              }),
+              1);
 }
 
 TEST_F(AdapterLoader, NoCompiler) {
     const std::string path = std::getenv("PATH");
     setenv("PATH", "/nonexistent", 1);
     EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) {
-        return said_only("off: the adapter for torch 9.8.7+cpu needs a C++ compiler");
-    }), 1);
+                  return said_only("off: the adapter for torch 9.8.7+cpu needs a C++ compiler");
+              }),
+              1);
     setenv("PATH", path.c_str(), 1);
 }
 
 TEST_F(AdapterLoader, NoHeaders) {
     fs::remove_all(torch() / "include");
     EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) {
-        return said_only("off: torch 9.8.7+cpu has no headers in ");
-    }), 1);
+                  return said_only("off: torch 9.8.7+cpu has no headers in ");
+              }),
+              1);
 }
 
 TEST_F(AdapterLoader, AdapterThatRefusesSaysWhy) {
@@ -239,8 +279,10 @@ TEST_F(AdapterLoader, CompilerComesFromCxxFirst) {
     const std::string kept = before ? before : "";
     setenv("CXX", ((root_ / "cxx").string() + " -m64").c_str(), 1);
     EXPECT_EQ(find_cxx_compiler(), (std::vector<std::string>{(root_ / "cxx").string(), "-m64"}));
-    if (before) setenv("CXX", kept.c_str(), 1);
-    else unsetenv("CXX");
+    if (before)
+        setenv("CXX", kept.c_str(), 1);
+    else
+        unsetenv("CXX");
 }
 
 TEST_F(AdapterLoader, ChildrenAreNotPreloaded) {

@@ -1,16 +1,19 @@
 // The shared library that test_python_stacks.py drives: PythonStacks behind C functions, called through ctypes without
 // the interpreter's lock.
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 
 #include "interpose/python/frames.h"
+#include "interpose/python/layout_check.h"
 
 using numsan::PythonStacks;
 
 namespace {
 PythonStacks* stacks;
 std::string answer;
+constexpr int kNumbers = sizeof(numsan::PythonLayout) / sizeof(int32_t);
 }  // namespace
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -22,6 +25,23 @@ EXPORT const char* stacks_attach(int api) {
     const char* const modes[] = {"raw", "api", "none"};
     answer = modes[int(stacks->mode())] + std::string("|") + stacks->why();
     return answer.c_str();
+}
+
+/// The layout of the running interpreter as numbers, `kind` first; how many there are, 0 where it is not known.
+EXPORT int stacks_layout(int32_t* numbers) {
+    const auto layout = numsan::python_layout(*numsan::python_api());
+    if (!layout) return 0;
+    numbers[0] = int32_t(layout->kind);
+    std::memcpy(numbers + 1, &layout->thread_frame, (kNumbers - 1) * sizeof *numbers);
+    return kNumbers;
+}
+
+/// Whether a layout of such numbers is believed.
+EXPORT int stacks_layout_agrees(const int32_t* numbers) {
+    numsan::PythonLayout layout{};
+    layout.kind = numsan::PythonLayout::Kind(numbers[0]);
+    std::memcpy(&layout.thread_frame, numbers + 1, (kNumbers - 1) * sizeof *numbers);
+    return numsan::layout_agrees(*numsan::python_api(), layout);
 }
 
 EXPORT uint32_t stacks_capture() { return stacks->capture(); }

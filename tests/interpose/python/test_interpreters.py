@@ -64,6 +64,13 @@ def test_a_layout_that_does_not_match_is_not_used(python, library_with_wrong_lay
     assert done.stdout.splitlines()[0] == f"api|{why}", done.stdout
 
 
+def test_no_wrong_layout_is_believed(python, stacks_library):
+    _, path, _ = python
+    done = subprocess.run([path, HERE / "wrong_layouts.py", stacks_library], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def expected_places(version):
     """(line, function) of every marked line; comprehensions are part of their function since 3.12, and code has
     qualified names since 3.11."""
