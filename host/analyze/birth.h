@@ -70,6 +70,8 @@ struct Birth {
     StackId forward_stack = 0;
     /// it arrived ahead of its use (batches do): its step and number are those of the first op that reads it
     bool waits = false;
+    bool unread = false;         ///< it arrived, and no op has read it yet
+    const void* holder = nullptr;  ///< TensorView::impl of the tensor that held it, where no op was seen to make it
     std::optional<Place> made_at;  ///< of a birth in another process, whose stack nobody has here
     int64_t forward_seq = 0;     ///< of the op that made the node; the birth's own outside a backward pass
     Features features;

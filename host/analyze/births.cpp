@@ -29,6 +29,44 @@ uint32_t kin(const OpEvent& event, const OpContext& context, const TensorView& i
                                                                                                 : 0;
 }
 
+bool is_over_lists(const OpEvent& event) {
+    return std::strncmp(event.op->name, "aten::_foreach_", sizeof "aten::_foreach_" - 1) == 0;
+}
+
+/// An op over lists as the one of its members that output `index` belongs to: what is told of a birth is of that. Lists
+/// are as long as what the op writes; another op is itself.
+class Member {
+  public:
+    Member(const OpEvent& event, int32_t index) : event_(event) {
+        const int32_t n = event.output_count;
+        if (n < 2 || !is_over_lists(event)) return;
+        for (int32_t i = index; i < event.input_count - event.input_count % n; i += n)
+            inputs_.push_back(event.inputs[i]);
+        event_.inputs = inputs_.data();
+        event_.input_count = static_cast<int32_t>(inputs_.size());
+        event_.outputs = event.outputs + index;
+        event_.output_count = 1;
+    }
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+    const OpEvent& event() const { return event_; }
+
+  private:
+    std::vector<TensorView> inputs_;
+    OpEvent event_;
+};
+
+bool same(const Health& a, const Health& b) {
+    return a.elements == b.elements && a.nan == b.nan && a.pos_inf == b.pos_inf && a.neg_inf == b.neg_inf &&
+           a.first_bad == b.first_bad && a.min == b.min && a.max == b.max;
+}
+
+bool same(const std::vector<TensorFact>& a, const std::vector<TensorFact>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const TensorFact& one, const TensorFact& other) {
+        return one.shape == other.shape && same(one.health, other.health);
+    });
+}
+
 bool view_of_parameter(const OpEvent& event, const OpContext& context, const TensorView& t) {
     return (kin(event, context, t) & kViewOfParameter) != 0;
 }
@@ -115,9 +153,30 @@ Phase Births::phase_of(const OpEvent& event, const OpContext& context) const {
     };
     for (int32_t i = 0; i < event.input_count; ++i) look(event.inputs[i]);
     for (int32_t i = 0; i < event.output_count; ++i) look(event.outputs[i]);
-    const bool by_hand = !event.grad_enabled && state && !is_layer(event.op->name);
-    if (by_hand && !stacks_.in_function(context.stack)) return Phase::Optimizer;
+    const bool by_hand = ((!event.grad_enabled && state) || of_gradients(event)) && !is_layer(event.op->name);
+    if (by_hand && !stacks_.in_function(context.stack)) {
+        // A model that is cast before it learns anything is being set up.
+        const bool cast = context.step == 0 && std::strcmp(event.op->name, "aten::_to_copy") == 0;
+        return cast ? Phase::Load : Phase::Optimizer;
+    }
     return touched ? Phase::Forward : Phase::Data;
+}
+
+/// It reads a leaf's gradient, or what was computed from gradients alone, and autograd records nothing of it: clipping
+/// needs no no_grad().
+bool Births::of_gradients(const OpEvent& event) const {
+    constexpr int kNear = 8;
+    bool found = false;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        if ((input.flags & kRequiresGrad) != 0) return false;
+        found = found || (lineage_.flags(input.storage) & Lineage::kGradient) != 0;
+        lineage_.ancestors(input.storage, INT64_MAX, [&](const Lineage::Record& record, int distance) {
+            found = found || (lineage_.flags(record.storage) & Lineage::kGradient) != 0;
+            return !found && distance < kNear && (record.flags & Lineage::kState) == 0;
+        });
+    }
+    return found;
 }
 
 Birth& Births::make(KindSet kind, const OpEvent& event, const OpContext& context) {
@@ -153,6 +212,8 @@ void Births::measure_into(Birth& birth, const OpEvent& event, const OpContext& c
     birth.features = measure(event, context, birth.inputs, birth.kind, lineage_);
     birth.features.phase = birth.phase;
     birth.features.mechanism = birth.mechanism;
+    // By hand, with gradients on or off: nothing is recorded. A closure that an optimizer calls does record.
+    if (birth.phase == Phase::Optimizer && !context.in_optimizer) birth.features.gradients_off = true;
     birth.features.diverging = losses_.diverging();
     birth.features.parameter_growth = parameters_.growth();
     birth.features.parameter_start = parameters_.largest_start();
@@ -206,6 +267,8 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
         }
         birth.reader = birth.op;
         birth.op = "external";
+        birth.holder = tensor.impl;
+        birth.unread = lifts(event);
         if (unwritten != nullptr) {
             birth.mechanism = "UNINIT";
             birth.op = "aten::empty";
@@ -233,6 +296,10 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.mechanism = "STATE";
             birth.phase = Phase::Load;
             birth.evidence.push_back("the parameter held this value before any op was seen to write it");
+        } else if (context.in_optimizer && context.node == nullptr) {
+            birth.mechanism = "STATE";
+            birth.phase = Phase::Load;
+            birth.evidence.push_back("nothing read it before the optimizer did: it is state that was loaded");
         } else {
             birth.mechanism = "DATA";
             birth.phase = context.node != nullptr ? birth.phase : Phase::Data;
@@ -290,10 +357,15 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     // The loss was bad before this backward began: what overflows on the way is what the loss made of it.
     if (context.node != nullptr && bad_loss_ != 0 && find(bad_loss_) != nullptr) return bad_loss_;
 
+    int32_t bad = 0;
+    while (bad + 1 < event.output_count && is_over_lists(event) && !holds(event.outputs[bad], kind)) ++bad;
+    const Member member(event, bad);
+    const OpEvent& at = member.event();
     Birth& birth = make(kind, event, context);
     birth.ignored = context.ignored;
+    describe(birth, at);
+    if (const BirthId first = recomputed(birth, event, context); first != 0) return first;
     ++made_;
-    describe(birth, event);
     if (context.gone > 0) {
         birth.evidence.push_back(std::to_string(context.gone) +
                                  (context.gone == 1 ? " operand was" : " operands were") +
@@ -306,7 +378,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         birth.reader = birth.op;
         birth.op = "external";
         birth.mechanism = "DATA";
-        birth.waits = true;
+        birth.waits = birth.unread = true;
         birth.inputs.clear();
         if (context.node == nullptr && !context.in_optimizer) birth.phase = Phase::Data;
         birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
@@ -319,7 +391,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         for (const TensorFact& input : birth.inputs) operands.push_back(input);
         const bool diverging = losses_.diverging() || parameters_.growth() >= 1e3;
         MechanismVerdict verdict = mechanism_of({birth.op, kind, context.node != nullptr, diverging,
-                                                 event.output_count > 0 ? event.outputs[0].dtype : DType::Float32,
+                                                 at.output_count > 0 ? at.outputs[0].dtype : DType::Float32,
                                                  &operands});
         birth.mechanism = verdict.mechanism;
         for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
@@ -331,8 +403,29 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
             return diverged_;
         }
     }
-    measure_into(birth, event, context, forward);
+    measure_into(birth, at, context, forward);
     return birth.id;
+}
+
+bool Births::holds(const TensorView& tensor, Kind kind) const {
+    return scannable(tensor) && (scanner_.kinds(tensor) & kind) != 0;
+}
+
+/// An op that runs inside a backward pass, with gradients on, as it ran in this step's forward pass, value for value: a
+/// checkpointed region is computed anew. The birth there, which the forward pass had hidden, or 0; `birth` is dropped
+/// then.
+BirthId Births::recomputed(const Birth& birth, const OpEvent& event, const OpContext& context) {
+    if (context.node == nullptr || !event.grad_enabled) return 0;
+    for (auto it = births_.rbegin(); it != births_.rend() && it->second.step == birth.step; ++it) {
+        Birth& first = it->second;
+        const bool same_op = first.phase == Phase::Forward && first.kind == birth.kind && first.op == birth.op;
+        if (!same_op || first.intended || !same(first.outputs, birth.outputs) || !same(first.inputs, birth.inputs))
+            continue;
+        first.features.hidden = true;
+        births_.erase(birth.id);
+        return first.id;
+    }
+    return 0;
 }
 
 KindSet Births::certain(const OpEvent& event) const {
@@ -355,15 +448,16 @@ void Births::becomes_initial_value(BirthId id) {
     birth->features.reads_parameter = true;
 }
 
-BirthId Births::flushed(const OpEvent& event, const OpContext& context, const ForwardRecord& forward,
+BirthId Births::flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
                         const char* mechanism, std::string evidence) {
+    const Member member(event, index);
     Birth& birth = make(0, event, context);
     birth.ignored = context.ignored;
     ++made_;
     birth.mechanism = mechanism;
     birth.evidence.push_back(std::move(evidence));
-    describe(birth, event);
-    measure_into(birth, event, context, forward);
+    describe(birth, member.event());
+    measure_into(birth, member.event(), context, forward);
     return birth.id;
 }
 

@@ -64,9 +64,9 @@ class Births {
     /// The bad kinds that the op must have made of its operands, all of which are here; none when they do not say so.
     KindSet certain(const OpEvent& event) const;
 
-    /// A birth without a value that is not finite: operands that are not zero, a result that is.
-    BirthId flushed(const OpEvent& event, const OpContext& context, const ForwardRecord& forward, const char* mechanism,
-                    std::string evidence);
+    /// A birth without a value that is not finite: operands that are not zero, a result (output `index`) that is.
+    BirthId flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
+                    const char* mechanism, std::string evidence);
 
     /// For tensors that go to another process, or came from one. None unless set; outlives this.
     void set_hand_over(HandOver* hand_over) { hand_over_ = hand_over; }
@@ -101,8 +101,11 @@ class Births {
     void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kind, const TensorView& tensor);
     void describe(Birth& birth, const OpEvent& event);
     void measure_into(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward);
+    bool holds(const TensorView& tensor, Kind kind) const;
+    BirthId recomputed(const Birth& birth, const OpEvent& event, const OpContext& context);
     BirthId handed_over(Kind kind, const OpEvent& event, const OpContext& context);
     Phase phase_of(const OpEvent& event, const OpContext& context) const;
+    bool of_gradients(const OpEvent& event) const;
     bool unintended_inf(const Kinds& kinds, BirthId& first) const;
 
     const Scanner& scanner_;

@@ -31,6 +31,9 @@ struct Features {
     // Where the operand to blame came from.
     bool touched = false;           ///< some operand was computed from parameters
     bool operand_touched = false;   ///< the operand to blame was
+    bool operand_is_parameter = false;  ///< the operand to blame is one
+    int64_t operand_elements = 0;       ///< of the operand to blame
+    bool of_loss = false;               ///< a loss of torch's is among its ancestors
     bool operand_known = false;     ///< it has ancestors that are remembered
     std::string saturating;         ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...
     std::string reduction;          ///< nearest op upstream that reduces: sum, mean, var, norm, ...
@@ -46,12 +49,16 @@ struct Features {
 
     // Its place.
     bool in_module = false;
+    bool in_layer = false;          ///< in the forward of a module that has parameters of its own or below it
     bool own_backward = false;      ///< a Python frame of the program's own runs inside the autograd node
     bool gradients_off = false;
     bool loss_known = false;        ///< a backward() has started after it
-    bool after_parameters = false;  ///< no parameter was read between it and the loss
+    bool after_parameters = false;  ///< no parameter is read between it and the loss
     bool hidden = false;            ///< a forward value that only the backward pass brought to light
     EscapeInto into = EscapeInto::Output;
 };
+
+/// A loss that torch computes in one op, by plain name.
+bool is_loss_op(const std::string& op);
 
 }  // namespace numsan

@@ -46,6 +46,16 @@ std::optional<std::string> module_of(const std::vector<SourceFrame>& stack, cons
     return std::nullopt;
 }
 
+/// The innermost module on the stack has parameters, its own or those of modules in it.
+bool in_layer(const std::vector<SourceFrame>& stack, const LiveNames& names) {
+    const std::optional<std::string> module = module_of(stack, names);
+    if (!module) return false;
+    const std::string prefix = *module + ".";
+    return std::any_of(names.tensors.begin(), names.tensors.end(), [&](const auto& item) {
+        return item.second.role == LiveNames::TensorName::Role::Parameter && item.second.name.rfind(prefix, 0) == 0;
+    });
+}
+
 const char* what_happened(const std::string& mechanism) {
     if (mechanism == "DOM") return "left its domain";
     if (mechanism == "SING" || mechanism == "DIV0") return "divided by zero";
@@ -98,8 +108,9 @@ FindingKind kind_of(const Birth& birth) {
 
 /// Root causes, most likely first; U is an answer too. What is behind the first goes into the evidence, what to change
 /// into the help.
-void rank(Finding& finding, const Birth& birth, bool own_backward) {
+void rank(Finding& finding, const Birth& birth, bool own_backward, bool in_layer) {
     Features features = birth.features;
+    features.in_layer = in_layer;
     features.mechanism = finding.mechanism;
     features.phase = finding.phase;
     features.own_backward = own_backward;
@@ -190,9 +201,12 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     }
     finding.title = title_of(escaped, first);
     finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq};
+    const auto holder = names.tensors.find(birth.holder);
+    const bool buffer = holder != names.tensors.end() && holder->second.role == LiveNames::TensorName::Role::Buffer;
+    if (buffer && finding.mechanism == "UNINIT") finding.phase = Phase::Load;
     if (const auto it = names.tensors.find(escaped.impl); it != names.tensors.end())
         finding.escape.name = it->second.name;
-    rank(finding, birth, own_backward);
+    rank(finding, birth, own_backward, in_layer(stacks.resolve(birth.stack), names));
     finding.fingerprint = fingerprint_of(finding);
     return finding;
 }

@@ -108,7 +108,7 @@ class Lineage {
         record.numel = output.numel;
         record.stack = stack;
         record.flags = flags;
-        record.dtype = output.dtype;
+        if ((output.flags & kScannable) != 0) record.dtype = output.dtype;  // of others it says nothing
         const auto read = [&](const void* storage) {
             const Place* place = place_of(storage);
             const WriteId last = place == nullptr ? 0 : place->last.load(std::memory_order_relaxed);
@@ -148,6 +148,13 @@ class Lineage {
                     steps.push_back({record.inputs[i], step.distance + 1});
             }
         }
+    }
+
+    /// An operand was a parameter that some op wrote, a gradient, or an average of them.
+    bool reads_state(const Record& record) const {
+        Record operand;
+        const auto state = [&](WriteId id) { return find(id, operand) && (operand.flags & kState) != 0; };
+        return std::any_of(record.inputs.begin(), record.inputs.begin() + record.input_count, state);
     }
 
   private:

@@ -115,6 +115,7 @@ void look_upstream(Features& f, const TensorView& operand, double operand_top, i
         const std::string op = plain_op_name(record.op->name);
         f.narrow_upstream = f.narrow_upstream || (distance <= kNear && narrow(record.dtype));
         if (distance <= kNear && f.saturating.empty() && saturates(op)) f.saturating = op;
+        f.of_loss = f.of_loss || (distance <= kNear && is_loss_op(op));
         if (distance <= kNear && f.reduction.empty() && reduces(op)) f.reduction = op;
         const double top = magnitude_value(record.largest, record.dtype);
         if (record.numel > 1 && top > 0 && std::isfinite(top) && (record.flags & Lineage::kTouched) != 0) {
@@ -129,6 +130,11 @@ void look_upstream(Features& f, const TensorView& operand, double operand_top, i
 
 }  // namespace
 
+bool is_loss_op(const std::string& op) {
+    return one_of(op, {"nll_loss_forward", "nll_loss2d_forward", "binary_cross_entropy", "_ctc_loss", "mse_loss",
+                       "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "xlogy"});
+}
+
 double magnitude_value(uint64_t pattern, DType dtype) {
     return decode_magnitude(pattern & info(dtype).magnitude_mask(), info(dtype));
 }
@@ -136,6 +142,7 @@ double magnitude_value(uint64_t pattern, DType dtype) {
 int blamed_operand(const std::string& op) {
     if (one_of(op, {"div", "true_divide", "divide", "fmod", "remainder"})) return 1;
     if (op == "addcdiv") return 2;
+    if (op.find("weight_norm") != std::string::npos) return 0;
     if (one_of(op, {"reciprocal", "rsqrt", "log",   "log2",   "log10",   "log1p",  "sqrt",  "acos",
                     "asin",       "acosh", "atanh", "lgamma", "digamma", "erfinv", "logit", "exp",
                     "exp2",       "expm1", "pow",   "square", "sum",     "mean",   "std",   "var"})) {
@@ -153,7 +160,7 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
     f.in_module = context.in_module;
     f.gradients_off = !event.grad_enabled;
     f.touched = context.touched;
-    if (event.output_count > 0) f.dtype = event.outputs[0].dtype;
+    if (event.output_count > 0 && (event.outputs[0].flags & kScannable) != 0) f.dtype = event.outputs[0].dtype;
     f.narrow = narrow(f.dtype);
     const int blamed = blamed_operand(f.op);
     const TensorView* operand = nullptr;
@@ -180,8 +187,13 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
             operand_top = top;
         }
     }
+    // An integer that something is divided by is not scanned, but where it came from is known.
+    if (blamed >= 0 && blamed < event.input_count && (event.inputs[blamed].flags & kScannable) == 0)
+        operand = &event.inputs[blamed];
     if (operand == nullptr) return f;
     f.by_number = blamed >= 0 && (operand->flags & kNumber) != 0;
+    f.operand_elements = operand->numel;
+    f.operand_is_parameter = is_parameter(*operand);
     f.operand_touched = (operand->flags & kRequiresGrad) != 0 || lineage.touched(operand->storage);
     f.result_estimate = estimate(f.op, event, facts);
     look_upstream(f, *operand, operand_top, context.seq, lineage);

@@ -127,7 +127,12 @@ KindSet certain_kinds(std::string_view name, std::span<const Health> operands, s
     if (op == "exp") return when(x.max > std::log(top), kPosInf);
     if (op == "exp2") return when(x.max > std::log2(top), kPosInf);
     if (op == "expm1") return when(x.max > std::log(top), kPosInf);
-    if (one_of(op, {"_to_copy", "copy"})) return when(x.max > top, kPosInf) | when(x.min < -top, kNegInf);
+    if (one_of(op, {"_to_copy", "copy"})) {
+        // To the nearest: half a place beyond the largest value still rounds to it.
+        const double beyond = top + std::ldexp(1, std::ilogb(top) - info(dtype).mantissa_bits - 1);
+        const bool infinite = value_classes(info(dtype)).infinity <= info(dtype).magnitude_mask();
+        return when(x.max > beyond, infinite ? kPosInf : kNaN) | when(x.min < -beyond, infinite ? kNegInf : kNaN);
+    }
     if (op == "square") return when(x.absmax > std::sqrt(top), kPosInf);
     return 0;
 }
@@ -151,7 +156,12 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
         // of values of ordinary size, an infinity.
         const bool ordinary = absmax_of(facts) < std::sqrt(largest(facts.dtype));
         if (divisor == nullptr && (facts.kind == kNaN || ordinary))
-            return {"DIV0", {"finite values divided by the number 0"}};
+            return {"DIV0", {"finite values divided by 0, a number or an integer"}};
+    }
+    if (op.rfind("_fused_adam", 0) == 0 || op.rfind("_fused_adagrad", 0) == 0) {
+        const bool ordinary = absmax_of(facts) < std::sqrt(largest(facts.dtype));
+        if (facts.kind == kNaN || ordinary)
+            return {"DIV0", {"every operand was finite: the root of the squared gradients, plus eps, is zero"}};
     }
     if (op == "_ctc_loss" && facts.kind != kNaN) {
         return {"DATA", {"no alignment exists: a target is longer than its input allows"}};

@@ -84,6 +84,7 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
         const bool sent = collective && ledger_.unwritten(input) != nullptr;
         if (known == nullptr && ((!outputs_bad && !sent) || gone)) continue;
         if (gone) {
+            for (const Kind kind : kNonFiniteKinds) births_.used(known->of(kind), event, context);
             births_.add_kinds(before, *known);
             continue;
         }
@@ -279,14 +280,14 @@ void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_
         if (2 * health.zero >= health.elements) now.flushed = before.flushed;
     } else if (context.node != nullptr && context.underflow) {
         if (const std::optional<std::string> evidence = flushed_share(event, output, scanner_)) {
-            now.flushed = births_.flushed(event, context, forward, "UDF", *evidence);
+            now.flushed = births_.flushed(event, index, context, forward, "UDF", *evidence);
         }
     }
     if (is_parameter(output) && context.underflow && context.node == nullptr && sampled_step(context.step)) {
         if (const std::optional<std::string> evidence = lost_updates(event, index);
             evidence && ++lost_[output.impl] == 2) {
-            postpone(births_.flushed(event, context, forward, "PREC", *evidence), EscapeInto::Parameter, output.impl,
-                     context, vanished_);
+            postpone(births_.flushed(event, index, context, forward, "PREC", *evidence), EscapeInto::Parameter,
+                     output.impl, context, vanished_);
         }
     }
     if (now.muted != muted || now.flushed != flushed) ledger_.set(output, now);

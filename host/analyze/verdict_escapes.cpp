@@ -9,6 +9,16 @@ namespace {
 
 constexpr size_t kMaxPending = 1 << 12;
 
+/// Whether op `seq` leads to the loss by ops that read no parameter: it is a term of the loss, whatever runs after it.
+bool is_term(const Lineage& lineage, const void* loss, int64_t seq) {
+    bool found = false;
+    lineage.ancestors(loss, INT64_MAX, [&](const Lineage::Record& record, int) {
+        found = found || record.seq == seq;
+        return !found && record.seq > seq && !is_layer(record.op->name) && !lineage.reads_state(record);
+    });
+    return found;
+}
+
 }  // namespace
 
 void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome) {
@@ -59,6 +69,7 @@ void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const 
         const Birth* birth = births_.find(kinds.of(kind));
         if (birth == nullptr) continue;
         if (!birth->intended) births_.set_bad_loss(birth->id);
+        births_.find(birth->id)->features.after_parameters = is_term(lineage_, loss.storage, birth->forward_seq);
         Kinds one;
         one.of(kind) = birth->id;
         // What overflowed only because a scaler scaled it is the scaler's to catch.
@@ -141,7 +152,7 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     if (birth.phase == Phase::Forward && birth.features.loss_known && came_back && births_.bad_loss() == 0) {
         birth.features.hidden = true;
     }
-    birth.features.after_parameters = birth.features.loss_known && birth.forward_seq > loss_parameter_read_;
+    if (birth.features.loss_known && birth.forward_seq > loss_parameter_read_) birth.features.after_parameters = true;
     std::string place = birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" +
                         birth.node + "|" + birth.mechanism +
                         (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""The figures of results.json, and the tables that README.md and tests/bench/RESULTS.md make of them.
+"""The figures of results.json, and the tables that README.md, ARCHITECTURE.md and tests/bench/RESULTS.md make of them.
 
     figures.py                  checks that the tables are what results.json says; 1 where not
     figures.py --write          rewrites the tables
     figures.py --from FOLDER    makes results.json of FOLDER/TOOL.json, one for numsan and one for
-                                each baseline, as `run --out` stores them; then rewrites the tables
+                                each baseline, as `run --out` stores them; then rewrites the tables.
+                                A baseline without a file keeps its figures, if suite and versions
+                                are still the same
 
 A table stands between `<!-- table NAME -->` and `<!-- end table -->`; exit status 2 where one has no
 place. Nothing is run and no score is computed here but from stored results.
 """
 import argparse
+import collections
 import datetime
 import difflib
 import json
@@ -26,7 +29,7 @@ from intervals import wilson
 from markers import CATEGORIES
 
 RESULTS = running.SUITE / "results.json"
-README, BENCH = "README.md", "tests/bench/RESULTS.md"
+README, ARCHITECTURE, BENCH = "README.md", "ARCHITECTURE.md", "tests/bench/RESULTS.md"
 # heading, metric, what a tool must give for the metric to mean anything (None: nothing)
 SHORT = (("recall", "recall", None), ("false alarms", "false_alarms", None),
          ("line, strict", "line_strict", "line"), ("line, lenient", "line_lenient", "line"),
@@ -68,10 +71,11 @@ def per_category(manifest, scored):
     counts = {}
     for name in CATEGORIES:
         answers = [one for one in scored["programs"] if one["answer"] == name]
-        counts[name] = {"programs": sum(truth[one["id"]] == name for one in scored["programs"]),
-                        "answers": len(answers),
+        given_as = [one["answer"] or "U" for one in scored["programs"] if truth[one["id"]] == name]
+        counts[name] = {"programs": len(given_as), "answers": len(answers),
                         "right": sum(one["category_top1"] for one in answers),
-                        "accepted": sum(one["category_top1_lenient"] for one in answers)}
+                        "accepted": sum(one["category_top1_lenient"] for one in answers),
+                        "answered": dict(sorted(collections.Counter(given_as).items()))}
     return counts
 
 
@@ -83,9 +87,21 @@ def machine():
     return f"{name[1].strip() if name else 'processor'}, {os.cpu_count()} cores{virtual}"
 
 
-def collected(manifest, stored):
-    """results.json of {tool: stored result}; `stored` has numsan and every baseline, whole runs."""
-    missing = [name for name in ("numsan", *running.baselines()) if name not in stored]
+def kept_figures(manifest, stored, before):
+    """Figures in `before` of the baselines that `stored` lacks, where they are of this suite and
+    these versions: no change of numsan's changes them."""
+    ours = stored.get("numsan", {}).get("versions", "")
+    same = (before and ours.startswith(before["python"] + " ") and ours.split()[-1:] == [before["torch"]]
+            and before["programs"] == len(manifest["programs"])
+            and before["controls"] == len(manifest["controls"]))
+    return {name: figures for name, figures in before["tools"].items()
+            if name != "numsan" and name not in stored} if same else {}
+
+
+def collected(manifest, stored, before=None):
+    """results.json of {tool: stored result}, whole runs; what lacks is taken from `before`."""
+    kept = kept_figures(manifest, stored, before)
+    missing = [name for name in ("numsan", *running.baselines()) if name not in {**stored, **kept}]
     entries = {entry["id"] for entry in manifest["programs"] + manifest["controls"]}
     parts = [name for name, result in stored.items() if set(result["runs"]) != entries]
     versions = {result["versions"] for result in stored.values()}
@@ -93,14 +109,16 @@ def collected(manifest, stored):
         raise SystemExit(f"figures: no result of {missing}, not of the whole suite {parts}, "
                          f"versions {versions}")
     scored = {name: scoring.score(manifest, stored[name]["runs"])
-              for name in ("numsan", *running.baselines())}
+              for name in ("numsan", *running.baselines()) if name in stored}
+    tools = {name: kept.get(name) or {"gives": given(stored[name]["runs"]),
+                                      **compact(scored[name]["metrics"])}
+             for name in ("numsan", *running.baselines())}
     answers = calibration.answers_of(manifest, scored["numsan"])
     found = re.search(r"^(\S+).* (\S+)$", versions.pop(), re.S)
     return {"date": datetime.date.today().isoformat(), "machine": machine(),
             "python": found[1], "torch": found[2], "device": stored["numsan"]["device"],
             "programs": len(manifest["programs"]), "controls": len(manifest["controls"]),
-            "tools": {name: {"gives": given(stored[name]["runs"]), **compact(one["metrics"])}
-                      for name, one in scored.items()},
+            "tools": tools,
             "categories": per_category(manifest, scored["numsan"]),
             "calibration": calibration.cross_validated(answers)}
 
@@ -174,11 +192,24 @@ def category_table(results):
                 share_text(2 * right, answers + programs)]
 
     every = results["categories"]
-    total = {key: sum(one[key] for one in every.values()) for key in next(iter(every.values()))}
+    total = {key: sum(one[key] for one in every.values())
+             for key in ("programs", "answers", "right", "accepted")}
     heads = ["category", "programs", "answers", "right", "accepted besides",
              "precision", "recall", "F1"]
     yield from table(heads, [[name, *counted(one)] for name, one in every.items()]
                      + [["all", *counted(total)]])
+
+
+def confusion_table(results):
+    """Rows are labels, columns what was ranked first; U: nothing, or no finding."""
+    every = results["categories"]
+    others = {name for one in every.values() for name in one["answered"]} - set(every)
+    columns = [*every, *sorted(others, reverse=True)]
+    yield (f"{results['programs']} bug programs, {results['device'].upper()}, tier full, {results['date']}; rows are "
+           "labels, columns what numsan ranked first:")
+    yield ""
+    yield from table(["label", *columns], [[name, *(str(one["answered"].get(column, "")) for column in columns)]
+                                           for name, one in every.items()])
 
 
 def calibration_table(results):
@@ -193,7 +224,8 @@ def calibration_table(results):
     yield f"{figures['answers']} answers of {figures['families']} families, {figures['right']} right."
 
 
-BLOCKS = ((README, "suite", short_table), (BENCH, "suite tools", long_table),
+BLOCKS = ((README, "suite", short_table), (ARCHITECTURE, "suite confusion", confusion_table),
+          (BENCH, "suite tools", long_table),
           (BENCH, "suite categories", category_table),
           (BENCH, "suite calibration", calibration_table))
 
@@ -221,7 +253,8 @@ def main():
     options = parser.parse_args()
     if options.folder:
         stored = {path.stem: json.loads(path.read_text()) for path in sorted(options.folder.glob("*.json"))}
-        options.results.write_text(text_of(collected(manifests.load(), stored)))
+        before = json.loads(options.results.read_text()) if options.results.exists() else None
+        options.results.write_text(text_of(collected(manifests.load(), stored, before)))
     try:
         texts = rendered(json.loads(options.results.read_text()), options.root)
     except LookupError as error:

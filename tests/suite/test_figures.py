@@ -43,12 +43,13 @@ def test_a_changed_figure_is_noticed_in_each_table_then_written(tree):
     stored = json.loads(results.read_text())
     stored["tools"]["loss_only"]["recall"][0] -= 20
     stored["categories"]["N1"]["right"] -= 3
+    stored["categories"]["N1"]["answered"]["N9"] = 3
     stored["calibration"]["held_out"] += 0.5
     results.write_text(figures.text_of(stored))
     done = run_figures(*arguments)
     assert done.returncode == 1
     assert done.stdout.count("\n+| check of the loss |") == 2
-    assert done.stdout.count("\n+| N1 |") == 1 and done.stdout.count("\n+| each family") == 1
+    assert done.stdout.count("\n+| N1 |") == 2 and done.stdout.count("\n+| each family") == 1
     assert run_figures(*arguments, "--write").returncode == 0
     assert run_figures(*arguments).returncode == 0
 
@@ -83,6 +84,14 @@ def test_collected_figures():
     assert (ours["recall"], ours["line_strict"], ours["phase"]) == ([count] * 2, [count] * 2, [0, count])
     assert (ours["gives"], other["gives"]) == (["category", "line", "op"], [])
     assert sum(one["right"] for one in results["categories"].values()) == count
+    assert all(one["answered"] == ({name: one["programs"]} if one["programs"] else {})
+               for name, one in results["categories"].items())
+    rows = [line for line in figures.confusion_table(results) if line.startswith("| N1 |")]
+    assert rows == [f"| N1 | {results['categories']['N1']['programs']} |" + "  |" * 8]
+    kept = figures.collected(now, {"numsan": stored["numsan"]}, results)
+    assert kept == results, "baselines without a file keep their figures"
+    with pytest.raises(SystemExit, match="loss_only"):
+        figures.collected(now, {"numsan": stored["numsan"]}, {**results, "torch": "2.10.0"})
     rows = [line for line in figures.short_table(results) if line.startswith("| ")]
     assert rows[2] == "| **numsan** | 1.00 | 0.00 | 1.00 | 1.00 | - | 1.00 |"
     assert rows[-1] == "| always the most common answer | 0.00 | 0.00 | - | - | - | - |"

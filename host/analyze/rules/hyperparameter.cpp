@@ -12,6 +12,7 @@ void hyperparameter(const Features& f, Score& score) {
         return;
     }
     if (f.mechanism == "DIV0" && f.by_number) score.add(3, "the divisor is a number of the program's own that is zero");
+    if (of_a_setting(f)) score.add(3.5, "it went into the update of a parameter and came from no loss");
     if (f.mechanism == "HYPER") score.add(2, "");
     if (f.parameter_growth >= 1e3) {
         score.add(2.5,

@@ -6,17 +6,21 @@ namespace numsan {
 void initialization(const Features& f, Score& score) {
     if (f.mechanism == "STATE") score.add(4, "");
     if (f.mechanism == "UNINIT" && f.reads_parameter) score.add(4.5, "nothing wrote this parameter before it was read");
-    if (f.mechanism == "UNINIT" && !f.reads_parameter) score.add(1.5, "");
+    if (f.mechanism == "UNINIT" && !f.reads_parameter) score.add(f.phase == Phase::Load ? 2 : 1.5, "");
     if (f.phase == Phase::Load) score.add(2.5, "it became a parameter's value before any training did");
     if (f.reads_parameter && f.parameter_max >= 1e4 && f.parameter_growth < 10 && f.phase == Phase::Forward) {
         score.add(3.5, "it read a parameter of magnitude " + fact_number(f.parameter_max) +
                            " that training had not made grow");
     }
     const bool grew = f.parameter_growth >= 30;
-    if (f.mechanism == "OVF" && !grew && !f.reads_parameter && f.parameter_start >= 1e6 && f.phase == Phase::Forward) {
+    // A weight is often read through a view of it, beside a bias that is the parameter itself.
+    const bool told = f.reads_parameter && f.parameter_max >= 1e4;
+    if (f.mechanism == "OVF" && !grew && !told && f.parameter_start >= 1e6 && f.phase == Phase::Forward) {
         score.add(3.5, "a parameter of magnitude " + fact_number(f.parameter_start) +
                            " was there before training made any grow");
     }
+    if (f.mechanism == "DIV0" && f.operand_is_parameter && f.phase == Phase::Forward)
+        score.add(2.5, "it divided by a parameter: training hardly ever makes one exactly zero, what set it up does");
     if (f.phase == Phase::Data && f.step == 0 && f.gradients_off) score.add(0.3, "");
 }
 

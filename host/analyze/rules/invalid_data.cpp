@@ -16,10 +16,11 @@ void invalid_data(const Features& f, Score& score) {
         score.add(1.5, "what the op read was not computed from any parameter");
     }
     // A denominator or an argument that is the batch's own, not a count or a weight sum made for a loss.
-    if (f.phase == Phase::Forward && f.touched && f.operand_known && !f.operand_touched && f.reduction.empty() &&
-        (f.mechanism == "DIV0" || f.mechanism == "DOM")) {
+    if (f.phase == Phase::Forward && f.touched && f.operand_known && !f.operand_touched &&
+        (f.reduction.empty() || of_a_sample(f)) && (f.mechanism == "DIV0" || f.mechanism == "DOM")) {
         score.add(1.5, "the operand at fault was not computed from any parameter: it is the batch's");
     }
+    if (of_a_setting(f)) score.against(2);
     if (f.narrow) score.against(1);
     if (f.mechanism == "INDET") score.against(2);
 }

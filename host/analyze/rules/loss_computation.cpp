@@ -5,11 +5,15 @@ namespace numsan {
 
 void loss_computation(const Features& f, Score& score) {
     if (f.phase != Phase::Forward || f.hidden) return;
-    if (is_one_of(f.op, {"nll_loss_forward", "nll_loss2d_forward", "binary_cross_entropy", "_ctc_loss", "mse_loss",
-                         "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "xlogy"})) {
+    if (is_loss_op(f.op)) {
         score.add(f.mechanism == "OVF" ? 0 : 3, f.op + " is a loss");
     }
-    if (!in_loss(f)) return;
+    if (f.of_loss && !is_loss_op(f.op)) score.add(1.5, "what it read was computed from a loss");
+    if (!in_loss(f)) {
+        if (is_log_of_probability(f))
+            score.add(2.5, "the logarithm is of a probability that " + f.saturating + " had rounded to its limit");
+        return;
+    }
     score.add(1, "no parameter was read between this op and the loss: it is part of the loss");
     if (is_one_of(f.op, {"log", "log2", "log10", "log1p"}) && !f.saturating.empty()) {
         score.add(2, "the logarithm is of a value that " + f.saturating + " had rounded to its limit");
@@ -18,7 +22,9 @@ void loss_computation(const Features& f, Score& score) {
     }
     if (f.mechanism == "DIV0") {
         score.add(1, "");
-        if (!f.operand_touched || !f.reduction.empty()) {
+        if (of_a_sample(f)) {
+            score.against(0.6);
+        } else if (!f.operand_touched || !f.reduction.empty()) {
             score.add(0.5, "the denominator is a count or a sum that can be zero");
         }
     }

@@ -23,7 +23,7 @@ void model_structure(const Features& f, Score& score) {
     if (is_one_of(f.op, {"std", "var", "std_mean", "var_mean"}) && f.phase == Phase::Forward) {
         score.add(1.5, f.op + " of too few values is undefined");
     }
-    if (f.mechanism == "DIV0" && f.touched && !in_loss(f)) {
+    if (f.mechanism == "DIV0" && (f.touched || f.in_layer) && !in_loss(f)) {
         score.add(0.8, "");
         if (is_one_of(f.reduction,
                       {"var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "max", "amax", "mean"})) {

@@ -33,8 +33,26 @@ std::string fact_number(double value);
 
 bool is_one_of(const std::string& name, std::initializer_list<const char*> names);
 
-/// The value is of a loss: computed from parameters or in a module, and no parameter was read after it.
+/// The logarithm of a probability that was rounded to 0 or 1: the unstable form of a loss, wherever it stands.
+inline bool is_log_of_probability(const Features& f) {
+    return is_one_of(f.op, {"log", "log2", "log10", "log1p"}) &&
+           is_one_of(f.saturating, {"_softmax", "softmax", "sigmoid"});
+}
+
+/// Divided by something that the batch brought for each sample apart: not by a count or a total weight of all.
+inline bool of_a_sample(const Features& f) {
+    return f.mechanism == "DIV0" && f.operand_known && !f.operand_touched && f.operand_elements > 1;
+}
+
+/// A number that no parameter had touched, and that went into the update itself, not through a loss: a setting.
+inline bool of_a_setting(const Features& f) {
+    return f.phase == Phase::Data && f.into == EscapeInto::Parameter && !f.touched && f.mechanism != "DATA";
+}
+
+/// The value is of a loss: computed from parameters or in a module, and no parameter is read after it. What a module
+/// with parameters computes last is still the model's.
 inline bool in_loss(const Features& f) {
+    if (f.in_layer && !is_log_of_probability(f)) return false;
     return f.after_parameters && (f.touched || f.in_module) &&
            (f.phase == Phase::Forward || f.phase == Phase::Backward);
 }

@@ -294,10 +294,81 @@ TEST_F(BirthsTest, Phases) {
     EXPECT_EQ(phase(x, true), Phase::Backward) << "a hook between nodes";
 }
 
+TEST_F(BirthsTest, ArithmeticOnGradientsNeedsNoNoGrad) {
+    MadeUp gradient{0.0f}, norm{0.0f}, y{1};
+    const MadeUpOp made("aten::mm", {y.view()}, {gradient.returned()});
+    lineage.add(made.event(), gradient.returned(), {}, 0, 1, Lineage::kBackward);
+    lineage.mark_gradient(gradient.view().storage);
+    const MadeUpOp taken("aten::linalg_vector_norm", {gradient.view()}, {norm.returned()});
+    lineage.add(taken.event(), norm.returned(), {}, 0, 1, 0);
+    EXPECT_EQ(born(kNaN, {"aten::div_", {gradient.view(), y.view()}, {out.returned()}}).phase, Phase::Optimizer);
+    EXPECT_EQ(born(kPosInf, {"aten::reciprocal", {norm.view()}, {out.returned()}}).phase, Phase::Optimizer);
+    EXPECT_EQ(born(kNaN, {"aten::mul", {norm.view(), weight.view()}, {out.returned()}}).phase, Phase::Forward)
+        << "autograd records it";
+}
+
+TEST_F(BirthsTest, ModelThatIsCastBeforeItLearnsIsBeingLoaded) {
+    const auto cast = [&] {
+        MadeUpOp op("aten::_to_copy", {weight.view()}, {out.returned()});
+        op.grad_enabled = false;
+        return born(kNaN, op).phase;
+    };
+    EXPECT_EQ(cast(), Phase::Load);
+    context.step = 1;
+    EXPECT_EQ(cast(), Phase::Optimizer);
+}
+
+TEST_F(BirthsTest, OpOverListsIsToldByTheMemberAtFault) {
+    MadeUp first({1}, kParameter), second({kNan}, kParameter), fine{4}, zero{0.0f}, top{1}, nothing{0.0f};
+    const MadeUpOp op("aten::_foreach_addcdiv_",
+                      {first.view(), second.view(), top.view(), nothing.view(), fine.view(), zero.view()},
+                      {first.written(), second.written()});
+    const Birth& birth = born(kNaN, op);
+    EXPECT_STREQ(birth.mechanism, "DIV0");
+    EXPECT_EQ(birth.evidence, std::vector<std::string>{"the divisor has 1 zero"});
+    ASSERT_EQ(birth.inputs.size(), 3u);
+    EXPECT_EQ(birth.inputs[2].health.zero, 1);
+    ASSERT_EQ(birth.outputs.size(), 1u);
+    EXPECT_EQ(birth.outputs[0].health.nan, 1);
+}
+
+TEST_F(BirthsTest, CheckpointedRegionThatIsComputedAnewIsTheForwardPass) {
+    const MadeUpOp op("aten::sqrt", {x.view()}, {out.returned()});
+    context.in_module = true;
+    const BirthId first = born(kNaN, op).id;
+    context.node = "WhereBackward0";
+    EXPECT_EQ(births.origin(kNaN, op.event(), context, {}, {}, {}), first);
+    EXPECT_TRUE(births.find(first)->features.hidden);
+    EXPECT_EQ(births.made(), 1);
+    MadeUp other{-2};
+    EXPECT_NE(born(kNaN, {"aten::sqrt", {other.view()}, {out.returned()}}).id, first) << "of another value";
+    MadeUpOp derivative("aten::sqrt", {x.view()}, {out.returned()});
+    derivative.grad_enabled = false;
+    EXPECT_NE(born(kNaN, derivative).id, first) << "a node's own arithmetic records nothing";
+}
+
+TEST_F(BirthsTest, WhatTheOptimizerIsTheFirstToReadIsState) {
+    MadeUp moment{kNan}, batch{kNan};
+    const auto arrive = [&](const MadeUp& tensor) {
+        return births.origin(kNaN, MadeUpOp("aten::set_", {}, {tensor.returned()}).event(), context, {}, {}, {});
+    };
+    const BirthId kept = arrive(moment), read = arrive(batch);
+    const MadeUpOp layer("aten::mul", {batch.view()}, {out.returned()});
+    births.used(read, layer.event(), context);
+    context.in_optimizer = true;
+    const MadeUpOp update("aten::lerp_", {moment.view()}, {moment.written()});
+    for (const BirthId id : {kept, read}) births.used(id, update.event(), context);
+    EXPECT_STREQ(births.find(kept)->mechanism, "STATE");
+    EXPECT_EQ(births.find(kept)->phase, Phase::Load);
+    EXPECT_EQ(births.find(kept)->features.phase, Phase::Load);
+    EXPECT_STREQ(births.find(read)->mechanism, "DATA");
+    EXPECT_STREQ(outside(moment, kNaN).mechanism, "STATE") << "nobody saw it arrive";
+}
+
 TEST_F(BirthsTest, FlushedValuesHaveNoKind) {
     context.node = "MulBackward0";
     const MadeUpOp op("aten::mul", {x.view()}, {out.returned()});
-    const Birth& birth = *births.find(births.flushed(op.event(), context, {}, "UDF", "measured"));
+    const Birth& birth = *births.find(births.flushed(op.event(), 0, context, {}, "UDF", "measured"));
     EXPECT_EQ(birth.kind, 0);
     EXPECT_STREQ(birth.mechanism, "UDF");
     EXPECT_EQ(birth.evidence, std::vector<std::string>{"measured"});

@@ -100,6 +100,28 @@ TEST_F(Builder, Forward) {
     EXPECT_FALSE(f.help.empty());
 }
 
+TEST_F(Builder, WhatAModuleWithParametersComputesLastIsTheModels) {
+    escaped.birth.op = "aten::div";
+    escaped.birth.mechanism = "DIV0";
+    Features& f = escaped.birth.features;
+    f.op = "div";
+    f.reduction = "norm";
+    f.touched = f.operand_touched = f.loss_known = f.after_parameters = true;
+    EXPECT_EQ(build().category.id, "N7");
+    stacks.live.tensors.clear();
+    EXPECT_EQ(build().category.id, "N4") << "a module without parameters is a loss";
+}
+
+TEST_F(Builder, BufferThatNothingWroteIsBadFromTheStart) {
+    escaped.birth.op = "aten::empty";
+    escaped.birth.mechanism = "UNINIT";
+    escaped.birth.holder = &weight;
+    EXPECT_EQ(build().phase, Phase::Forward);
+    stacks.live.tensors[&weight].role = LiveNames::TensorName::Role::Buffer;
+    EXPECT_EQ(build().phase, Phase::Load);
+    EXPECT_EQ(build().category.id, "N6");
+}
+
 TEST_F(Builder, BackwardPointsAtTheForwardLine) {
     escaped.birth.stack = 2;
     escaped.birth.node = "LogBackward0";

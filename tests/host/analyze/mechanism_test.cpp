@@ -105,6 +105,10 @@ TEST(CertainKinds, FollowFromTheOperands) {
     EXPECT_EQ(certain("aten::pow", {fact({-3, 2})}, {0.5}), kNaN);
     EXPECT_EQ(certain("aten::exp", {fact({12})}, {}, DType::Float16), kPosInf);
     EXPECT_EQ(certain("aten::_to_copy", {fact({70000})}, {}, DType::Float16), kPosInf);
+    EXPECT_EQ(certain("aten::_to_copy", {fact({65519})}, {}, DType::Float16), 0) << "rounds to 65504";
+    EXPECT_EQ(certain("aten::_to_copy", {fact({500, -500})}, {}, DType::Float8E4M3Fn), kNaN) << "it has no infinity";
+    EXPECT_EQ(certain("aten::_to_copy", {fact({460})}, {}, DType::Float8E4M3Fn), 0) << "rounds to 448";
+    EXPECT_EQ(certain("aten::_to_copy", {fact({-1e5f})}, {}, DType::Float8E5M2), kNegInf);
     EXPECT_EQ(certain("aten::square", {fact({1e20f})}), kPosInf);
 }
 

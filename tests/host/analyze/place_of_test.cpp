@@ -22,6 +22,8 @@ TEST(PlaceOf, Origin) {
     EXPECT_EQ(kPlaces.origin(frame("/usr/lib/python3/dist-packages/x.py")), Origin::Library);
     EXPECT_EQ(kPlaces.origin(frame("/usr/lib/python3.11/runpy.py")), Origin::StandardLibrary);
     EXPECT_EQ(kPlaces.origin(frame("<frozen importlib._bootstrap>")), Origin::StandardLibrary);
+    EXPECT_EQ(kPlaces.origin(frame("<eval_with_key>.3")), Origin::Torch) << "code that torch.fx wrote";
+    EXPECT_EQ(kPlaces.origin(frame("<stdin>")), Origin::User);
     EXPECT_EQ(kPlaces.origin(frame("")), Origin::StandardLibrary);
     EXPECT_EQ(kPlaces.origin(frame("/home/me/train.py")), Origin::User);
     EXPECT_EQ(kPlaces.origin(frame("train.py")), Origin::User);

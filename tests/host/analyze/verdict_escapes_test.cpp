@@ -235,15 +235,30 @@ TEST_F(Hidden, NotWhatReachedTheLoss) {
 TEST(VerdictFeatures, PartOfTheLossIsWhatFollowsTheLastParameter) {
     for (const bool after : {true, false}) {
         Stream s;
-        MadeUp x{-1}, y{kNan};
+        MadeUp x{-1}, y{kNan}, loss{kNan};
         s.context.touched = true;
         s.op("aten::log", {x.view()}, {y.returned()});
-        s.context.last_parameter_read = after ? -1 : 0;
-        s.loss(y);
+        s.op("aten::mm", {y.view()}, {loss.returned()});
+        s.context.last_parameter_read = after ? -1 : 1;
+        s.loss(loss);
         ASSERT_EQ(s.outcome.escaped.size(), 1u);
         EXPECT_TRUE(s.only().birth.features.loss_known);
         EXPECT_EQ(s.only().birth.features.after_parameters, after);
         EXPECT_EQ(s.only().birth.features.into, EscapeInto::Loss);
+    }
+}
+
+TEST(VerdictFeatures, TermOfALossIsPartOfItWhateverWasReadAfterIt) {
+    for (const char* op : {"aten::neg", "aten::mm"}) {
+        Stream s;
+        MadeUp x{-1}, y{kNan}, loss{kNan};
+        s.context.touched = true;
+        s.op("aten::log", {x.view()}, {y.returned()});
+        s.op(op, {y.view()}, {loss.returned()});
+        s.context.last_parameter_read = 1;
+        s.loss(loss);
+        ASSERT_EQ(s.outcome.escaped.size(), 1u);
+        EXPECT_EQ(s.only().birth.features.after_parameters, std::string(op) == "aten::neg") << op;
     }
 }
 

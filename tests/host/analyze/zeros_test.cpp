@@ -176,6 +176,36 @@ TEST_F(LostUpdates, QuotientOfMoments) {
     EXPECT_FALSE(lost("aten::addcdiv_", {weight.view(), mean.view(), small.view()}, {-0.001}));
 }
 
+TEST_F(LostUpdates, AverageThatDoesNotFollow) {
+    const MadeUpHalf close = vector_of(1.25), same = vector_of(1);
+    EXPECT_TRUE(lost("aten::lerp_", {weight.view(), close.view()}, {0.001}));
+    EXPECT_FALSE(lost("aten::lerp_", {weight.view(), close.view()}, {0.1}));
+    EXPECT_FALSE(lost("aten::lerp_", {weight.view(), same.view()}, {0.001})) << "it is there already";
+    EXPECT_FALSE(lost("aten::lerp_", {weight.view(), close.view(), same.view()})) << "weights of its own";
+}
+
+TEST_F(LostUpdates, FusedAdam) {
+    const MadeUpHalf gradient = vector_of(0.25), mean = vector_of(0.25), square = vector_of(0.0625);
+    MadeUp steps{1000};
+    const auto adam = [&](double rate) {
+        // rate, two decays of averages, decay of weights, eps, amsgrad, maximize
+        return lost("aten::_fused_adamw_", {weight.view(), gradient.view(), mean.view(), square.view(), steps.view()},
+                    {rate, 0.9, 0.999, 0.01, 1e-8, 0, 0});
+    };
+    EXPECT_TRUE(adam(1e-4));
+    EXPECT_FALSE(adam(1e-2));
+    EXPECT_FALSE(
+        lost("aten::_fused_adamw_", {weight.view(), gradient.view(), mean.view()}, {1e-4, 0.9, 0.999, 0, 1e-8}));
+}
+
+TEST_F(LostUpdates, FusedSgd) {
+    const MadeUpHalf gradient = vector_of(0.25), average = vector_of(8);
+    EXPECT_TRUE(lost("aten::_fused_sgd_", {weight.view(), gradient.view()}, {0, 0, 0.001, 0, 0, 0, 0}));
+    EXPECT_FALSE(lost("aten::_fused_sgd_", {weight.view(), gradient.view()}, {1000, 0, 0.001, 0, 0, 0, 0}));
+    EXPECT_FALSE(
+        lost("aten::_fused_sgd_", {weight.view(), gradient.view(), average.view()}, {0, 0.9, 0.001, 0, 0, 0, 0}));
+}
+
 TEST_F(LostUpdates, NearlyAllOfThemMustBe) {
     MadeUpHalf one_counts({1, 1e-4, 1e-4, 1e-4, 1e-4, 1e-4, 1e-4, 1e-4}, 0, DType::BFloat16);
     EXPECT_FALSE(lost("aten::add_", {weight.view(), one_counts.view()}));

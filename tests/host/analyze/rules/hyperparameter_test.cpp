@@ -33,6 +33,16 @@ TEST(Hyperparameter, UpdateWithoutEpsilon) {
     EXPECT_NE(winner(f), "N5") << "epsilon was there, half rounds it to zero";
 }
 
+TEST(Hyperparameter, SettingThatWentIntoTheUpdateAlone) {
+    Features f = features_of("div", "DIV0", kNaN);
+    f.phase = Phase::Data;
+    f.touched = f.operand_touched = f.in_module = false;
+    EXPECT_EQ(winner(f), "N1") << "a batch";
+    f.into = EscapeInto::Parameter;
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), Facts{"it went into the update of a parameter and came from no loss"});
+}
+
 TEST(Hyperparameter, ParametersThatRanAway) {
     Features f = features_of("mm", "HYPER", kPosInf);
     f.parameter_growth = 12345;

@@ -50,6 +50,17 @@ TEST(Initialization, ParameterOfTheWrongScale) {
     f.parameter_growth = 1;
     f.parameter_max = 100;
     EXPECT_NE(winner(f), "N6");
+    f.parameter_start = 1e19;
+    EXPECT_EQ(winner(f), "N6") << "a weight, read through a view, beside its bias";
+}
+
+TEST(Initialization, DividedByAParameter) {
+    Features f = features_of("_weight_norm_interface", "DIV0", kNaN);
+    EXPECT_NE(winner(f), "N6");
+    f.operand_is_parameter = true;
+    EXPECT_EQ(winner(f), "N6");
+    EXPECT_EQ(said(initialization, f),
+              Facts{"it divided by a parameter: training hardly ever makes one exactly zero, what set it up does"});
 }
 
 }  // namespace

@@ -24,8 +24,37 @@ TEST(LossComputation, LogarithmOfARoundedProbability) {
     EXPECT_EQ(said(loss_computation, f),
               (Facts{kPartOfTheLoss, "the logarithm is of a value that _softmax had rounded to its limit"}));
     f.after_parameters = false;
+    EXPECT_EQ(winner(f), "N4") << "the unstable form of a loss, wherever it stands";
+    f.saturating = "clamp";
     EXPECT_NE(winner(f), "N4") << "parameters were read after it: it is the model's";
     EXPECT_EQ(said(loss_computation, f), Facts{});
+}
+
+TEST(LossComputation, WhatAModuleWithParametersComputesLastIsTheModels) {
+    Features f = features_of_loss("div", "DIV0", kNaN);
+    f.reduction = "linalg_vector_norm";
+    EXPECT_EQ(winner(f), "N4");
+    f.in_layer = true;
+    EXPECT_EQ(winner(f), "N7");
+    EXPECT_EQ(said(loss_computation, f), Facts{});
+}
+
+TEST(LossComputation, DenominatorOfEachSampleIsTheBatchs) {
+    Features f = features_of_loss("div", "DIV0", kPosInf);
+    f.operand_touched = false;
+    f.operand_elements = 1;
+    EXPECT_EQ(winner(f), "N4") << "a count";
+    f.operand_elements = 8;
+    EXPECT_EQ(winner(f), "N1");
+}
+
+TEST(LossComputation, OfALossThatTorchComputed) {
+    Features f = features_of("exp", "OVF", kPosInf);
+    f.loss_known = f.in_module = false;
+    EXPECT_NE(winner(f), "N4");
+    f.of_loss = true;
+    EXPECT_EQ(winner(f), "N4") << "perplexity, printed";
+    EXPECT_EQ(said(loss_computation, f), Facts{"what it read was computed from a loss"});
 }
 
 TEST(LossComputation, EmptyDenominator) {
