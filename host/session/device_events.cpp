@@ -92,7 +92,7 @@ void Session::read_device(DeviceSide& side) {
             if (!ending) mine->session->settle(*mine->side);
             mine->side->inside.fetch_sub(1);
             if (ending) return nullptr;
-            if (!mine->side->log.empty() || !mine->side->captured.empty()) {
+            if (!mine->side->log.empty() || mine->side->has_graphs.load()) {
                 mine->side->wanted.store(1);
                 pause();
             }
@@ -181,7 +181,9 @@ void Session::hand_over(DeviceSide& side, DeviceEvent& event) {
     event.captured = taken == DeviceScanner::Taken::Captured;
     if (!event.captured) return;
     event.graph = DeviceLog::keep(event);
-    if (event.graph != nullptr) side.captures_due.fetch_add(1);
+    if (event.graph == nullptr) return;
+    side.captures_due.fetch_add(1);
+    side.has_graphs.store(true);
 }
 
 void Session::device_node(DeviceSide& side, const NodeEvent& event, const OpContext& context) {

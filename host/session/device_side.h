@@ -30,6 +30,7 @@ struct DeviceSide {
     DeviceLog log;
     std::atomic<uint32_t> wanted{0};  ///< the reader's bell: 1 while there is something to settle
     std::atomic<bool> ending{false};  ///< the thread that ends the program settles the rest
+    std::atomic<bool> has_graphs{false};  ///< an op was captured: replays may tell any time
     std::atomic<int> captures_due{0};  ///< captured ops whose own turn is still to come
     std::atomic<int> inside{0};       ///< threads that settle, until they have told what they found
 

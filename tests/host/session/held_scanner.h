@@ -1,6 +1,7 @@
 // A device of made-up tensors: its memory is the host's, what a scan found is told when the test says so.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -20,9 +21,9 @@ inline TensorView on_device(TensorView view) {
 
 class HeldScanner final : public DeviceScanner {
   public:
-    bool held = false;       ///< nothing is told until this is over
-    bool loses_hits = false;  ///< the ring was full
-    bool captures = false;   ///< the queue is being captured
+    std::atomic<bool> held{false};  ///< nothing is told until this is over
+    bool loses_hits = false;        ///< the ring was full
+    bool captures = false;          ///< the queue is being captured
     const char* refuses = nullptr;  ///< outputs are not read, for this reason
     uint64_t numbers = 1 << 12;
     int scans = 0, flushes = 0, closes = 0;
