@@ -404,6 +404,12 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         }
     }
     measure_into(birth, at, context, forward);
+    const bool by_zero = std::strcmp(birth.mechanism, "DIV0") == 0 ||
+                         (std::strcmp(birth.mechanism, "DOM") == 0 && kind != kNaN);
+    if (by_zero && !birth.features.flushed.empty()) {
+        birth.features.mechanism = birth.mechanism = "UDF";
+        birth.evidence.push_back(birth.features.flushed);
+    }
     return birth.id;
 }
 

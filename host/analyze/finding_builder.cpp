@@ -56,11 +56,12 @@ bool in_layer(const std::vector<SourceFrame>& stack, const LiveNames& names) {
     });
 }
 
-const char* what_happened(const std::string& mechanism) {
+const char* what_happened(const std::string& mechanism, KindSet kind) {
     if (mechanism == "DOM") return "left its domain";
     if (mechanism == "SING" || mechanism == "DIV0") return "divided by zero";
     if (mechanism == "OVF") return "overflowed";
     if (mechanism == "INDET") return "met an indeterminate form of infinities";
+    if (mechanism == "UDF" && kind != 0) return "read a zero that its type made of a value too small for it";
     if (mechanism == "UDF") return "rounded values to zero that are not";
     if (mechanism == "PREC") return "made updates too small for the type to hold";
     if (mechanism == "UNINIT") return "left memory that was read before anything wrote it";
@@ -84,7 +85,7 @@ std::string title_of(const EscapedBirth& escaped, bool first) {
         title += finding_source(birth) + ", first read by `" + birth.reader + "`,";
     } else {
         title += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
-        title += std::string(" ") + what_happened(birth.mechanism);
+        title += std::string(" ") + what_happened(birth.mechanism, birth.kind);
     }
     const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
     for (const TensorFact& fact : facts) {

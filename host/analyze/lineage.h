@@ -150,6 +150,10 @@ class Lineage {
         }
     }
 
+    bool find(WriteId id, Record& record) const noexcept {
+        return id != 0 && ring_[id % kRing].load(record) && record.id == id;
+    }
+
     /// An operand was a parameter that some op wrote, a gradient, or an average of them.
     bool reads_state(const Record& record) const {
         Record operand;
@@ -208,10 +212,6 @@ class Lineage {
         }
         return nullptr;
     }
-    bool find(WriteId id, Record& record) const noexcept {
-        return id != 0 && ring_[id % kRing].load(record) && record.id == id;
-    }
-
     /// Where the storage is remembered, or will be: of its two places the one that was written longer ago makes room.
     Place& home(const void* storage) noexcept {
         Place& first = places_[slot(storage)];

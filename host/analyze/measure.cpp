@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <initializer_list>
 #include <vector>
 
@@ -13,6 +14,12 @@ namespace {
 
 bool one_of(const std::string& name, std::initializer_list<const char*> names) {
     return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
+}
+
+std::string short_number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", value);
+    return text;
 }
 
 bool narrow(DType dtype) { return info(dtype).lane_bytes < 4; }
@@ -128,6 +135,41 @@ void look_upstream(Features& f, const TensorView& operand, double operand_top, i
     if (smallest > 0) f.growth = operand_top / smallest;
 }
 
+/// Why a zero of the operand must be of a value that its narrow type cannot hold; empty when it need not. Followed
+/// through ops that turn zeros, and nothing else, into zeros.
+std::string flushed_upstream(const TensorView& operand, const Health& health, int64_t seq, const Lineage& lineage) {
+    std::string why;
+    if (health.zero == 0 || !narrow(operand.dtype)) return why;
+    lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
+        constexpr int kNear = 3;
+        if (!why.empty() || distance > kNear || !narrow(record.dtype)) return false;
+        const std::string op = plain_op_name(record.op->name);
+        const std::string type = info(record.dtype).name;
+        const double least = magnitude_value(1, record.dtype);
+        double bound = 0;  // of the result, in unlimited range
+        Lineage::Record read;
+        for (uint8_t i = 0; i < record.input_count; ++i) {
+            const double top = lineage.find(record.inputs[i], read) ? magnitude_value(read.largest, read.dtype) : 0;
+            bound = i == 0 ? top : bound * top;
+        }
+        const bool squares = one_of(op, {"square", "pow"}) || (op == "mul" && record.input_count == 1);
+        const bool shrinks = squares || one_of(op, {"mul", "_to_copy"});
+        if (squares) bound *= bound;
+        const double smallest = record.smallest == ~uint64_t(0) ? 0 : magnitude_value(record.smallest, record.dtype);
+        // What is added to values that are not negative keeps them from zero, unless it is zero itself.
+        if (op == "add" && record.input_count == 1 && health.min >= 0) {
+            why = "the number that was added to keep it from zero is zero in " + type;
+        } else if (one_of(op, {"cumprod", "prod"}) && smallest > 0 && smallest < 256 * least) {
+            why = op + " went down to " + short_number(smallest) + ", and " + type + " holds nothing below " +
+                  short_number(least);
+        } else if (shrinks && record.largest == 0 && bound > 0 && bound < least / 2) {
+            why = op + " of values up to " + short_number(bound) + " is zero in " + type;
+        }
+        return one_of(op, {"sqrt", "div", "_to_copy", "copy", "clone", "gather", "select", "index"});
+    });
+    return why;
+}
+
 }  // namespace
 
 bool is_loss_op(const std::string& op) {
@@ -195,6 +237,8 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
     f.operand_elements = operand->numel;
     f.operand_is_parameter = is_parameter(*operand);
     f.operand_touched = (operand->flags & kRequiresGrad) != 0 || lineage.touched(operand->storage);
+    const bool seen = blamed >= 0 && static_cast<size_t>(blamed) < facts.size();
+    if (seen) f.flushed = flushed_upstream(*operand, facts[blamed].health, context.seq, lineage);
     f.result_estimate = estimate(f.op, event, facts);
     look_upstream(f, *operand, operand_top, context.seq, lineage);
     return f;

@@ -318,6 +318,18 @@ TEST_F(BirthsTest, ModelThatIsCastBeforeItLearnsIsBeingLoaded) {
     EXPECT_EQ(cast(), Phase::Optimizer);
 }
 
+TEST_F(BirthsTest, ZeroThatWasTooSmallIsToldAsUnderflow) {
+    MadeUpHalf variance{0}, denominator{0};
+    const MadeUpOp add("aten::add", {variance.view()}, {denominator.returned()});
+    lineage.add(add.event(), variance.returned(), scanner.range(variance.view()), 0, 1, 0);
+    lineage.add(add.event(), denominator.returned(), scanner.range(denominator.view()), 1, 1, 0);
+    context.seq = 2;
+    const Birth& birth = born(kPosInf, {"aten::rsqrt", {denominator.view()}, {out.returned()}});
+    EXPECT_STREQ(birth.mechanism, "UDF");
+    EXPECT_EQ(birth.features.mechanism, "UDF");
+    EXPECT_EQ(birth.evidence.back(), "the number that was added to keep it from zero is zero in float16");
+}
+
 TEST_F(BirthsTest, OpOverListsIsToldByTheMemberAtFault) {
     MadeUp first({1}, kParameter), second({kNan}, kParameter), fine{4}, zero{0.0f}, top{1}, nothing{0.0f};
     const MadeUpOp op("aten::_foreach_addcdiv_",

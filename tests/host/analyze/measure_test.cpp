@@ -200,5 +200,40 @@ TEST_F(Measure, GrowthThroughTheOpsBefore) {
     EXPECT_EQ(flat.growing_ops, 0);
 }
 
+TEST_F(Measure, ZeroThatItsTypeMadeOfASmallValue) {
+    MadeUpHalf variance{0, 1}, kept{0, 1}, root{0, 1}, little{1e-4, 1.5e-4}, square{0, 0};
+    wrote("aten::add", {variance.view()}, variance);
+    wrote("aten::add", {variance.view()}, kept);
+    wrote("aten::sqrt", {kept.view()}, root);
+    EXPECT_EQ(of(MadeUpOp("aten::reciprocal", {root.view()}, {out.returned()})).flushed,
+              "the number that was added to keep it from zero is zero in float16");
+    wrote("aten::relu", {kept.view()}, root);
+    EXPECT_EQ(of(MadeUpOp("aten::reciprocal", {root.view()}, {out.returned()})).flushed, "") << "zero by itself";
+    wrote("aten::clone", {little.view()}, little);
+    wrote("aten::square", {little.view()}, square);
+    EXPECT_EQ(of(MadeUpOp("aten::log", {square.view()}, {out.returned()})).flushed,
+              "square of values up to 2.25e-08 is zero in float16");
+    MadeUpHalf factors({0.5, 0.5}, 0, DType::BFloat16), product({1e-40, 0}, 0, DType::BFloat16);
+    wrote("aten::clone", {factors.view()}, factors);
+    wrote("aten::cumprod", {factors.view()}, product);
+    EXPECT_EQ(of(MadeUpOp("aten::log", {product.view()}, {out.returned()})).flushed,
+              "cumprod went down to 9.18e-41, and bfloat16 holds nothing below 9.18e-41");
+    MadeUp single{0, 1};
+    wrote("aten::add", {out.view()}, single);
+    EXPECT_EQ(of(MadeUpOp("aten::log", {single.view()}, {out.returned()})).flushed, "") << "of narrow types alone";
+}
+
+TEST_F(Measure, IntegerThatIsDividedBy) {
+    MadeUp pooled{1, 2}, lengths{0, 3};
+    wrote("aten::sum", {lengths.view()}, lengths, false);
+    TensorView integers = lengths.view();
+    integers.flags &= ~kScannable;
+    const Features f = of(MadeUpOp("aten::div", {pooled.view(), integers}, {out.returned()}));
+    EXPECT_TRUE(f.operand_known);
+    EXPECT_EQ(f.reduction, "sum");
+    EXPECT_EQ(f.operand_elements, 2);
+    EXPECT_FALSE(f.operand_touched);
+}
+
 }  // namespace
 }  // namespace numsan
