@@ -65,6 +65,18 @@ void Verdict::forget(const TensorView& tensor) {
     ledger_.clear(tensor);
 }
 
+Ledger::Entry Verdict::births_in(const TensorView& tensor) {
+    if (!ledger_.may_hold(tensor.storage)) return {};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Kinds* known = ledger_.find(tensor);
+    return known != nullptr ? *known : Kinds{};
+}
+
+void Verdict::adopt(const TensorView& tensor, const Ledger::Entry& births) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ledger_.set(tensor, births);
+}
+
 /// Which births the op read. With clean outputs only what the ledger knows matters; otherwise every operand is looked
 /// at.
 Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad) {

@@ -69,6 +69,10 @@ class Verdict {
     /// Something wrote the tensor's storage that was not seen.
     void forget(const TensorView& tensor);
 
+    /// What its storage holds now; empty when nothing is known. adopt() says the same of another one later.
+    Ledger::Entry births_in(const TensorView& tensor);
+    void adopt(const TensorView& tensor, const Ledger::Entry& births);
+
     /// Whether it is known which births the tensor's storage holds.
     bool knows(const TensorView& tensor);
 

@@ -132,6 +132,7 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
     const auto read = [&](const TensorView& t) {
         if ((t.flags & kScannable) == 0) return;
         HostReading& now = *reading++;
+        if ((t.flags & (kReturned | kWritten)) == 0) now.births = verdict_.births_in(t);
         if (bytes_of(t) > kReadBytes && (t.flags & kReturned) == 0) return;
         now.range = scanner_.range(t);
         now.known = HostReading::Known::Range;
@@ -300,7 +301,15 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
         return reading.range;
     };
     for (int32_t i = 0; i < event.op.input_count; ++i) {
-        if ((event.inputs[i].flags & kScannable) != 0) read_on_host(event.inputs[i]);
+        TensorView& input = event.inputs[i];
+        if ((input.flags & kScannable) == 0) continue;
+        const HostReading& reading = *host;
+        read_on_host(input);
+        if (reading.births.empty()) continue;
+        // By now the host's storage may be gone and its address another's: what it held goes by a name of its own.
+        input.storage = device_storage(input.storage);
+        verdict_.adopt(input, reading.births);
+        if (reading.known == HostReading::Known::Nothing) readings_.add_unknown(input);
     }
     const DeviceHit* hit = nullptr;
     uint64_t bad = 0;

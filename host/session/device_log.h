@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "host/analyze/birth.h"
+#include "host/analyze/ledger.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/huge_array.h"
 #include "host/session/forward_map.h"
@@ -19,6 +20,7 @@ struct HostReading {
     Known known;
     Range range;
     Health health;
+    Ledger::Entry births;  ///< of an operand: what its storage held then
 };
 
 /// One event, followed in memory by what it points at. What it names may be gone or used again by now: addresses are

@@ -14,6 +14,7 @@ namespace {
 
 const OpInfo kCopy{"aten::_to_copy", "", OpClass::Preserving, false, 6};
 const OpInfo kExp{"aten::exp", "", OpClass::Other, false, 7};
+const OpInfo kFill{"aten::full_like", "", OpClass::Constant, false, 9};
 const OpInfo kEmpty{"aten::empty", "", OpClass::Allocation, false, 8};
 
 HeldScanner* next_scanner = nullptr;
@@ -191,6 +192,26 @@ TEST(DeviceEvents, AValueFromTheHostIsFollowedToTheDevice) {
     d.loss(product);
     const json report = d.finish();
     ASSERT_EQ(report["findings"].size(), 1u);
+    EXPECT_EQ(report["findings"][0]["op"], "aten::log");
+}
+
+TEST(DeviceEvents, AnOperandOfTheHostMayBeGoneWhenItIsJudged) {
+    OnDevice d;
+    MadeUp masked{-kInf, 1}, device{-kInf, 1}, x{-1, 2}, y{kNan, 1}, from_host{kNan, 1}, product{kNan, 2};
+    d.scanner.held = true;
+    d.played.op(kFill, {masked.view()}, {masked.returned()}, 3);
+    d.op(kCopy, {masked.view()}, {on_device(device.returned())}, 4);
+    d.played.op(kLog, {x.view()}, {y.returned()}, 5);
+    d.op(kCopy, {y.view()}, {on_device(from_host.returned())}, 6);
+    for (MadeUp* gone : {&masked, &y}) {  // their memory is used again
+        gone->values = {1, 1};
+        d.played.op(kMul, {x.view()}, {gone->returned()});
+    }
+    d.op(kMul, {on_device(from_host.view()), on_device(device.view())}, {on_device(product.returned())}, 7);
+    d.loss(product);
+    d.scanner.held = false;
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
     EXPECT_EQ(report["findings"][0]["op"], "aten::log");
 }
 
