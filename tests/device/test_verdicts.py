@@ -1,0 +1,77 @@
+"""Programs of the public suite on the test device, through the CUDA scanner and a fake driver: the verdicts of the CPU."""
+import json
+import re
+
+import pytest
+
+import run_numsan
+
+SUITE = run_numsan.REPO / "tests" / "suite"
+RUN_MANY = run_numsan.REPO / "tests" / "device" / "run_many.py"
+
+# What this device cannot run, with or without numsan.
+CANNOT_RUN = {
+    "compile": "no backend of torch.compile generates code for the test device",
+    "gloo": "gloo takes no tensors of the test device",
+}
+NO_NESTED_TENSORS = ("q22_nested_tensor_tail",)
+
+
+def programs(folder):
+    """Those that the device can run."""
+    for path in sorted((SUITE / folder).glob("*.py")):
+        needs = re.search(r"# label:.*\bneeds=(\w*)", path.read_text()).group(1)
+        if needs not in CANNOT_RUN and path.stem not in NO_NESTED_TENSORS:
+            yield path
+
+
+def verdict(folder, name):
+    """What the first finding says of the bug; None without a finding."""
+    path = folder / f"{name}.json"
+    findings = json.loads(path.read_text())["findings"] if path.exists() else []
+    if not findings:
+        return None
+    first = findings[0]
+    return {"line": (first.get("location") or {}).get("line"),
+            **{key: first[key] for key in ("severity", "op", "mechanism", "phase", "step")}}
+
+
+@pytest.fixture(scope="module", params=["programs", "controls"])
+def runs(request, test_device, tmp_path_factory):
+    """Folders of the runs on CPU and device, and the names of what ran."""
+    import subprocess
+    chosen = list(programs(request.param))
+    folders = {}
+    for device in ("cpu", "test"):
+        folder = folders[device] = tmp_path_factory.mktemp(device)
+        command, environment = run_numsan.attached(
+            [run_numsan.PYTHON, RUN_MANY, folder, device, *chosen], report=folder / "report-%p.json",
+            options={"log": folder / "log-%p.txt"}, env=test_device)
+        environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=1500)
+        assert done.returncode == 0, done.stderr[-4000:]
+    return folders["cpu"], folders["test"], [path.stem for path in chosen]
+
+
+def test_each_program_has_the_verdict_of_the_cpu(runs):
+    cpu, device, names = runs
+    statuses = [json.loads((folder / "status.json").read_text()) for folder in (cpu, device)]
+    assert [(name, *(status[name] for status in statuses)) for name in names
+            if statuses[0][name] != statuses[1][name]] == []
+    different = {name: (verdict(cpu, name), verdict(device, name)) for name in names
+                 if verdict(cpu, name) != verdict(device, name)}
+    assert different == {}, json.dumps(different, indent=1)
+    if "p01" in names[0]:
+        assert sum(verdict(device, name) is not None for name in names) >= len(names) - 2
+
+
+def test_the_device_was_scanned(runs):
+    """A run whose tensors nobody looked at would be silent, too."""
+    _, device, names = runs
+    reports = [json.loads(path.read_text()) for path in sorted(device.glob("[pq]*.json"))]
+    assert reports
+    for report in reports:
+        assert report["coverage"]["scanned"] > 0
+        assert set(report["coverage"]["skipped"]) <= {"integer"}, report["coverage"]
+        assert report["coverage"]["blind_spots"] == []
