@@ -172,7 +172,10 @@ bool Births::of_gradients(const OpEvent& event) const {
         if ((input.flags & kRequiresGrad) != 0) return false;
         found = found || (lineage_.flags(input.storage) & Lineage::kGradient) != 0;
         lineage_.ancestors(input.storage, INT64_MAX, [&](const Lineage::Record& record, int distance) {
-            found = found || (lineage_.flags(record.storage) & Lineage::kGradient) != 0;
+            // The memory may have been used again, for a gradient, since this was written.
+            Lineage::Record last;
+            found = found || (lineage_.find(record.storage, last) && last.id == record.id &&
+                              (last.flags & Lineage::kGradient) != 0);
             return !found && distance < kNear && (record.flags & Lineage::kState) == 0;
         });
     }

@@ -376,8 +376,8 @@ void Session::name_state_writes() noexcept {
         for (const StateWrite& write : writes) {
             const auto it = names.tensors.find(write.impl);
             if (it == names.tensors.end()) continue;
-            const bool same = it->second.storage == write.storage || device_storage(it->second.storage) == write.storage;
-            if (!same) continue;  // the address is another tensor's by now
+            const void* storage = it->second.storage;
+            if (storage != write.storage && device_storage(storage) != write.storage) continue;  // another tensor
             switch (it->second.role) {
                 case LiveNames::TensorName::Role::Buffer: verdict_.confirm(write, EscapeInto::Buffer, outcome); break;
                 case LiveNames::TensorName::Role::OptimizerState:

@@ -1,4 +1,4 @@
-"""Runs programs one after another, each in a child of one process that has imported torch, so that many take little time.
+"""Runs programs one after another, each in a child of one process that has imported torch: many take little time.
 
 usage: run_many.py FOLDER DEVICE PROGRAM...     DEVICE: cpu, or test for the test device
 

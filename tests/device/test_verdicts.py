@@ -1,4 +1,4 @@
-"""Programs of the public suite on the test device, through the CUDA scanner and a fake driver: the verdicts of the CPU."""
+"""Programs of the public suite on the test device, through the CUDA scanner and a fake driver: verdicts of the CPU."""
 import json
 import re
 
@@ -32,8 +32,10 @@ def verdict(folder, name):
     if not findings:
         return None
     first = findings[0]
-    return {"line": (first.get("location") or {}).get("line"),
-            **{key: first[key] for key in ("severity", "op", "mechanism", "phase", "step")}}
+    # Optimizers work on lists by default where the device is not the CPU.
+    op = first["op"].replace("aten::_foreach_", "aten::").rstrip("_")
+    return {"line": (first.get("location") or {}).get("line"), "op": op,
+            **{key: first[key] for key in ("severity", "mechanism", "phase", "step")}}
 
 
 @pytest.fixture(scope="module", params=["programs", "controls"])
@@ -62,8 +64,8 @@ def test_each_program_has_the_verdict_of_the_cpu(runs):
     different = {name: (verdict(cpu, name), verdict(device, name)) for name in names
                  if verdict(cpu, name) != verdict(device, name)}
     assert different == {}, json.dumps(different, indent=1)
-    if "p01" in names[0]:
-        assert sum(verdict(device, name) is not None for name in names) >= len(names) - 2
+    found = sum(verdict(device, name) is not None for name in names)
+    assert found > 0.9 * len(names) if names[0].startswith("p") else found < 0.1 * len(names)
 
 
 def test_the_device_was_scanned(runs):
