@@ -89,6 +89,7 @@ class CudaDeviceScanner final : public DeviceScanner {
         return true;
     }
 
+    bool writes_later(const void* data) const noexcept override { return is_pinned_memory(data); }
     uint64_t window() const noexcept override { return gpu::kResults; }
     void close() noexcept override { scanner_.close(); }
     const char* reason() const noexcept override { return scanner_.reason(); }

@@ -15,5 +15,7 @@ std::unique_ptr<DeviceScanner> make_cuda_scanner(const StorageApi* storages, con
 
 /// Whether `data` is an address of a device, by the driver that the process has loaded; false without one. [MT]
 bool is_cuda_memory(const void* data) noexcept;
+/// Whether it is memory of the host that devices write by themselves: allocated pinned, or registered. [MT]
+bool is_pinned_memory(const void* data) noexcept;
 
 }  // namespace numsan

@@ -69,6 +69,10 @@ class DeviceScanner {
     /// captured. False: no more for now. One thread at a time, the same as `answer`.
     virtual bool next_replayed(uint64_t& sequence, DeviceHit& hit) noexcept = 0;
 
+    /// Whether the device writes this memory of the host by itself, when its queue gets there, so that a copy which has
+    /// returned may not be there yet.
+    virtual bool writes_later(const void* data) const noexcept = 0;
+
     /// Numbers that `answer` tells apart: a number may be used for an output only after the one so much smaller has
     /// been answered or given up.
     virtual uint64_t window() const noexcept = 0;

@@ -133,6 +133,7 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
         if ((t.flags & kScannable) == 0) return;
         HostReading& now = *reading++;
         if ((t.flags & (kReturned | kWritten)) == 0) now.births = verdict_.births_in(t);
+        else if (side.scanner.writes_later(t.data)) return;  // it holds what it held before
         if (bytes_of(t) > kReadBytes && (t.flags & kReturned) == 0) return;
         now.range = scanner_.range(t);
         now.known = HostReading::Known::Range;
@@ -312,6 +313,8 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
         if (reading.known == HostReading::Known::Nothing) readings_.add_unknown(input);
     }
     const DeviceHit* hit = nullptr;
+    const TensorView* awaited = nullptr;  // an output in memory of the host that the device had still to write
+    int32_t awaited_at = 0;
     uint64_t bad = 0;
     Range ranges[kMaxRanges] = {};
     size_t next = 0;
@@ -322,6 +325,10 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
         Range range{};
         if ((output.flags & kScannable) != 0) {
             range = read_on_host(output);
+            if (!was_read(range) && awaited == nullptr) {
+                awaited = &output;
+                awaited_at = i;
+            }
         } else if (is_handed(event.op, output) && event.scanned) {
             const DeviceSide::Answer& answer = side.answers[next++];
             if (!answer.read) {
@@ -364,6 +371,14 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
         }
         if (!readings_.knows(input) && verdict_.knows(input)) readings_.add_unknown(input);
         input.flags |= kScannable;
+    }
+    if (awaited != nullptr && operands == 1 && readings_.knows(event.inputs[places[0]])) {  // a copy
+        const TensorView& copied = event.inputs[places[0]];
+        const Range range = readings_.range(copied);
+        const Health health = readings_.health(copied);
+        readings_.add(*awaited, range, readings_.measures(copied) ? &health : nullptr);
+        if (range.suspicious) bad |= uint64_t(1) << std::min(awaited_at, 63);
+        if (awaited_at < kMaxRanges) ranges[awaited_at] = range;
     }
     if (event.graph != nullptr) {
         side.captured.push_back(event.graph);

@@ -1,5 +1,6 @@
 // Memory of contexts, all of it on the host: device addresses are host addresses.
 #include <cstring>
+#include <iterator>
 #include <new>
 
 #include "tests/fakes/cuda/internal.h"
@@ -11,6 +12,7 @@ struct Block {
     CUcontext context;
     bool device;
     bool owned;  // else registered: the host's own
+    size_t bytes;
 };
 struct Blocks {
     std::mutex mutex;
@@ -32,7 +34,7 @@ CUresult allocate(void** memory, size_t bytes, bool device) {
     if (*memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     std::memset(*memory, 0xcd, bytes);
     const std::lock_guard lock(blocks().mutex);
-    blocks().all[*memory] = Block{context, device, true};
+    blocks().all[*memory] = Block{context, device, true, bytes};
     return CUDA_SUCCESS;
 }
 
@@ -112,7 +114,7 @@ CUresult CUDAAPI cuMemHostRegister(void* memory, size_t bytes, unsigned int) {
     FAKE_TRY(check_unsafe());
     if (memory == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(blocks().mutex);
-    const bool fresh = blocks().all.emplace(memory, Block{context, false, false}).second;
+    const bool fresh = blocks().all.emplace(memory, Block{context, false, false, bytes}).second;
     return fresh ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 
@@ -134,9 +136,11 @@ CUresult CUDAAPI cuPointerGetAttribute(void* answer, CUpointer_attribute attribu
     FAKE_ENTER(cuPointerGetAttribute);
     if (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(blocks().mutex);
-    if (!blocks().all.contains(pointer(address))) return CUDA_ERROR_INVALID_VALUE;
-    const bool device = blocks().all.at(pointer(address)).device;
-    *static_cast<unsigned int*>(answer) = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    const auto after = blocks().all.upper_bound(pointer(address));
+    if (after == blocks().all.begin()) return CUDA_ERROR_INVALID_VALUE;
+    const auto& [begin, block] = *std::prev(after);
+    if (address - reinterpret_cast<CUdeviceptr>(begin) >= block.bytes) return CUDA_ERROR_INVALID_VALUE;
+    *static_cast<unsigned int*>(answer) = block.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
     return CUDA_SUCCESS;
 }
 

@@ -183,6 +183,27 @@ TEST(DeviceEvents, AValueThatComesToTheHostIsNoBirthThere) {
     EXPECT_EQ(report["findings"][0]["op"], "aten::log");
 }
 
+TEST(DeviceEvents, MemoryThatTheDeviceWillWriteIsNotReadBefore) {
+    for (const bool bad : {false, true}) {
+        OnDevice d;
+        const float value = bad ? kNan : 1;
+        MadeUp x{-1, 2}, y{value, 1}, host{kNan, kNan}, product{value, 2};  // what the host's memory held before
+        d.scanner.pinned = host.values.data();
+        d.scanner.held = true;
+        d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 3);
+        d.session.before_wait();
+        d.op(kCopy, {on_device(y.view())}, {host.returned()}, 4);
+        d.scanner.held = false;
+        host.values = {value, 1};  // the program has waited
+        d.played.op(kMul, {host.view()}, {product.returned()}, 5);
+        d.played.loss(product);
+        const json report = d.finish();
+        ASSERT_EQ(report["findings"].size(), bad ? 1u : 0u) << report["findings"].dump(1);
+        if (!bad) continue;
+        EXPECT_EQ(report["findings"][0]["op"], "aten::log");
+    }
+}
+
 TEST(DeviceEvents, AValueFromTheHostIsFollowedToTheDevice) {
     OnDevice d;
     MadeUp x{-1, 2}, y{kNan, 1}, device{kNan, 1}, product{kNan, 2};

@@ -25,6 +25,7 @@ class HeldScanner final : public DeviceScanner {
     bool loses_hits = false;        ///< the ring was full
     bool captures = false;          ///< the queue is being captured
     const char* refuses = nullptr;  ///< outputs are not read, for this reason
+    const void* pinned = nullptr;   ///< memory of the host that the device writes
     uint64_t numbers = 1 << 12;
     int scans = 0, flushes = 0, closes = 0;
     std::vector<const void*> written;
@@ -79,6 +80,7 @@ class HeldScanner final : public DeviceScanner {
         replayed_.erase(replayed_.begin());
         return true;
     }
+    bool writes_later(const void* data) const noexcept override { return data == pinned; }
     uint64_t window() const noexcept override { return numbers; }
     void close() noexcept override { ++closes; }
     const char* reason() const noexcept override { return ""; }
