@@ -117,6 +117,7 @@ class Lineage {
         const Operands operands = operands_of(event, output);
         for (int32_t i = operands.first; i < event.input_count && record.input_count < kMaxInputs;
              i += operands.stride) {
+            if (is_parameter(event.inputs[i])) record.flags |= kReadsParameter;
             if (event.inputs[i].storage != output.storage) read(event.inputs[i].storage);
         }
         if ((output.flags & kWritten) != 0) {
@@ -154,8 +155,9 @@ class Lineage {
         return id != 0 && ring_[id % kRing].load(record) && record.id == id;
     }
 
-    /// An operand was a parameter that some op wrote, a gradient, or an average of them.
+    /// An operand was a parameter, a gradient, or an average of them.
     bool reads_state(const Record& record) const {
+        if ((record.flags & kReadsParameter) != 0) return true;
         Record operand;
         const auto state = [&](WriteId id) { return find(id, operand) && (operand.flags & kState) != 0; };
         return std::any_of(record.inputs.begin(), record.inputs.begin() + record.input_count, state);

@@ -1,0 +1,105 @@
+"""numsan attached to programs on the test device, whose work is late: nothing is harmed, nothing is said too early."""
+import subprocess
+
+import pytest
+
+import run_numsan
+
+TRAIN = """
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 1)).to(GPU)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+x = torch.randn(32, 6).to(GPU)
+def step(model=model, x=x):
+    loss = model(x).square().mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    return loss
+"""
+
+
+@pytest.fixture
+def watched(test_device, warm, tmp_path):
+    """Runs a program after prelude.py with and without numsan; gives back both results. Its work takes a while."""
+    def run(text, delay_us=200, status=0):
+        program = tmp_path / "program.py"
+        program.write_text("from prelude import *\n" + text)
+        results = []
+        for attach in (False, True):
+            command, environment = [run_numsan.PYTHON, str(program)], test_device
+            if attach:
+                command, environment = run_numsan.attached(command, report=tmp_path / "report.json", env=test_device)
+                environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)
+            results.append(subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                          env={**environment, "FAKEGPU_DELAY_US": str(delay_us)}, timeout=400))
+        bare, attached = results
+        assert (bare.returncode, bare.stderr) == (status, ""), bare.stderr[-3000:]
+        assert (attached.returncode, attached.stdout) == (status, bare.stdout), attached.stderr[-3000:]
+        return attached
+    return run
+
+
+def test_a_healthy_training_is_the_same_and_silent(watched):
+    done = watched(TRAIN + """
+for _ in range(20): step()
+for p in model.parameters(): print(p.detach().cpu().view(torch.int32).tolist())
+print(torch.get_rng_state().sum().item(), unequal_bytes())
+""")
+    assert done.stderr == ""
+
+
+def test_the_finding_is_told_before_the_program_sees_the_value(watched):
+    done = watched(TRAIN + """
+import sys
+print("before", file=sys.stdout, flush=True)
+loss = torch.log(-step().abs())  # BUG
+loss.backward() if loss.requires_grad else None
+value = loss.item()
+""")
+    assert "error[NS101]" in done.stderr and "aten::log" in done.stderr, done.stderr
+
+
+def test_a_program_that_never_waits_is_told_at_its_end(watched):
+    done = watched(TRAIN + """
+for i in range(5):
+    if i == 3: x.mul_(float("inf"))
+    step()
+""", delay_us=2000)
+    assert done.stderr.count("error[") == 1 and "step 3" in done.stderr, done.stderr
+
+
+def test_copies_that_come_later_are_not_read_before(watched):
+    done = watched(TRAIN + """
+logs = []
+for _ in range(10):
+    loss = step()
+    logs.append(loss.detach().to("cpu", non_blocking=True))
+    fresh = torch.full((1024,), float("nan")).pin_memory(GPU)
+    fresh.copy_(torch.ones(1024, device=GPU), non_blocking=True)
+torch.get_device_module(GPU).synchronize()
+print([round(x.item(), 6) for x in logs], fresh.sum().item())
+""", delay_us=1000)
+    assert done.stderr == "", done.stderr
+
+
+def test_streams_threads_and_forked_children(watched):
+    done = watched(TRAIN + """
+import os, threading
+side = torch.Stream(device=GPU)
+def work(n):
+    with side:
+        y = torch.ones(1000, device=GPU)
+        for _ in range(n): y = y * 1.001
+    side.synchronize()
+    return y.cpu().sum().item()
+threads = [threading.Thread(target=work, args=(50,)) for _ in range(3)]
+for t in threads: t.start()
+step()
+for t in threads: t.join()
+child = os.fork()
+if child == 0:
+    ok = bool(torch.isfinite(torch.nn.Linear(4, 4)(torch.randn(2, 4)).sum()))
+    os._exit(0 if ok else 1)
+_, status = os.waitpid(child, 0)
+print(status, work(3) > 0, step().isfinite().item())
+""")
+    assert done.stderr == "", done.stderr
