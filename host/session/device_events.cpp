@@ -149,7 +149,22 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
     const bool to_host = event.op->op_class == OpClass::HostRead ||
                          std::any_of(event.outputs, event.outputs + event.output_count,
                                      [](const TensorView& t) { return t.device == Device::Cpu; });
-    if (to_host) settle(side);
+    if (!to_host) return;
+    settle(side);
+    await_published(side);
+}
+
+/// Before the program acts upon a value, maybe for the last time, what is known of it should be told. The thread that
+/// tells may need the interpreter's lock, which ours may have: not for ever.
+void Session::await_published(DeviceSide& side) noexcept {
+    constexpr int kPatience = 100;  // pauses: a fifth of a second
+    for (int i = 0; i < kPatience; ++i) {
+        {
+            const std::lock_guard<std::mutex> lock(side.settling);
+            if (!side.publishing) return;
+        }
+        pause();
+    }
 }
 
 /// Outputs in their order, as many at a time as lie side by side.
@@ -246,8 +261,8 @@ void Session::settle(DeviceSide& side) noexcept {
     side.inside.fetch_sub(1);
 }
 
-/// In the order in which it was found, so by one thread at a time. Nobody waits for that thread: it may ask the
-/// interpreter for names.
+/// In the order in which it was found, so by one thread at a time. Nobody waits for that thread without end: it may ask
+/// the interpreter for names.
 void Session::publish_settled(DeviceSide& side) {
     for (;;) {
         Outcome outcome;

@@ -134,6 +134,7 @@ class Session {
     }
     void settle(DeviceSide& side) noexcept;
     void publish_settled(DeviceSide& side);
+    void await_published(DeviceSide& side) noexcept;
     void settle(DeviceSide& side, DeviceEvent& event);
     void settle_op(DeviceSide& side, DeviceEvent& event);
     void settle_replays(DeviceSide& side);

@@ -49,13 +49,12 @@ print(torch.get_rng_state().sum().item(), unequal_bytes())
 
 def test_the_finding_is_told_before_the_program_sees_the_value(watched):
     done = watched(TRAIN + """
-import sys
-print("before", file=sys.stdout, flush=True)
-loss = torch.log(-step().abs())  # BUG
-loss.backward() if loss.requires_grad else None
-value = loss.item()
+for _ in range(3): step()
+loss = torch.log(-model(x).square().mean())  # BUG
+loss.backward()
+if loss.isnan().item(): os._exit(0)  # no time for anything else
 """)
-    assert "error[NS101]" in done.stderr and "aten::log" in done.stderr, done.stderr
+    assert done.stderr.count("error[NS101]") == 1 and "aten::log" in done.stderr, done.stderr
 
 
 def test_a_program_that_never_waits_is_told_at_its_end(watched):
@@ -73,7 +72,7 @@ logs = []
 for _ in range(10):
     loss = step()
     logs.append(loss.detach().to("cpu", non_blocking=True))
-    fresh = torch.full((1024,), float("nan")).pin_memory(GPU)
+    fresh = torch.full((1024,), float("nan"), pin_memory=True)
     fresh.copy_(torch.ones(1024, device=GPU), non_blocking=True)
 torch.get_device_module(GPU).synchronize()
 print([round(x.item(), 6) for x in logs], fresh.sum().item())
