@@ -29,8 +29,9 @@ def watched(test_device, warm, tmp_path):
             if attach:
                 command, environment = run_numsan.attached(command, report=tmp_path / "report.json", env=test_device)
                 environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)
-            results.append(subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                          env={**environment, "FAKEGPU_DELAY_US": str(delay_us)}, timeout=400))
+            environment = {**environment, "FAKEGPU_DELAY_US": str(delay_us)}
+            results.append(subprocess.run(command, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
+                                          capture_output=True, text=True, timeout=400))
         bare, attached = results
         assert (bare.returncode, bare.stderr) == (status, ""), bare.stderr[-3000:]
         assert (attached.returncode, attached.stdout) == (status, bare.stdout), attached.stderr[-3000:]
