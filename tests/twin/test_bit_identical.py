@@ -44,11 +44,11 @@ def lines_without_numbers(text):
     return collections.Counter(re.sub(r"[0-9]+", "#", line) for line in text.splitlines())
 
 
-def check(case, tmp_path, options):
-    """Runs the case with and without numsan; the reports and the output of the watched run."""
+def run_both(case, tmp_path, options):
+    """The case without and with numsan, what the latter added to stderr, and the folder with its reports."""
     folders = [tmp_path / "plain", tmp_path / "watched"]
     for folder in folders:
-        folder.mkdir()
+        folder.mkdir(parents=True)
     plain = run_numsan.run_plain_command(command_of(case), cwd=folders[0], timeout=300)
     assert plain.returncode == 0, f"the program does not run without numsan\n{plain.describe()}"
     assert all(f"{word} " in plain.stdout for word in SHOWN), plain.describe()
@@ -58,8 +58,17 @@ def check(case, tmp_path, options):
     assert watched.returncode == plain.returncode, watched.describe()
     assert watched.stdout == plain.stdout, f"--- without numsan\n{plain.stdout}\n{watched.describe()}"
     added = lines_without_numbers(watched.stderr) - lines_without_numbers(plain.stderr)
+    return plain, watched, added, folders[1]
+
+
+def check(case, tmp_path, options):
+    """Runs the case with and without numsan; the reports and the output of the watched run."""
+    plain, watched, added, folder = run_both(case, tmp_path / "first", options)
+    # A worker that ends late on a busy machine makes Python warn. What numsan itself says is never excused.
+    if added and not any("numsan" in line or re.match(r"(error|warning|info)\[NS", line) for line in added):
+        plain, watched, added, folder = run_both(case, tmp_path / "again", options)
     assert not added, f"numsan added to stderr: {list(added)}\n{watched.describe()}"
-    reports = [run_numsan.read_report(path) for path in folders[1].glob("report-*.json")]
+    reports = [run_numsan.read_report(path) for path in folder.glob("report-*.json")]
     assert reports and None not in reports, f"{len(reports)} reports\n{watched.describe()}"
     for found in reports:
         run_numsan.validate(found)
