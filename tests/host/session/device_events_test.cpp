@@ -19,9 +19,16 @@ const OpInfo kEmpty{"aten::empty", "", OpClass::Allocation, false, 8};
 
 HeldScanner* next_scanner = nullptr;
 
+/// Made for the whole process, as the session that uses it is.
+HeldScanner& make_scanner() {
+    static std::vector<HeldScanner*>& all = *new std::vector<HeldScanner*>;
+    all.push_back(new HeldScanner);
+    return *all.back();
+}
+
 struct OnDevice {
     Played& played;
-    HeldScanner& scanner = *new HeldScanner;
+    HeldScanner& scanner = make_scanner();
     Session& session = *played.session;
 
     explicit OnDevice(const char* options = "", const char* python = "3.11.7") : played(Played::make(options, python)) {
