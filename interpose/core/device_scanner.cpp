@@ -31,7 +31,7 @@ DeviceScanner* make_device_scanner(const StorageApi* storages, const OpEvent& fi
         return nullptr;
     }
     if (!first.queue.known) {
-        why = "this torch does not tell the streams of its operators (2.7 and later do)";
+        why = "this torch does not tell the streams of its operators (2.11 does)";
         return nullptr;
     }
     std::unique_ptr<DeviceScanner> scanner = make_cuda_scanner(storages);
