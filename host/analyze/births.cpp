@@ -332,7 +332,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     }
     if (old.of(kind) != 0) return old.of(kind);
     const bool source = event.op->op_class == OpClass::Constant;
-    const bool reads = std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
+    const bool reads = context.gone > 0 || std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
         return scannable(t) && !(written_by(event, t) && event.op->op_class != OpClass::Other);
     });
     if (kind != kNaN && source && (event.infinite_scalar || !reads || event.input_count == 1)) {
@@ -391,7 +391,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         const bool diverging = losses_.diverging() || parameters_.growth() >= 1e3;
         MechanismVerdict verdict = mechanism_of({birth.op, kind, context.node != nullptr, diverging,
                                                  at.output_count > 0 ? at.outputs[0].dtype : DType::Float32,
-                                                 &operands});
+                                                 &operands, context.gone});
         birth.mechanism = verdict.mechanism;
         for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
         // A run that has diverged overflows in every step that follows, in one op or another: that is one finding.

@@ -40,41 +40,21 @@ double absmax_of(const MechanismFacts& facts) {
     return top;
 }
 
-/// Defined for every finite operand.
-bool total(const std::string& op) {
-    return one_of(op, {"mm",
-                       "bmm",
-                       "addmm",
-                       "baddbmm",
-                       "mv",
-                       "addmv",
-                       "dot",
-                       "convolution",
-                       "add",
-                       "sub",
-                       "mul",
-                       "sum",
-                       "cumsum",
-                       "relu",
-                       "gelu",
-                       "silu",
-                       "sigmoid",
-                       "tanh",
-                       "sin",
-                       "cos",
-                       "erf",
-                       "_softmax",
-                       "_log_softmax",
-                       "embedding",
-                       "native_layer_norm",
-                       "native_group_norm",
-                       "native_batch_norm",
-                       "softplus",
-                       "logaddexp",
-                       "mse_loss",
-                       "_scaled_dot_product_flash_attention_for_cpu",
-                       "max_pool2d_with_indices",
-                       "avg_pool2d"});
+enum class Growth : uint8_t { None, Slow, Fast };
+struct TotalOp {
+    std::string_view name;
+    Growth growth;
+};
+constexpr TotalOp kTotalOps[] = {
+#define NUMSAN_TOTAL(name, growth) {#name, Growth::growth},
+#include "host/analyze/total_ops.def"
+#undef NUMSAN_TOTAL
+};
+
+const TotalOp* total(std::string_view plain_name) {
+    const auto it = std::find_if(std::begin(kTotalOps), std::end(kTotalOps),
+                                 [&](const TotalOp& op) { return op.name == plain_name; });
+    return it == std::end(kTotalOps) ? nullptr : it;
 }
 
 /// Which operand an operator divides by; -1 when it does not divide.
@@ -93,6 +73,13 @@ std::string plain_op_name(std::string_view op) {
     if (op.rfind("_foreach_", 0) == 0) op.remove_prefix(9);
     while (!op.empty() && op.back() == '_') op.remove_suffix(1);
     return std::string(op);
+}
+
+bool hands_on_only(std::string_view name, KindSet kinds, DType dtype) {
+    const TotalOp* op = total(plain_op_name(name));
+    if (op == nullptr) return false;
+    if ((kinds & kNaN) != 0) return true;
+    return op->growth == Growth::None || (op->growth == Growth::Slow && info(dtype).lane_bytes >= 4);
 }
 
 bool may_be_certain(std::string_view name) {
@@ -146,7 +133,8 @@ KindSet certain_kinds(std::string_view name, std::span<const Health> operands, s
 MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     const std::string op = plain_op_name(facts.op);
     std::vector<std::string> evidence;
-    const bool none_read = std::all_of(facts.inputs->begin(), facts.inputs->end(),
+    const bool none_read =
+        facts.gone == 0 && std::all_of(facts.inputs->begin(), facts.inputs->end(),
                                        [](const TensorFact& t) { return t.health.elements == 0; });
 
     if (const int index = divisor_of(op); index >= 0) {
@@ -175,7 +163,7 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     if (facts.kind == kNaN && op.find("weight_norm") != std::string::npos) {
         return {"DIV0", {"a row of the weight has norm 0"}};
     }
-    if (facts.kind == kNaN || none_read) {
+    if (facts.gone == 0 && (facts.kind == kNaN || none_read)) {
         if (one_of(op, {"mean", "std", "var", "std_mean", "var_mean", "nll_loss_forward", "nll_loss2d_forward"})) {
             evidence.push_back(none_read ? op + " of no elements"
                                          : op + " over too few elements, or with weights that sum to zero");
@@ -222,7 +210,7 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     if (facts.backward) return {"SING", evidence};
     // Only of ops that are defined for all finite operands can be said that the kernel is at fault.
     // A library's own operator says nothing of a domain.
-    return {total(op) || facts.op.rfind("aten::", 0) != 0 ? "KERN" : "DOM", evidence};
+    return {total(op) != nullptr || facts.op.rfind("aten::", 0) != 0 ? "KERN" : "DOM", evidence};
 }
 
 }  // namespace numsan

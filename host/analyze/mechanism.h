@@ -17,6 +17,7 @@ struct MechanismFacts {
     bool diverging = false;  ///< the loss grew over the last steps (see LossHistory)
     DType dtype = DType::Float32;
     const std::vector<TensorFact>* inputs = nullptr;  ///< operands, all finite
+    int32_t gone = 0;  ///< operands of which nothing is known
 };
 
 struct MechanismVerdict {
@@ -26,6 +27,9 @@ struct MechanismVerdict {
 
 /// Pure. The operator's name decides which operand can hurt; the operand's values decide whether it did.
 MechanismVerdict mechanism_of(const MechanismFacts& facts);
+
+/// An op whose results have these kinds only if its operands were not finite; if that cannot be said, false.
+bool hands_on_only(std::string_view op, KindSet kinds, DType dtype);
 
 /// False: certain_kinds() knows nothing of such ops.
 bool may_be_certain(std::string_view op);

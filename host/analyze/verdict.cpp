@@ -65,9 +65,10 @@ void Verdict::forget(const TensorView& tensor) {
     ledger_.clear(tensor);
 }
 
-void Verdict::unread(const OpEvent& event, uint64_t outputs) {
+void Verdict::unread(const OpEvent& event, const OpContext& context, uint64_t outputs) {
     const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
-    if (std::none_of(event.inputs, event.inputs + event.input_count, may_hold) &&
+    const bool writes_infinity = event.op->op_class == OpClass::Constant && event.infinite_scalar;
+    if (!writes_infinity && std::none_of(event.inputs, event.inputs + event.input_count, may_hold) &&
         std::none_of(event.outputs, event.outputs + event.output_count, may_hold))
         return;
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -79,6 +80,11 @@ void Verdict::unread(const OpEvent& event, uint64_t outputs) {
         births_.add_kinds(handed_on, *known);
     }
     handed_on.muted = handed_on.flushed = 0;
+    for (const Kind kind : {kPosInf, kNegInf}) {
+        if (!writes_infinity || handed_on.of(kind) != 0) continue;
+        if (births_.full()) sweep();
+        handed_on.of(kind) = births_.origin(kind, event, context, {}, {}, {});
+    }
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if (((outputs >> std::min(i, 63)) & 1) == 0 || is_view(event, output)) continue;
@@ -179,16 +185,28 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
     write_outputs(event, context, bad_outputs, forward, before, born, outcome);
 }
 
-bool Verdict::presume(const OpEvent& event, const OpContext& context, const ForwardRecord& forward, BirthId* born) {
+bool Verdict::is_certain(const OpEvent& event) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return births_.certain(event) != 0;
+}
+
+bool Verdict::presume(const OpEvent& event, const OpContext& context, const ForwardRecord& forward, KindSet implied,
+                      BirthId* born) {
     const std::lock_guard<std::mutex> lock(mutex_);
     *born = 0;
-    const KindSet kinds = births_.certain(event);
+    const KindSet certain = births_.certain(event);
+    const KindSet kinds = certain != 0 ? certain : implied;
+    const Kinds before = certain != 0 ? Kinds{} : read_inputs(event, context, true);
     Kinds now;
     for (const Kind kind : kNonFiniteKinds) {
         if ((kinds & kind) == 0) continue;
-        const BirthId id = births_.origin(kind, event, context, {}, {}, forward);
+        const BirthId id = births_.origin(kind, event, context, before, {}, forward);
         now.of(kind) = id;
-        if (*born == 0) *born = id;
+        if (*born == 0 && !births_.intended(id)) *born = id;
+        if (Birth* birth = births_.find(id); birth != nullptr && certain == 0 && birth->seq == context.seq) {
+            birth->evidence.push_back(
+                "its result was gone, too: what was computed from it is bad, by ops that only hand on what they read");
+        }
     }
     for (int32_t i = 0; i < event.output_count && kinds != 0; ++i) passed_[event.outputs[i].storage] = now;
     return kinds != 0;

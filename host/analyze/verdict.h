@@ -70,8 +70,8 @@ class Verdict {
     void forget(const TensorView& tensor);
 
     /// Outputs of an op that were not read (bit i: output i, bit 63: all from there on): whatever its operands may hold
-    /// they may hold.
-    void unread(const OpEvent& event, uint64_t outputs);
+    /// they may hold, and the infinity that the program writes there.
+    void unread(const OpEvent& event, const OpContext& context, uint64_t outputs);
 
     /// What its storage holds now; empty when nothing is known. adopt() says the same of another one later.
     Ledger::Entry births_in(const TensorView& tensor);
@@ -85,8 +85,12 @@ class Verdict {
             BirthId* born, Outcome& outcome);
 
     /// Within a look back (begin, ops of the past in their order, end). An op whose result is gone, but which must have
-    /// made bad values out of the operands it is shown with. False: they do not say so.
-    bool presume(const OpEvent& event, const OpContext& context, const ForwardRecord& forward, BirthId* born);
+    /// made bad values: out of the operands it is shown with, or, with `implied`, by what became of the result. False:
+    /// nothing says so.
+    bool presume(const OpEvent& event, const OpContext& context, const ForwardRecord& forward, KindSet implied,
+                 BirthId* born);
+    /// Whether the operands alone say so.
+    bool is_certain(const OpEvent& event);
     void end_look_back();
 
     /// An autograd node is about to run on `event.inputs`.

@@ -1,6 +1,7 @@
 // The look back on a device: asked for when a value leaves, judged when the device has told that it was bad.
 #include "host/session/device_look_back.h"
 
+#include <set>
 #include <utility>
 
 #include "host/analyze/mechanism.h"
@@ -50,6 +51,7 @@ void LookBackScans::choose(const Kept& op, std::vector<const void*>& borrowed) {
         with |= static_cast<uint8_t>(1u << i);
     }
     const auto inputs = static_cast<int32_t>(inputs_.size() - first_input);
+    look_back_->there.push_back({op.number, with});
     bool none_left = true;
     for (int32_t i = 0; i < op.outputs; ++i) {
         const size_t view = op.first + static_cast<size_t>(op.inputs + i);
@@ -58,9 +60,11 @@ void LookBackScans::choose(const Kept& op, std::vector<const void*>& borrowed) {
         asked_.push_back({view, first_input, inputs, false});
         look_back_->looked.push_back({op.number, static_cast<int8_t>(i), false, with});
     }
-    if (!none_left || !op.certain) return;
+    if (!none_left) return;
     for (int32_t i = 0; i < op.inputs; ++i) {
-        if ((with & (1u << i)) == 0) continue;
+        const TensorView& input = views_[op.first + static_cast<size_t>(i)];
+        const bool asked = op.certain || (is_parameter(input) && parameters_.insert(input.storage).second);
+        if ((with & (1u << i)) == 0 || !asked) continue;
         asked_.push_back({op.first + static_cast<size_t>(i), first_input, 0, true});
         look_back_->looked.push_back({op.number, static_cast<int8_t>(i), true, 0});
     }
@@ -93,13 +97,12 @@ DeviceScanner::Taken LookBackScans::hand_over(DeviceScanner& scanner, uint64_t s
     return scanner.scan_behind_gate(scans.data(), static_cast<int32_t>(scans.size()));
 }
 
-/// Takes what the device told of one op of the log into the readings. What was written since, or is gone, is marked.
-void Session::take_told(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op, size_t& next) {
+/// Takes what the device told of one op's results into the readings. What was written since, or is gone, is marked.
+void Session::take_results(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op,
+                           size_t& next) {
     tell_apart(op.inputs, op.event.input_count);
     tell_apart(op.outputs, op.event.output_count);
     const auto written_since = [&](const TensorView& t) { return lineage_.written_at(t.storage) > op.context.seq; };
-    uint8_t seen = 0;  // operands whose values are known
-    uint8_t there = 0;
     for (int32_t i = 0; i < op.event.output_count; ++i) {
         TensorView& output = op.outputs[i];
         output.flags &= ~uint32_t(kScannable);
@@ -110,31 +113,29 @@ void Session::take_told(const DeviceSide& side, const DeviceEvent& event, uint64
         if (looked[next].op != number) continue;  // pushed out of the log
         const DeviceLookBack::Looked& here = looked[next];
         const DeviceSide::Answer& answer = side.answers[event.handed + event.watched + next];
-        if (!answer.read) continue;
-        const DeviceHit* hit = answer.hit >= 0 ? &side.hits[static_cast<size_t>(answer.hit)] : nullptr;
         TensorView& tensor = here.operand ? op.inputs[here.place] : op.outputs[here.place];
-        if (written_since(tensor)) continue;
+        if (!answer.read || written_since(tensor)) continue;
+        const DeviceHit* hit = side.hit_of(answer);
         readings_.add(tensor, answer.range, hit != nullptr ? &hit->output : nullptr);
+        readings_.wrote(tensor, answer.range, hit != nullptr ? &hit->output : nullptr);
         tensor.flags = (tensor.flags & ~uint32_t(kGone)) | kScannable;
-        if (here.operand) {
-            seen |= static_cast<uint8_t>(1u << here.place);
-            continue;
-        }
-        there |= here.with;
+        if (here.operand) continue;
         if (answer.range.suspicious) op.bad |= uint64_t(1) << here.place;
-        int32_t place = -1;
-        for (int32_t k = 0, of = 0; hit != nullptr && k < op.event.input_count; ++k) {
+        int32_t of = 0;
+        for (int32_t k = 0; hit != nullptr && k < op.event.input_count; ++k) {
             if ((here.with & (1u << k)) == 0) continue;
-            for (int32_t h = 0; h < hit->input_count; ++h) {
-                if (hit->inputs[h].index == of) place = h;
+            for (int32_t h = 0; h < hit->input_count && !written_since(op.inputs[k]); ++h) {
+                if (hit->inputs[h].index != of) continue;
+                readings_.add(op.inputs[k], range_of(hit->inputs[h].health), &hit->inputs[h].health);
+                op.inputs[k].flags |= kScannable;
             }
             ++of;
-            if (place < 0 || (seen & (1u << k)) != 0 || written_since(op.inputs[k])) continue;
-            readings_.add(op.inputs[k], range_of(hit->inputs[place].health), &hit->inputs[place].health);
-            seen |= static_cast<uint8_t>(1u << k);
-            place = -1;
         }
     }
+}
+
+/// Marks the operands of which nothing is known, once all results are taken. `told`: what the device told of by now.
+void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told) {
     op.context.gone = op.dropped;
     for (int32_t i = 0; i < op.event.input_count; ++i) {
         TensorView& input = op.inputs[i];
@@ -142,61 +143,90 @@ void Session::take_told(const DeviceSide& side, const DeviceEvent& event, uint64
             input.flags &= ~uint32_t(kScannable);
             continue;
         }
-        if (!is_later(input)) continue;
-        const bool clean = (there & (1u << i)) != 0 && !written_since(input);
-        if (written_by(op.event, input) || clean || (seen & (1u << i)) != 0 || readings_.knows(input)) {
+        if (!is_later(input) || (input.flags & kScannable) != 0) continue;
+        const bool same = lineage_.written_at(input.storage) <= op.context.seq;
+        if (written_by(op.event, input) || (same && told.count(input.storage) != 0 && readings_.knows(input))) {
             input.flags |= kScannable;
-            continue;
+        } else if (!same || (there & (1u << i)) == 0) {
+            input.flags |= kGone;
+            ++op.context.gone;
         }
-        input.flags = (input.flags & ~uint32_t(kScannable)) | kGone;
-        ++op.context.gone;
     }
 }
 
 void Session::look_back(DeviceSide& side, const DeviceEvent& event) {
     side.tier.alarm(event.context.step);
     if (event.look_back == nullptr) return;
+    const DeviceLookBack& asked = *event.look_back;
     std::deque<std::pair<uint64_t, LoggedOp>> found;
-    side.unread.copy(event.look_back->begin, event.look_back->end, found);
+    side.unread.copy(asked.begin, asked.end, found);
     std::vector<LoggedOp*> ops;
+    std::set<const void*> told;
     readings_.begin();
     size_t next = 0;
     for (auto& [number, op] : found) {
-        take_told(side, event, number, op, next);
+        take_results(side, event, number, op, next);
+        for (int32_t i = 0; i < op.event.input_count; ++i) {
+            if ((op.inputs[i].flags & kScannable) != 0) told.insert(op.inputs[i].storage);
+        }
+        for (int32_t i = 0; i < op.event.output_count; ++i) {
+            if ((op.outputs[i].flags & kScannable) != 0) told.insert(op.outputs[i].storage);
+        }
         ops.push_back(&op);
+    }
+    auto there = asked.there.begin();
+    for (auto& [number, op] : found) {
+        while (there != asked.there.end() && there->op < number) ++there;
+        mark_operands(op, there != asked.there.end() && there->op == number ? there->inputs : 0, told);
     }
     judge_past(ops, side.outcome);
     readings_.end();
 }
 
-/// A gradient that reaches a leaf is bad, and no op is known to have made it so: the last one that wrote it is shown,
-/// without its operands, which are gone.
+/// A gradient that reaches a leaf is bad, and no op is known to have made it so: the last one that wrote it is shown.
+/// What it read is gone, and so is what came before.
 void Session::look_behind(DeviceSide& side, const DeviceEvent& event, const TensorView& gradient, const Range& range,
                           const DeviceHit* hit) {
     std::deque<std::pair<uint64_t, LoggedOp>> found;
-    if (!side.unread.last_writer(gradient.storage, event.context.seq, found)) return;
-    LoggedOp& op = found.front().second;
-    tell_apart(op.inputs, op.event.input_count);
-    tell_apart(op.outputs, op.event.output_count);
+    side.unread.copy(0, ~uint64_t(0), found);
+    while (!found.empty() && found.back().second.context.seq >= event.context.seq) found.pop_back();
+    const void* storage = device_storage(gradient.storage);
+    LoggedOp* writer = nullptr;
+    int32_t place = 0;
+    std::vector<LoggedOp*> ops;
     readings_.begin();
-    op.context.gone = op.dropped;
-    for (int32_t i = 0; i < op.event.input_count; ++i) {
-        TensorView& input = op.inputs[i];
-        const bool gone = is_later(input) && !readings_.knows(input);
-        input.flags &= ~uint32_t(kScannable);
-        if (!gone) continue;
-        input.flags |= kGone;
-        ++op.context.gone;
+    for (auto& [number, op] : found) {
+        tell_apart(op.inputs, op.event.input_count);
+        tell_apart(op.outputs, op.event.output_count);
+        op.context.gone = op.dropped;
+        for (int32_t i = 0; i < op.event.input_count; ++i) {
+            TensorView& input = op.inputs[i];
+            input.flags &= ~uint32_t(kScannable);
+            // A gradient that another leaf was handed is known, whatever read it before.
+            if (is_later(input) && lineage_.written_at(input.storage) <= op.context.seq && readings_.knows(input)) {
+                input.flags |= kScannable;
+            } else if (is_later(input) && !is_parameter(input)) {
+                input.flags |= kGone;
+                ++op.context.gone;
+            }
+        }
+        for (int32_t i = 0; i < op.event.output_count; ++i) {
+            TensorView& output = op.outputs[i];
+            output.flags &= ~uint32_t(kScannable);
+            if (is_later(output) && has_bit(op.unread, i)) output.flags |= kGone;
+            if (output.storage != storage) continue;
+            writer = &op;
+            place = i;
+        }
+        ops.push_back(&op);
     }
-    for (int32_t i = 0; i < op.event.output_count; ++i) {
-        TensorView& output = op.outputs[i];
-        output.flags &= ~uint32_t(kScannable);
-        if (output.storage != device_storage(gradient.storage)) continue;
-        output.flags |= kScannable;
-        op.bad |= uint64_t(1) << i;
+    if (writer != nullptr) {
+        TensorView& output = writer->outputs[place];
+        output.flags = (output.flags & ~uint32_t(kGone)) | kScannable;
+        writer->bad |= uint64_t(1) << place;
         readings_.add(output, range, hit != nullptr ? &hit->output : nullptr);
+        judge_past(ops, side.outcome);
     }
-    judge_past({&op}, side.outcome);
     readings_.end();
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "host/core/device_scanner.h"
@@ -19,8 +20,13 @@ struct DeviceLookBack {
         bool operand;  ///< the op's results are gone: what they were may follow from it
         uint8_t with;  ///< bit i: operand i is looked at if the output is bad
     };
+    struct There {
+        uint64_t op;
+        uint8_t inputs;  ///< bit i: operand i is still in memory
+    };
     uint64_t begin = 0, end = 0;  ///< numbers of the ops in the log
     std::vector<Looked> looked;
+    std::vector<There> there;  ///< in order of their numbers
 };
 
 /// Makes up a look back of what the log's tensors are by now, as scans for the device.
@@ -63,6 +69,7 @@ class LookBackScans {
     std::vector<int64_t> dims_;
     std::vector<Asked> asked_;
     std::vector<TensorView> inputs_;
+    std::set<const void*> parameters_;  ///< that are looked at for their own sake
 };
 
 }  // namespace numsan

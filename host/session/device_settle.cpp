@@ -245,7 +245,7 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     trace(event.op, event.context);
     narrow_state(event.op, event.context);
     judge(event.op, event.context, bad, ranges, {event.made, event.makes_node}, event.accumulates, side.outcome);
-    if (unread != 0) verdict_.unread(event.op, unread);
+    if (unread != 0) verdict_.unread(event.op, event.context, unread);
     readings_.end();
     size_t next = 0;
     for (int32_t i = 0; i < event.op.output_count; ++i) {

@@ -57,6 +57,22 @@ std::set<const LoggedOp*> suspects_of(const std::vector<LoggedOp*>& ops) {
     return suspects;
 }
 
+/// Its operands are all there, and would have said that it made something bad. Precondition: they do not say so.
+bool has_an_alibi(const LoggedOp& op) {
+    return op.context.gone == 0 && may_be_certain(op.event.op->name) &&
+           std::all_of(op.inputs, op.inputs + op.event.input_count, [](const TensorView& t) { return scannable(t); });
+}
+
+/// An op whose result, which is gone, has an infinity that the program wrote down: it wrote it, or chose among what has
+/// one.
+bool carries_infinity(const LoggedOp& op, const std::vector<const LoggedOp*>& behind_gone,
+                      const std::set<const LoggedOp*>& carriers) {
+    if (op.event.op->op_class == OpClass::Constant && op.event.infinite_scalar) return true;
+    if (op.event.op->op_class != OpClass::Preserving && plain_op_name(op.event.op->name) != "where") return false;
+    return std::any_of(behind_gone.begin(), behind_gone.end(),
+                       [&](const LoggedOp* from) { return carriers.count(from) != 0; });
+}
+
 }  // namespace
 
 bool Session::is_bad(const TensorView& tensor) const { return scannable(tensor) && scanner_.range(tensor).suspicious; }
@@ -109,15 +125,91 @@ void Session::look_back(Outcome& outcome) {
     });
 }
 
+/// Bad results that their ops can only have been handed, by operands that are gone: which op before, whose result is
+/// gone, too, must have made them. None where an operand that is there explains them.
+std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedOp*>& ops) {
+    std::map<const void*, const LoggedOp*> writer;  // of each storage, up to here
+    std::map<const LoggedOp*, std::vector<const LoggedOp*>> behind_gone;
+    std::map<const LoggedOp*, KindSet> implied;
+    std::set<const LoggedOp*> carriers;
+    const auto reads_bad = [&](const LoggedOp& op) {
+        return std::any_of(op.inputs, op.inputs + op.event.input_count, [&](const TensorView& t) {
+            return scannable(t) && !written_by(op.event, t) && readings_.range(t).suspicious;
+        });
+    };
+    for (const LoggedOp* op : ops) {
+        for (int32_t i = 0; i < op->event.input_count; ++i) {
+            if ((op->inputs[i].flags & kGone) == 0) continue;
+            if (const auto it = writer.find(op->inputs[i].storage); it != writer.end())
+                behind_gone[op].push_back(it->second);
+        }
+        for (int32_t i = 0; i < op->event.output_count; ++i) writer[op->outputs[i].storage] = op;
+        if (carries_infinity(*op, behind_gone[op], carriers)) carriers.insert(op);
+        if (op->bad == 0 || op->context.gone == 0 || reads_bad(*op)) continue;
+        KindSet kinds = 0;
+        for (int32_t i = 0; i < op->event.output_count; ++i) {
+            if (((op->bad >> i) & 1) != 0) kinds |= readings_.kinds(op->outputs[i]);
+        }
+        const auto hands_on = [&](const LoggedOp& at) {
+            return at.event.op->op_class == OpClass::Preserving ||
+                   hands_on_only(at.event.op->name, kinds,
+                                 at.event.output_count > 0 ? at.outputs[0].dtype : DType::Float32);
+        };
+        if (!hands_on(*op)) continue;
+        const LoggedOp* maker = nullptr;
+        const LoggedOp* grew = nullptr;  // where an infinity may have been too large a sum or product
+        bool infinite = false;
+        bool explained = false;
+        std::set<const LoggedOp*> seen;
+        std::vector<const LoggedOp*> next{op};
+        while (!next.empty() && !explained) {
+            const LoggedOp* at = next.back();
+            next.pop_back();
+            if (!seen.insert(at).second) continue;
+            if (at != op) {
+                explained = at->bad != 0 || reads_bad(*at) || implied.count(at) != 0 || verdict_.is_certain(at->event);
+                if (at->event.op->op_class == OpClass::Constant || cannot_make_bad_values(at->event)) continue;
+                if (!hands_on(*at)) {
+                    if (has_an_alibi(*at)) continue;
+                    if (maker == nullptr || at->context.seq > maker->context.seq) maker = at;
+                    continue;
+                }
+                const bool grows = !hands_on_only(at->event.op->name, kAnyInf, DType::Float16);
+                if (grows && (grew == nullptr || at->context.seq > grew->context.seq)) grew = at;
+            }
+            const std::vector<const LoggedOp*>& before = behind_gone[at];
+            // What the program wrote there on purpose has met something here: 0 times it, or itself.
+            const auto carries = [&](const LoggedOp* from) { return carriers.count(from) != 0; };
+            if ((kinds & kNaN) != 0 && carriers.count(at) == 0 && std::any_of(before.begin(), before.end(), carries)) {
+                infinite = true;
+                maker = at;
+                break;
+            }
+            next.insert(next.end(), before.begin(), before.end());
+        }
+        if (explained) continue;
+        for (const LoggedOp* carrier : carriers) {
+            if (infinite) implied[carrier] = kAnyInf;
+        }
+        if (maker == nullptr && (kinds & kNaN) == 0) maker = grew;
+        if (maker != nullptr && maker != op) implied[maker] = kinds;
+    }
+    return implied;
+}
+
 /// Ops of the past, oldest first: what is left of their results has been looked at, what is gone is marked.
 void Session::judge_past(const std::vector<LoggedOp*>& ops, Outcome& outcome) {
     const std::set<const LoggedOp*> suspects = suspects_of(ops);
+    const std::map<const LoggedOp*, KindSet> implied = implied_by(ops);
     for (LoggedOp* op : ops) {
         if (op->bad != 0 && cannot_make_bad_values(op->event)) continue;
         ForwardRecord forward;
         forward_of(op->context, forward);
         BirthId born = 0;
-        if (op->bad != 0 || suspects.count(op) == 0 || !verdict_.presume(op->event, op->context, forward, &born)) {
+        const auto must = implied.find(op);
+        const bool suspect = op->bad == 0 && (must != implied.end() || suspects.count(op) != 0);
+        if (!suspect || !verdict_.presume(op->event, op->context, forward,
+                                          must != implied.end() ? must->second : KindSet(0), &born)) {
             verdict_.op(op->event, op->context, op->bad, forward, &born, outcome);
         }
         if (op->makes_node && born != 0) forwards_.born(op->made, born);

@@ -134,20 +134,6 @@ void OpLog::copy(uint64_t begin, uint64_t end, std::deque<std::pair<uint64_t, Lo
     }
 }
 
-bool OpLog::last_writer(const void* storage, int64_t seq, std::deque<std::pair<uint64_t, LoggedOp>>& to) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (uint64_t n = end_; n-- != begin_;) {
-        const LoggedOp& op = (*ring_)[n % kOps];
-        if (op.dropped_out || op.context.seq >= seq) continue;
-        for (int32_t i = 0; i < op.event.output_count; ++i) {
-            if (op.outputs[i].storage != storage) continue;
-            to.emplace_back(n, op);
-            return true;
-        }
-    }
-    return false;
-}
-
 void OpLog::storages_of(const LoggedOp& op, std::vector<const void*>& storages) {
     for (int32_t i = 0; i < op.event.input_count; ++i) storages.push_back(op.inputs[i].storage);
     for (int32_t i = 0; i < op.event.output_count; ++i) storages.push_back(op.outputs[i].storage);

@@ -91,8 +91,6 @@ class OpLog {
     }
     /// Copies of those from `begin` to before `end` that are still there. Throws std::bad_alloc.
     void copy(uint64_t begin, uint64_t end, std::deque<std::pair<uint64_t, LoggedOp>>& to);
-    /// The last one before op `seq` of the run with an output in `storage`, into `to`. False: none is there.
-    bool last_writer(const void* storage, int64_t seq, std::deque<std::pair<uint64_t, LoggedOp>>& to);
     /// Forgets those below `number` that keep(number, op) is false of.
     template <class Keep>
     void drop(uint64_t number, Keep&& keep) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "host/analyze/verdict.h"
@@ -119,6 +120,7 @@ class Session {
     void look_back(Outcome& outcome);
     void read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,
                            std::vector<const void*>& borrowed);
+    std::map<const LoggedOp*, KindSet> implied_by(const std::vector<LoggedOp*>& ops);
     void judge_past(const std::vector<LoggedOp*>& ops, Outcome& outcome);
     void give_back(Thread& thread, const OpLog& log) noexcept;
     void remember(const OpEvent& event, const OpContext& context, const Range* ranges, bool accumulates) noexcept;
@@ -152,7 +154,8 @@ class Session {
     void settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit);
     void read_device(DeviceSide& side);
     // what a device's tier left out: device_look_back.cpp
-    void take_told(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op, size_t& next);
+    void take_results(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op, size_t& next);
+    void mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told);
     void look_back(DeviceSide& side, const DeviceEvent& event);
     void look_behind(DeviceSide& side, const DeviceEvent& event, const TensorView& gradient, const Range& range,
                      const DeviceHit* hit);
