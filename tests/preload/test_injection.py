@@ -1,7 +1,6 @@
 """CUDA programs without torch, on the fake driver: noticed inside cuInit, run as they would without numsan, and their
-reports say that nothing was scanned. What wants CUPTI gets it."""
+reports say that nothing was scanned."""
 import json
-import os
 import re
 import shutil
 import signal
@@ -10,48 +9,8 @@ import subprocess
 import pytest
 
 import run_numsan
+from cuda_programs import CUDA, VARIABLE, both, cc, environment, library, program, said_once
 
-FAKES = run_numsan.BUILD / "fakes"
-VARIABLE = "CUDA_INJECTION64_PATH"
-
-# What a program does with the driver: run(n) launches one kernel n times, then reads what it made.
-CUDA = r"""
-#include <cuda.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-void _Z5scalePfi(void* data) { ((float*)data)[0] *= 2; }
-void fill(void* data) { ((float*)data)[0] = 1; }
-int fake_cuda_calls_inside_injection(void);
-#define TRY(call) do { int e_ = (call); if (e_) { printf("%s: %d\n", #call, e_); exit(3); } } while (0)
-static CUcontext context;
-static CUfunction scale, ones;
-static CUdeviceptr data;
-static void set_up(void) {
-    CUmodule module;
-    TRY(cuInit(0));
-    TRY(cuDevicePrimaryCtxRetain(&context, 0));
-    TRY(cuCtxSetCurrent(context));
-    TRY(cuModuleLoadData(&module, "host functions"));
-    TRY(cuModuleGetFunction(&scale, module, "_Z5scalePfi"));
-    TRY(cuModuleGetFunction(&ones, module, "fill"));
-    TRY(cuMemAlloc(&data, 4));
-}
-static void launch(CUfunction kernel) {
-    void* arguments[] = {&data};
-    TRY(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, 0, arguments, 0));
-}
-static void run(int times) {
-    float value;
-    launch(ones);
-    for (int i = 0; i < times; i++) launch(scale);
-    TRY(cuMemcpyDtoHAsync(&value, data, sizeof value, 0));
-    TRY(cuCtxSynchronize());
-    printf("%g\n", value);
-    fflush(stdout);
-}
-"""
 PLAIN = CUDA + r"""
 int main(void) {
     set_up();
@@ -60,91 +19,6 @@ int main(void) {
     return 7;
 }
 """
-# A profiler: counts entries of launches while it is subscribed.
-PROFILER = r"""
-#include <stdio.h>
-int cuptiSubscribe(void** subscriber, void* callback, void* data);
-int cuptiUnsubscribe(void* subscriber);
-int cuptiEnableDomain(unsigned enable, void* subscriber, int domain);
-int cuptiFinalize(void);
-static void* subscriber;
-static int seen;
-static void callback(void* data, int domain, unsigned id, const void* launch) {
-    (void)data; (void)domain; (void)id;
-    if (((const int*)launch)[0] == 0) ++seen;
-}
-void profile(void) {
-    const int result = cuptiSubscribe(&subscriber, callback, 0);
-    printf("profiler: %d", result);
-    printf(" %d\n", result ? -1 : cuptiEnableDomain(1, subscriber, 1));
-}
-void profiled(void) { printf("profiler: %d, %d launches\n", cuptiUnsubscribe(subscriber), seen); }
-void finalize(void) { printf("profiler: %d\n", cuptiFinalize()); }
-"""
-
-
-def cache_value(name):
-    text = (run_numsan.BUILD / "CMakeCache.txt").read_text()
-    found = re.search(rf"^{name}:\w+=(.*)$", text, re.MULTILINE)
-    return found[1] if found else ""
-
-
-@pytest.fixture(scope="module")
-def cuda(build):
-    if not cache_value("NUMSAN_FAKE_CUDA_HEADERS"):
-        pytest.skip("no cuda.h: there is no fake CUDA driver")
-    if not (FAKES / "libcuda.so.1").exists():
-        pytest.fail(f"{FAKES}/libcuda.so.1 is missing: build first (scripts/build)", pytrace=False)
-
-
-@pytest.fixture(scope="module")
-def cupti(cuda):
-    if not cache_value("NUMSAN_FAKE_CUPTI"):
-        pytest.skip("no cupti_driver_cbid.h: there is no fake CUPTI")
-    if not (FAKES / "libcupti.so.13").exists():
-        pytest.fail(f"{FAKES}/libcupti.so.13 is missing: build first (scripts/build)", pytrace=False)
-
-
-def cc(output, source, *arguments):
-    file = output.with_suffix(".c")
-    file.write_text(source)
-    done = subprocess.run([os.environ.get("CC", "cc"), "-O1", "-o", output, file, f"-I{headers()}", *arguments],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return output
-
-
-def headers():
-    return cache_value("NUMSAN_FAKE_CUDA_HEADERS")
-
-
-def program(folder, source=PLAIN, *arguments, name="program"):
-    return cc(folder / name, source, "-rdynamic", "-pthread", f"-L{FAKES}", "-l:libcuda.so.1", *arguments)
-
-
-def library(folder, name, source, *arguments):
-    return cc(folder / name, source, "-shared", "-fPIC", f"-L{FAKES}", *arguments)
-
-
-def environment(**more):
-    """Of a process that finds the fakes, whatever this one was started with."""
-    return {"LD_LIBRARY_PATH": str(FAKES), VARIABLE: "", **{key: str(value) for key, value in more.items()}}
-
-
-def both(command, folder, *, launcher="preload", options=None, **env):
-    """The run under numsan, whose output and status are those of the bare one."""
-    command = [str(part) for part in (command if isinstance(command, list) else [command])]
-    bare = run_numsan.run_plain_command(command, cwd=folder, env=environment(**env))
-    done = run_numsan.run_command(command, launcher=launcher, options=options, cwd=folder, env=environment(**env))
-    assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout), done.describe() + bare.describe()
-    if done.report is not None:
-        run_numsan.validate(done.report)
-    return done
-
-
-def said_once(done, text):
-    lines = done.stderr.splitlines()
-    return len(lines) == 1 and lines[0].startswith("numsan: incomplete: ") and text in lines[0]
 
 
 # ---- the variable ----
@@ -193,7 +67,7 @@ def test_the_program_may_change_its_environment(build, tmp_path):
 
 @pytest.mark.parametrize("launcher", ["run", "preload"])
 def test_a_plain_program_is_told_to_have_run_unseen(launcher, cupti, tmp_path):
-    done = both(program(tmp_path), tmp_path, launcher=launcher)
+    done = both(program(tmp_path, PLAIN), tmp_path, launcher=launcher)
     assert done.returncode == 7 and "0 calls inside of cuInit" in done.stdout, done.describe()
     assert said_once(done, "4 kernel launches were counted and nothing was scanned"), done.describe()
     coverage = done.report["coverage"]
@@ -210,7 +84,7 @@ def test_a_plain_program_is_told_to_have_run_unseen(launcher, cupti, tmp_path):
     ({}, {"FAKE_CUPTI": "cuptiSubscribe_v2=4711"}, "CUPTI refused: error (4711)"),
 ], ids=["off", "taken", "not permitted", "enable", "unknown"])
 def test_without_cupti_it_says_why_nothing_was_counted(options, env, reason, cupti, tmp_path):
-    done = both(program(tmp_path), tmp_path, options=options, **env)
+    done = both(program(tmp_path, PLAIN), tmp_path, options=options, **env)
     assert said_once(done, f"kernels were not counted: {reason}"), done.describe()
     assert done.report["verdict"] == "incomplete" and "kernels" not in done.report["coverage"]
 
@@ -282,7 +156,7 @@ def test_threads_that_start_cuda_together(cupti, tmp_path):
 
 def test_a_child_without_the_preload_is_left_alone(cupti, tmp_path):
     """It inherits the variable: its driver loads the library, which does nothing there."""
-    plain = program(tmp_path)
+    plain = program(tmp_path, PLAIN)
     bare = run_numsan.run_plain_command([plain], cwd=tmp_path, env=environment())
     done = run_numsan.run_plain_command([plain], cwd=tmp_path, env=environment(**{VARIABLE: run_numsan.LIBRARY}))
     assert (done.returncode, done.stdout, done.stderr) == (7, bare.stdout, ""), done.describe()
@@ -320,8 +194,11 @@ def test_a_forked_child_that_starts_cuda_itself_reports(cupti, tmp_path):
 def test_a_process_killed_in_mid_launch_leaves_a_report(number, cupti, tmp_path):
     """It launches until it is killed: the report is the one of its start, whole and incomplete."""
     endless = program(tmp_path, CUDA + r"""
+        #include <sys/wait.h>
         int main(void) {
             set_up();
+            if (fork() == 0) exit(0);  /* a child that ends has no say in the report */
+            wait(0);
             for (int i = 0;; i++) {
                 launch(scale);
                 if (i == 1000) { puts("on its way"); fflush(stdout); }
@@ -341,6 +218,7 @@ def test_a_process_killed_in_mid_launch_leaves_a_report(number, cupti, tmp_path)
     report = json.loads((tmp_path / "report.json").read_text())
     run_numsan.validate(report)
     assert (report["verdict"], report["run"]["ended"], report["run"]["exit_status"]) == ("incomplete", None, None)
+    assert "kernels" not in report["coverage"] and "nothing was scanned" in report["coverage"]["blind_spots"][0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["program", "program.c", "report.json"]
 
 
@@ -354,7 +232,7 @@ int InitializeInjection(void) { puts("their injection"); fflush(stdout); return 
 
 def test_another_injection_library_stays_and_cuda_is_noticed_all_the_same(cupti, tmp_path):
     theirs = library(tmp_path, "libtheirs.so", OTHER)
-    plain = program(tmp_path)
+    plain = program(tmp_path, PLAIN)
     done = both(plain, tmp_path, **{VARIABLE: theirs})
     assert done.stdout.startswith("their injection\n"), done.describe()
     assert said_once(done, f"kernels were not counted: {VARIABLE} names the library of another tool, {theirs}")
@@ -364,7 +242,7 @@ def test_another_injection_library_stays_and_cuda_is_noticed_all_the_same(cupti,
 
 
 def test_an_injection_library_that_is_missing(cupti, tmp_path):
-    done = both(program(tmp_path), tmp_path, **{VARIABLE: tmp_path / "nothing.so"})
+    done = both(program(tmp_path, PLAIN), tmp_path, **{VARIABLE: tmp_path / "nothing.so"})
     assert done.report["verdict"] == "incomplete" and done.stderr.count("\n") == 1, done.describe()
 
 
@@ -372,85 +250,10 @@ def test_another_copy_of_numsan_is_no_stranger(cupti, tmp_path):
     copy = tmp_path / "copy" / "libnumsan.so"
     copy.parent.mkdir()
     shutil.copy(run_numsan.LIBRARY, copy)
-    done = both(program(tmp_path), tmp_path, **{VARIABLE: copy})
+    done = both(program(tmp_path, PLAIN), tmp_path, **{VARIABLE: copy})
     assert said_once(done, "4 kernel launches were counted"), done.describe()
-    done = both(program(tmp_path), tmp_path, LD_PRELOAD=copy)
+    done = both(program(tmp_path, PLAIN), tmp_path, LD_PRELOAD=copy)
     assert "4 kernel launches were counted" in done.stderr, done.describe()
-
-
-@pytest.fixture
-def profiled(cupti, tmp_path):
-    """Compiles a main() that may call profile(), profiled() and finalize(), of a library that is linked to CUPTI."""
-    library(tmp_path, "libprofiler.so", PROFILER, "-l:libcupti.so.13")
-
-    def make(body):
-        return program(tmp_path, CUDA + "void profile(void), profiled(void), finalize(void);\n"
-                       "int main(void) { setvbuf(stdout, 0, _IOLBF, 0);" + body + "return 0; }",
-                       f"-L{tmp_path}", "-l:libprofiler.so", f"-Wl,-rpath,{tmp_path}")
-    return make
-
-
-def test_a_profiler_that_comes_later_gets_cupti_and_gives_it_back(profiled, tmp_path):
-    done = both(profiled("set_up(); run(1); profile(); run(5); profiled(); run(2);"), tmp_path)
-    assert "profiler: 0 0\n64" not in done.stdout and "profiler: 0, 6 launches" in done.stdout, done.describe()
-    coverage = done.report["coverage"]
-    assert coverage["kernels"] == {"launches": 5, "by_name": {"scale(float*, int)": 3, "fill": 2}}, done.describe()
-    assert "kernel launches while another tool had CUPTI: not counted" in coverage["blind_spots"]
-
-
-def test_a_profiler_that_stays(profiled, tmp_path):
-    done = both(profiled("set_up(); run(1); profile(); run(5);"), tmp_path)
-    coverage = done.report["coverage"]
-    assert coverage["kernels"]["launches"] == 2
-    assert "kernel launches since another tool took CUPTI: not counted" in coverage["blind_spots"]
-
-
-def test_a_profiler_that_was_first_keeps_cupti(profiled, tmp_path):
-    done = both(profiled("profile(); set_up(); run(5); profiled(); run(1);"), tmp_path)
-    assert "profiler: 0, 6 launches" in done.stdout, done.describe()
-    assert said_once(done, "kernels were not counted: CUPTI is taken by CUPTI for "), done.describe()
-
-
-def test_a_profiler_that_is_refused_costs_us_nothing_for_long(profiled, tmp_path):
-    done = both(profiled("set_up(); run(1); profile(); run(2);"), tmp_path, FAKE_CUPTI="cuptiSubscribe=35")
-    assert "profiler: 35 -1" in done.stdout and done.report["coverage"]["kernels"]["launches"] == 5, done.describe()
-
-
-def test_cupti_that_is_finalized_stays_so(profiled, tmp_path):
-    done = both(profiled("set_up(); run(1); finalize(); run(2); profile(); run(3); profiled(); run(1);"), tmp_path)
-    assert "profiler: 0\n" in done.stdout and "profiler: 0, 4 launches" in done.stdout, done.describe()
-    assert done.report["coverage"]["kernels"]["launches"] == 2
-
-
-def test_a_profiler_that_opens_cupti_by_itself_gets_it(cupti, tmp_path):
-    """Its lookups pass us by: seen is only that it opens the library."""
-    opens = program(tmp_path, CUDA + r"""
-        #include <dlfcn.h>
-        static void callback(void* d, int domain, unsigned id, const void* launch) {}
-        int main(void) {
-            void* subscriber;
-            set_up();
-            run(1);
-            void* cupti = dlopen("libcupti.so.13", RTLD_NOW);
-            int (*subscribe)(void**, void*, void*) = dlsym(cupti, "cuptiSubscribe");
-            printf("subscribe: %d\n", subscribe(&subscriber, callback, 0));
-            run(2);
-            return 0;
-        }""", "-ldl")
-    done = both(opens, tmp_path)
-    assert "subscribe: 0" in done.stdout and done.report["coverage"]["kernels"]["launches"] == 2, done.describe()
-
-
-def test_no_profiler_and_no_cupti_is_an_error_as_before(cuda, tmp_path):
-    """A caller that links to cuptiSubscribe weakly, in a process without CUPTI."""
-    weak = cc(tmp_path / "weak", r"""
-        #include <stdio.h>
-        __attribute__((weak)) int cuptiSubscribe(void**, void*, void*);
-        int main(void) {
-            void* subscriber;
-            return cuptiSubscribe ? cuptiSubscribe(&subscriber, 0, 0) == 0 : 0;
-        }""")
-    assert both(weak, tmp_path).returncode == 0
 
 
 # ---- drivers that are no good ----
@@ -460,7 +263,7 @@ def test_no_profiler_and_no_cupti_is_an_error_as_before(cuda, tmp_path):
     ("cuMemAlloc=2", "2"), ("cuModuleLoadData=209", "209"), ("cuLaunchKernel=719:3", "719"),
 ], ids=["no device", "no device in cuInit", "broken", "not permitted", "memory", "architecture", "launch"])
 def test_errors_of_the_driver_are_the_programs_own(script, status, cupti, tmp_path):
-    done = both(program(tmp_path), tmp_path, FAKE_CUDA=script)
+    done = both(program(tmp_path, PLAIN), tmp_path, FAKE_CUDA=script)
     assert done.returncode == 3 and f": {status}\n" in done.stdout, done.describe()
     launched = 3 if "Launch" in script else 0
     if launched:
@@ -498,6 +301,6 @@ def test_a_core_that_is_missing_is_one_line(cupti, tmp_path):
     alone = tmp_path / "alone" / "libnumsan.so"
     alone.parent.mkdir()
     shutil.copy(run_numsan.LIBRARY, alone)
-    done = run_numsan.run_plain_command([program(tmp_path)], cwd=tmp_path, env=environment(LD_PRELOAD=alone))
+    done = run_numsan.run_plain_command([program(tmp_path, PLAIN)], cwd=tmp_path, env=environment(LD_PRELOAD=alone))
     assert done.returncode == 7 and done.stdout.startswith("8\n"), done.describe()
     assert done.stderr == f"numsan: off: libnumsan_core.so is not beside {alone}\n"
