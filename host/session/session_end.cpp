@@ -38,6 +38,9 @@ RunSummary Session::counts() const {
         lose("tensors on devices: " + (no_device_.empty() ? "host memory only" : no_device_));
     if (const DeviceSide* side = device_side(); side != nullptr && side->scanner.reason()[0] != '\0')
         lose(std::string("tensors on cuda devices since an error of the driver: ") + side->scanner.reason());
+    else if (finished_.load() && side != nullptr && !side->log.empty())
+        lose("tensors on devices at the end: of the last " + std::to_string(side->log.count()) +
+             " operations the device has not told");
     if (runs_generated_kernels()) {
         run.blind_spots.push_back("ops inside regions that torch.compile made kernels of: what a region hands back is "
                                   "looked at where it is read");
