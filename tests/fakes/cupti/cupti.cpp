@@ -138,8 +138,7 @@ CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber
     if (const CUptiResult result = failure("cuptiEnableDomain")) return result;
     if (!usable(subscriber)) return CUPTI_ERROR_INVALID_PARAMETER;
     if (domain != CUPTI_CB_DOMAIN_DRIVER_API) return CUPTI_SUCCESS;
-    for (auto& one : subscriber->enabled)
-        one = enable != 0;
+    for (auto& one : subscriber->enabled) one = enable != 0;
     return CUPTI_SUCCESS;
 }
 
@@ -158,9 +157,7 @@ CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
         case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
             *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
             return CUPTI_SUCCESS;
-        case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
-            *text = "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES";
-            return CUPTI_SUCCESS;
+        case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: *text = "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"; return CUPTI_SUCCESS;
         case CUPTI_ERROR_UNKNOWN: *text = "CUPTI_ERROR_UNKNOWN"; return CUPTI_SUCCESS;
         default: return CUPTI_ERROR_INVALID_PARAMETER;
     }

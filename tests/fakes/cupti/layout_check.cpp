@@ -11,8 +11,8 @@
 
 namespace abi = numsan::cupti;
 
-#define SAME(ours, our_member, theirs, their_member)                                                          \
-    static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member) &&                             \
+#define SAME(ours, our_member, theirs, their_member)                              \
+    static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member) && \
                   sizeof(ours::our_member) == sizeof(theirs::their_member))
 
 static_assert(sizeof(abi::CallbackData) == sizeof(CUpti_CallbackData));
@@ -37,8 +37,7 @@ static_assert(abi::kSuccess == CUPTI_SUCCESS);
 static_assert(abi::kMultipleSubscribers == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
 static_assert(abi::kDriverApi == CUPTI_CB_DOMAIN_DRIVER_API && abi::kExit == CUPTI_API_EXIT);
 static_assert(sizeof(abi::Result) == sizeof(CUptiResult) && sizeof(CUpti_CallbackDomain) == sizeof(int) &&
-              sizeof(CUpti_SubscriberHandle) == sizeof(abi::Subscriber) &&
-              std::is_same_v<CUpti_CallbackId, uint32_t>);
+              sizeof(CUpti_SubscriberHandle) == sizeof(abi::Subscriber) && std::is_same_v<CUpti_CallbackId, uint32_t>);
 
 #define NUMSAN_LAUNCH_CALLBACK(call, number, what) static_assert(CUPTI_DRIVER_TRACE_CBID_##call == number);
 #include "interpose/cupti/launch_callbacks.def"
