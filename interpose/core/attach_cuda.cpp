@@ -69,9 +69,16 @@ std::string why_uncounted(const PlainRun& plain) {
 /// True for a process that launched nothing: there is nothing to say of it.
 bool was_idle() { return g_counted.load() && !launch_watch().has_gaps() && launch_watch().launches().total() == 0; }
 
-RunSummary summary_of(const PlainRun& plain) {
+RunSummary summary_of(const PlainRun& plain, bool ended) {
     RunSummary run;
     run.incomplete = true;
+    if (!ended) {
+        run.lost =
+            "no framework announced the work of this CUDA program; nothing was scanned, and how much there was "
+            "is told when it has ended";
+        run.blind_spots.push_back(run.lost);
+        return run;
+    }
     if (g_counted.load()) {
         const int64_t launches = launch_watch().launches().total();
         run.lost = "no framework announced the work of this CUDA program; " +
@@ -96,7 +103,7 @@ void on_process_exit(int status, void*) {
             plain.reporter.withdraw();
             return;
         }
-        RunSummary run = summary_of(plain);
+        RunSummary run = summary_of(plain, true);
         run.ended = now_text();
         run.exit_status = status;
         plain.reporter.finish(run);
@@ -108,10 +115,10 @@ void on_process_exit(int status, void*) {
 void start_plain_run(const Options& options, const numsan_stub_api& stub) {
     auto* plain = new PlainRun(options, stub);
     const bool others = stub.other_injection != nullptr;  // who sets that wants CUPTI himself
-    if (options.cupti == Cupti::On || (options.cupti == Cupti::Auto && (!others || options.raw))) start_watch(stub);
+    if (options.cupti == Cupti::On || (options.cupti == Cupti::Auto && !others)) start_watch(stub);
     g_plain.store(plain);
     on_exit(on_process_exit, nullptr);
-    plain->reporter.begin(summary_of(*plain));  // what is left of a process that is killed
+    plain->reporter.begin(summary_of(*plain, false));  // what is left of a process that is killed
 }
 
 }  // namespace
