@@ -5,11 +5,24 @@
 namespace numsan {
 namespace {
 
-/// FNV-1a, 64 bits; never 0.
+/// After MurmurHash64A (Appleby, public domain), for names of a hundred bytes and more; never 0.
 uint64_t hash(const char* text) noexcept {
-    uint64_t value = 14695981039346656037u;
-    for (; *text != '\0'; ++text) value = (value ^ static_cast<unsigned char>(*text)) * 1099511628211u;
-    return value | 1;
+    constexpr uint64_t kMultiplier = 0xc6a4a7935bd1e995;
+    constexpr int kShift = 47;
+    size_t bytes = std::strlen(text);
+    uint64_t value = bytes * kMultiplier;
+    while (bytes > 0) {
+        uint64_t word = 0;
+        const size_t taken = bytes < sizeof word ? bytes : sizeof word;
+        std::memcpy(&word, text, taken);
+        word *= kMultiplier;
+        word = (word ^ (word >> kShift)) * kMultiplier;
+        value = (value ^ word) * kMultiplier;
+        text += taken;
+        bytes -= taken;
+    }
+    value = (value ^ (value >> kShift)) * kMultiplier;
+    return (value ^ (value >> kShift)) | 1;
 }
 
 }  // namespace

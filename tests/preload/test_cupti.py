@@ -1,7 +1,10 @@
 """CUPTI has room for one: a profiler gets it, whether it comes before numsan or after, and however it asks."""
+import subprocess
+
 import pytest
 
-from cuda_programs import CUDA, both, cc, library, program, said_once
+import run_numsan
+from cuda_programs import CUDA, FAKES, VARIABLE, both, cc, environment, library, program, said_once
 
 # A profiler: counts entries of launches while it is subscribed.
 PROFILER = r"""
@@ -122,3 +125,16 @@ def test_no_profiler_and_no_cupti_is_an_error_as_before(cuda, tmp_path):
             return cuptiSubscribe ? cuptiSubscribe(&subscriber, 0, 0) == 0 : 0;
         }""")
     assert both(weak, tmp_path).returncode == 0
+
+
+def test_doctor_says_whether_kernels_are_counted(cupti, tmp_path):
+    def cupti_line(command, **more):
+        done = subprocess.run([run_numsan.COMMAND, "doctor", "--", command], capture_output=True, text=True,
+                              env=run_numsan.plain_environment(environment(**more)))
+        return next(line for line in done.stdout.splitlines() if " cupti: " in line)
+    assert cupti_line("/bin/true") == (f"ok       cupti: {FAKES}/libcupti.so.13: kernels are counted, "
+                                       "unless a profiler has it")
+    assert cupti_line("/bin/true", **{VARIABLE: "/opt/tool/injection.so"}) == (
+        f"limited  cupti: kernels are not counted: {VARIABLE} names the library of another tool, "
+        "/opt/tool/injection.so")
+    assert cupti_line("/no/such/python3") == "ok       cupti: not used with torch"
