@@ -15,6 +15,6 @@ def cuda(build):
 @pytest.fixture(scope="session")
 def cupti(cuda):
     if not cache_value("NUMSAN_FAKE_CUPTI"):
-        pytest.skip("no cupti_driver_cbid.h: there is no fake CUPTI")
+        pytest.skip("no headers of CUPTI 13: there is no fake CUPTI")
     if not (FAKES / "libcupti.so.13").exists():
         pytest.fail(f"{FAKES}/libcupti.so.13 is missing: build first (scripts/build)", pytrace=False)
