@@ -36,6 +36,8 @@ struct RunSummary {
     std::map<std::string, int64_t> skipped;
     int64_t dropped = 0;
     std::vector<std::string> blind_spots;
+    std::optional<int64_t> launches;         ///< of kernels and graphs, where somebody counted them
+    std::map<std::string, int64_t> kernels;  ///< the same by name
 
     double wall_s = 0;
     std::optional<double> hook_s;
@@ -43,6 +45,7 @@ struct RunSummary {
     std::optional<int64_t> host_bytes;
 
     bool incomplete = false;  ///< something was lost: the verdict must say so
+    std::string lost;         ///< what, in one line, where nobody has said it yet
 
     int64_t births = 0;
     int64_t escaped = 0;

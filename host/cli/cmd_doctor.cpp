@@ -11,6 +11,7 @@
 
 #include "host/cli/commands.h"
 #include "host/cli/process.h"
+#include "host/core/cupti_places.h"
 #include "host/core/version.h"
 
 namespace numsan::cli {
@@ -220,22 +221,41 @@ void check_compiler(Diagnosis& diagnosis) {
         "compiler: none of c++, g++, clang++ is there: only a torch whose adapter is in the cache is seen");
 }
 
-/// The driver's library as a file, found but not loaded.
-std::string driver_library() {
-    std::string folders =
-        "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:/usr/local/cuda/compat:"
-        "/usr/lib/wsl/lib";
+/// `name` in a folder of the loader's, or else in one of `more` (separated by ':'), as a file: found but not loaded.
+std::string library_file(const std::string& name, const std::string& more) {
+    std::string folders = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:" + more;
     if (const char* path = std::getenv("LD_LIBRARY_PATH"); path && *path) folders = std::string(path) + ":" + folders;
     std::istringstream list(folders);
     std::string folder;
     while (std::getline(list, folder, ':')) {
-        if (!folder.empty() && exists(folder + "/libcuda.so.1")) return folder + "/libcuda.so.1";
+        if (!folder.empty() && exists(folder + "/" + name)) return folder + "/" + name;
     }
     return "";
 }
 
-void check_cuda(Diagnosis& diagnosis) {
-    const std::string driver = driver_library();
+/// Whether kernels are counted that no framework announces. With torch they are announced, and CUPTI is left alone.
+void check_cupti(Diagnosis& diagnosis, bool plain) {
+    std::string folders;
+    for (const std::string& folder : cupti_folders()) folders += folder + ":";
+    const std::string cupti = library_file(kCuptiName, folders);
+    const std::string other = variable("CUDA_INJECTION64_PATH");
+    std::string why;
+    if (!other.empty() && base_name(other) != "libnumsan.so") {
+        why = "CUDA_INJECTION64_PATH names the library of another tool, " + other;
+    } else if (cupti.empty()) {
+        why = std::string("no ") + kCuptiName + " here";
+    }
+    if (!plain) {
+        diagnosis.good("cupti: not used with torch" + (why.empty() ? "" : "; " + why));
+    } else if (why.empty()) {
+        diagnosis.good("cupti: " + cupti + ": kernels are counted, unless a profiler has it");
+    } else {
+        diagnosis.limited("cupti: kernels are not counted: " + why);
+    }
+}
+
+void check_cuda(Diagnosis& diagnosis, bool plain) {
+    const std::string driver = library_file("libcuda.so.1", "/usr/local/cuda/compat:/usr/lib/wsl/lib");
     if (driver.empty()) {
         diagnosis.good("cuda: no libcuda.so.1 here; CPU tensors are scanned");
         return;
@@ -245,6 +265,7 @@ void check_cuda(Diagnosis& diagnosis) {
 #else
     diagnosis.limited("cuda: " + driver + " is there; this numsan was built without nvcc and scans CPU tensors only");
 #endif
+    check_cupti(diagnosis, plain);
 }
 
 /// Whether `folder`, or the nearest folder above it that exists, can be written.
@@ -281,7 +302,7 @@ int doctor(const std::vector<std::string>& command) {
     check_python(diagnosis, command, core);
     check_compiler(diagnosis);
     check_cache(diagnosis);
-    check_cuda(diagnosis);
+    check_cuda(diagnosis, python_of(command).empty());
     return diagnosis.finish();
 }
 

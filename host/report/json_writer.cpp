@@ -183,9 +183,11 @@ Json run_document(const RunSummary& run) {
 }
 
 Json coverage_document(const RunSummary& run) {
-    return {{"ops", run.ops},         {"scanned", run.scanned},
-            {"bytes", run.bytes},     {"skipped", object_of(run.skipped)},
-            {"dropped", run.dropped}, {"blind_spots", strings(run.blind_spots)}};
+    Json out = {{"ops", run.ops},         {"scanned", run.scanned},
+                {"bytes", run.bytes},     {"skipped", object_of(run.skipped)},
+                {"dropped", run.dropped}, {"blind_spots", strings(run.blind_spots)}};
+    if (run.launches) out["kernels"] = {{"launches", *run.launches}, {"by_name", object_of(run.kernels)}};
+    return out;
 }
 
 Json cost_document(const RunSummary& run) {

@@ -75,6 +75,9 @@ void Reporter::merge_counts(const RunSummary& counts) {
     run.escaped = counts.escaped;
     run.absorbed = counts.absorbed;
     run.incomplete = counts.incomplete;
+    run.lost = counts.lost;
+    run.launches = counts.launches;
+    run.kernels = counts.kernels;
     run.framework_version = counts.framework_version;
     run.python_version = counts.python_version;
     run.ended = counts.ended;
@@ -185,10 +188,13 @@ Report Reporter::in_order_of_birth() const {
     return ordered;
 }
 
+std::string Reporter::report_path() const {
+    return absolute(expand_path(options_.report, path_facts(report_.run)), start_cwd_);
+}
+
 void Reporter::write() {
     if (options_.report == "none" || write_failed_) return;
-    const std::string path = absolute(expand_path(options_.report, path_facts(report_.run)), start_cwd_);
-    if (const std::optional<std::string> error = write_atomically(path, to_json(in_order_of_birth()))) {
+    if (const std::optional<std::string> error = write_atomically(report_path(), to_json(in_order_of_birth()))) {
         write_failed_ = true;
         say("the report was not written: " + *error);
     }
@@ -203,6 +209,17 @@ void Reporter::tell_unmatched_rules() const {
     if (!rules.empty()) say("allow-list rules that matched nothing: " + rules);
 }
 
+void Reporter::begin(const RunSummary& counts) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    merge_counts(counts);
+    write();
+}
+
+void Reporter::withdraw() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (options_.report != "none" && !write_failed_) unlink(report_path().c_str());
+}
+
 void Reporter::finish(const RunSummary& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     merge_counts(counts);
@@ -215,6 +232,7 @@ void Reporter::finish(const RunSummary& counts) {
         const bool file = options_.report != "none" && !write_failed_;
         tell(render_summary(report_, style, file ? expand_path(options_.report, path_facts(report_.run)) : ""));
     } else if (options_.verbosity >= 1) {
+        if (!report_.run.lost.empty()) say("incomplete: " + report_.run.lost);
         tell_unmatched_rules();
     }
     if (dropped_findings_ > 0 && options_.verbosity >= 1) {

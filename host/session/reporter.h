@@ -24,6 +24,11 @@ class Reporter {
     /// counts so far.
     void add(const Outcome& outcome, const LiveNames& names, const RunSummary& counts);
 
+    /// A report of what is known at the start, for a process that may never come to finish().
+    void begin(const RunSummary& counts);
+    /// There is nothing to report after all: the file of begin() goes again.
+    void withdraw();
+
     /// Last words: the final report and, by verbosity, a summary.
     void finish(const RunSummary& counts);
 
@@ -41,6 +46,7 @@ class Reporter {
 
   private:
     Report in_order_of_birth() const;
+    std::string report_path() const;
     void write();
     void tell(const std::string& text) const;
     void merge_counts(const RunSummary& counts);

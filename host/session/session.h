@@ -63,6 +63,9 @@ class Session {
     /// Makes the scanner of devices when the first tensor of one is seen; before the first event.
     void use_devices(MakeDeviceScanner make) noexcept { make_device_scanner_ = make; }
 
+    /// Who adds to the report's coverage what the session does not know; before the first event.
+    void use_coverage(void (*add)(RunSummary&)) noexcept { add_coverage_ = add; }
+
     /// Large outputs may be scanned by several threads from now on; null: no longer.
     void share_scans(ShareWork share) noexcept { share_.store(share, std::memory_order_relaxed); }
 
@@ -189,6 +192,7 @@ class Session {
     const TorchFrames frames_;
     WorkerBirths worker_births_;
     MakeDeviceScanner make_device_scanner_ = nullptr;
+    void (*add_coverage_)(RunSummary&) = nullptr;
     std::string no_device_;  ///< why there is no scanner of devices; written once, before anybody asks
     std::once_flag device_once_;
     std::atomic<DeviceSide*> device_{nullptr};

@@ -28,13 +28,19 @@ RunSummary Session::counts() const {
         run.blind_spots.push_back("what saved-tensor hooks compute: operators are seen through record functions (hook: "
                                   "record_function), as another library holds the dispatch key");
     }
-    if (counters_.device.load(std::memory_order_relaxed) > 0) {
-        run.blind_spots.push_back("tensors on devices: " + (no_device_.empty() ? "host memory only" : no_device_));
-    }
-    if (const DeviceSide* side = device_side(); side != nullptr && side->scanner.reason()[0] != '\0') {
-        run.blind_spots.push_back(std::string("tensors on cuda devices since an error of the driver: ") +
-                                  side->scanner.reason());
-    }
+    run.incomplete = failed_.load(std::memory_order_relaxed);
+    const auto lose = [&](std::string what) {
+        run.incomplete = true;
+        run.lost = what;
+        run.blind_spots.push_back(std::move(what));
+    };
+    if (counters_.device.load(std::memory_order_relaxed) > 0)
+        lose("tensors on devices: " + (no_device_.empty() ? "host memory only" : no_device_));
+    if (const DeviceSide* side = device_side(); side != nullptr && side->scanner.reason()[0] != '\0')
+        lose(std::string("tensors on cuda devices since an error of the driver: ") + side->scanner.reason());
+    else if (finished_.load() && side != nullptr && !side->log.empty())
+        lose("tensors on devices at the end: of the last " + std::to_string(side->log.count()) +
+             " operations the device has not told");
     if (runs_generated_kernels()) {
         run.blind_spots.push_back("ops inside regions that torch.compile made kernels of: what a region hands back is "
                                   "looked at where it is read");
@@ -46,7 +52,7 @@ RunSummary Session::counts() const {
     run.absorbed = verdict.absorbed;
     run.framework_version = facts_.torch_version;
     if (!facts_.python_version.empty()) run.python_version = facts_.python_version;
-    run.incomplete = failed_.load(std::memory_order_relaxed);
+    if (add_coverage_ != nullptr) add_coverage_(run);
     return run;
 }
 

@@ -15,6 +15,7 @@
 #include "host/session/session.h"
 #include "host/stacks/native_stacks.h"
 #include "interpose/core/adapter_loader.h"
+#include "interpose/core/attach_cuda.h"
 #include "interpose/core/device_scanner.h"
 #include "interpose/python/api.h"
 #include "interpose/python/at_exit.h"
@@ -41,11 +42,6 @@ const CoreApi g_core = {
     [](const char* why) { g_session->skipped(why); },
     [](const char* why) { g_session->fail(why); },
 };
-
-void say(const char* line) {
-    const std::string text = std::string("numsan: ") + line + "\n";
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-}
 
 void on_process_exit(int status, void*) {
     const int wanted = g_session->finish(status);
@@ -80,12 +76,23 @@ Options read_options() {
 
 }  // namespace
 
+void say(const char* line) {
+    const std::string text = std::string("numsan: ") + line + "\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+const Options& process_options() {
+    static const Options* options = new Options(read_options());
+    return *options;
+}
+
 bool attach(const numsan_stub_api& stub) {
     static bool attached = false;
     if (attached) return g_session != nullptr;
     attached = true;
-    Options options = read_options();
+    const Options& options = process_options();
     if (options.tier == Tier::Off) return false;
+    framework_attaches();
 
     SessionFacts facts;
     StackSource* stacks = nullptr;
@@ -104,8 +111,9 @@ bool attach(const numsan_stub_api& stub) {
     const TorchInstall torch = describe_torch(find_loaded_torch());
     facts.torch_version = torch.version;
     facts.torch_root = torch.root;
-    g_session = new Session(std::move(options), scanner(), *stacks, std::move(facts));
+    g_session = new Session(options, scanner(), *stacks, std::move(facts));
     g_session->use_devices(make_device_scanner);
+    g_session->use_coverage(add_launches);
 
     AdapterLoadResult result;
     g_adapter = load_torch_adapter(g_core, stub.lib_dir, say, result);

@@ -1,10 +1,11 @@
-// The one symbol that libnumsan.so looks up in libnumsan_core.so. Keeps every exception on this side.
+// The two symbols that libnumsan.so looks up in libnumsan_core.so. Keep every exception on this side.
 #include <unistd.h>
 
 #include <cstdio>
 #include <exception>
 
 #include "interpose/core/attach.h"
+#include "interpose/core/attach_cuda.h"
 #include "interpose/core/stub_abi.h"
 
 namespace {
@@ -17,13 +18,11 @@ int stand_down(const char* reason) noexcept {
     return 1;
 }
 
-}  // namespace
-
-extern "C" __attribute__((visibility("default"))) int numsan_core_attach(const numsan_stub_api* stub) noexcept {
+int enter(const numsan_stub_api* stub, bool (*begin)(const numsan_stub_api&)) noexcept {
     if (!stub || stub->abi != NUMSAN_STUB_ABI || stub->size < sizeof(numsan_stub_api))
         return stand_down("libnumsan.so and libnumsan_core.so are of different versions");
     try {
-        return numsan::attach(*stub) ? 0 : 1;
+        return begin(*stub) ? 0 : 1;
     } catch (const std::exception& error) {
         return stand_down(error.what());
     } catch (...) {
@@ -31,4 +30,14 @@ extern "C" __attribute__((visibility("default"))) int numsan_core_attach(const n
     }
 }
 
-static_assert(noexcept(numsan_core_attach(nullptr)));
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int numsan_core_attach(const numsan_stub_api* stub) noexcept {
+    return enter(stub, numsan::attach);
+}
+
+extern "C" __attribute__((visibility("default"))) int numsan_core_cuda(const numsan_stub_api* stub) noexcept {
+    return enter(stub, numsan::cuda_started);
+}
+
+static_assert(noexcept(numsan_core_attach(nullptr)) && noexcept(numsan_core_cuda(nullptr)));

@@ -6,6 +6,7 @@
 
 #define NUMSAN_STUB_ABI 1u
 #define NUMSAN_CORE_ATTACH_SYMBOL "numsan_core_attach"
+#define NUMSAN_CORE_CUDA_SYMBOL "numsan_core_cuda"
 
 /* What the stub offers the core. Lives as long as the process. */
 struct numsan_stub_api {
@@ -17,8 +18,20 @@ struct numsan_stub_api {
     void (*set_thread_start)(void (*start)(void));
 
     const char* lib_dir; /* folder of libnumsan_core.so, beside which adapter/ lies; absolute, without a final slash */
+
+    /* [MT] From now on, before somebody else subscribes to CUPTI, `yield` is called on his thread: our subscription has
+     * ended when it returns; with `for_good` it is not to be taken again. `again` is called when his has ended. Null
+     * switches both off. Neither may throw. */
+    void (*set_cupti_yield)(void (*yield)(int for_good), void (*again)(void));
+
+    const char* other_injection; /* the library that CUDA_INJECTION64_PATH names if it is not ours, else null */
 };
 
-/* Exported by the core under NUMSAN_CORE_ATTACH_SYMBOL. Called once, outside of any dlopen, with the dynamic linker's
- * lock not held. Returns 0, or 1 when the core stands down; it has said why. */
-typedef int (*numsan_core_attach_fn)(const struct numsan_stub_api* stub);
+/* Exported by the core under the two names above; returns 0, or 1 when the core stands down, which it has said.
+ *
+ * NUMSAN_CORE_ATTACH_SYMBOL: called once, when torch is there, outside of any dlopen, with the dynamic linker's lock
+ * not held.
+ * NUMSAN_CORE_CUDA_SYMBOL: called once, inside cuInit, on whatever thread, before the other or after it or on another
+ * thread at the same time. No call of CUDA's is allowed there, and the calling thread may hold the interpreter's lock,
+ * or be waited for by the thread that does. */
+typedef int (*numsan_core_entry_fn)(const struct numsan_stub_api* stub);

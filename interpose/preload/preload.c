@@ -1,8 +1,9 @@
 /* libnumsan.so, the library that is preloaded. C and libc only. It waits for torch: when libtorch_cpu.so has been
- * mapped (by a dlopen, or with the program itself) it loads libnumsan_core.so once. Everything else it passes through
- * untouched.
+ * mapped (by a dlopen, or with the program itself) it loads libnumsan_core.so once. So it does when CUDA is initialised
+ * (injection.c). Everything else it passes through untouched.
  *
- * Interposed: dlopen (dlopen_hook.S), __libc_start_main, pthread_create. Nothing else is exported.
+ * Interposed: dlopen (dlopen_hook.S), __libc_start_main, pthread_create, and four functions of CUPTI (cupti.c).
+ * Exported besides: InitializeInjection. Nothing else.
  * Errors: one line `numsan: off: <reason>` on stderr, and the program runs on. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,12 +19,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "interpose/core/stub_abi.h"
+#include "interpose/preload/preload.h"
 
-#define EXPORTED __attribute__((visibility("default")))
-#define HIDDEN __attribute__((visibility("hidden")))
-
-typedef void* (*dlopen_fn)(const char*, int);
 typedef int (*pthread_create_fn)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 typedef int (*main_fn)(int, char**, char**);
 typedef int (*libc_start_main_fn)(main_fn, int, char**, void (*)(void), void (*)(void), void (*)(void), void*);
@@ -33,13 +30,13 @@ EXPORTED int __libc_start_main(main_fn program_main, int argc, char** argv, void
                                void (*rtld_fini)(void), void* stack_end);
 
 /* Watching begins when the libraries linked to the program have been initialised, and ends when the core has been asked
- * for. */
+ * to attach to torch. */
 static atomic_bool watching;
 static atomic_bool core_asked;
+static atomic_bool core_is_ours; /* from before we load it */
 static _Atomic(void (*)(void)) thread_start;
 static main_fn real_main;
-static char
-    start_folder[PATH_MAX]; /* where the program started; only set when the loader knows us by a relative path */
+static char own_path[PATH_MAX]; /* of this library, absolute; "" where it cannot be told */
 
 /* Depth of watched dlopens on this thread: inside one, torch may be mapped but not initialised. */
 static __thread int dlopen_depth __attribute__((tls_model("initial-exec")));
@@ -55,12 +52,14 @@ static void* next_symbol(_Atomic(void*)* cache, const char* name) {
     return found;
 }
 
-static dlopen_fn real_dlopen(void) {
+numsan_dlopen_fn numsan_real_dlopen(void) {
     static _Atomic(void*) cache;
-    return (dlopen_fn)next_symbol(&cache, "dlopen");
+    return (numsan_dlopen_fn)next_symbol(&cache, "dlopen");
 }
 
 static void say_off(const char* reason, const char* detail) {
+    static atomic_bool said;
+    if (atomic_exchange(&said, true)) return;
     char line[2 * PATH_MAX];
     int length = snprintf(line, sizeof line, "numsan: off: %s%s\n", reason, detail);
     if (length >= (int)sizeof line) length = (int)sizeof line - 1;
@@ -108,7 +107,7 @@ static int is_library(struct dl_phdr_info* info, size_t size, void* prefix) {
     return info->dlpi_name && strncmp(base_name(info->dlpi_name), prefix, strlen(prefix)) == 0;
 }
 
-static bool is_mapped(const char* prefix) { return dl_iterate_phdr(is_library, (void*)prefix) != 0; }
+bool numsan_is_mapped(const char* prefix) { return dl_iterate_phdr(is_library, (void*)prefix) != 0; }
 
 /* ---- loading the core ---- */
 
@@ -120,16 +119,28 @@ static bool has_core(const char* folder) {
     return access(path, R_OK) == 0;
 }
 
-/* The folder of libnumsan_core.so: ours, ours/../lib, or that of the file that our name is a link to. */
-static bool find_core(char own[PATH_MAX], char folder[PATH_MAX]) {
+/* Where this library is, as the loader knows it; to be asked while the program's folder is still the current one. Every
+ * process comes here: stdio and malloc would cost most of them their first page faults. */
+static void find_own_path(void) {
     Dl_info info;
-    if (!dladdr((void*)set_thread_start, &info) || !info.dli_fname) return false;
-    if (info.dli_fname[0] == '/' || !start_folder[0])
-        snprintf(own, PATH_MAX, "%s", info.dli_fname);
-    else if (snprintf(own, PATH_MAX, "%s/%s", start_folder, info.dli_fname) >= PATH_MAX)
-        return false;
+    if (!dladdr((void*)set_thread_start, &info) || !info.dli_fname) return;
+    const size_t length = strlen(info.dli_fname) + 1;
+    size_t folder = 0;
+    if (info.dli_fname[0] != '/' && getcwd(own_path, sizeof own_path)) {
+        folder = strlen(own_path);
+        own_path[folder++] = '/';
+    }
+    if (folder + length <= sizeof own_path)
+        memcpy(own_path + folder, info.dli_fname, length);
+    else
+        own_path[0] = '\0';
+}
+
+/* The folder of libnumsan_core.so: ours, ours/../lib, or that of the file that our name is a link to. */
+static bool find_core(char folder[PATH_MAX]) {
+    if (!own_path[0]) return false;
     char resolved[PATH_MAX];
-    const char* const starts[] = {own, realpath(own, resolved)};
+    const char* const starts[] = {own_path, realpath(own_path, resolved)};
     for (size_t i = 0; i < 2 && starts[i]; i++) {
         const int length = (int)(base_name(starts[i]) - starts[i]);
         if (length < 1) continue;
@@ -140,45 +151,58 @@ static bool find_core(char own[PATH_MAX], char folder[PATH_MAX]) {
     return false;
 }
 
-/* Once per process. The caller's errno and dlerror() are as if nothing had happened after a successful dlopen. */
-static void load_core(void) {
-    if (atomic_exchange(&core_asked, true)) return;
-    static char folder[PATH_MAX];
-    static struct numsan_stub_api api = {NUMSAN_STUB_ABI, sizeof api, set_thread_start, folder};
+/* Two threads may be here at once: one that has loaded torch, one inside cuInit. Neither waits for the other. */
+void numsan_call_core(const char* symbol, struct numsan_stub_api* api, char* folder) {
     const int saved_errno = errno;
-    atomic_store(&watching, false);
-    char own[PATH_MAX] = "";
     char path[PATH_MAX + 32];
-    if (is_mapped("libnumsan_core.so")) goto done; /* a second copy of this library is loaded, and was first */
-    if (!find_core(own, folder)) {
-        say_off("libnumsan_core.so is not beside ", own);
+    /* A second copy of this library is loaded, and was first. */
+    if (!atomic_load(&core_is_ours) && numsan_is_mapped("libnumsan_core.so")) goto done;
+    if (!find_core(folder)) {
+        say_off("libnumsan_core.so is not beside ", own_path);
         goto done;
     }
+    *api = (struct numsan_stub_api){
+        NUMSAN_STUB_ABI, sizeof *api, set_thread_start, folder, numsan_set_cupti_yield, numsan_other_injection()};
     snprintf(path, sizeof path, "%s/libnumsan_core.so", folder);
-    void* core = real_dlopen()(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    atomic_store(&core_is_ours, true);
+    void* core = numsan_real_dlopen()(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!core) {
         const char* reason = dlerror();
         say_off("", reason ? reason : "libnumsan_core.so cannot be loaded");
         goto done;
     }
-    numsan_core_attach_fn attach = (numsan_core_attach_fn)dlsym(core, NUMSAN_CORE_ATTACH_SYMBOL);
-    if (attach)
-        attach(&api);
-    else
-        say_off(path, " has no " NUMSAN_CORE_ATTACH_SYMBOL);
+    numsan_core_entry_fn entry = (numsan_core_entry_fn)dlsym(core, symbol);
+    if (entry) {
+        entry(api);
+    } else {
+        snprintf(path, sizeof path, "%s/libnumsan_core.so has no ", folder);
+        say_off(path, symbol);
+    }
 done:
     dlerror();
     errno = saved_errno;
 }
+
+/* Once per process, when torch is there. */
+static void load_core(void) {
+    if (atomic_exchange(&core_asked, true)) return;
+    static char folder[PATH_MAX];
+    static struct numsan_stub_api api;
+    atomic_store(&watching, false);
+    numsan_call_core(NUMSAN_CORE_ATTACH_SYMBOL, &api, folder);
+    numsan_injection_after_torch();
+}
+
+bool numsan_torch_is_due(void) { return !atomic_load(&core_asked) && numsan_is_mapped("libtorch_cpu.so"); }
 
 /* ---- dlopen ---- */
 
 /* Stands in for dlopen where the caller makes no difference to what is found. */
 static void* watched_dlopen(const char* file, int mode) {
     dlopen_depth++;
-    void* handle = real_dlopen()(file, mode);
+    void* handle = numsan_real_dlopen()(file, mode);
     dlopen_depth--;
-    if (handle && dlopen_depth == 0 && atomic_load(&watching) && is_mapped("libtorch_cpu.so")) load_core();
+    if (handle && dlopen_depth == 0 && atomic_load(&watching) && numsan_is_mapped("libtorch_cpu.so")) load_core();
     return handle;
 }
 
@@ -196,10 +220,14 @@ static bool is_plain_program(const void* caller) {
  * calls go straight on, unless the caller is known not to matter. */
 void* numsan_dlopen_target(const char* file, int mode, const void* caller) {
     (void)mode;
-    if (atomic_load_explicit(&watching, memory_order_relaxed) && file && strstr(file, "torch") && !strchr(file, '$') &&
+    if (!file) return (void*)numsan_real_dlopen();
+    numsan_cupti_opened(file);
+    const numsan_dlopen_fn injecting = numsan_injection_dlopen(file);
+    if (injecting) return (void*)injecting;
+    if (atomic_load_explicit(&watching, memory_order_relaxed) && strstr(file, "torch") && !strchr(file, '$') &&
         (strchr(file, '/') || is_plain_program(caller)))
         return (void*)watched_dlopen;
-    return (void*)real_dlopen();
+    return (void*)numsan_real_dlopen();
 }
 
 /* ---- programs that are linked with torch ---- */
@@ -214,12 +242,10 @@ int __libc_start_main(main_fn program_main, int argc, char** argv, void (*init)(
     libc_start_main_fn next = (libc_start_main_fn)dlsym(RTLD_NEXT, "__libc_start_main");
     if (!next) abort(); /* a program without a C library's start: it could not have come here */
     if (is_wanted()) {
-        Dl_info info;
-        if (dladdr((void*)set_thread_start, &info) && info.dli_fname && info.dli_fname[0] != '/' &&
-            !getcwd(start_folder, sizeof start_folder))
-            start_folder[0] = '\0';
+        find_own_path();
+        if (own_path[0] == '/') numsan_announce_injection(own_path);
         atomic_store(&watching, true);
-        if (is_mapped("libtorch_cpu.so")) {
+        if (numsan_is_mapped("libtorch_cpu.so")) {
             real_main = program_main;
             program_main = load_core_then_main;
         }

@@ -7,6 +7,10 @@
 
 namespace fake_cuda {
 
+/// An image that cuModuleLoadData takes besides numsan's fatbin. Its kernels are functions that the program exports,
+/// void name(void* argument), which a launch calls once, when the stream gets there. Its only parameter is a pointer.
+inline constexpr char kHostImage[] = "host functions";
+
 /// As after loading: one device, driver 13.0, no script. Destroys every context; no other thread may be inside.
 FAKE_CUDA_API void reset();
 

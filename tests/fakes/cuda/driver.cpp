@@ -79,6 +79,7 @@ const ErrorText* text_of(CUresult result) {
 }  // namespace
 
 CUresult Call::enter() {
+    note_call();
     ++count;
     if (times.load(std::memory_order_relaxed) <= 0) return CUDA_SUCCESS;
     if (skip.fetch_sub(1) > 0) return CUDA_SUCCESS;
@@ -154,6 +155,7 @@ extern "C" {
 CUresult CUDAAPI cuInit(unsigned int flags) {
     FAKE_ENTER(cuInit);
     if (settings.devices == 0) return CUDA_ERROR_NO_DEVICE;
+    inject();
     settings.initialised = true;
     return CUDA_SUCCESS;
 }

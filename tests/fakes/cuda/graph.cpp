@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/fakes/cuda/internal.h"
+#include "tests/fakes/cuda/launch_watch.h"
 
 namespace fake_cuda {
 namespace {
@@ -127,7 +128,7 @@ CUresult CUDAAPI cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned l
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
+static CUresult launch_graph(CUgraphExec exec, CUstream handle) {
     FAKE_ENTER(cuGraphLaunch);
     CUstream stream;
     FAKE_TRY(resolve(handle, stream));
@@ -141,6 +142,11 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
             node();
     });
     return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
+    const GraphArguments arguments{exec, handle};
+    return watched(514, "cuGraphLaunch", &arguments, nullptr, [&] { return launch_graph(exec, handle); });
 }
 
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {

@@ -60,6 +60,11 @@ struct Capture {
     bool valid = true;
 };
 
+/// A library that CUDA_INJECTION64_PATH names is loaded and started, once.
+void inject();
+/// A call of the driver's, wherever it comes from.
+void note_call();
+
 /// The thread's current context, usable; else why not.
 CUresult current(CUcontext& context);
 /// The stream behind a handle, null and the special ones included.
@@ -68,6 +73,9 @@ CUresult resolve(CUstream handle, CUstream& stream);
 CUresult submit(CUstream handle, Work work);
 /// What a call that is unsafe during capture has to ask first.
 CUresult check_unsafe();
+/// Runs a call that launches, and tells who watches launches (launch_watch.h). `callback` is its number in CUPTI.
+CUresult watched(uint32_t callback, const char* name, const void* arguments, const char* kernel,
+                 const std::function<CUresult()>& run);
 void wait(const Marker& marker);
 void drain(CUcontext context);
 void free_memory(CUcontext context);
@@ -127,9 +135,12 @@ struct CUgraphExec_st {
 
 struct CUmod_st {
     CUcontext context;
+    bool host;  // its functions are the program's own
 };
 
 struct CUfunc_st {
     CUcontext context;
+    std::string name;
+    void (*host)(void*);  // null: one of the scan kernels
     bool large;
 };

@@ -1,9 +1,14 @@
-// Modules, and launches of the two scan kernels: the fatbin's names stand for the same source, built for the host.
+// Modules and launches. Of the two scan kernels: the fatbin's names stand for the same source, built for the host; and
+// of functions of the program's own.
+#include <dlfcn.h>
+
 #include <cstring>
 
 #include "cuda/scan_table.h"
 #include "tests/cuda/emulation.h"
+#include "tests/fakes/cuda/control.h"
 #include "tests/fakes/cuda/internal.h"
+#include "tests/fakes/cuda/launch_watch.h"
 
 namespace fake_cuda {
 namespace {
@@ -26,6 +31,10 @@ CUresult launch(CUfunction function, const unsigned grid[3], const unsigned bloc
     FAKE_TRY(resolve(handle, stream));
     if (extra != nullptr || shared != 0) return CUDA_ERROR_NOT_SUPPORTED;
     if (function->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
+    if (function->host != nullptr) {
+        void* argument = *static_cast<void**>(parameters[0]);
+        return submit(handle, [call = function->host, argument] { call(argument); });
+    }
     if (grid[0] == 0 || grid[1] != 1 || grid[2] != 1 || block[0] != numsan::gpu::kBlockThreads || block[1] != 1 ||
         block[2] != 1)
         return CUDA_ERROR_INVALID_VALUE;
@@ -34,8 +43,31 @@ CUresult launch(CUfunction function, const unsigned grid[3], const unsigned bloc
                                           : kernel<numsan::gpu::ScanTableSmall>(parameters[0], grid[0]));
 }
 
+std::atomic<LaunchWatcher> the_watcher{nullptr};
+
 }  // namespace
+
+CUresult watched(uint32_t callback, const char* name, const void* arguments, const char* kernel,
+                 const std::function<CUresult()>& run) {
+    const LaunchWatcher watcher = the_watcher;
+    if (watcher == nullptr) return run();
+    static std::atomic<uint32_t> correlation{0};
+    uint64_t data = 0;
+    CUcontext context = nullptr;
+    if (current(context) != CUDA_SUCCESS) context = nullptr;
+    Launch launch{callback, name,          arguments, kernel, context, context != nullptr ? uint32_t(context->id) : 0,
+                  ++correlation, &data, nullptr};
+    watcher(launch);
+    const CUresult result = run();
+    launch.result = &result;
+    // A watcher that came in between has not seen the entry.
+    if (const LaunchWatcher last = the_watcher; last == watcher) last(launch);
+    return result;
+}
+
 }  // namespace fake_cuda
+
+extern "C" void fake_cuda_watch_launches(fake_cuda::LaunchWatcher watcher) { fake_cuda::the_watcher = watcher; }
 
 using namespace fake_cuda;
 
@@ -48,11 +80,13 @@ CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image) {
     FAKE_TRY(check_unsafe());
     uint32_t magic;
     std::memcpy(&magic, image, sizeof magic);
-    if (magic != kFatbinMagic) return CUDA_ERROR_INVALID_IMAGE;
+    const bool host = std::memcmp(image, kHostImage, sizeof magic) == 0 &&
+                      std::strcmp(static_cast<const char*>(image), kHostImage) == 0;
+    if (magic != kFatbinMagic && !host) return CUDA_ERROR_INVALID_IMAGE;
     static auto* all = new std::deque<CUmod_st>;  // for the life of the process, as functions are
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    *module = &all->emplace_back(CUmod_st{context});
+    *module = &all->emplace_back(CUmod_st{context, host});
     return CUDA_SUCCESS;
 }
 
@@ -64,11 +98,17 @@ CUresult CUDAAPI cuModuleUnload(CUmodule) {
 CUresult CUDAAPI cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
     FAKE_ENTER(cuModuleGetFunction);
     const bool large = std::strcmp(name, numsan::gpu::kScanLargeName) == 0;
-    if (!large && std::strcmp(name, numsan::gpu::kScanSmallName) != 0) return CUDA_ERROR_NOT_FOUND;
+    void (*host)(void*) = nullptr;
+    if (module->host) {
+        host = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, name));
+        if (host == nullptr) return CUDA_ERROR_NOT_FOUND;
+    } else if (!large && std::strcmp(name, numsan::gpu::kScanSmallName) != 0) {
+        return CUDA_ERROR_NOT_FOUND;
+    }
     static auto* all = new std::deque<CUfunc_st>;
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    *function = &all->emplace_back(CUfunc_st{module->context, large});
+    *function = &all->emplace_back(CUfunc_st{module->context, name, host, large});
     return CUDA_SUCCESS;
 }
 
@@ -82,17 +122,23 @@ CUresult CUDAAPI cuFuncGetAttribute(int* value, CUfunction_attribute attribute, 
 CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                                 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
                                 CUstream stream, void** parameters, void** extra) {
-    FAKE_ENTER(cuLaunchKernel);
-    const unsigned grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
-    return launch(function, grid, block, shared, stream, parameters, extra);
+    const KernelArguments arguments{function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream,
+                                    parameters, extra};
+    return watched(307, "cuLaunchKernel", &arguments, function->name.c_str(), [&]() -> CUresult {
+        FAKE_ENTER(cuLaunchKernel);
+        return launch(function, arguments.grid, arguments.block, shared, stream, parameters, extra);
+    });
 }
 
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
-    FAKE_ENTER(cuLaunchKernelEx);
-    if (config->numAttrs != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    const unsigned grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
-    const unsigned block[] = {config->blockDimX, config->blockDimY, config->blockDimZ};
-    return launch(function, grid, block, config->sharedMemBytes, config->hStream, parameters, extra);
+    const KernelExArguments arguments{config, function, parameters, extra};
+    return watched(652, "cuLaunchKernelEx", &arguments, function->name.c_str(), [&]() -> CUresult {
+        FAKE_ENTER(cuLaunchKernelEx);
+        if (config->numAttrs != 0) return CUDA_ERROR_NOT_SUPPORTED;
+        const unsigned grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+        const unsigned block[] = {config->blockDimX, config->blockDimY, config->blockDimZ};
+        return launch(function, grid, block, config->sharedMemBytes, config->hStream, parameters, extra);
+    });
 }
 
 }  // extern "C"

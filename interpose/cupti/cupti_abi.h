@@ -1,0 +1,47 @@
+// What of CUPTI's C interface (13.0, cupti_callbacks.h and cupti_result.h) is used. Written down here, as numsan is
+// built where there is no toolkit; tests/fakes/cupti/layout_check.cpp compares it with the toolkit's own headers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace numsan::cupti {
+
+using Result = int;
+inline constexpr Result kSuccess = 0;
+inline constexpr Result kMultipleSubscribers = 39;
+
+inline constexpr int kDriverApi = 1;  ///< callback domain
+inline constexpr int kExit = 1;       ///< callback site
+
+inline constexpr size_t kOldSubscriberNameBytes = 64;  ///< CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN, at least
+
+using Subscriber = void*;
+
+/// Valid only during the callback.
+struct CallbackData {
+    int site;
+    const char* function_name;
+    const void* function_params;
+    void* return_value;       ///< of the driver's domain, at kExit: a CUresult
+    const char* symbol_name;  ///< of a launch: the kernel's mangled name
+    void* context;
+    uint32_t context_uid;
+    uint64_t* correlation_data;
+    uint32_t correlation_id;
+};
+
+struct SubscriberParams {
+    size_t struct_size;
+    const char* subscriber_name;
+    char* old_subscriber_name;
+    size_t old_subscriber_size;
+};
+
+using Callback = void (*)(void* data, int domain, uint32_t id, const void* callback_data);
+using Subscribe = Result (*)(Subscriber*, Callback, void* data, SubscriberParams*);
+using Unsubscribe = Result (*)(Subscriber);
+using EnableCallback = Result (*)(uint32_t enable, Subscriber, int domain, uint32_t id);
+using ResultString = Result (*)(Result, const char** text);
+
+}  // namespace numsan::cupti

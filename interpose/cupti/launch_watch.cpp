@@ -1,0 +1,178 @@
+#include "interpose/cupti/launch_watch.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstring>
+
+#include "cuda/scan_table.h"
+#include "host/core/cupti_places.h"
+
+namespace numsan {
+namespace {
+
+enum class Launch { Kernel, Graph };
+struct LaunchCallback {
+    uint32_t id;
+    Launch what;
+};
+constexpr LaunchCallback kLaunches[] = {
+#define NUMSAN_LAUNCH_CALLBACK(call, number, what) {number, Launch::what},
+#include "interpose/cupti/launch_callbacks.def"
+#undef NUMSAN_LAUNCH_CALLBACK
+};
+
+const LaunchCallback* launch_of(uint32_t id) noexcept {
+    for (const LaunchCallback& launch : kLaunches) {
+        if (launch.id == id) return &launch;
+    }
+    return nullptr;
+}
+
+bool is_own_kernel(const char* name) noexcept {
+    return name != nullptr &&
+           (std::strcmp(name, gpu::kScanSmallName) == 0 || std::strcmp(name, gpu::kScanLargeName) == 0);
+}
+
+/// The file of a CUPTI of another version that the process has: two of them do not go together. "" without one.
+std::string other_cupti() {
+    std::string found;
+    const auto look = [](dl_phdr_info* object, size_t, void* data) {
+        const char* slash = std::strrchr(object->dlpi_name, '/');
+        const char* name = slash != nullptr ? slash + 1 : object->dlpi_name;
+        if (std::strncmp(name, "libcupti.so", 11) == 0) *static_cast<std::string*>(data) = object->dlpi_name;
+        return 0;
+    };
+    dl_iterate_phdr(look, &found);
+    return found;
+}
+
+void* load_cupti() {
+    if (void* library = dlopen(kCuptiName, RTLD_NOW | RTLD_LOCAL)) return library;
+    for (const std::string& folder : cupti_folders()) {
+        if (void* library = dlopen((folder + "/" + kCuptiName).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    }
+    return nullptr;
+}
+
+template <class Function>
+bool find(void* library, const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+    return function != nullptr;
+}
+
+}  // namespace
+
+LaunchWatch& launch_watch() {
+    static LaunchWatch* watch = new LaunchWatch;
+    return *watch;
+}
+
+/// At a launch, on the thread that launches, inside the driver: no allocation, no lock, no call of anybody's.
+void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* data) {
+    const auto& call = *static_cast<const cupti::CallbackData*>(data);
+    if (domain != cupti::kDriverApi || call.site != cupti::kExit) return;
+    if (call.return_value == nullptr || *static_cast<const int*>(call.return_value) != 0) return;
+    const LaunchCallback* launch = launch_of(id);
+    if (launch == nullptr || is_own_kernel(call.symbol_name)) return;
+    static_cast<LaunchWatch*>(self)->launches_.count(launch->what == Launch::Graph ? "(a CUDA graph)"
+                                                                                   : call.symbol_name);
+}
+
+bool LaunchWatch::open() {
+    void* library = dlopen(kCuptiName, RTLD_NOW | RTLD_NOLOAD);
+    if (library == nullptr) {
+        if (const std::string other = other_cupti(); !other.empty()) {
+            why_ = "another version of CUPTI is loaded: " + other;
+            return false;
+        }
+        library = load_cupti();
+    }
+    if (library == nullptr) {
+        why_ = std::string("CUPTI (") + kCuptiName + ") is not there";
+        return false;
+    }
+    if (find(library, "cuptiSubscribe_v2", calls_.subscribe) && find(library, "cuptiUnsubscribe", calls_.unsubscribe) &&
+        find(library, "cuptiEnableCallback", calls_.enable) && find(library, "cuptiGetResultString", calls_.text))
+        return true;
+    why_ = "this CUPTI lacks a function of 13.0's";
+    return false;
+}
+
+std::string LaunchWatch::text_of(cupti::Result result) const {
+    const char* text = nullptr;
+    const bool known = calls_.text(result, &text) == cupti::kSuccess && text != nullptr;
+    return (known ? std::string(text) + " (" : std::string("error (")) + std::to_string(result) + ")";
+}
+
+bool LaunchWatch::subscribe(std::string& why) {
+    char old[4 * cupti::kOldSubscriberNameBytes] = "";
+    cupti::SubscriberParams parameters{};
+    parameters.struct_size = sizeof parameters;
+    parameters.subscriber_name = "numsan";
+    parameters.old_subscriber_name = old;
+    parameters.old_subscriber_size = sizeof old;
+    const cupti::Result result = calls_.subscribe(&subscriber_, on_callback, this, &parameters);
+    if (result == cupti::kMultipleSubscribers) {
+        why = std::string("CUPTI is taken by ") + (old[0] != '\0' ? old : "another tool");
+        return false;
+    }
+    if (result != cupti::kSuccess) {
+        why = "CUPTI refused: " + text_of(result);
+        return false;
+    }
+    for (const LaunchCallback& launch : kLaunches) {
+        const cupti::Result enabled = calls_.enable(1, subscriber_, cupti::kDriverApi, launch.id);
+        if (enabled == cupti::kSuccess) continue;
+        calls_.unsubscribe(subscriber_);
+        why = "CUPTI refused: " + text_of(enabled);
+        return false;
+    }
+    watching_.store(true, std::memory_order_release);
+    return true;
+}
+
+bool LaunchWatch::start() noexcept {
+    if (forked_.load(std::memory_order_relaxed)) return false;
+    try {
+        const std::lock_guard lock(mutex_);
+        return !given_up_ && !watching() && open() && subscribe(why_);
+    } catch (...) {
+        return false;  // out of memory: why() has nothing to say it with
+    }
+}
+
+void LaunchWatch::yield(bool for_good) noexcept {
+    if (forked_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(mutex_);
+    given_up_ = given_up_ || for_good;
+    if (!watching()) return;
+    watching_.store(false, std::memory_order_release);
+    gaps_.store(true, std::memory_order_relaxed);
+    calls_.unsubscribe(subscriber_);
+}
+
+void LaunchWatch::take_again() noexcept {
+    if (forked_.load(std::memory_order_relaxed)) return;
+    try {
+        const std::lock_guard lock(mutex_);
+        std::string why;
+        if (!given_up_ && !watching() && has_gaps()) subscribe(why);
+    } catch (...) {
+        // There is a gap, which is told.
+    }
+}
+
+void LaunchWatch::after_fork_in_child() noexcept {
+    forked_.store(true, std::memory_order_relaxed);
+    watching_.store(false, std::memory_order_relaxed);
+    launches_.clear();
+}
+
+std::string LaunchWatch::why() const {
+    if (forked_.load(std::memory_order_relaxed)) return "";
+    const std::lock_guard lock(mutex_);
+    return why_;
+}
+
+}  // namespace numsan

@@ -1,0 +1,40 @@
+/* What the sources of libnumsan.so share. C and libc only. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "interpose/core/stub_abi.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+#define HIDDEN __attribute__((visibility("hidden")))
+
+typedef void* (*numsan_dlopen_fn)(const char*, int);
+
+/* The next dlopen after ours. It takes us for the caller: only for names with a slash, or that nobody's RUNPATH has. */
+numsan_dlopen_fn numsan_real_dlopen(void) HIDDEN;
+
+/* Whether an object whose file name starts with `prefix` is mapped. Takes the dynamic linker's lock for a moment. */
+bool numsan_is_mapped(const char* prefix) HIDDEN;
+
+/* Loads the core if need be and calls its entry `symbol` with `api`, whose `lib_dir` is set to `folder`, a buffer of
+ * PATH_MAX bytes. Both belong to the process from then on. What fails is said once. errno and dlerror() stay. */
+void numsan_call_core(const char* symbol, struct numsan_stub_api* api, char* folder) HIDDEN;
+
+/* ---- injection.c: the driver's way in ---- */
+
+/* At the start of a process that is wanted: `own` is the absolute path of this library, for as long as the process. */
+void numsan_announce_injection(const char* own) HIDDEN;
+/* CUDA_INJECTION64_PATH as it was when somebody else had set it, else null. */
+const char* numsan_other_injection(void) HIDDEN;
+/* What dlopen(file) is to go to when it is the driver that loads somebody else's injection library, else null. */
+numsan_dlopen_fn numsan_injection_dlopen(const char* file) HIDDEN;
+/* The core has been attached to torch: it hears now if CUDA was initialised while torch was still being loaded. */
+void numsan_injection_after_torch(void) HIDDEN;
+/* Whether torch is there and the core has not been asked to attach to it yet. */
+bool numsan_torch_is_due(void) HIDDEN;
+
+/* ---- cupti.c: others who want CUPTI ---- */
+
+void numsan_set_cupti_yield(void (*yield)(int for_good), void (*again)(void)) HIDDEN;
+/* Somebody opens `file`: if it is CUPTI, its functions may be looked up past us, and ours is given up. */
+void numsan_cupti_opened(const char* file) HIDDEN;

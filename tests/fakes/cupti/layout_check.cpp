@@ -1,0 +1,60 @@
+// Whether what numsan and the fakes write down of CUPTI is what the toolkit's headers say. Nothing here runs.
+#define __CUDA_API_VERSION_INTERNAL  // the parameters of the oldest calls need the oldest types
+#include <cupti_callbacks.h>
+#include <cupti_driver_cbid.h>
+#include <generated_cuda_meta.h>
+
+#include <type_traits>
+
+#include "interpose/cupti/cupti_abi.h"
+#include "tests/fakes/cuda/launch_watch.h"
+
+namespace abi = numsan::cupti;
+
+#define SAME(ours, our_member, theirs, their_member)                              \
+    static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member) && \
+                  sizeof(ours::our_member) == sizeof(theirs::their_member))
+
+static_assert(sizeof(abi::CallbackData) == sizeof(CUpti_CallbackData));
+SAME(abi::CallbackData, site, CUpti_CallbackData, callbackSite);
+SAME(abi::CallbackData, function_name, CUpti_CallbackData, functionName);
+SAME(abi::CallbackData, function_params, CUpti_CallbackData, functionParams);
+SAME(abi::CallbackData, return_value, CUpti_CallbackData, functionReturnValue);
+SAME(abi::CallbackData, symbol_name, CUpti_CallbackData, symbolName);
+SAME(abi::CallbackData, context, CUpti_CallbackData, context);
+SAME(abi::CallbackData, context_uid, CUpti_CallbackData, contextUid);
+SAME(abi::CallbackData, correlation_data, CUpti_CallbackData, correlationData);
+SAME(abi::CallbackData, correlation_id, CUpti_CallbackData, correlationId);
+
+static_assert(sizeof(abi::SubscriberParams) == CUpti_SubscriberParams_STRUCT_SIZE);
+SAME(abi::SubscriberParams, struct_size, CUpti_SubscriberParams, structSize);
+SAME(abi::SubscriberParams, subscriber_name, CUpti_SubscriberParams, subscriberName);
+SAME(abi::SubscriberParams, old_subscriber_name, CUpti_SubscriberParams, oldSubscriberName);
+SAME(abi::SubscriberParams, old_subscriber_size, CUpti_SubscriberParams, oldSubscriberSize);
+static_assert(abi::kOldSubscriberNameBytes == CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN);
+
+static_assert(abi::kSuccess == CUPTI_SUCCESS);
+static_assert(abi::kMultipleSubscribers == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+static_assert(abi::kDriverApi == CUPTI_CB_DOMAIN_DRIVER_API && abi::kExit == CUPTI_API_EXIT);
+static_assert(sizeof(abi::Result) == sizeof(CUptiResult) && sizeof(CUpti_CallbackDomain) == sizeof(int) &&
+              sizeof(CUpti_SubscriberHandle) == sizeof(abi::Subscriber) && std::is_same_v<CUpti_CallbackId, uint32_t>);
+
+#define NUMSAN_LAUNCH_CALLBACK(call, number, what) static_assert(CUPTI_DRIVER_TRACE_CBID_##call == number);
+#include "interpose/cupti/launch_callbacks.def"
+#undef NUMSAN_LAUNCH_CALLBACK
+
+static_assert(sizeof(fake_cuda::KernelArguments) == sizeof(cuLaunchKernel_params));
+SAME(fake_cuda::KernelArguments, function, cuLaunchKernel_params, f);
+static_assert(offsetof(fake_cuda::KernelArguments, grid) == offsetof(cuLaunchKernel_params, gridDimX) &&
+              offsetof(fake_cuda::KernelArguments, block) == offsetof(cuLaunchKernel_params, blockDimX));
+SAME(fake_cuda::KernelArguments, shared, cuLaunchKernel_params, sharedMemBytes);
+SAME(fake_cuda::KernelArguments, stream, cuLaunchKernel_params, hStream);
+SAME(fake_cuda::KernelArguments, parameters, cuLaunchKernel_params, kernelParams);
+SAME(fake_cuda::KernelArguments, extra, cuLaunchKernel_params, extra);
+static_assert(sizeof(fake_cuda::KernelExArguments) == sizeof(cuLaunchKernelEx_params));
+SAME(fake_cuda::KernelExArguments, config, cuLaunchKernelEx_params, config);
+SAME(fake_cuda::KernelExArguments, function, cuLaunchKernelEx_params, f);
+SAME(fake_cuda::KernelExArguments, parameters, cuLaunchKernelEx_params, kernelParams);
+static_assert(sizeof(fake_cuda::GraphArguments) == sizeof(cuGraphLaunch_params));
+SAME(fake_cuda::GraphArguments, graph, cuGraphLaunch_params, hGraph);
+SAME(fake_cuda::GraphArguments, stream, cuGraphLaunch_params, hStream);
