@@ -1,5 +1,5 @@
-"""The ops of a piece of a program as numsan's hook sees them: what they write, how large it is. Needs no GPU and, on meta
-tensors, no memory.
+"""The ops of a piece of a program as numsan's hook sees them: what they write, how large it is. Needs no GPU and, on
+meta tensors, no memory.
 
     with EventTrace("meta") as trace:
         step()

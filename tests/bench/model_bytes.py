@@ -49,8 +49,8 @@ def figures(name):
 
 
 def lines(works):
-    yield "| model | ops | tier | outputs read | GB read | of all | launches, each op at once | launches, small ones wait |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| model | ops | tier | outputs read | GB read | of all | launches, none waits | launches, small ones wait |"
+    yield "|" + " --- |" * 8
     for one in works:
         everything = one["tiers"]["full"]["bytes"]
         for tier, read in one["tiers"].items():
@@ -65,7 +65,8 @@ def text(names):
     yield from lines(works)
     yield ""
     yield "Besides, sentinel and boundary read gradients where they reach a leaf:"
-    yield "; ".join(f"{one['title']}: {one['gradients']} of {one['gradient_bytes'] / 1e9:.3f} GB" for one in works) + "."
+    gradients = (f"{one['title']}: {one['gradients']} of {one['gradient_bytes'] / 1e9:.3f} GB" for one in works)
+    yield ";\n".join(gradients) + "."
 
 
 def main():
@@ -91,7 +92,8 @@ def main():
     if options.write:
         RESULTS.write_text(after)
     elif before != after:
-        sys.stdout.writelines(difflib.unified_diff(before.splitlines(True), after.splitlines(True), "RESULTS.md", "now"))
+        lines_of = [text.splitlines(True) for text in (before, after)]
+        sys.stdout.writelines(difflib.unified_diff(*lines_of, "RESULTS.md", "now"))
         return 1
     return 0
 

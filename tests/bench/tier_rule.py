@@ -1,7 +1,7 @@
 """The tiers' rule and the scan launches' limits, with the tables and numbers of the sources that they run by.
 
-What TierPolicy::reads (host/session/tier_policy.cpp) and may_defer (cuda/deferral.cpp) do with them is said here once more
-in Python; tests/bench/test_model_bytes.py holds that against what the engine counts.
+What TierPolicy::reads (host/session/tier_policy.cpp) and may_defer (cuda/deferral.cpp) do with them is said here once
+more in Python; tests/bench/test_model_bytes.py holds that against what the engine counts.
 """
 import pathlib
 import re

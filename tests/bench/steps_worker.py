@@ -1,0 +1,82 @@
+"""A process that trains in turns: steps_worker.py WORK DEVICE none|anomaly|hooks (see cuda_steps.py).
+
+Prints `ready`; then answers each line on stdin: a number with the seconds per step of so many steps, `facts` with JSON.
+"""
+import json
+import pathlib
+import sys
+import time
+
+import torch
+
+import models
+
+
+def check_modules(model):
+    """What people write to find the module: every output is asked at once, and the program waits for the answer."""
+    def check(module, args, output):
+        if not bool(torch.isfinite(output).all()):
+            raise FloatingPointError(f"output of {type(module).__name__} is not finite")
+
+    for module in model.modules():
+        module.register_forward_hook(check)
+
+
+def graph_of(ops, device):
+    """Replays a CUDA graph of small ops, each of which writes a tensor of its own."""
+    x = torch.ones(1024, device=device)
+    results = []
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(ops):
+            x = x * 0.999
+            results.append(x)
+    graph.kept = results
+    return graph.replay
+
+
+def prepared(work, device, check):
+    if work.startswith("graph-"):
+        return graph_of(int(work.partition("-")[2]), device)
+    step = models.training_step(work, device)
+    if check == "hooks":
+        check_modules(step.model)
+    if check == "anomaly":
+        torch.autograd.set_detect_anomaly(True, check_nan=True)
+    return step
+
+
+def memory(device):
+    """Bytes on the device: torch's peak, and all that are taken by whomever."""
+    if device != "cuda":
+        return {}
+    free, total = torch.cuda.mem_get_info()
+    return {"peak": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.memory_reserved(), "used": total - free}
+
+
+def main(work, device, check):
+    if device == "fakegpu":
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fakes/torch_device"))
+        import fakegpu  # noqa: F401
+    synchronize = (lambda: None) if device == "cpu" else torch.get_device_module(device).synchronize
+    step = prepared(work, device, check)
+    for _ in range(3):
+        step()
+    synchronize()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if line == "facts\n":
+            print(json.dumps(memory(device)), flush=True)
+            continue
+        steps = int(line)
+        synchronize()
+        started = time.perf_counter()
+        for _ in range(steps):
+            step()
+        synchronize()
+        print((time.perf_counter() - started) / steps, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
