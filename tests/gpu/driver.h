@@ -15,7 +15,6 @@
 
 namespace numsan::gpu {
 
-
 class Gpu {
   public:
     template <class Call>
@@ -35,8 +34,7 @@ class Gpu {
     decltype(&::cuMemcpyDtoDAsync) copy = symbol<decltype(copy)>("cuMemcpyDtoDAsync_v2");
     decltype(&::cuStreamBeginCapture) begin_capture = symbol<decltype(begin_capture)>("cuStreamBeginCapture_v2");
     decltype(&::cuStreamEndCapture) end_capture = symbol<decltype(end_capture)>("cuStreamEndCapture");
-    decltype(&::cuGraphInstantiateWithFlags) instantiate =
-        symbol<decltype(instantiate)>("cuGraphInstantiateWithFlags");
+    decltype(&::cuGraphInstantiateWithFlags) instantiate = symbol<decltype(instantiate)>("cuGraphInstantiateWithFlags");
     decltype(&::cuGraphLaunch) launch_graph = symbol<decltype(launch_graph)>("cuGraphLaunch");
 
     CUcontext context = nullptr;

@@ -67,8 +67,7 @@ class OnGpu : public testing::TestWithParam<DType> {
 void fill(Lanes& lanes, DType dtype, bool bad, std::mt19937_64& random) {
     const DTypeInfo& type = info(dtype);
     const std::vector<uint64_t> borders = edges(type);
-    for (int64_t i = 0; i < lanes.count(); ++i)
-        lanes.set(i, finite(type, random));
+    for (int64_t i = 0; i < lanes.count(); ++i) lanes.set(i, finite(type, random));
     for (int n = 0; bad && n < 5; ++n) {
         lanes.set(static_cast<int64_t>(random() % uint64_t(lanes.count())), borders[random() % borders.size()]);
         lanes.set(static_cast<int64_t>(random() % uint64_t(lanes.count())), nan_of(type));
@@ -100,10 +99,10 @@ TEST_P(OnGpu, LayoutsAgreeWithTheOracle) {
     fill(lanes, GetParam(), true, random);
     const DeviceCopy copy(lanes.data(), size_t(lanes.count()) * type.lane_bytes);
     const std::vector<Shaped> layouts = {
-        {lanes.data(), GetParam(), {96, 64}, {1, 96}},          // transposed
-        {lanes.data(), GetParam(), {64, 50}, {96, 1}},          // rows with gaps
-        {lanes.data(), GetParam(), {32, 48}, {192, 2}},         // every second of every second
-        {lanes.data(), GetParam(), {7, 64, 96}, {0, 96, 1}},    // expanded
+        {lanes.data(), GetParam(), {96, 64}, {1, 96}},        // transposed
+        {lanes.data(), GetParam(), {64, 50}, {96, 1}},        // rows with gaps
+        {lanes.data(), GetParam(), {32, 48}, {192, 2}},       // every second of every second
+        {lanes.data(), GetParam(), {7, 64, 96}, {0, 96, 1}},  // expanded
         {lanes.data(), GetParam(), {8, 8, 12, 8}, {8, 768, 64, 1}},
     };
     for (const Shaped& shaped : layouts)
@@ -126,8 +125,7 @@ TEST_P(OnGpu, ABatchOfOutputsAgreesWithTheOracle) {
         shapes.emplace_back(memory.back()->data(), GetParam(), elements);
         data.push_back(copies.back()->data());
     }
-    for (const Shaped& shaped : shapes)
-        views.push_back(shaped.view);
+    for (const Shaped& shaped : shapes) views.push_back(shaped.view);
     EXPECT_EQ(scan_and_compare(views, data), "") << type.name;
 }
 
