@@ -4,9 +4,9 @@
 
 usage: cuda_scan.py [--build FOLDER] [--device cuda|fakegpu] [--turns N] [--smoke] [--out FILE]
 
-A turn records two events around some ops of one subject, behind a pause of the stream that lets the host run ahead;
-tensors come from a pool larger than L2. Rates count bytes read; of the copy, bytes read and written. `fakegpu` is the
-test device (tests/fakes): its times mean nothing, it shows that this program works.
+A turn records two events around some ops of one subject, behind a pause of the stream that lets the host run ahead.
+Up to 64 tensors take turns, so that from 1 MB on they do not all lie in L2. Rates count bytes read; of the copy, bytes
+read and written. `fakegpu` is the test device (tests/fakes): its times mean nothing, it shows that this program works.
 """
 import argparse
 import ctypes

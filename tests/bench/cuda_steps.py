@@ -95,9 +95,21 @@ def measure(work, options):
     chosen = configurations(options.tiers, options.also)
     if work.startswith("graph-"):
         chosen = {name: one for name, one in chosen.items() if name not in CHECKS}
+    size = min(options.together, len(chosen))
+    while True:
+        try:
+            return measured_in_groups(work, chosen, size, options)
+        except turns.DidNotStart as error:
+            if size == 2 or "out of memory" not in str(error):
+                raise
+            size = max(2, (size + 1) // 2)
+            print(f"{work}: out of memory, now {size} processes at a time", file=sys.stderr, flush=True)
+
+
+def measured_in_groups(work, chosen, size, options):
     row = {"work": work, "title": getattr(models.WORKS.get(work), "title", work), "configurations": {}}
     with tempfile.TemporaryDirectory(prefix="steps-") as folder:
-        for group in in_groups(chosen, options.together):
+        for group in in_groups(chosen, size):
             times, facts = measured_together(work, group, options, folder)
             for name, seconds in times.items():
                 if name in row["configurations"]:
@@ -122,7 +134,8 @@ def parsed():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3)
-    parser.add_argument("--together", type=int, default=6, help="processes that keep their model at the same time")
+    parser.add_argument("--together", type=int, default=6,
+                        help="processes that keep their model at the same time; fewer where the device has no room")
     parser.add_argument("--reports", type=pathlib.Path, help="folder that keeps numsan's reports")
     parser.add_argument("--out", type=pathlib.Path, help="instead of stdout; rewritten after each work")
     options = parser.parse_args()

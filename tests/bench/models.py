@@ -164,8 +164,8 @@ class Work:
 WORKS = {
     "gpt2-124m-b1": Work("GPT-2 124M, batch 1 x 1024", Gpt2,
                          dict(words=50257, length=1024, width=768, layers=12, heads=12), 1, 1024),
-    "gpt2-124m-b16": Work("GPT-2 124M, batch 16 x 1024", Gpt2,
-                          dict(words=50257, length=1024, width=768, layers=12, heads=12), 16, 1024),
+    "gpt2-124m-b8": Work("GPT-2 124M, batch 8 x 1024", Gpt2,
+                         dict(words=50257, length=1024, width=768, layers=12, heads=12), 8, 1024),
     "gpt2-350m": Work("GPT-2 350M, batch 8 x 1024", Gpt2,
                       dict(words=50257, length=1024, width=1024, layers=24, heads=16), 8, 1024),
     "llama-1b": Work("Llama-style 1B, batch 2 x 2048", Llama,

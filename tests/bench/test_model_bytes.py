@@ -51,18 +51,22 @@ def test_the_engine_reads_what_the_model_says(name, warm, tmp_path):
         assert (five["skipped"]["integer"] - two["skipped"]["integer"]) / 3 == model["integers"]
 
 
-def test_meta_and_cpu_agree_on_the_forward_ops(tmp_path):
+def test_meta_and_cpu_agree(tmp_path):
     """Of a model without attention, whose kernel each device picks for itself."""
     program = tmp_path / "both.py"
     program.write_text(f"import sys; sys.path.insert(0, {str(BENCH)!r})\n" + """
 import json, model_bytes, models
-print(json.dumps([model_bytes.counted(model_bytes.traced(models.training_step("resnet-tiny", device), device), "full")
+print(json.dumps([[(event.op, [output.bytes for output in event.outputs])
+                   for event in model_bytes.traced(models.training_step("resnet-tiny", device), device)]
                   for device in ("meta", "cpu")]))
 """)
     done = run_numsan.run_plain(program)
     assert done.returncode == 0, done.describe()
     meta, cpu = json.loads(done.stdout)
-    assert meta == cpu
+    assert len(meta) == len(cpu) > 100
+    different = {one[0] for one, other in zip(meta, cpu) if one != other}
+    # What it keeps for the backward is float32 on other devices, bfloat16 on the CPU.
+    assert different == {"aten::native_batch_norm"}
 
 
 def test_the_table_in_results_is_this_versions():

@@ -1,5 +1,6 @@
 """The parts of scripts/gpu_acceptance that run programs, on the test device; and the benches, whose times mean nothing
 here, on it and on the CPU."""
+import argparse
 import importlib
 import json
 import os
@@ -120,3 +121,27 @@ def test_turns_are_summed_up(monkeypatch):
                           stderr=subprocess.PIPE)
     with pytest.raises(turns.DidNotStart, match="gone"):
         worker.await_ready()
+
+
+def test_fewer_processes_where_memory_is_short(monkeypatch):
+    monkeypatch.syspath_prepend(str(TESTS / "bench"))
+    steps, turns = importlib.import_module("cuda_steps"), importlib.import_module("turns")
+    tried = []
+
+    def measured(work, chosen, size, options):
+        tried.append(size)
+        if size > room:
+            raise turns.DidNotStart("torch.OutOfMemoryError: CUDA out of memory")
+        return size
+    monkeypatch.setattr(steps, "measured_in_groups", measured)
+    options = argparse.Namespace(together=6, tiers=["full", "boundary", "sentinel"], also=[])
+    room = 3
+    assert steps.measure("gpt2-tiny", options) == 3 and tried == [6, 3]
+    room = 1
+    with pytest.raises(turns.DidNotStart):
+        steps.measure("gpt2-tiny", options)
+    assert tried == [6, 3, 6, 3, 2]
+    chosen = steps.configurations(options.tiers, ["quiet=tier=off"])
+    groups = list(steps.in_groups(chosen, 3))
+    assert [list(group) for group in groups] == [["bare", "full", "boundary"], ["bare", "sentinel", "quiet"],
+                                                 ["bare", "anomaly", "hooks"]]
