@@ -140,7 +140,7 @@ def read_score(setting, texts):
 
 
 PARTS = [
-    Part("build", "configures and compiles what the other parts run, and the adapter; numsan doctor", 170,
+    Part("build", "configures and compiles what the other parts run, and the adapter; numsan doctor", 200,
          build_commands, read_build, needs_gpu=False),
     Part("tests", "tests with the label gpu; the scanner's own cost on the host", 90, test_commands, read_tests),
     Part("attach", "programs bare and watched: same bits, graphs, profiler, workers, errors, memory", 150,

@@ -2,12 +2,14 @@
 """How numsan gets on with programs on a device: a list of questions, each answered by programs that are run bare and
 watched. Prints a line a question, writes JSON.
 
-usage: attach.py [--device cuda|test] [--only A,B] [--options NUMSAN_OPTIONS] [--out FILE] [--reports FOLDER]
+usage: attach.py [--device cuda|test] [--only A,B] [--options NUMSAN_OPTIONS] [--jobs N] [--out FILE]
+                 [--reports FOLDER]
 
 `test`: the device of tests/fakes/torch_device; what only CUDA has is then not asked. Exit status 1 where an answer is
 not the wanted one, 77 where there is no CUDA device.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -54,11 +56,12 @@ class Run:
 
 
 class Asker:
-    """Runs programs on a device. Reports are kept by question and program."""
+    """Runs the programs of one question on a device, in a folder of its own. Reports go by question and program."""
 
-    def __init__(self, device, options, reports, folder):
-        self.device, self.options, self.reports, self.folder = device, options, reports, pathlib.Path(folder)
-        self.question = ""
+    def __init__(self, question, device, options, reports, folder):
+        self.question, self.device, self.options, self.reports = question, device, options, reports
+        self.folder = pathlib.Path(folder) / question
+        self.folder.mkdir()
 
     def _environment(self, env):
         given = {"DEVICE": self.device, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", **(env or {}),
@@ -182,6 +185,7 @@ class Question:
     ask: object
     only_cuda: bool = False
     wanted: bool = True  # a `no` is a failure; else the answer is only told
+    alone: bool = False  # nothing else may use the device meanwhile
 
 
 QUESTIONS = {
@@ -194,29 +198,39 @@ QUESTIONS = {
     "compiled": Question("is a bad step of a model compiled with reduce-overhead found", compiled, only_cuda=True),
     "profiler": Question("does torch.profiler see what it sees bare", profiler, only_cuda=True),
     "sticky": Question("does a device-side assert leave a report with what was found before", sticky, only_cuda=True),
-    "memory": Question(f"does it take at most {MEMORY_LIMIT_MB} MB of the device", memory, only_cuda=True),
+    "memory": Question(f"does it take at most {MEMORY_LIMIT_MB} MB of the device", memory, only_cuda=True,
+                       alone=True),
     "injection": Question("does the driver honour a CUDA_INJECTION64_PATH that is set late", injection, only_cuda=True,
                           wanted=False),
 }
 
 
-def asked(names, asker):
-    """{name: answer as plain data}."""
+def asked(question, asker):
+    """The answer as plain data."""
+    entry = {"question": question.text, "wanted": question.wanted, "answer": None}
+    if question.only_cuda and asker.device != "cuda":
+        return {**entry, "seen": "not asked: only CUDA has this"}
+    try:
+        answer = question.ask(asker)
+    except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+        return {**entry, "answer": "no", "seen": f"could not be asked: {error!r}"}
+    return {**entry, "answer": "yes" if answer.yes else "no", "seen": answer.seen}
+
+
+def ask_all(names, make_asker, jobs, out):
+    """{name: answer}; `out` has those that are known at any time, so that running out of time loses no other."""
     answers = {}
-    for name in names:
-        question = QUESTIONS[name]
-        asker.question = name
-        entry = {"question": question.text, "wanted": question.wanted, "answer": None}
-        if question.only_cuda and asker.device != "cuda":
-            entry["seen"] = "not asked: only CUDA has this"
-        else:
-            try:
-                answer = question.ask(asker)
-                entry |= {"answer": "yes" if answer.yes else "no", "seen": answer.seen}
-            except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-                entry |= {"answer": "no", "seen": f"could not be asked: {error!r}"}
-        print(f"{name:10} {entry['answer'] or '-':4} {question.text}: {entry['seen']}", flush=True)
-        answers[name] = entry
+    for alone in (False, True):
+        several = [name for name in names if QUESTIONS[name].alone == alone]
+        with concurrent.futures.ThreadPoolExecutor(1 if alone else jobs) as pool:
+            pending = {pool.submit(asked, QUESTIONS[name], make_asker(name)): name for name in several}
+            for done in concurrent.futures.as_completed(pending):
+                name, entry = pending[done], done.result()
+                answers[name] = entry
+                print(f"{name:10} {entry['answer'] or '-':4} {entry['question']}: {entry['seen']}", flush=True)
+                if out:
+                    known = {name: answers[name] for name in QUESTIONS if name in answers}
+                    out.write_text(json.dumps(known, indent=1) + "\n")
     return answers
 
 
@@ -229,6 +243,8 @@ def main():
     parser.add_argument("--device", choices=("cuda", "test"), default="cuda")
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(QUESTIONS))
     parser.add_argument("--options", default="", help="as NUMSAN_OPTIONS, key=value:key=value")
+    parser.add_argument("--jobs", type=int, default=max(1, min(4, (os.cpu_count() or 1) // 2)),
+                        help="questions at a time")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--reports", type=pathlib.Path)
     given = parser.parse_args()
@@ -243,9 +259,8 @@ def main():
         reports = (given.reports or pathlib.Path(folder)).resolve()
         reports.mkdir(parents=True, exist_ok=True)
         options = [part.split("=", 1) for part in given.options.split(":") if part]
-        answers = asked(given.only, Asker(given.device, options, reports, folder))
-    if given.out:
-        given.out.write_text(json.dumps(answers, indent=1) + "\n")
+        answers = ask_all(given.only, lambda name: Asker(name, given.device, options, reports, folder), given.jobs,
+                          given.out)
     return 1 if failed(answers) else 0
 
 
