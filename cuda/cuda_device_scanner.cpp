@@ -29,18 +29,23 @@ class CudaDeviceScanner final : public DeviceScanner {
   public:
     CudaDeviceScanner(const StorageApi* storages, const char* library) : scanner_(library), storages_(storages) {}
 
-    Taken scan(const DeviceScan& scan) noexcept override {
-        gpu::ScanRequest request;
-        request.where.stream = static_cast<CUstream_st*>(scan.queue.stream);
-        request.where.device = scan.queue.device;
-        request.outputs = scan.outputs;
-        request.output_count = scan.output_count;
-        request.inputs = scan.inputs;
-        request.input_count = scan.input_count;
-        request.storages = storages_;
-        request.sequence = scan.sequence;
-        return scanner_.scan(request);
+    Taken scan(const DeviceScan* scans, int32_t count) noexcept override {
+        if (count == 1) return scanner_.scan(request_of(scans[0]));
+        return hand_over(scans, count, [this](const auto& all) {
+            return scanner_.scan(all.data(), static_cast<int>(all.size()));
+        });
     }
+
+    Taken scan_behind_gate(const DeviceScan* scans, int32_t count) noexcept override {
+        return hand_over(scans, count, [this](const auto& all) {
+            return scanner_.scan_behind_gate(all.data(), static_cast<int>(all.size()));
+        });
+    }
+    void give_up(uint64_t sequence) noexcept override {
+        scanner_.forget(sequence);
+        hits_.erase(sequence);
+    }
+    bool is_capturing(const DeviceQueue& queue) noexcept override { return scanner_.is_capturing(where(queue)); }
 
     void before_write(const void* storage) noexcept override { scanner_.note_write(storage); }
     void flush() noexcept override { scanner_.flush_all(); }
@@ -95,6 +100,34 @@ class CudaDeviceScanner final : public DeviceScanner {
     const char* reason() const noexcept override { return scanner_.reason(); }
 
   private:
+    static gpu::StreamRef where(const DeviceQueue& queue) {
+        return {nullptr, static_cast<CUstream_st*>(queue.stream), queue.device};
+    }
+    gpu::ScanRequest request_of(const DeviceScan& scan) const {
+        gpu::ScanRequest request;
+        request.where = where(scan.queue);
+        request.outputs = scan.outputs;
+        request.output_count = scan.output_count;
+        request.inputs = scan.inputs;
+        request.input_count = scan.input_count;
+        request.storages = storages_;
+        request.sequence = scan.sequence;
+        request.raises_gate = scan.raises_gate;
+        request.told = scan.told;
+        return request;
+    }
+    template <class Hand>
+    Taken hand_over(const DeviceScan* scans, int32_t count, Hand hand) const noexcept {
+        try {
+            std::vector<gpu::ScanRequest> requests;
+            requests.reserve(static_cast<size_t>(count));
+            for (int32_t i = 0; i < count; ++i)
+                requests.push_back(request_of(scans[i]));
+            return hand(requests);
+        } catch (const std::bad_alloc&) {
+            return Taken::No;
+        }
+    }
     void read_ring() noexcept {
         try {
             scanner_.poll([&](const gpu::Hit& hit) {

@@ -29,19 +29,27 @@ bool CudaScanner::prepare(const StreamRef& where) noexcept {
            context_entry(at.context, capture != 0, why) != nullptr;
 }
 
-DeviceScanner::Taken CudaScanner::scan(const ScanRequest& request) noexcept {
+/// Calls hand(lane, captured) with the context current; all requests are for one stream.
+template <class Hand>
+DeviceScanner::Taken CudaScanner::hand_to_lane(const ScanRequest* requests, int count, Hand hand) noexcept {
     const Inside inside;
-    if (!usable()) return skip_request(request, off_reason());
-    if (!inside) return skip_request(request, SkipReason::Reentrant);
-    StreamRef where = request.where;
+    const auto skip_all = [&](SkipReason why) {
+        DeviceScanner::Taken taken = DeviceScanner::Taken::No;
+        for (int i = 0; i < count; ++i)
+            taken = skip_request(requests[i], why);
+        return taken;
+    };
+    if (!usable()) return skip_all(off_reason());
+    if (!inside) return skip_all(SkipReason::Reentrant);
+    StreamRef where = requests[0].where;
     where.context = context_of(where);
-    if (where.context == nullptr) return skip_request(request, SkipReason::SetUpFailed);
+    if (where.context == nullptr) return skip_all(SkipReason::SetUpFailed);
     const ContextScope scope(*driver_, where.context);
     if (scope.result() != CUDA_SUCCESS)
-        return skip_request(request, driver_failed(where.context, "cuCtxPushCurrent", scope.result()));
+        return skip_all(driver_failed(where.context, "cuCtxPushCurrent", scope.result()));
     uint64_t capture = 0;
     SkipReason why{};
-    if (!capture_of(where, capture, why)) return skip_request(request, why);
+    if (!capture_of(where, capture, why)) return skip_all(why);
     ThreadState& mine = thread_state;
     Lane* last = mine.scanner == id_ ? mine.lane : nullptr;
     Lane* lane = last;
@@ -51,13 +59,40 @@ DeviceScanner::Taken CudaScanner::scan(const ScanRequest& request) noexcept {
         mine.scanner = id_;
         mine.lane = lane;
         if (last != nullptr) flush_lane(*last);
-        if (lane == nullptr) return skip_request(request, why);
+        if (lane == nullptr) return skip_all(why);
     }
+    const ScanRequest& request = requests[count - 1];
     const uint64_t newest = request.sequence + static_cast<uint64_t>(std::max(request.output_count, 1)) - 1;
     if (newest > last_sequence_.load(std::memory_order_relaxed))
         last_sequence_.store(newest, std::memory_order_release);
-    if (capture != 0 || !scan_later(*lane, request)) scan_now(*lane, request);
+    hand(*lane, capture != 0);
     return capture != 0 ? DeviceScanner::Taken::Captured : DeviceScanner::Taken::Now;
+}
+
+DeviceScanner::Taken CudaScanner::scan(const ScanRequest& request) noexcept {
+    return hand_to_lane(&request, 1, [&](Lane& lane, bool captured) {
+        if (captured || !scan_later(lane, request)) scan_now(lane, &request, 1);
+    });
+}
+
+DeviceScanner::Taken CudaScanner::scan(const ScanRequest* requests, int count) noexcept {
+    return hand_to_lane(requests, count, [&](Lane& lane, bool) { scan_now(lane, requests, count); });
+}
+
+DeviceScanner::Taken CudaScanner::scan_behind_gate(const ScanRequest* requests, int count) noexcept {
+    return hand_to_lane(requests, count, [&](Lane& lane, bool) { scan_gated(lane, requests, count); });
+}
+
+bool CudaScanner::is_capturing(const StreamRef& where) noexcept {
+    const Inside inside;
+    if (!usable() || !inside) return false;
+    StreamRef at = where;
+    at.context = context_of(where);
+    if (at.context == nullptr) return false;
+    const ContextScope scope(*driver_, at.context);
+    uint64_t capture = 0;
+    SkipReason why;
+    return scope.result() == CUDA_SUCCESS && capture_of(at, capture, why) && capture != 0;
 }
 
 void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
@@ -87,7 +122,7 @@ bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request
     const uint64_t sequence = request.sequence + static_cast<uint64_t>(index);
     const uint32_t slot = static_cast<uint32_t>(sequence);
     const uint32_t order = lane.capture != 0 ? static_cast<uint32_t>(batch.count) : slot;
-    const uint8_t flags = request.raises_gate ? kRaisesGate : 0;
+    const auto flags = static_cast<uint8_t>((request.raises_gate ? kRaisesGate : 0) | (request.told ? kTold : 0));
     const Admission admission = batch.filler.add(view, slot, order, flags, batch.inputs);
     if (admission == Admission::Full) return false;
     if (lane.capture == 0) {
@@ -103,32 +138,49 @@ bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request
     return true;
 }
 
-void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request) noexcept {
+void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request, bool gated) noexcept {
     batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count, DeviceHit::kMaxInputs);
     for (int i = 0; i < request.output_count; ++i) {
         if (add(lane, batch, request, i)) continue;
         launch(lane, batch);
-        begin(lane, batch, request.behind_gate);
+        begin(lane, batch, gated);
         batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count, DeviceHit::kMaxInputs);
         if (add(lane, batch, request, i)) continue;
-        begin(lane, batch, request.behind_gate);  // the inputs leave no room
+        begin(lane, batch, gated);  // the inputs leave no room
         batch.inputs = InputItems{};
         add(lane, batch, request, i);
     }
     batch.inputs = InputItems{};
 }
 
-void CudaScanner::scan_now(Lane& lane, const ScanRequest& request) noexcept {
-    Batch* batch = take(lane);  // what is pending comes first, in the same launch if that has no gate
-    if (batch != nullptr) look_again(lane, *batch);
-    if (batch != nullptr && request.behind_gate && batch->count != 0) launch(lane, *batch);
+void CudaScanner::scan_now(Lane& lane, const ScanRequest* requests, int count) noexcept {
+    Batch* batch = take(lane);  // what is pending comes first, in the same launch
     if (batch == nullptr) {
-        skip_request(request, SkipReason::NoLane);
+        for (int i = 0; i < count; ++i)
+            skip_request(requests[i], SkipReason::NoLane);
         return;
     }
-    if (batch->count == 0) begin(lane, *batch, request.behind_gate);
-    add_now(lane, *batch, request);
-    if (request.behind_gate && request.clears_gate) batch->filler.header().flags |= kClearsGate;
+    look_again(lane, *batch);
+    if (batch->count == 0) begin(lane, *batch, false);
+    for (int i = 0; i < count; ++i)
+        add_now(lane, *batch, requests[i], false);
+    launch(lane, *batch);
+    land(lane, batch);
+}
+
+void CudaScanner::scan_gated(Lane& lane, const ScanRequest* requests, int count) noexcept {
+    Batch* batch = take(lane);
+    if (batch == nullptr) {
+        for (int i = 0; i < count; ++i)
+            skip_request(requests[i], SkipReason::NoLane);
+        return;
+    }
+    look_again(lane, *batch);
+    launch(lane, *batch);
+    begin(lane, *batch, true);
+    for (int i = 0; i < count; ++i)
+        add_now(lane, *batch, requests[i], true);
+    batch->filler.header().flags |= kClearsGate;
     launch(lane, *batch);
     land(lane, batch);
 }

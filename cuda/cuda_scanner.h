@@ -45,9 +45,8 @@ struct ScanRequest {
     /// The same for all requests.
     const StorageApi* storages = nullptr;
     uint64_t sequence = 0;     ///< of the first output, the others count on; grows with every request
-    bool raises_gate = false;  ///< a bad output opens the context's gate
-    bool behind_gate = false;  ///< nothing is looked at while the gate is closed; never deferred
-    bool clears_gate = false;  ///< with behind_gate: the gate is closed after this request
+    bool raises_gate = false;  ///< a bad output opens the context's gate; never deferred
+    bool told = false;         ///< the exact pass looks at the outputs even if they are clean
 };
 
 enum class SkipReason : uint8_t {
@@ -117,6 +116,16 @@ class CudaScanner {
 
     /// Now: outcome() will tell of every output that is not behind a gate. No: none will be looked at in this context.
     DeviceScanner::Taken scan(const ScanRequest& request) noexcept;
+    /// Several for one stream, at least one; never deferred.
+    DeviceScanner::Taken scan(const ScanRequest* requests, int count) noexcept;
+
+    /// Requests for one stream, in as few launches as they need. Nothing is looked at while the context's gate is
+    /// closed, which it is afterwards: outcome() tells of an output only if the gate was open. Never deferred.
+    /// Precondition: one output at least has an element.
+    DeviceScanner::Taken scan_behind_gate(const ScanRequest* requests, int count) noexcept;
+
+    /// Whether what the stream is given goes into a graph.
+    bool is_capturing(const StreamRef& where) noexcept;
 
     /// Launches what is pending on the stream. Not inside a driver callback.
     void flush(const StreamRef& where) noexcept;
@@ -175,8 +184,11 @@ class CudaScanner {
     // batches
     void begin(const Lane& lane, Batch& batch, bool gated) noexcept;
     bool add(const Lane& lane, Batch& batch, const ScanRequest& request, int index) noexcept;
-    void add_now(Lane& lane, Batch& batch, const ScanRequest& request) noexcept;
-    void scan_now(Lane& lane, const ScanRequest& request) noexcept;
+    void add_now(Lane& lane, Batch& batch, const ScanRequest& request, bool gated) noexcept;
+    template <class Hand>
+    DeviceScanner::Taken hand_to_lane(const ScanRequest* requests, int count, Hand hand) noexcept;
+    void scan_now(Lane& lane, const ScanRequest* requests, int count) noexcept;
+    void scan_gated(Lane& lane, const ScanRequest* requests, int count) noexcept;
     enum class Deferral { Pending, Due, NotTaken, Full };
     Deferral defer(Lane& lane, const ScanRequest& request, Holding& holding) noexcept;
     bool scan_later(Lane& lane, const ScanRequest& request) noexcept;

@@ -22,7 +22,7 @@ bool each_input(const ScanRequest& request, Visit visit) {
 
 /// Not for what an op wrote in place: its memory may belong to another stream.
 bool may_defer(const ScanRequest& request) {
-    if (request.storages == nullptr || request.behind_gate || request.output_count > kBatchOutputs) return false;
+    if (request.storages == nullptr || request.raises_gate || request.output_count > kBatchOutputs) return false;
     const TensorView *begin = request.outputs, *end = begin + request.output_count;
     return std::all_of(begin, end, is_small) && each_input(request, [&](const TensorView& input, int) {
                const auto same = [&](const TensorView& output) { return output.storage == input.storage; };

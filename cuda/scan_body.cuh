@@ -118,13 +118,16 @@ NUMSAN_DEVICE void conclude(const TableView& table, BlockShared& shared) {
     shared.job.item = kNoJob;
     if (!complete(scratch, words, part.own, part.chunks)) return;
     const uint32_t sequence = shared.base + item.order;
-    if (!has_nonfinite(words, item.dtype)) return publish_result(header, item, words, sequence, kFinite);
+    const bool bad = has_nonfinite(words, item.dtype);
+    if (!bad && (item.flags & kTold) == 0) return publish_result(header, item, words, sequence, kFinite);
     shared.tally = TallyWords{};
     if (part.parts != 1) take_tally(scratch, shared);
-    if ((item.flags & kRaisesGate) != 0 && header.raise != nullptr) shared_store(header.raise, 1u);
-    report_offender(header, sequence, item.slot);
+    if (bad) {
+        if ((item.flags & kRaisesGate) != 0 && header.raise != nullptr) shared_store(header.raise, 1u);
+        report_offender(header, sequence, item.slot);
+    }
     if (!take_tickets(header, 1u + item.inputs, shared.ticket))
-        return publish_result(header, item, words, sequence, kHitDropped);
+        return publish_result(header, item, words, sequence, bad ? kHitDropped : kFinite);
     shared.words = words;
     shared.sequence = sequence;
     shared.inputs_left = item.inputs;
@@ -147,7 +150,8 @@ NUMSAN_DEVICE void next_job(const TableView& table, BlockShared& shared) {
     publish(table.items[job.item], table.dims, header, shared.ticket++,
             job.item == part.index ? HitRole::Output : HitRole::Input, item, shared.sequence, shared.tally);
     if (shared.inputs_left == 0) {
-        publish_result(header, item, shared.words, shared.sequence, kHitTold);
+        publish_result(header, item, shared.words, shared.sequence,
+                       has_nonfinite(shared.words, item.dtype) ? kHitTold : kFiniteTold);
         shared.job.item = kNoJob;
         return;
     }

@@ -141,8 +141,9 @@ CudaScanner::Outcome CudaScanner::outcome(uint64_t sequence) const noexcept {
     RangeResult& result = context.state.results_host[sequence & (kResults - 1)];
     if (std::atomic_ref(result.sequence_plus_one).load(std::memory_order_acquire) ==
         uint64_t(static_cast<uint32_t>(sequence)) + 1) {
-        return {Answer::Read, {result.largest, result.smallest_nonzero, result.bad != kFinite},
-                result.bad == kHitTold, lost, {}};
+        return {Answer::Read, {result.largest, result.smallest_nonzero,
+                               result.bad == kHitTold || result.bad == kHitDropped},
+                result.bad == kHitTold || result.bad == kFiniteTold, lost, {}};
     }
     if (!lost) return {Answer::NotYet, {}, false, false, {}};
     return {Answer::NotRead, {}, false, false, off ? SkipReason::EngineOff : SkipReason::ContextLost};

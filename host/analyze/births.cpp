@@ -29,10 +29,6 @@ uint32_t kin(const OpEvent& event, const OpContext& context, const TensorView& i
                                                                                                 : 0;
 }
 
-bool is_over_lists(const OpEvent& event) {
-    return std::strncmp(event.op->name, "aten::_foreach_", sizeof "aten::_foreach_" - 1) == 0;
-}
-
 /// An op over lists as the one of its members that output `index` belongs to: what is told of a birth is of that. Lists
 /// are as long as what the op writes; another op is itself.
 class Member {

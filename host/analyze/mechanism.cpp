@@ -95,9 +95,15 @@ std::string plain_op_name(std::string_view op) {
     return std::string(op);
 }
 
+bool may_be_certain(std::string_view name) {
+    return one_of(plain_op_name(name),
+                  {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "asin", "acos", "acosh", "atanh",
+                   "erfinv", "div", "pow", "exp", "exp2", "expm1", "_to_copy", "copy", "square"});
+}
+
 KindSet certain_kinds(std::string_view name, std::span<const Health> operands, std::span<const double> scalars,
                       DType dtype) {
-    if (operands.empty()) return 0;
+    if (operands.empty() || !may_be_certain(name)) return 0;
     const std::string op = plain_op_name(name);
     const Health& x = operands[0];
     if (x.finite == 0) return 0;

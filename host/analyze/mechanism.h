@@ -27,6 +27,9 @@ struct MechanismVerdict {
 /// Pure. The operator's name decides which operand can hurt; the operand's values decide whether it did.
 MechanismVerdict mechanism_of(const MechanismFacts& facts);
 
+/// False: certain_kinds() knows nothing of such ops.
+bool may_be_certain(std::string_view op);
+
 /// The kinds that an op must make of finite operands with these facts; none when that depends on more than the facts
 /// say.
 KindSet certain_kinds(std::string_view op, std::span<const Health> operands, std::span<const double> scalars,

@@ -65,6 +65,31 @@ void Verdict::forget(const TensorView& tensor) {
     ledger_.clear(tensor);
 }
 
+void Verdict::unread(const OpEvent& event, uint64_t outputs) {
+    const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
+    if (std::none_of(event.inputs, event.inputs + event.input_count, may_hold) &&
+        std::none_of(event.outputs, event.outputs + event.output_count, may_hold))
+        return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Kinds handed_on;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        const Kinds* known = ledger_.find(input);
+        if (known == nullptr || (scannable(input) && !scanner_.range(input).suspicious)) continue;
+        births_.add_kinds(handed_on, *known);
+    }
+    handed_on.muted = handed_on.flushed = 0;
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        if (((outputs >> std::min(i, 63)) & 1) == 0 || is_view(event, output)) continue;
+        ledger_.mark_written(output);
+        const bool whole = (output.flags & kWritten) == 0 || covers_storage(output);
+        Kinds now = handed_on;
+        if (const Kinds* before = ledger_.find(output); before != nullptr && !whole) births_.add_kinds(now, *before);
+        ledger_.set(output, now);
+    }
+}
+
 Ledger::Entry Verdict::births_in(const TensorView& tensor) {
     if (!ledger_.may_hold(tensor.storage)) return {};
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -69,6 +69,10 @@ class Verdict {
     /// Something wrote the tensor's storage that was not seen.
     void forget(const TensorView& tensor);
 
+    /// Outputs of an op that were not read (bit i: output i, bit 63: all from there on): whatever its operands may hold
+    /// they may hold.
+    void unread(const OpEvent& event, uint64_t outputs);
+
     /// What its storage holds now; empty when nothing is known. adopt() says the same of another one later.
     Ledger::Entry births_in(const TensorView& tensor);
     void adopt(const TensorView& tensor, const Ledger::Entry& births);

@@ -12,7 +12,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 6;
+inline constexpr uint32_t kAdapterAbi = 7;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -62,6 +62,11 @@ inline bool lifts(const OpEvent& event) {
            event.inputs[0].storage == event.outputs[0].storage && (event.outputs[0].flags & kWritten) == 0;
 }
 
+/// An op over lists that are as long as what it writes: output i is made of operands i, i + n, i + 2n, ...
+inline bool is_over_lists(const OpEvent& event) {
+    return std::strncmp(event.op->name, "aten::_foreach_", sizeof "aten::_foreach_" - 1) == 0;
+}
+
 /// True for a returned tensor in the memory of an operand that the op did not write: a view, whatever the schema says
 /// of it (unsafe_split, contiguous).
 inline bool is_view(const OpEvent& event, const TensorView& output) {
@@ -84,6 +89,7 @@ struct NodeEvent {
     int32_t input_count;
     const TensorView* variable;  ///< AccumulateGrad: the tensor whose gradient this is; else null
     int64_t graph_task;          ///< number of the backward() call
+    DeviceQueue queue;           ///< with a `variable` on a device: where this thread's ops on that device go
 };
 
 /// What the adapter calls. [MT] Any thread. Nothing throws.

@@ -9,15 +9,18 @@
 
 namespace numsan {
 
-/// Outputs that one op has just been told to write, and what it reads. Views are valid during the call only.
+/// Outputs that one op has just been told to write, and what it reads: all in memory of the queue's device. Views are
+/// valid during the call only.
 struct DeviceScan {
     DeviceQueue queue;
     const TensorView* outputs;
     int32_t output_count;
-    /// of the same device; those with kScannable are looked at closely if an output is bad
+    /// those with kScannable are looked at closely if an output is bad
     const TensorView* inputs;
     int32_t input_count;
     uint64_t sequence;  ///< of the first output; the others count on. Grows from op to op
+    bool raises_gate;   ///< a bad output lets the device look at what the next scan_behind_gate() hands over
+    bool told;          ///< each output is looked at closely, bad or not: Reading::hit tells what was found
 };
 
 /// What the exact pass found of a bad output and of the op's operands.
@@ -43,8 +46,17 @@ class DeviceScanner {
         Captured,  ///< the queue is being captured into a graph: next_replayed() tells, `answer` does not
         No,        ///< this device cannot be scanned: `answer` does not tell
     };
-    /// In a thread that the op ran on, right after it. Small outputs may be gathered first.
-    virtual Taken scan(const DeviceScan& scan) noexcept = 0;
+    /// In a thread that the op ran on, right after it: scans for one queue, one at least. Small outputs may be gathered
+    /// first.
+    virtual Taken scan(const DeviceScan* scans, int32_t count) noexcept = 0;
+
+    /// Scans for one queue that the device leaves alone unless an output that raised the gate was bad. Where it was
+    /// not, nothing will be told of their outputs: give_up() says that nobody waits for it.
+    virtual Taken scan_behind_gate(const DeviceScan* scans, int32_t count) noexcept = 0;
+    virtual void give_up(uint64_t sequence) noexcept = 0;
+
+    /// Whether what the queue is given goes into a graph, to run later, maybe often.
+    virtual bool is_capturing(const DeviceQueue& queue) noexcept = 0;
 
     /// An op of this thread is about to write `storage` in place: what was handed over of it is put into its queue.
     virtual void before_write(const void* storage) noexcept = 0;
@@ -53,7 +65,7 @@ class DeviceScanner {
 
     enum class Answer : uint8_t {
         NotYet,
-        Read,     ///< `range` is set; with range.suspicious `hit` too, where it was not lost
+        Read,     ///< `range` is set; with range.suspicious or DeviceScan::told `hit` too, where it was not lost
         NotRead,  ///< it could not be looked at after all: `why` says it
     };
     struct Reading {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "host/session/device_look_back.h"
+
 namespace numsan {
 namespace {
 
@@ -89,9 +91,9 @@ void fill(DeviceEvent& kept, const OpEvent& event, const OpContext& context) {
 
 }  // namespace
 
-DeviceEvent* DeviceLog::reserve(size_t bytes, uint64_t handed, uint64_t window) noexcept {
+DeviceEvent* DeviceLog::reserve(size_t bytes, uint64_t numbers, uint64_t window) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (next_sequence_ + handed - answered_ > window) return nullptr;
+    if (next_sequence_ + numbers - answered_ > window) return nullptr;
     uint64_t begin = end_;
     if (begin % kBytes + bytes > kBytes) begin += kBytes - begin % kBytes;  // what is left of the ring stays unused
     if (begin + bytes - begin_ > kBytes) return nullptr;
@@ -103,15 +105,16 @@ DeviceEvent* DeviceLog::reserve(size_t bytes, uint64_t handed, uint64_t window) 
     auto* event = new (&ring_[begin % kBytes]) DeviceEvent{};
     event->bytes = static_cast<uint32_t>(bytes);
     event->sequence = next_sequence_;
-    event->handed = handed;
-    next_sequence_ += handed;
+    event->numbers = numbers;
+    next_sequence_ += numbers;
     end_ = begin + bytes;
     count_.fetch_add(1, std::memory_order_release);
     return event;
 }
 
-DeviceEvent* DeviceLog::add(const OpEvent& event, const OpContext& context, uint64_t handed, uint64_t window) noexcept {
-    DeviceEvent* kept = reserve(bytes_of(event, context), handed, window);
+DeviceEvent* DeviceLog::add(const OpEvent& event, const OpContext& context, uint64_t numbers,
+                            uint64_t window) noexcept {
+    DeviceEvent* kept = reserve(bytes_of(event, context), numbers, window);
     if (kept != nullptr) fill(*kept, event, context);
     return kept;
 }
@@ -125,15 +128,18 @@ DeviceEvent* DeviceLog::keep(const DeviceEvent& event) noexcept {
     kept->accumulates = event.accumulates;
     kept->made = event.made;
     kept->sequence = event.sequence;
+    kept->numbers = event.numbers;
+    kept->read = event.read;
     kept->handed = event.handed;
     return kept;
 }
 
-DeviceEvent* DeviceLog::add(const NodeEvent& event, const OpContext& context) noexcept {
+DeviceEvent* DeviceLog::add(const NodeEvent& event, const OpContext& context, uint64_t numbers,
+                            uint64_t window) noexcept {
     const int32_t variables = event.variable != nullptr ? 1 : 0;
     const size_t bytes = aligned(sizeof(DeviceEvent)) + bytes_of(event.inputs, event.input_count) +
                          bytes_of(event.variable, variables) + 2 * aligned(kMaxName);
-    DeviceEvent* kept = reserve(bytes, 0, ~uint64_t(0));
+    DeviceEvent* kept = reserve(bytes, numbers, window);
     if (kept == nullptr) return nullptr;
     Room room(*kept);
     kept->kind = DeviceEvent::Kind::Node;
@@ -170,7 +176,8 @@ DeviceEvent* DeviceLog::front() noexcept {
 void DeviceLog::pop() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     auto* event = reinterpret_cast<DeviceEvent*>(&ring_[begin_ % kBytes]);
-    answered_ = std::max(answered_, event->sequence + event->handed);
+    answered_ = std::max(answered_, event->sequence + event->numbers);
+    delete event->look_back;
     begin_ += event->bytes;
     event->~DeviceEvent();
     count_.fetch_sub(1, std::memory_order_release);

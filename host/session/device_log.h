@@ -23,6 +23,8 @@ struct HostReading {
     Ledger::Entry births;  ///< of an operand: what its storage held then
 };
 
+struct DeviceLookBack;
+
 /// One event, followed in memory by what it points at. What it names may be gone or used again by now: addresses are
 /// identities of that time.
 struct DeviceEvent {
@@ -39,12 +41,20 @@ struct DeviceEvent {
     NodeEvent node;
     OpContext context;  ///< what lineage knows is not in it yet
     ForwardMap::Record made;
-    uint64_t sequence;  ///< of the first output that is handed to the scanner; the others count on
-    uint64_t handed;    ///< how many
-    DeviceEvent* graph;   ///< with `captured`: a copy that outlives this
-    TensorView* inputs;   ///< of the op or the node
-    TensorView* outputs;  ///< of the op; the variable of a node
-    HostReading* host;    ///< one for each input and output of an op on the host with kScannable, in this order
+    // What the scanner is handed has numbers: outputs that are read, operands (gradients of a node) that are watched,
+    // then what a look back would look at.
+    uint64_t sequence;          ///< the first number
+    uint64_t numbers;           ///< how many
+    uint64_t read;              ///< bit i: output i is read; bit 63 stands for all from 63 on
+    uint32_t handed;            ///< outputs that are read
+    uint32_t watched;           ///< operands that are read because their values go elsewhere
+    uint64_t watch;             ///< which
+    DeviceLookBack* look_back;  ///< owned; null: none
+    uint64_t log_end;           ///< of OptimizerEnd: ops that were left unread before it have numbers below
+    DeviceEvent* graph;         ///< with `captured`: a copy that outlives this
+    TensorView* inputs;         ///< of the op or the node
+    TensorView* outputs;        ///< of the op; the variable of a node
+    HostReading* host;          ///< one for each input and output of an op on the host with kScannable, in this order
 };
 
 /// A ring of records. [MT] Events are added by any thread, taken by one at a time. No allocation after construction.
@@ -58,11 +68,11 @@ class DeviceLog {
     int64_t count() const noexcept { return count_.load(std::memory_order_acquire); }
     bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
 
-    /// Copies an op with all it points at. `handed` numbers are taken for outputs: the record's `sequence` is the
-    /// first. Null when there is no room, or when more than `window` numbers would be unanswered. The caller fills
-    /// `host`, then calls commit().
-    DeviceEvent* add(const OpEvent& event, const OpContext& context, uint64_t handed, uint64_t window) noexcept;
-    DeviceEvent* add(const NodeEvent& event, const OpContext& context) noexcept;
+    /// Copies an op with all it points at. `numbers` are taken for what the scanner is handed: the record's `sequence`
+    /// is the first. Null when there is no room, or when more than `window` numbers would be unanswered. The caller
+    /// fills in the rest, then calls commit().
+    DeviceEvent* add(const OpEvent& event, const OpContext& context, uint64_t numbers, uint64_t window) noexcept;
+    DeviceEvent* add(const NodeEvent& event, const OpContext& context, uint64_t numbers, uint64_t window) noexcept;
     /// ZeroGrad, OptimizerBegin, OptimizerEnd.
     DeviceEvent* add(DeviceEvent::Kind kind) noexcept;
     void commit(DeviceEvent& event) noexcept { event.ready.store(true, std::memory_order_release); }
@@ -80,7 +90,7 @@ class DeviceLog {
     void forget() noexcept;
 
   private:
-    DeviceEvent* reserve(size_t bytes, uint64_t handed, uint64_t window) noexcept;
+    DeviceEvent* reserve(size_t bytes, uint64_t numbers, uint64_t window) noexcept;
 
     HugeArray<char> ring_;
     std::mutex mutex_;

@@ -1,5 +1,7 @@
 #include "host/session/device_readings.h"
 
+#include <algorithm>
+
 #include "host/analyze/measure.h"
 
 namespace numsan {
@@ -9,6 +11,13 @@ constexpr KindSet kAllKinds = kNaN | kAnyInf;
 
 thread_local constinit const DeviceReadings* judging = nullptr;
 
+/// How far its last element is from its first: the same for a transposed view, not for every second element.
+int64_t extent_of(const TensorView& view) {
+    int64_t extent = 0;
+    for (int16_t i = 0; i < view.ndim; ++i) extent += (view.sizes[i] - 1) * view.strides[i];
+    return extent;
+}
+
 }  // namespace
 
 void DeviceReadings::begin() noexcept { judging = this; }
@@ -16,11 +25,13 @@ void DeviceReadings::begin() noexcept { judging = this; }
 void DeviceReadings::end() noexcept {
     judging = nullptr;
     event_.clear();
+    by_data_.clear();
 }
 
 /// Magnitudes are all that the quick pass tells of finite values.
 DeviceReadings::Reading DeviceReadings::reading_of(const TensorView& view, const Range& range, const Health* health) {
-    Reading reading{&view, view.data, view.numel, view.dtype, false, health != nullptr, range, {}};
+    Reading reading{&view, view.data,         view.impl, view.sizes, extent_of(view), view.numel, view.dtype,
+                    false, health != nullptr, range,     {}};
     if (health != nullptr) {
         reading.health = *health;
         return reading;
@@ -48,14 +59,39 @@ DeviceReadings::Reading DeviceReadings::reading_of(const TensorView& view, const
 
 const DeviceReadings::Reading* DeviceReadings::find(const TensorView& view) const noexcept {
     if (judging != this) return nullptr;
-    for (const Reading& reading : event_) {
-        if (reading.view == &view) return &reading;
-    }
+    if (const Reading* reading = find_in_event(view)) return reading;
     if (view.device == Device::Cpu) return nullptr;
     const auto it = last_.find(view.storage);
     if (it == last_.end()) return nullptr;
     const Reading& last = it->second;
-    return last.data == view.data && last.numel == view.numel && last.dtype == view.dtype ? &last : nullptr;
+    const bool same = last.data == view.data && last.numel == view.numel && last.dtype == view.dtype &&
+                      last.extent == extent_of(view);
+    return same ? &last : nullptr;
+}
+
+/// Of the view itself, or of a copy of it.
+const DeviceReadings::Reading* DeviceReadings::find_in_event(const TensorView& view) const noexcept {
+    const auto is_of = [&](const Reading& r) {
+        return r.view == &view ||
+               (view.ndim > 0 && r.data == view.data && r.sizes == view.sizes && r.impl == view.impl);
+    };
+    if (event_.size() <= kShort) {
+        const auto it = std::find_if(event_.begin(), event_.end(), is_of);
+        return it == event_.end() ? nullptr : &*it;
+    }
+    const auto [begin, end] = by_data_.equal_range(view.data);
+    const Reading* first = nullptr;
+    for (auto it = begin; it != end; ++it) {
+        const Reading& reading = event_[it->second];
+        if (is_of(reading) && (first == nullptr || &reading < first)) first = &reading;
+    }
+    return first;
+}
+
+void DeviceReadings::keep(const Reading& reading) {
+    event_.push_back(reading);
+    if (event_.size() <= kShort) return;
+    for (size_t i = by_data_.size(); i < event_.size(); ++i) by_data_.emplace(event_[i].data, i);
 }
 
 Range DeviceReadings::range(const TensorView& tensor) const noexcept {
@@ -83,13 +119,13 @@ bool DeviceReadings::measures(const TensorView& tensor) const noexcept {
 }
 
 void DeviceReadings::add(const TensorView& view, const Range& range, const Health* health) {
-    event_.push_back(reading_of(view, range, health));
+    keep(reading_of(view, range, health));
 }
 
 void DeviceReadings::add_unknown(const TensorView& view) {
     Reading reading = reading_of(view, Range{0, ~uint64_t(0), true}, nullptr);
     reading.unknown = true;
-    event_.push_back(reading);
+    keep(reading);
 }
 
 void DeviceReadings::wrote(const TensorView& view, const Range& range, const Health* health) {

@@ -51,6 +51,9 @@ class DeviceReadings final : public Scanner {
     struct Reading {
         const TensorView* view;
         const void* data;
+        const void* impl;
+        const int64_t* sizes;  ///< an address: the view's own, and that of its copies
+        int64_t extent;        ///< elements from the first to the last one in memory
         int64_t numel;
         DType dtype;
         bool unknown;
@@ -60,13 +63,17 @@ class DeviceReadings final : public Scanner {
     };
     /// Storages that are remembered; then all of them are forgotten.
     static constexpr size_t kMaxStorages = 1 << 14;
+    static constexpr size_t kShort = 32;  ///< readings of an event that are looked through one by one
 
     static Reading reading_of(const TensorView& view, const Range& range, const Health* health);
     const Reading* find(const TensorView& view) const noexcept;
+    const Reading* find_in_event(const TensorView& view) const noexcept;
+    void keep(const Reading& reading);
 
     const Scanner& host_;
     std::vector<Reading> event_;
-    std::unordered_map<const void*, Reading> last_;  ///< by storage
+    std::unordered_multimap<const void*, size_t> by_data_;  ///< into event_, once that is long
+    std::unordered_map<const void*, Reading> last_;         ///< by storage
 };
 
 }  // namespace numsan

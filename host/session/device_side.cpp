@@ -1,12 +1,37 @@
 #include "host/session/device_side.h"
 
+#include <time.h>
+
 #include <algorithm>
 
 namespace numsan {
 
-bool DeviceSide::collect(const DeviceEvent& event) {
-    if (!event.scanned) return true;
-    while (answers.size() < event.handed) {
+Governor::Budget DeviceSide::budget_of(const Options& options) {
+    constexpr double kSentinelShare = 0.01;
+    const bool sentinel = options.tier == Tier::Auto || options.tier == Tier::Sentinel;
+    return {sentinel ? kSentinelShare : options.budget / 100, static_cast<int64_t>(options.warmup * 1e9),
+            !sentinel && options.budget == 0};
+}
+
+uint64_t DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
+    constexpr uint64_t kAll = ~uint64_t(0);
+    if (!unread.usable() || tier.is_alarmed(step)) return kAll;
+    switch (governor.round(step)) {
+        case Governor::Round::Opening: return kAll;
+        case Governor::Round::Whole: return tier.is(Tier::Boundary) ? tier.reads(event) : kAll;
+        case Governor::Round::Lean: break;
+    }
+    return 0;
+}
+
+void DeviceSide::pause() {
+    constexpr long kPollNanoseconds = 2'000'000;
+    const timespec time{0, kPollNanoseconds};
+    nanosleep(&time, nullptr);
+}
+
+bool DeviceSide::collect(const DeviceEvent& event, uint64_t numbers) {
+    while (answers.size() < numbers) {
         DeviceScanner::Reading reading{};
         const DeviceScanner::Answer answer = scanner.answer(event.sequence + answers.size(), reading);
         if (answer == DeviceScanner::Answer::NotYet) return false;
@@ -19,6 +44,32 @@ bool DeviceSide::collect(const DeviceEvent& event) {
         answers.push_back({read, reading.range, hit, reading.why});
     }
     return true;
+}
+
+bool DeviceSide::collect(const DeviceEvent& event) {
+    if (!event.scanned) return true;
+    const uint64_t always = event.handed + event.watched;
+    if (!collect(event, always)) return false;
+    if (event.look_back == nullptr) return true;
+    if (saw_bad(event)) return collect(event, event.numbers);
+    for (uint64_t n = always; n < event.numbers; ++n) scanner.give_up(event.sequence + n);
+    return true;
+}
+
+bool DeviceSide::saw_bad(const DeviceEvent& event) const {
+    if (!event.scanned) return false;
+    const auto first = answers.begin() + event.handed;
+    return std::any_of(first, first + event.watched, [](const Answer& a) { return a.read && a.range.suspicious; });
+}
+
+void DeviceSide::begin_child() {
+    log.forget();
+    unread.forget_parents();
+    forget_answers();
+    outcome = {};
+    publishing = names = false;
+    inside.store(0);
+    asking.store(false);
 }
 
 const DeviceEvent* DeviceSide::captured_at(uint64_t sequence) const {

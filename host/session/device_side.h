@@ -11,14 +11,23 @@
 #include "host/analyze/verdict.h"
 #include "host/core/device_scanner.h"
 #include "host/session/device_log.h"
+#include "host/session/governor.h"
+#include "host/session/op_log.h"
+#include "host/session/tier_policy.h"
 
 namespace numsan {
 
 /// Lives as long as the process. Members below `settling` are guarded by it; nothing of the program's runs under it.
 struct DeviceSide {
-    explicit DeviceSide(DeviceScanner& s) : scanner(s) {}
+    /// `storages`: what can be asked of the memory of tensors; null: every output is read at once. Throws
+    /// std::bad_alloc.
+    DeviceSide(DeviceScanner& s, const Options& options, const StorageApi* storages)
+        : scanner(s), tier(options.tier, TierPolicy::Place::Device), governor(budget_of(options)) {
+        if (storages != nullptr) unread.use(*storages);
+    }
+    static Governor::Budget budget_of(const Options& options);
 
-    /// What became of the handed outputs of the oldest event, as far as that is known.
+    /// What became of the numbers of the oldest event, as far as that is known.
     struct Answer {
         bool read;
         Range range;
@@ -28,11 +37,18 @@ struct DeviceSide {
 
     DeviceScanner& scanner;
     DeviceLog log;
-    std::atomic<uint32_t> wanted{0};  ///< the reader's bell: 1 while there is something to settle
-    std::atomic<bool> ending{false};  ///< the thread that ends the program settles the rest
+    TierPolicy tier;
+    Governor governor;
+    OpLog unread;  ///< ops whose outputs the tier left out, if it is usable
+    /// Ops of `unread` with numbers below are of steps that are over. Those from `last_step` on may still have left a
+    /// parameter bad.
+    std::atomic<uint64_t> steps_over{0}, last_step{0};
+    std::atomic<bool> asking{false};      ///< a thread makes up a look back
+    std::atomic<uint32_t> wanted{0};      ///< the reader's bell: 1 while there is something to settle
+    std::atomic<bool> ending{false};      ///< the thread that ends the program settles the rest
     std::atomic<bool> has_graphs{false};  ///< an op was captured: replays may tell any time
-    std::atomic<int> captures_due{0};  ///< captured ops whose own turn is still to come
-    std::atomic<int> inside{0};       ///< threads that settle, until they have told what they found
+    std::atomic<int> captures_due{0};     ///< captured ops whose own turn is still to come
+    std::atomic<int> inside{0};           ///< threads that settle, until they have told what they found
 
     std::mutex settling;
     bool publishing = false;  ///< a thread is telling what was found, and looks for more before it stops
@@ -44,13 +60,32 @@ struct DeviceSide {
     /// Storages in which replays left bad values, and in which step: a replay without any tells nothing.
     std::map<const void*, int64_t> replayed;
 
+    /// The outputs of an op in step `step` that are read now, see TierPolicy::reads(). What leaves is read besides.
+    uint64_t reads(const OpEvent& event, int64_t step) noexcept;
+
+    /// For who waits for the device without asking it.
+    static void pause();
+
+    /// With answers collected: what was found of a tensor that was looked at closely; null without.
+    const DeviceHit* hit_of(const Answer& answer) const {
+        return answer.hit >= 0 ? &hits[static_cast<size_t>(answer.hit)] : nullptr;
+    }
     /// True when all answers of `event` are there.
     bool collect(const DeviceEvent& event);
+    /// In a forked child, with all locks held: what the parent has to settle and to tell is the parent's.
+    void begin_child();
     void forget_answers() {
         answers.clear();
         hits.clear();
     }
     const DeviceEvent* captured_at(uint64_t sequence) const;
+    /// With answers collected: a watched operand is bad, so the device has looked back.
+    bool saw_bad(const DeviceEvent& event) const;
+    /// An Optimizer.step is over; `end`: of `unread`, then.
+    void step_over(uint64_t end) { last_step.store(steps_over.exchange(end)); }
+
+  private:
+    bool collect(const DeviceEvent& event, uint64_t numbers);
 };
 
 }  // namespace numsan

@@ -105,19 +105,24 @@ void Session::look_back(Outcome& outcome) {
             }
         }
         for (LoggedOp* op : ops) read_what_is_left(*op, last_writes, *thread.borrowed);
-        const std::set<const LoggedOp*> suspects = suspects_of(ops);
-        for (LoggedOp* op : ops) {
-            if (op->bad != 0 && cannot_make_bad_values(op->event)) continue;
-            ForwardRecord forward;
-            forward_of(op->context, forward);
-            BirthId born = 0;
-            if (op->bad != 0 || suspects.count(op) == 0 || !verdict_.presume(op->event, op->context, forward, &born)) {
-                verdict_.op(op->event, op->context, op->bad, forward, &born, outcome);
-            }
-            if (op->makes_node && born != 0) forwards_.born(op->made, born);
-        }
-        verdict_.end_look_back();
+        judge_past(ops, outcome);
     });
+}
+
+/// Ops of the past, oldest first: what is left of their results has been looked at, what is gone is marked.
+void Session::judge_past(const std::vector<LoggedOp*>& ops, Outcome& outcome) {
+    const std::set<const LoggedOp*> suspects = suspects_of(ops);
+    for (LoggedOp* op : ops) {
+        if (op->bad != 0 && cannot_make_bad_values(op->event)) continue;
+        ForwardRecord forward;
+        forward_of(op->context, forward);
+        BirthId born = 0;
+        if (op->bad != 0 || suspects.count(op) == 0 || !verdict_.presume(op->event, op->context, forward, &born)) {
+            verdict_.op(op->event, op->context, op->bad, forward, &born, outcome);
+        }
+        if (op->makes_node && born != 0) forwards_.born(op->made, born);
+    }
+    verdict_.end_look_back();
 }
 
 void Session::read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,

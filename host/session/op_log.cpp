@@ -23,6 +23,22 @@ void copy_view(TensorView& to, const TensorView& from, int64_t*& dims) {
 
 }  // namespace
 
+LoggedOp::LoggedOp(const LoggedOp& other) noexcept {
+    std::memcpy(static_cast<void*>(this), &other, sizeof *this);
+    event.inputs = inputs;
+    event.outputs = outputs;
+    event.scalars = scalars;
+    if (context.node != nullptr) context.node = node;
+    const auto move_dims = [&](TensorView* views, int32_t count) {
+        for (int32_t i = 0; i < count; ++i) {
+            views[i].sizes = dims + (views[i].sizes - other.dims);
+            views[i].strides = dims + (views[i].strides - other.dims);
+        }
+    };
+    move_dims(inputs, event.input_count);
+    move_dims(outputs, event.output_count);
+}
+
 void OpLog::use(const StorageApi& storages) {
     ring_ = std::make_unique<Ring>(kOps, Ring::Pages::Small);
     spare_ = std::make_unique<Ring>(kOps, Ring::Pages::Small);
@@ -36,7 +52,7 @@ void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap
         add_one(event, context, made, makes_node, unread);
         return;
     }
-    const bool lists = std::strncmp(event.op->name, "aten::_foreach_", sizeof "aten::_foreach_" - 1) == 0;
+    const bool lists = is_over_lists(event);
     for (int32_t k = 0; k < count; ++k) {
         if (((unread >> std::min(k, 63)) & 1) == 0) continue;
         TensorView operands[LoggedOp::kMaxInputs];
@@ -66,10 +82,10 @@ void OpLog::add_one(const OpEvent& event, const OpContext& context, const Forwar
         const std::lock_guard<std::mutex> lock(mutex_);
         if (end_ - begin_ == kOps) {
             const LoggedOp& oldest = (*ring_)[begin_++ % kOps];
-            for (int32_t i = 0; i < oldest.event.input_count; ++i) evicted[evicted_count++] = oldest.inputs[i].storage;
-            for (int32_t i = 0; i < oldest.event.output_count; ++i) {
-                evicted[evicted_count++] = oldest.outputs[i].storage;
-            }
+            const int32_t ins = oldest.dropped_out ? 0 : oldest.event.input_count;
+            const int32_t outs = oldest.dropped_out ? 0 : oldest.event.output_count;
+            for (int32_t i = 0; i < ins; ++i) evicted[evicted_count++] = oldest.inputs[i].storage;
+            for (int32_t i = 0; i < outs; ++i) evicted[evicted_count++] = oldest.outputs[i].storage;
         }
         LoggedOp& op = (*ring_)[end_++ % kOps];
         op.event = event;
@@ -78,6 +94,7 @@ void OpLog::add_one(const OpEvent& event, const OpContext& context, const Forwar
         op.makes_node = makes_node;
         op.unread = unread;
         op.bad = 0;
+        op.dropped_out = false;
         op.dropped = event.input_count - inputs;
         op.event.kin = nullptr;
         op.context.kin = nullptr;
@@ -109,10 +126,37 @@ std::vector<LoggedOp*> OpLog::swap() {
     return ops;
 }
 
+void OpLog::copy(uint64_t begin, uint64_t end, std::deque<std::pair<uint64_t, LoggedOp>>& to) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (uint64_t n = std::max(begin, begin_); n < std::min(end, end_); ++n) {
+        const LoggedOp& op = (*ring_)[n % kOps];
+        if (!op.dropped_out) to.emplace_back(n, op);
+    }
+}
+
+bool OpLog::last_writer(const void* storage, int64_t seq, std::deque<std::pair<uint64_t, LoggedOp>>& to) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (uint64_t n = end_; n-- != begin_;) {
+        const LoggedOp& op = (*ring_)[n % kOps];
+        if (op.dropped_out || op.context.seq >= seq) continue;
+        for (int32_t i = 0; i < op.event.output_count; ++i) {
+            if (op.outputs[i].storage != storage) continue;
+            to.emplace_back(n, op);
+            return true;
+        }
+    }
+    return false;
+}
+
+void OpLog::storages_of(const LoggedOp& op, std::vector<const void*>& storages) {
+    for (int32_t i = 0; i < op.event.input_count; ++i) storages.push_back(op.inputs[i].storage);
+    for (int32_t i = 0; i < op.event.output_count; ++i) storages.push_back(op.outputs[i].storage);
+}
+
 void OpLog::unwatch(const LoggedOp& op) {
-    const StorageApi& storages = this->storages();
-    for (int32_t i = 0; i < op.event.input_count; ++i) storages.unwatch(op.inputs[i].storage);
-    for (int32_t i = 0; i < op.event.output_count; ++i) storages.unwatch(op.outputs[i].storage);
+    std::vector<const void*> watched;
+    if (!op.dropped_out) storages_of(op, watched);
+    for (const void* storage : watched) storages().unwatch(storage);
 }
 
 }  // namespace numsan

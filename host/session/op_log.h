@@ -1,11 +1,14 @@
 // Ops whose outputs were not read when they were made, for a look back once something bad has shown.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "host/analyze/birth.h"
@@ -21,18 +24,24 @@ struct LoggedOp {
     static constexpr int32_t kMaxOutputs = 4;
     static constexpr int16_t kMaxDims = 6;
 
-    OpEvent event;        ///< points into this record
-    OpContext context;    ///< without kin
+    OpEvent event;            ///< points into this record
+    OpContext context;        ///< without kin
     ForwardMap::Record made;  ///< what the forward map was told
     bool makes_node;
-    uint64_t unread;      ///< bit i: output i was not read
+    uint64_t unread;  ///< bit i: output i was not read
     TensorView inputs[kMaxInputs];
     TensorView outputs[kMaxOutputs];
     int64_t dims[(kMaxInputs + kMaxOutputs) * 2 * kMaxDims];
     double scalars[4];
     char node[96];
-    int32_t dropped;  ///< operands that found no room
-    uint64_t bad;  ///< of a look back: bit i: output i is here and holds something that is not finite
+    int32_t dropped;   ///< operands that found no room
+    uint64_t bad;      ///< of a look back: bit i: output i is here and holds something that is not finite
+    bool dropped_out;  ///< forgotten before its turn: its storages are not watched any more
+
+    LoggedOp() = default;
+    /// The pointers into it point into the copy.
+    LoggedOp(const LoggedOp& other) noexcept;
+    LoggedOp& operator=(const LoggedOp&) = delete;
 };
 
 /// A ring: what is not looked at for kOps ops is forgotten. [MT] Nothing of the program's, no reference count either,
@@ -65,6 +74,42 @@ class OpLog {
         take([](const std::vector<LoggedOp*>&) {});
     }
 
+    // For who looks back later: ops go by their numbers, in order of their coming.
+
+    /// The number that the next op will have.
+    uint64_t end() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return end_;
+    }
+    /// Calls visit(number, op) for the ops that are there, oldest first. Others wait meanwhile.
+    template <class Visit>
+    void each(Visit&& visit) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (uint64_t n = begin_; n != end_; ++n) {
+            if (!(*ring_)[n % kOps].dropped_out) visit(n, (*ring_)[n % kOps]);
+        }
+    }
+    /// Copies of those from `begin` to before `end` that are still there. Throws std::bad_alloc.
+    void copy(uint64_t begin, uint64_t end, std::deque<std::pair<uint64_t, LoggedOp>>& to);
+    /// The last one before op `seq` of the run with an output in `storage`, into `to`. False: none is there.
+    bool last_writer(const void* storage, int64_t seq, std::deque<std::pair<uint64_t, LoggedOp>>& to);
+    /// Forgets those below `number` that keep(number, op) is false of.
+    template <class Keep>
+    void drop(uint64_t number, Keep&& keep) {
+        std::vector<const void*> watched;
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            for (uint64_t n = begin_; n < std::min(number, end_); ++n) {
+                LoggedOp& op = (*ring_)[n % kOps];
+                if (op.dropped_out || keep(n, op)) continue;
+                storages_of(op, watched);
+                op.dropped_out = true;
+            }
+            while (begin_ != end_ && (*ring_)[begin_ % kOps].dropped_out) ++begin_;
+        }
+        for (const void* storage : watched) storages().unwatch(storage);
+    }
+
     /// Fork: held over the fork in the parent. The child forgets what is the parent's: its references are copies.
     void lock() { mutex_.lock(); }
     void unlock() { mutex_.unlock(); }
@@ -80,11 +125,12 @@ class OpLog {
                  uint64_t unread);
     std::vector<LoggedOp*> swap();
     void unwatch(const LoggedOp& op);
+    static void storages_of(const LoggedOp& op, std::vector<const void*>& storages);
 
     std::atomic<const StorageApi*> storages_{nullptr};
     std::atomic<bool> taking_{false};
     std::mutex mutex_;
-    uint64_t begin_ = 0, end_ = 0;  ///< in the ring that is added to
+    uint64_t begin_ = 0, end_ = 0;        ///< in the ring that is added to
     std::unique_ptr<Ring> ring_, spare_;  ///< the spare one is being looked back at, or is empty
 };
 

@@ -46,12 +46,12 @@ bool vanishing(const OpEvent& event, const OpContext& context, const Range* rang
 }  // namespace
 
 /// What a look back borrowed. Dropping a last reference may run the program's code, whose ops are none of this event's.
-void Session::give_back(Thread& thread) noexcept {
+void Session::give_back(Thread& thread, const OpLog& log) noexcept {
     if (thread.borrowed == nullptr) return;
     const std::unique_ptr<std::vector<const void*>> borrowed(thread.borrowed);
     thread.borrowed = nullptr;
     thread.busy = true;
-    for (const void* storage : *borrowed) log_.storages().give_back(storage);
+    for (const void* storage : *borrowed) log.storages().give_back(storage);
     thread.busy = false;
 }
 
@@ -233,7 +233,7 @@ void Session::op_end(const OpEvent& event) noexcept {
         if (!judge(event, context, bad, ranges, made, accumulates(thread), outcome) && wanted != kAllOutputs)
             log_.add(event, context, made.record, made.node, ~wanted);
         publish(outcome);
-        give_back(thread);
+        give_back(thread, log_);
     } catch (...) {
         fail("out of memory or a failure inside op_end");
     }
@@ -315,7 +315,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
             publish(outcome);
         }
         verdict_.node(event, context);
-        give_back(thread);
+        give_back(thread, log_);
     } catch (...) {
         fail("out of memory or a failure inside node_begin");
     }

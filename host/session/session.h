@@ -34,7 +34,9 @@ struct SessionFacts {
 };
 
 /// Null, and in `why` the reason, where devices cannot be scanned. The scanner lives as long as the process.
-using MakeDeviceScanner = DeviceScanner* (*)(const StorageApi* storages, const OpEvent& first, std::string& why);
+using MakeDeviceScanner = DeviceScanner* (*)(const OpEvent& first, std::string& why);
+
+class LookBackScans;
 
 /// Made once and never destroyed: other threads may be inside it when the process ends. [MT] but for start and finish.
 class Session {
@@ -117,14 +119,18 @@ class Session {
     void look_back(Outcome& outcome);
     void read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,
                            std::vector<const void*>& borrowed);
-    void give_back(Thread& thread) noexcept;
+    void judge_past(const std::vector<LoggedOp*>& ops, Outcome& outcome);
+    void give_back(Thread& thread, const OpLog& log) noexcept;
     void remember(const OpEvent& event, const OpContext& context, const Range* ranges, bool accumulates) noexcept;
 
     // events that touch a device's memory: device_events.cpp
     DeviceSide* device_side() const noexcept { return device_.load(std::memory_order_acquire); }
     DeviceSide* device_side(const OpEvent& event) noexcept;
     void device_op(DeviceSide& side, Thread& thread, const OpEvent& event);
-    void hand_over(DeviceSide& side, DeviceEvent& event);
+    std::unique_ptr<LookBackScans> ask_back(DeviceSide& side, Thread& thread, const DeviceQueue& queue);
+    void leave_unread(DeviceSide& side, const OpEvent& event, const OpContext& context, const Made& made,
+                      uint64_t read);
+    void hand_over(DeviceSide& side, DeviceEvent& event, LookBackScans* past);
     void device_node(DeviceSide& side, const NodeEvent& event, const OpContext& context);
     bool mark(DeviceSide* side, DeviceEvent::Kind kind) noexcept;
     void commit(DeviceSide& side, DeviceEvent& event) noexcept;
@@ -136,10 +142,20 @@ class Session {
     void publish_settled(DeviceSide& side);
     void await_published(DeviceSide& side) noexcept;
     void settle(DeviceSide& side, DeviceEvent& event);
+    static const DeviceSide::Answer* watched_answer(const DeviceSide& side, const DeviceEvent& event, int32_t i);
+    void settle_node(DeviceSide& side, DeviceEvent& event);
+    void take_host_readings(DeviceEvent& event, Range* ranges, uint64_t& bad);
+    uint64_t take_answers(DeviceSide& side, DeviceEvent& event, Range* ranges, uint64_t& bad);
+    void take_copied(const DeviceEvent& event, Range* ranges, uint64_t& bad);
     void settle_op(DeviceSide& side, DeviceEvent& event);
     void settle_replays(DeviceSide& side);
     void settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit);
     void read_device(DeviceSide& side);
+    // what a device's tier left out: device_look_back.cpp
+    void take_told(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op, size_t& next);
+    void look_back(DeviceSide& side, const DeviceEvent& event);
+    void look_behind(DeviceSide& side, const DeviceEvent& event, const TensorView& gradient, const Range& range,
+                     const DeviceHit* hit);
     void drain(DeviceSide& side) noexcept;
     void name_state_writes() noexcept;
     void forward_of(const OpContext& context, ForwardRecord& forward);

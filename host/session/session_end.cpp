@@ -96,6 +96,7 @@ void Session::before_fork() noexcept {
     if (DeviceSide* side = device_side()) {
         side->settling.lock();
         side->log.lock();
+        side->unread.lock();
     }
     log_.lock();
     verdict_.lock();
@@ -107,6 +108,7 @@ void Session::after_fork_in_parent() noexcept {
     verdict_.unlock();
     log_.unlock();
     if (DeviceSide* side = device_side()) {
+        side->unread.unlock();
         side->log.unlock();
         side->settling.unlock();
     }
@@ -122,9 +124,9 @@ void Session::after_fork_in_child() noexcept {
     log_.forget_parents();
     log_.unlock();
     if (DeviceSide* side = device_side()) {
-        side->log.forget();
-        side->forget_answers();
+        side->begin_child();
         side->scanner.close();
+        side->unread.unlock();
         side->log.unlock();
         side->settling.unlock();
     }

@@ -15,7 +15,9 @@ namespace numsan {
 /// full      every output
 /// boundary  results of boundary_ops.def, outputs below kSmallBytes, and what sentinel reads
 /// sentinel  outputs below kTinyBytes (losses, norms, statistics), parameters that are written. The caller adds what
-///           backward() starts from, gradients that reach a leaf, and what is sent or read on the host.
+///           backward() starts from, gradients that reach a leaf, and what is sent or read on the host. On a device
+///           only these: a launch costs more than a small tensor, and parameters are large; both are left to a look
+///           back.
 ///
 /// A value that sounds the alarm raises the tier to full for the rest of the step and kAlarmSteps more.
 class TierPolicy {
@@ -24,12 +26,16 @@ class TierPolicy {
     static constexpr int64_t kTinyBytes = 16 << 10;  ///< costs what the hook does: a microsecond at most
     static constexpr int64_t kAlarmSteps = 3;
 
-    explicit TierPolicy(Tier tier) : tier_(tier == Tier::Auto ? Tier::Full : tier) {}
+    /// Whose memory the outputs are in.
+    enum class Place : uint8_t { Host, Device };
 
-    bool reads_all(int64_t step) const noexcept {
-        return tier_ == Tier::Full || step <= alarm_until_.load(std::memory_order_relaxed);
-    }
-    /// Tier::Full never has a log.
+    explicit TierPolicy(Tier tier, Place place = Place::Host)
+        : tier_(tier != Tier::Auto ? tier : place == Place::Host ? Tier::Full : Tier::Sentinel), place_(place) {}
+
+    bool reads_all(int64_t step) const noexcept { return tier_ == Tier::Full || is_alarmed(step); }
+    bool is_alarmed(int64_t step) const noexcept { return step <= alarm_until_.load(std::memory_order_relaxed); }
+    bool is(Tier tier) const noexcept { return tier_ == tier; }
+    /// Tier::Full never has a log of the host's ops.
     bool keeps_log() const noexcept { return tier_ != Tier::Full; }
 
     /// Bit i: output i is read now; bit 63 stands for all from 63 on. All bits when nothing is left out.
@@ -45,6 +51,7 @@ class TierPolicy {
     bool is_boundary(const OpInfo& op) noexcept;
 
     const Tier tier_;
+    const Place place_;
     std::atomic<int64_t> alarm_until_{-1};
     static constexpr size_t kOps = 4096;
     enum : uint8_t { kUnknown, kInner, kBoundary };

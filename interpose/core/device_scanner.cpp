@@ -21,7 +21,7 @@ const TensorView* on_device(const OpEvent& event) {
 
 }  // namespace
 
-DeviceScanner* make_device_scanner(const StorageApi* storages, const OpEvent& first, std::string& why) {
+DeviceScanner* make_device_scanner(const OpEvent& first, std::string& why) {
     const TensorView* tensor = on_device(first);
     if (tensor == nullptr) return nullptr;
 #ifdef NUMSAN_CUDA
@@ -34,14 +34,14 @@ DeviceScanner* make_device_scanner(const StorageApi* storages, const OpEvent& fi
         why = "this torch does not tell the streams of its operators (2.11 does)";
         return nullptr;
     }
-    std::unique_ptr<DeviceScanner> scanner = make_cuda_scanner(storages);
+    // Nothing of the program's is held: what would wait for others is scanned at once.
+    std::unique_ptr<DeviceScanner> scanner = make_cuda_scanner(nullptr);
     if (scanner->reason()[0] != '\0') {
         why = scanner->reason();
         return nullptr;
     }
     return scanner.release();
 #else
-    static_cast<void>(storages);
     why = "numsan was built without nvcc, so without its CUDA kernels";
     return nullptr;
 #endif

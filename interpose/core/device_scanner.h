@@ -9,7 +9,7 @@
 namespace numsan {
 
 /// For the device of `first`, the first event with such a tensor. Null, and in `why` the reason in a user's words, when
-/// it cannot be scanned. The scanner and `storages` live as long as the process. May throw std::bad_alloc.
-DeviceScanner* make_device_scanner(const StorageApi* storages, const OpEvent& first, std::string& why);
+/// it cannot be scanned. The scanner lives as long as the process. May throw std::bad_alloc.
+DeviceScanner* make_device_scanner(const OpEvent& first, std::string& why);
 
 }  // namespace numsan

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "interpose/torch/device_queue_of.h"
 #include "interpose/torch/dispatch_hook.h"
 #include "interpose/torch/listeners.h"
 #include "interpose/torch/tensor_view_of.h"
@@ -42,6 +43,8 @@ std::unique_ptr<at::ObserverContext> node_begin(const at::RecordFunction& fn) {
         if (const auto* accumulate = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get())) {
             if (accumulate->variable.defined() && view_of(accumulate->variable, kLeaf, variable)) {
                 event.variable = &variable;
+                const c10::Device device = accumulate->variable.device();
+                if (!device.is_cpu()) event.queue = device_queue_of(device.type(), device.index());
             }
         }
     }

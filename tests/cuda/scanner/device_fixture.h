@@ -23,7 +23,8 @@ class DeviceScannerTest : public ScannerTest {
 
     static Taken scan(DeviceScanner& scanner, const TensorView* outputs, int count, uint64_t sequence, CUstream on,
                       const TensorView* inputs = nullptr, int input_count = 0, int16_t device = 0) {
-        return scanner.scan({{on, device, true}, outputs, count, inputs, input_count, sequence});
+        const DeviceScan one{{on, device, true}, outputs, count, inputs, input_count, sequence, false, false};
+        return scanner.scan(&one, 1);
     }
     static Taken scan(DeviceScanner& scanner, const GpuTensor& output, uint64_t sequence, CUstream on,
                       int16_t device = 0) {

@@ -128,18 +128,17 @@ TEST_F(Scan, BehindTheGateOnlyWhenALossWasBad) {
     loss.fill(stream, kOne);
     activation.fill(stream, kNan);
     ScanRequest gated = request_of(activation, 1, stream), raising = request_of(loss, 2, stream);
-    gated.behind_gate = gated.clears_gate = true;
     raising.raises_gate = true;
     scanner.scan(raising);
-    scanner.scan(gated);
+    scanner.scan_behind_gate(&gated, 1);
     EXPECT_TRUE(finish(scanner).empty()) << "closed";
     loss.fill(stream, kNan);
     scanner.scan(raising);
-    scanner.scan(gated);
+    scanner.scan_behind_gate(&gated, 1);
     EXPECT_EQ(finish(scanner).size(), 2u) << "open";
     loss.fill(stream, kOne);
     scanner.scan(raising);
-    scanner.scan(gated);
+    scanner.scan_behind_gate(&gated, 1);
     EXPECT_TRUE(finish(scanner).empty()) << "closed again";
 }
 

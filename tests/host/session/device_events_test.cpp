@@ -33,7 +33,7 @@ struct OnDevice {
 
     explicit OnDevice(const char* options = "", const char* python = "3.11.7") : played(Played::make(options, python)) {
         next_scanner = &scanner;
-        session.use_devices([](const StorageApi*, const OpEvent&, std::string&) -> DeviceScanner* {
+        session.use_devices([](const OpEvent&, std::string&) -> DeviceScanner* {
             return next_scanner;
         });
     }

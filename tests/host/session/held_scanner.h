@@ -27,11 +27,31 @@ class HeldScanner final : public DeviceScanner {
     const char* refuses = nullptr;  ///< outputs are not read, for this reason
     const void* pinned = nullptr;   ///< memory of the host that the device writes
     uint64_t numbers = 1 << 12;
-    int scans = 0, flushes = 0, closes = 0;
+    int scans = 0, looks_back = 0, given_up = 0, flushes = 0, closes = 0;
     std::vector<const void*> written;
 
-    Taken scan(const DeviceScan& scan) noexcept override {
+    Taken scan(const DeviceScan* all, int32_t count) noexcept override {
         const std::lock_guard<std::mutex> lock(mutex_);
+        for (int32_t i = 0; i < count; ++i)
+            take(all[i]);
+        return captures ? Taken::Captured : Taken::Now;
+    }
+    Taken scan_behind_gate(const DeviceScan* all, int32_t count) noexcept override {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ++looks_back;
+        for (int32_t i = 0; gate_ && i < count; ++i)
+            take(all[i]);
+        gate_ = false;
+        return Taken::Now;
+    }
+    void give_up(uint64_t sequence) noexcept override {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        EXPECT_EQ(told_.count(sequence), 0u) << "it was looked at";
+        ++given_up;
+    }
+    bool is_capturing(const DeviceQueue&) noexcept override { return captures; }
+
+    void take(const DeviceScan& scan) {
         ++scans;
         for (int32_t i = 0; i < scan.output_count; ++i) {
             const TensorView& output = scan.outputs[i];
@@ -40,7 +60,8 @@ class HeldScanner final : public DeviceScanner {
             told.answer = refuses != nullptr ? Answer::NotRead : Answer::Read;
             told.reading.why = refuses;
             told.reading.range = host_.range(output);
-            told.reading.has_hit = told.reading.range.suspicious && !loses_hits;
+            told.reading.has_hit = (told.reading.range.suspicious || scan.told) && !loses_hits;
+            gate_ = gate_ || (scan.raises_gate && told.reading.range.suspicious);
             DeviceHit& hit = told.reading.hit;
             hit.output = host_.health(output);
             for (int32_t k = 0; k < scan.input_count && k < DeviceHit::kMaxInputs; ++k)
@@ -48,7 +69,6 @@ class HeldScanner final : public DeviceScanner {
             if (captures) graph_.try_emplace(scan.sequence + static_cast<uint64_t>(i), output, told);
             else told_[scan.sequence + static_cast<uint64_t>(i)] = told;
         }
-        return captures ? Taken::Captured : Taken::Now;
     }
     /// Runs the graph: values are those that its tensors have now.
     void replay() {
@@ -104,6 +124,7 @@ class HeldScanner final : public DeviceScanner {
         Told told;
     };
     std::mutex mutex_;
+    bool gate_ = false;
     CpuScanner host_;
     std::map<uint64_t, Told> told_;
     std::map<uint64_t, Captured> graph_;

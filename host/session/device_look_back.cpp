@@ -1,0 +1,203 @@
+// The look back on a device: asked for when a value leaves, judged when the device has told that it was bad.
+#include "host/session/device_look_back.h"
+
+#include <utility>
+
+#include "host/analyze/mechanism.h"
+#include "host/session/device_views.h"
+#include "host/session/session.h"
+#include "host/session/session_thread.h"
+
+namespace numsan {
+
+LookBackScans::LookBackScans(OpLog& log, const DeviceQueue& queue, std::vector<const void*>& borrowed)
+    : log_(log), queue_(queue) {
+    look_back_->begin = ~uint64_t(0);
+    log.each([this](uint64_t number, const LoggedOp& op) { keep(number, op); });
+    const int64_t* dims = dims_.data();
+    for (TensorView& view : views_) {
+        view.sizes = dims;
+        view.strides = dims + view.ndim;
+        dims += 2 * view.ndim;
+    }
+    for (const Kept& op : ops_) choose(op, borrowed);
+}
+
+void LookBackScans::keep(uint64_t number, const LoggedOp& op) {
+    look_back_->begin = std::min(look_back_->begin, number);
+    look_back_->end = number + 1;
+    const DeviceQueue& queue = op.event.queue;
+    if (!queue.known || queue.stream != queue_.stream || queue.device != queue_.device) return;
+    ops_.push_back({number, op.unread, may_be_certain(op.event.op->name), op.event.input_count, op.event.output_count,
+                    views_.size()});
+    for (int32_t i = 0; i < op.event.input_count; ++i) keep(op.inputs[i]);
+    for (int32_t i = 0; i < op.event.output_count; ++i) keep(op.outputs[i]);
+}
+
+void LookBackScans::keep(const TensorView& view) {
+    views_.push_back(view);
+    dims_.insert(dims_.end(), view.sizes, view.sizes + view.ndim);
+    dims_.insert(dims_.end(), view.strides, view.strides + view.ndim);
+}
+
+void LookBackScans::choose(const Kept& op, std::vector<const void*>& borrowed) {
+    uint8_t with = 0;
+    const size_t first_input = inputs_.size();
+    for (int32_t i = 0; i < op.inputs; ++i) {
+        if (!is_there(views_[op.first + static_cast<size_t>(i)], borrowed)) continue;
+        inputs_.push_back(views_[op.first + static_cast<size_t>(i)]);
+        inputs_.back().flags |= kScannable;
+        with |= static_cast<uint8_t>(1u << i);
+    }
+    const auto inputs = static_cast<int32_t>(inputs_.size() - first_input);
+    bool none_left = true;
+    for (int32_t i = 0; i < op.outputs; ++i) {
+        const size_t view = op.first + static_cast<size_t>(op.inputs + i);
+        if (!has_bit(op.unread, i) || !is_there(views_[view], borrowed)) continue;
+        none_left = false;
+        asked_.push_back({view, first_input, inputs, false});
+        look_back_->looked.push_back({op.number, static_cast<int8_t>(i), false, with});
+    }
+    if (!none_left || !op.certain) return;
+    for (int32_t i = 0; i < op.inputs; ++i) {
+        if ((with & (1u << i)) == 0) continue;
+        asked_.push_back({op.first + static_cast<size_t>(i), first_input, 0, true});
+        look_back_->looked.push_back({op.number, static_cast<int8_t>(i), true, 0});
+    }
+}
+
+bool LookBackScans::is_there(const TensorView& view, std::vector<const void*>& borrowed) const {
+    if (!is_later(view) || view.ndim == 0 ? view.numel != 1 || !is_later(view) : view.numel == 0) return false;
+    const void* data = nullptr;
+    int64_t bytes = 0;
+    borrowed.reserve(borrowed.size() + 1);
+    if (!log_.storages().borrow(view.storage, &data, &bytes)) return false;
+    borrowed.push_back(view.storage);
+    return data == view.storage_data && bytes >= view.storage_bytes;
+}
+
+DeviceScanner::Taken LookBackScans::hand_over(DeviceScanner& scanner, uint64_t sequence) {
+    std::vector<DeviceScan> scans;
+    scans.reserve(asked_.size());
+    for (const Asked& asked : asked_) {
+        DeviceScan scan{};
+        scan.queue = queue_;
+        scan.outputs = &views_[asked.view];
+        scan.output_count = 1;
+        scan.inputs = inputs_.data() + asked.first_input;
+        scan.input_count = asked.inputs;
+        scan.sequence = sequence++;
+        scan.told = asked.told;
+        scans.push_back(scan);
+    }
+    return scanner.scan_behind_gate(scans.data(), static_cast<int32_t>(scans.size()));
+}
+
+/// Takes what the device told of one op of the log into the readings. What was written since, or is gone, is marked.
+void Session::take_told(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op, size_t& next) {
+    tell_apart(op.inputs, op.event.input_count);
+    tell_apart(op.outputs, op.event.output_count);
+    const auto written_since = [&](const TensorView& t) { return lineage_.written_at(t.storage) > op.context.seq; };
+    uint8_t seen = 0;  // operands whose values are known
+    uint8_t there = 0;
+    for (int32_t i = 0; i < op.event.output_count; ++i) {
+        TensorView& output = op.outputs[i];
+        output.flags &= ~uint32_t(kScannable);
+        if (is_later(output) && has_bit(op.unread, i)) output.flags |= kGone;
+    }
+    const std::vector<DeviceLookBack::Looked>& looked = event.look_back->looked;
+    for (; next < looked.size() && looked[next].op <= number; ++next) {
+        if (looked[next].op != number) continue;  // pushed out of the log
+        const DeviceLookBack::Looked& here = looked[next];
+        const DeviceSide::Answer& answer = side.answers[event.handed + event.watched + next];
+        if (!answer.read) continue;
+        const DeviceHit* hit = answer.hit >= 0 ? &side.hits[static_cast<size_t>(answer.hit)] : nullptr;
+        TensorView& tensor = here.operand ? op.inputs[here.place] : op.outputs[here.place];
+        if (written_since(tensor)) continue;
+        readings_.add(tensor, answer.range, hit != nullptr ? &hit->output : nullptr);
+        tensor.flags = (tensor.flags & ~uint32_t(kGone)) | kScannable;
+        if (here.operand) {
+            seen |= static_cast<uint8_t>(1u << here.place);
+            continue;
+        }
+        there |= here.with;
+        if (answer.range.suspicious) op.bad |= uint64_t(1) << here.place;
+        int32_t place = -1;
+        for (int32_t k = 0, of = 0; hit != nullptr && k < op.event.input_count; ++k) {
+            if ((here.with & (1u << k)) == 0) continue;
+            for (int32_t h = 0; h < hit->input_count; ++h) {
+                if (hit->inputs[h].index == of) place = h;
+            }
+            ++of;
+            if (place < 0 || (seen & (1u << k)) != 0 || written_since(op.inputs[k])) continue;
+            readings_.add(op.inputs[k], range_of(hit->inputs[place].health), &hit->inputs[place].health);
+            seen |= static_cast<uint8_t>(1u << k);
+            place = -1;
+        }
+    }
+    op.context.gone = op.dropped;
+    for (int32_t i = 0; i < op.event.input_count; ++i) {
+        TensorView& input = op.inputs[i];
+        if (input.device == Device::Cpu) {  // its memory may be gone by now
+            input.flags &= ~uint32_t(kScannable);
+            continue;
+        }
+        if (!is_later(input)) continue;
+        const bool clean = (there & (1u << i)) != 0 && !written_since(input);
+        if (written_by(op.event, input) || clean || (seen & (1u << i)) != 0 || readings_.knows(input)) {
+            input.flags |= kScannable;
+            continue;
+        }
+        input.flags = (input.flags & ~uint32_t(kScannable)) | kGone;
+        ++op.context.gone;
+    }
+}
+
+void Session::look_back(DeviceSide& side, const DeviceEvent& event) {
+    side.tier.alarm(event.context.step);
+    if (event.look_back == nullptr) return;
+    std::deque<std::pair<uint64_t, LoggedOp>> found;
+    side.unread.copy(event.look_back->begin, event.look_back->end, found);
+    std::vector<LoggedOp*> ops;
+    readings_.begin();
+    size_t next = 0;
+    for (auto& [number, op] : found) {
+        take_told(side, event, number, op, next);
+        ops.push_back(&op);
+    }
+    judge_past(ops, side.outcome);
+    readings_.end();
+}
+
+/// A gradient that reaches a leaf is bad, and no op is known to have made it so: the last one that wrote it is shown,
+/// without its operands, which are gone.
+void Session::look_behind(DeviceSide& side, const DeviceEvent& event, const TensorView& gradient, const Range& range,
+                          const DeviceHit* hit) {
+    std::deque<std::pair<uint64_t, LoggedOp>> found;
+    if (!side.unread.last_writer(gradient.storage, event.context.seq, found)) return;
+    LoggedOp& op = found.front().second;
+    tell_apart(op.inputs, op.event.input_count);
+    tell_apart(op.outputs, op.event.output_count);
+    readings_.begin();
+    op.context.gone = op.dropped;
+    for (int32_t i = 0; i < op.event.input_count; ++i) {
+        TensorView& input = op.inputs[i];
+        const bool gone = is_later(input) && !readings_.knows(input);
+        input.flags &= ~uint32_t(kScannable);
+        if (!gone) continue;
+        input.flags |= kGone;
+        ++op.context.gone;
+    }
+    for (int32_t i = 0; i < op.event.output_count; ++i) {
+        TensorView& output = op.outputs[i];
+        output.flags &= ~uint32_t(kScannable);
+        if (output.storage != device_storage(gradient.storage)) continue;
+        output.flags |= kScannable;
+        op.bad |= uint64_t(1) << i;
+        readings_.add(output, range, hit != nullptr ? &hit->output : nullptr);
+    }
+    judge_past({&op}, side.outcome);
+    readings_.end();
+}
+
+}  // namespace numsan

@@ -1,0 +1,343 @@
+// Events of a device, judged in the program's order once it is known what the device wrote.
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "host/session/device_views.h"
+#include "host/session/session.h"
+#include "host/session/session_thread.h"
+
+namespace numsan {
+
+/// Before the program acts upon a value, maybe for the last time, what is known of it should be told. The thread that
+/// tells may need the interpreter's lock, which ours may have: not for ever.
+void Session::await_published(DeviceSide& side) noexcept {
+    constexpr int kPatience = 100;  // pauses: a fifth of a second
+    for (int i = 0; i < kPatience; ++i) {
+        {
+            const std::lock_guard<std::mutex> lock(side.settling);
+            if (!side.publishing) return;
+        }
+        DeviceSide::pause();
+    }
+}
+
+/// Judges what is known by now, oldest first.
+void Session::settle(DeviceSide& side) noexcept {
+    if (!on()) return;
+    side.inside.fetch_add(1);
+    try {
+        {
+            const std::lock_guard<std::mutex> lock(side.settling);
+            for (;;) {
+                DeviceEvent* event = side.log.front();
+                const bool told = event != nullptr && side.collect(*event);
+                // Before it: what reads a graph's results is told of later than the graph.
+                settle_replays(side);
+                if (!told) break;
+                settle(side, *event);
+                side.forget_answers();
+                side.log.pop();
+            }
+        }
+        publish_settled(side);
+    } catch (...) {
+        fail("out of memory or a failure while a device's events were judged");
+    }
+    side.inside.fetch_sub(1);
+}
+
+/// In the order in which it was found, so by one thread at a time. Nobody waits for that thread without end: it may ask
+/// the interpreter for names.
+void Session::publish_settled(DeviceSide& side) {
+    for (;;) {
+        Outcome outcome;
+        bool names = false;
+        {
+            const std::lock_guard<std::mutex> lock(side.settling);
+            if (side.publishing) return;
+            if (side.outcome.escaped.empty() && side.outcome.contaminated.empty() && !side.names) return;
+            side.publishing = true;
+            std::swap(outcome, side.outcome);
+            std::swap(names, side.names);
+        }
+        publish(outcome);
+        if (names) name_state_writes();
+        const std::lock_guard<std::mutex> lock(side.settling);
+        side.publishing = false;
+    }
+}
+
+void Session::settle(DeviceSide& side, DeviceEvent& event) {
+    switch (event.kind) {
+        case DeviceEvent::Kind::Op: settle_op(side, event); break;
+        case DeviceEvent::Kind::Node: settle_node(side, event); break;
+        case DeviceEvent::Kind::ZeroGrad: verdict_.zero_grad(); break;
+        case DeviceEvent::Kind::OptimizerBegin: verdict_.optimizer_begin(side.outcome); break;
+        case DeviceEvent::Kind::OptimizerEnd:
+            side.names = true;
+            side.step_over(event.log_end);
+            break;
+    }
+}
+
+/// What was told of a watched operand or gradient, by its place; null: nothing.
+const DeviceSide::Answer* Session::watched_answer(const DeviceSide& side, const DeviceEvent& event, int32_t i) {
+    if (!event.scanned || i >= 63 || ((event.watch >> i) & 1) == 0) return nullptr;
+    const int before = std::popcount(event.watch & ((uint64_t(1) << i) - 1));
+    const DeviceSide::Answer& answer = side.answers[event.handed + static_cast<size_t>(before)];
+    return answer.read ? &answer : nullptr;
+}
+
+void Session::settle_node(DeviceSide& side, DeviceEvent& event) {
+    for (int32_t i = 0; i < event.node.input_count; ++i) {
+        const DeviceSide::Answer* answer = watched_answer(side, event, i);
+        if (answer == nullptr || !answer->range.suspicious) continue;
+        TensorView gradient = event.inputs[i];
+        gradient.storage = device_storage(gradient.storage);
+        if (side.unread.usable()) side.tier.alarm(event.context.step);
+        if (side.unread.usable() && !verdict_.knows(gradient))
+            look_behind(side, event, event.inputs[i], answer->range, side.hit_of(*answer));
+    }
+    tell_apart(event.inputs, event.node.input_count);
+    tell_apart(event.outputs, event.node.variable != nullptr ? 1 : 0);
+    readings_.begin();
+    for (int32_t i = 0; i < event.node.input_count; ++i) {
+        TensorView& gradient = event.inputs[i];
+        lineage_.mark_gradient(gradient.storage);
+        if (!is_later(gradient)) continue;
+        if (const DeviceSide::Answer* answer = watched_answer(side, event, i)) {
+            const DeviceHit* hit = side.hit_of(*answer);
+            readings_.add(gradient, answer->range, hit != nullptr ? &hit->output : nullptr);
+        } else if (!readings_.knows(gradient) && verdict_.knows(gradient)) {
+            readings_.add_unknown(gradient);
+        }
+        gradient.flags |= kScannable;
+    }
+    verdict_.node(event.node, event.context);
+    readings_.end();
+}
+
+/// What was read of the host's tensors while the op ran. Operands go by names of that time.
+void Session::take_host_readings(DeviceEvent& event, Range* ranges, uint64_t& bad) {
+    const HostReading* host = event.host;
+    const auto take = [&](const TensorView& t) {
+        const HostReading& reading = *host++;
+        if (reading.known == HostReading::Known::Nothing) return Range{};
+        readings_.add(t, reading.range, reading.known == HostReading::Known::Health ? &reading.health : nullptr);
+        return reading.range;
+    };
+    for (int32_t i = 0; i < event.op.input_count; ++i) {
+        TensorView& input = event.inputs[i];
+        if ((input.flags & kScannable) == 0) continue;
+        const HostReading& reading = *host;
+        take(input);
+        if (reading.births.empty()) continue;
+        // By now the host's storage may be gone and its address another's: what it held goes by a name of its own.
+        input.storage = device_storage(input.storage);
+        verdict_.adopt(input, reading.births);
+        if (reading.known == HostReading::Known::Nothing) readings_.add_unknown(input);
+    }
+    for (int32_t i = 0; i < event.op.output_count; ++i) {
+        if ((event.outputs[i].flags & kScannable) == 0) continue;
+        const Range range = take(event.outputs[i]);
+        if (was_read(range) && range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
+        if (i < kMaxRanges) ranges[i] = range;
+    }
+}
+
+/// What the device told of the op's outputs, and of the operands of bad ones. Bit i of the result: nobody looked at
+/// output i.
+uint64_t Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* ranges, uint64_t& bad) {
+    uint64_t unread = 0;
+    size_t next = 0;
+    int64_t scanned = 0, bytes = 0, left_out = 0;
+    for (int32_t i = 0; i < event.op.output_count; ++i) {
+        TensorView& output = event.outputs[i];
+        if ((output.flags & kScannable) != 0) continue;
+        if (!is_later(output)) {
+            counters_.integers.fetch_add(1, std::memory_order_relaxed);
+            continue;
+        }
+        if (!writes_now(event.op) || event.captured) {
+            output.flags |= kScannable;  // its place is known, its values are not
+            continue;
+        }
+        if (is_view(event.op, output)) {
+            output.flags |= kScannable;
+            continue;
+        }
+        const bool handed = is_handed(event.op, i, event.read);
+        if (!handed || !event.scanned) {
+            unread |= uint64_t(1) << std::min(i, 63);
+            if (has_bit(event.read, i))
+                skipped(is_here(event.op.queue, output) ? "cuda" : "another device");
+            else
+                ++left_out;
+            continue;
+        }
+        const DeviceSide::Answer& answer = side.answers[next++];
+        if (!answer.read) {
+            skipped(answer.why);
+            unread |= uint64_t(1) << std::min(i, 63);
+            continue;
+        }
+        const DeviceHit* hit = side.hit_of(answer);
+        readings_.add(output, answer.range, hit != nullptr ? &hit->output : nullptr);
+        output.flags |= kScannable;
+        ++scanned;
+        bytes += bytes_of(output);
+        if (answer.range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
+        if (i < kMaxRanges) ranges[i] = answer.range;
+        int32_t places[DeviceHit::kMaxInputs];
+        const int32_t operands = hit != nullptr ? operands_of(event.op, i, places) : 0;
+        for (int32_t k = 0; k < operands && hit != nullptr; ++k) {
+            for (int32_t h = 0; h < hit->input_count; ++h) {
+                const DeviceHit::Input& input = hit->inputs[h];
+                if (input.index == k) readings_.add(event.inputs[places[k]], range_of(input.health), &input.health);
+            }
+        }
+    }
+    counters_.scanned.fetch_add(scanned, std::memory_order_relaxed);
+    counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
+    if (left_out > 0) counters_.left_out.fetch_add(left_out, std::memory_order_relaxed);
+    return unread;
+}
+
+void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
+    if (side.saw_bad(event) && side.unread.usable()) look_back(side, event);
+    tell_apart(event.inputs, event.op.input_count);
+    tell_apart(event.outputs, event.op.output_count);
+    readings_.begin();
+    uint64_t bad = 0;
+    Range ranges[kMaxRanges] = {};
+    take_host_readings(event, ranges, bad);
+    const uint64_t unread = take_answers(side, event, ranges, bad);
+    for (int32_t i = 0; i < event.op.input_count; ++i) {
+        TensorView& input = event.inputs[i];
+        if (!is_later(input)) continue;
+        if (const DeviceSide::Answer* answer = watched_answer(side, event, i)) {
+            const DeviceHit* hit = side.hit_of(*answer);
+            readings_.add(input, answer->range, hit != nullptr ? &hit->output : nullptr);
+            readings_.wrote(input, answer->range, hit != nullptr ? &hit->output : nullptr);
+        }
+        if (const auto it = side.replayed.find(input.storage);
+            it != side.replayed.end() && it->second < event.context.step) {
+            side.replayed.erase(it);
+            readings_.forget(input.storage);
+            verdict_.forget(input);
+        }
+        if (!readings_.knows(input) && verdict_.knows(input)) readings_.add_unknown(input);
+        input.flags |= kScannable;
+    }
+    take_copied(event, ranges, bad);
+    if (event.graph != nullptr) {
+        side.captured.push_back(event.graph);
+        side.captures_due.fetch_sub(1);
+    }
+    if (bad != 0 && side.unread.usable()) {
+        for (int32_t i = 0; i < event.op.output_count; ++i) {
+            const TensorView& output = event.outputs[i];
+            if (has_bit(bad, i) && is_parameter(output) && (output.flags & kWritten) != 0)
+                side.tier.alarm(event.context.step);
+        }
+    }
+    trace(event.op, event.context);
+    narrow_state(event.op, event.context);
+    judge(event.op, event.context, bad, ranges, {event.made, event.makes_node}, event.accumulates, side.outcome);
+    if (unread != 0) verdict_.unread(event.op, unread);
+    readings_.end();
+    size_t next = 0;
+    for (int32_t i = 0; i < event.op.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        const bool told = is_handed(event.op, i, event.read) && event.scanned;
+        const DeviceSide::Answer* answer = told ? &side.answers[next++] : nullptr;
+        if (!is_later(output) || is_view(event.op, output)) continue;
+        if (answer == nullptr || !answer->read) {
+            readings_.forget(output.storage);
+        } else {
+            const DeviceHit* hit = side.hit_of(*answer);
+            readings_.wrote(output, answer->range, hit != nullptr ? &hit->output : nullptr);
+        }
+    }
+}
+
+/// A copy to memory of the host that the device had still to write: it holds what was copied.
+void Session::take_copied(const DeviceEvent& event, Range* ranges, uint64_t& bad) {
+    int32_t places[DeviceHit::kMaxInputs];
+    if (operands_of(event.op, 0, places) != 1) return;
+    const TensorView& copied = event.inputs[places[0]];
+    if (!readings_.knows(copied)) return;
+    for (int32_t i = 0; i < event.op.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        if (output.device != Device::Cpu || !scannable(output) || readings_.knows(output)) continue;
+        const Range range = readings_.range(copied);
+        const Health health = readings_.health(copied);
+        readings_.add(output, range, readings_.measures(copied) ? &health : nullptr);
+        if (range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
+        if (i < kMaxRanges) ranges[i] = range;
+        return;
+    }
+}
+
+void Session::settle_replays(DeviceSide& side) {
+    if (side.captured.empty() || side.captures_due.load() > 0) return;
+    uint64_t sequence = 0;
+    DeviceHit hit;
+    while (side.scanner.next_replayed(sequence, hit)) {
+        if (const DeviceEvent* event = side.captured_at(sequence)) settle_replay(side, *event, sequence, hit);
+    }
+}
+
+/// One bad output of an op in a graph, each time the graph makes it.
+void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit) {
+    tell_apart(event.inputs, event.op.input_count);
+    tell_apart(event.outputs, event.op.output_count);
+    readings_.begin();
+    uint64_t number = event.sequence;
+    uint64_t bad = 0;
+    int32_t told = 0;
+    for (int32_t i = 0; i < event.op.output_count; ++i) {
+        TensorView& output = event.outputs[i];
+        if (!is_handed(event.op, i, event.read)) continue;
+        output.flags &= ~uint32_t(kScannable);
+        if (number++ != sequence) continue;
+        told = i;
+        output.flags |= kScannable;
+        bad = uint64_t(1) << std::min(i, 63);
+        readings_.add(output, range_of(hit.output), &hit.output);
+        readings_.wrote(output, range_of(hit.output), &hit.output);
+        side.replayed[output.storage] = steps_.count();
+    }
+    int32_t places[DeviceHit::kMaxInputs];
+    const int32_t operands = operands_of(event.op, told, places);
+    for (int32_t i = 0; i < hit.input_count; ++i) {
+        const DeviceHit::Input& input = hit.inputs[i];
+        if (input.index < 0 || input.index >= operands) continue;
+        TensorView& operand = event.inputs[places[input.index]];
+        readings_.add(operand, range_of(input.health), &input.health);
+        operand.flags |= kScannable;
+    }
+    OpContext context = event.context;
+    context.step = steps_.count();
+    Range ranges[kMaxRanges] = {};
+    judge(event.op, context, bad, ranges, {event.made, event.makes_node}, event.accumulates, side.outcome);
+    readings_.end();
+}
+
+/// Waits for what the device still has to do, as long as it gets on with it. For the end of the program.
+void Session::drain(DeviceSide& side) noexcept {
+    constexpr int kPatience = 1000;  // pauses without an answer: two seconds
+    side.scanner.flush();
+    side.ending.store(true);
+    for (int idle = 0; idle < kPatience && side.inside.load() > 0; ++idle) DeviceSide::pause();
+    for (int idle = 0; idle < kPatience && on();) {
+        const int64_t before = side.log.count();
+        settle(side);
+        if (side.log.empty()) return;
+        idle = side.log.count() < before ? 0 : idle + 1;
+        DeviceSide::pause();
+    }
+}
+
+}  // namespace numsan
