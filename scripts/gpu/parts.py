@@ -106,8 +106,8 @@ def read_scan(setting, texts):
 
 
 def step_commands(setting):
-    argv = [setting.python, "tests/bench/cuda_steps.py", "--tiers", ",".join(setting.tiers), "--out",
-            setting.result("steps"), "--reports", setting.reports("steps")]
+    argv = [setting.python, "tests/bench/cuda_steps.py", "--tiers", ",".join(setting.tiers), "--also",
+            "default=tier=auto", "--out", setting.result("steps"), "--reports", setting.reports("steps")]
     if setting.device == "cuda":
         # What ends last is what matters least if time runs out.
         argv += ["--works", "gpt2-124m-b8,gpt2-124m-b1,graph-100,resnet-50,llama-1b,gpt2-350m,vit-b", "--seconds", 0.2]

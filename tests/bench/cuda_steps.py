@@ -5,6 +5,7 @@ module's output: the same model in one process a configuration, which take turns
 usage: cuda_steps.py [--works A,B] [--tiers full,boundary,sentinel] [--also NAME=OPTIONS] [--device cuda|cpu|fakegpu]
                      [--turns N] [--seconds S] [--together N] [--out FILE] [--reports FOLDER]
 
+Tiers are measured without a budget and without the warm-up's full scans; --also default=tier=auto is what users get.
 Works are those of models.py, and graph-N: replays of a CUDA graph of N small ops, whose difference to bare, divided by
 N, is what a scan node costs a replay. --also adds a configuration with any NUMSAN_OPTIONS. A turn takes about
 --seconds.
@@ -30,7 +31,7 @@ def configurations(tiers, also):
     """{name: (options of numsan or None, check in the program)}; bare first."""
     found = {"bare": (None, "none")}
     for tier in tiers:
-        found[tier] = (f"tier={tier}", "none")
+        found[tier] = (f"tier={tier}:budget=0:warmup=0", "none")
     for entry in also:
         name, _, options = entry.partition("=")
         found[name] = (options, "none")

@@ -1,5 +1,6 @@
 """The byte model against the engine: what numsan counts of a small model's training is what the model says it reads."""
 import json
+import os
 import sys
 
 import pytest
@@ -22,7 +23,21 @@ sys.path.insert(0, {bench!r})
 import model_bytes, models, tier_rule
 events = model_bytes.traced(models.training_step({name!r}, "cpu"), "cpu")
 print(json.dumps(dict(integers=sum(event.integers for event in events),
-                      **{{tier: model_bytes.counted(events, tier) for tier in tier_rule.TIERS}})))
+                      **{{tier: model_bytes.counted(events, tier, "host") for tier in tier_rule.TIERS}})))
+"""
+# On the test device. AdamW counts its steps on the host.
+DEVICE = """
+import sys
+sys.path[:0] = [{bench!r}, {fakes!r}]
+import fakegpu, json, model_bytes, models
+step = models.training_step("gpt2-tiny", "fakegpu")
+if len(sys.argv) > 1:
+    for _ in range(int(sys.argv[1])): step()
+else:
+    events = {{device: model_bytes.traced(step, device) for device in ("cpu", "fakegpu")}}
+    places = (("cpu", "host"), ("fakegpu", "device"))
+    print(json.dumps({{tier: [model_bytes.counted(events[device], tier, place) for device, place in places]
+                       for tier in ("full", "boundary")}}))
 """
 
 
@@ -49,6 +64,30 @@ def test_the_engine_reads_what_the_model_says(name, warm, tmp_path):
         left_out = (five["skipped"].get("tier", 0) - two["skipped"].get("tier", 0)) / 3
         assert left_out == model["full"]["outputs"] - model[tier]["outputs"], tier
         assert (five["skipped"]["integer"] - two["skipped"]["integer"]) / 3 == model["integers"]
+
+
+@pytest.mark.parametrize("tier", ["full", "boundary"])  # what sentinel reads of ops depends on the time it took
+def test_the_engine_reads_what_the_model_says_on_a_device(tier, warm, tmp_path):
+    if not (run_numsan.BUILD / "fakes/libcuda.so.1").exists():
+        pytest.skip("no fake CUDA driver in this build, as there is no nvcc")
+    fakes = run_numsan.REPO / "tests/fakes/torch_device"
+    program = tmp_path / "device.py"
+    program.write_text(DEVICE.format(bench=str(BENCH), fakes=str(fakes)))
+    environment = {"NUMSAN_BUILD": str(run_numsan.BUILD),
+                   "FAKEGPU_CACHE": os.environ.get("FAKEGPU_CACHE", str(run_numsan.CACHE / "tests"))}
+    counted = run_numsan.run_plain(program, env=environment, timeout=900)
+    assert counted.returncode == 0, counted.describe()
+    model = json.loads(counted.stdout)[tier]
+    reports = {}
+    for steps in (2, 5):
+        done = run_numsan.run(program, args=[str(steps)], env=environment, cwd=tmp_path,
+                              options=OPTIONS | {"tier": tier, "budget": 0, "warmup": 0})
+        assert done.returncode == 0 and done.report is not None, done.describe()
+        assert set(done.report["coverage"]["skipped"]) <= {"integer", "tier"}, done.report["coverage"]
+        reports[steps] = done.report["coverage"]
+    read = {"outputs": (reports[5]["scanned"] - reports[2]["scanned"]) / 3,
+            "bytes": (reports[5]["bytes"] - reports[2]["bytes"]) / 3}
+    assert read == {key: sum(part[key] for part in model) for key in read}
 
 
 def test_meta_and_cpu_agree(tmp_path):

@@ -1,7 +1,8 @@
 """The tiers' rule and the scan launches' limits, with the tables and numbers of the sources that they run by.
 
-What TierPolicy::reads (host/session/tier_policy.cpp) and may_defer (cuda/deferral.cpp) do with them is said here once
-more in Python; tests/bench/test_model_bytes.py holds that against what the engine counts.
+What TierPolicy::reads (host/session/tier_policy.cpp), OutputScans (host/session/device_events.cpp) and may_defer
+(cuda/deferral.cpp) do with them is said here once more in Python; tests/bench/test_model_bytes.py holds what is read
+against what the engine counts.
 """
 import pathlib
 import re
@@ -54,39 +55,52 @@ def plain(name):
     return name.rpartition("::")[2].rstrip("_")
 
 
-def read(event, tier):
-    """Those of the event's scannable outputs that the tier reads when they are made."""
+def read(event, tier, place):
+    """Those of the event's scannable outputs that the tier reads when they are made, in memory of the `host` or of a
+    `device`; there in steps that its budget pays for."""
     if tier == "full" or (tier == "boundary" and plain(event.op) in BOUNDARY):
         return event.outputs
+    if tier == "sentinel" and place == "device":
+        return []
     below = SMALL_BYTES if tier == "boundary" else TINY_BYTES
-    return [output for output in event.outputs if output.bytes < below or output.written_parameter]
+    parameters = place == "host"
+    return [one for one in event.outputs if one.bytes < below or (parameters and one.written_parameter)]
+
+
+def is_over_lists(event):
+    """Output i is made of operands i, i + n, ...; host/core/adapter_abi.h."""
+    return event.op.startswith("aten::_foreach_")
+
+
+def launches_of(event, outputs):
+    """Scan launches for so many outputs of one event: each takes a place in a launch's table, as operands do."""
+    if not is_over_lists(event):
+        return -(-outputs // (TABLE_TENSORS - min(len(event.inputs), INPUTS_LOOKED_AT)))
+    members = min(len(event.inputs) // max(len(event.outputs), 1), INPUTS_LOOKED_AT)
+    return -(-outputs // (TABLE_TENSORS // (1 + members)))
 
 
 def launches_at_once(events, tier):
-    """Scan launches where no op waits for another."""
-    count = 0
-    for event in events:
-        outputs = len(read(event, tier))
-        room = TABLE_TENSORS - min(len(event.inputs), INPUTS_LOOKED_AT)
-        count += -(-outputs // room)
-    return count
+    """On a device, where no op waits for another."""
+    return sum(launches_of(event, len(read(event, tier, "device"))) for event in events)
 
 
 def launches_deferred(events, tier):
-    """Scan launches where small outputs wait for each other on one stream, in steps that wait for nobody themselves."""
+    """On a device, where small outputs wait for each other on one stream, in steps that wait for nobody themselves."""
     count = waiting = held = 0
     storages = set()
     for event in events:
-        inputs, outputs = event.inputs[:INPUTS_LOOKED_AT], read(event, tier)
+        inputs, outputs = event.inputs[:INPUTS_LOOKED_AT], read(event, tier, "device")
         if waiting and storages & event.written:  # note_write
             count, waiting, held, storages = count + 1, 0, 0, set()
         if not outputs:
             continue
         touched = {tensor.storage for tensor in outputs}
-        small = (len(outputs) <= BATCH_OUTPUTS and all(t.storage_bytes < DEFER_BELOW for t in [*inputs, *outputs])
+        small = (not is_over_lists(event) and len(outputs) <= BATCH_OUTPUTS
+                 and all(t.storage_bytes < DEFER_BELOW for t in [*inputs, *outputs])
                  and touched.isdisjoint(tensor.storage for tensor in inputs))
         if not small:
-            count += launches_at_once([event], tier)  # what waits goes along
+            count += launches_of(event, len(outputs))  # what waits goes along
             waiting, held, storages = 0, 0, set()
             continue
         if waiting + len(outputs) > BATCH_OUTPUTS:
