@@ -57,6 +57,7 @@ def measured_together(work, chosen, options, folder):
     try:
         for worker in workers.values():
             worker.await_ready()
+        workers["bare"].turn(1)
         steps = max(1, min(1000, round(options.seconds / workers["bare"].turn(1))))
         for worker in workers.values():
             worker.turn(steps)
@@ -135,7 +136,7 @@ def parsed():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3)
-    parser.add_argument("--together", type=int, default=6,
+    parser.add_argument("--together", type=int, default=7,
                         help="processes that keep their model at the same time; fewer where the device has no room")
     parser.add_argument("--reports", type=pathlib.Path, help="folder that keeps numsan's reports")
     parser.add_argument("--out", type=pathlib.Path, help="instead of stdout; rewritten after each work")

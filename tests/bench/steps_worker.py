@@ -1,6 +1,7 @@
 """A process that trains in turns: steps_worker.py WORK DEVICE none|anomaly|hooks (see cuda_steps.py).
 
-Prints `ready`; then answers each line on stdin: a number with the seconds per step of so many steps, `facts` with JSON.
+Prints `ready` when the model is there; then answers each line on stdin: a number with the seconds per step of so many
+steps, after some that are not timed, `facts` with JSON. Between turns it keeps no more of the device than it must.
 """
 import json
 import pathlib
@@ -10,6 +11,8 @@ import time
 import torch
 
 import models
+
+UNTIMED = 2  # steps at the start of a turn, in which torch's allocator gets its memory back
 
 
 def check_modules(model):
@@ -61,21 +64,23 @@ def main(work, device, check):
         import fakegpu  # noqa: F401
     synchronize = (lambda: None) if device == "cpu" else torch.get_device_module(device).synchronize
     step = prepared(work, device, check)
-    for _ in range(3):
-        step()
-    synchronize()
     print("ready", flush=True)
     for line in sys.stdin:
         if line == "facts\n":
             print(json.dumps(memory(device)), flush=True)
             continue
         steps = int(line)
+        for _ in range(UNTIMED):
+            step()
         synchronize()
         started = time.perf_counter()
         for _ in range(steps):
             step()
         synchronize()
-        print((time.perf_counter() - started) / steps, flush=True)
+        seconds = (time.perf_counter() - started) / steps
+        if device == "cuda":
+            torch.cuda.empty_cache()
+        print(seconds, flush=True)
 
 
 if __name__ == "__main__":
