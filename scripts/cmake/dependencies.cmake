@@ -1,4 +1,9 @@
 # Every library numsan is built with, one line why. Packages and versions are named in scripts/dependencies.
+set(NUMSAN_CARRIED "" CACHE PATH "where these libraries lie that the machine lacks: a folder of `scripts/gpu_acceptance pack`")
+if(NUMSAN_CARRIED)
+  list(PREPEND CMAKE_PREFIX_PATH ${NUMSAN_CARRIED}/usr)
+  include_directories(SYSTEM ${NUMSAN_CARRIED}/usr/include)  # libdw's headers have no package file
+endif()
 find_package(nlohmann_json 3.11 REQUIRED)  # reports: the JSON library people know, checked UTF-8 and exact numbers
 find_package(CLI11 2.1 REQUIRED)           # command line: usage errors, help and sub-commands we need not invent
 if(NUMSAN_TESTS)

@@ -12,10 +12,11 @@ no tensor; only a build with NUMSAN_BENCH=ON knows it. NUMSAN_PYTHON names the i
 import argparse
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
+
+import turns
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("NUMSAN_BUILD", str(ROOT / "build"))).resolve()
@@ -95,67 +96,49 @@ with open("/proc/self/stat") as stat: born = int(stat.read().rsplit(")", 1)[1].s
 print(time.clock_gettime(time.CLOCK_BOOTTIME) - born)
 """
 
-TURNS = """
-import sys
-print("ready", flush=True)
-for line in sys.stdin:
-    steps = int(line)
-    started = time.perf_counter()
-    for _ in range(steps): step()
-    print((time.perf_counter() - started) / steps, flush=True)
-"""
-
 WORKS = {"launch": (LAUNCH, 100), "gpt2": (GPT2, 4), "resnet": (RESNET, 4), "start": (START, 0)}  # and steps in a block
 CONFIGURATIONS = {"bare": None, "full": {"NUMSAN_OPTIONS": "report=none"}}
 HOOK = {"NUMSAN_OPTIONS": "report=none", "NUMSAN_BENCH_NO_SCAN": "1"}
 
 
 def environment_of(watched):
-    environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "NUMSAN_OPTIONS")}
-    if watched is not None:
-        environment |= {"LD_PRELOAD": str(BUILD / "lib/libnumsan.so"), **watched}
-    return environment
+    if watched is None:
+        return turns.environment(None)
+    return {**turns.environment(BUILD / "lib/libnumsan.so"), **watched}
 
 
 def worker(work, name, watched, folder):
     """A process that has warmed up and waits for its turn."""
-    process = subprocess.Popen([PYTHON, "-c", WORKS[work][0] + TURNS], cwd=folder, env=environment_of(watched),
-                               text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    if process.stdout.readline() != "ready\n":
-        sys.exit(f"{work}, {name}: the program did not start")
-    return process
+    try:
+        return turns.Worker([PYTHON, "-c", WORKS[work][0] + turns.TURNS], environment_of(watched), folder).await_ready()
+    except turns.DidNotStart as error:
+        sys.exit(f"{work}, {name}: the program did not start: {error}")
 
 
-def take_turn(process, steps):
-    """Seconds per step."""
-    print(steps, file=process.stdin, flush=True)
-    return float(process.stdout.readline())
-
-
-def side_by_side(work, turns, folder):
+def side_by_side(work, count, folder):
     workers = {name: worker(work, name, watched, folder) for name, watched in CONFIGURATIONS.items()}
     times = {name: [] for name in CONFIGURATIONS}
-    for _ in range(turns):
+    for _ in range(count):
         for name, process in workers.items():
-            times[name].append(take_turn(process, WORKS[work][1]))
+            times[name].append(process.turn(WORKS[work][1]))
     for process in workers.values():
-        process.communicate()
+        process.end()
     return times
 
 
-def one_by_one(work, turns, folder):
+def one_by_one(work, count, folder):
     times = {name: [] for name in CONFIGURATIONS}
-    for _ in range(turns):
+    for _ in range(count):
         for name, watched in CONFIGURATIONS.items():
             process = worker(work, name, watched, folder)
-            times[name].append(take_turn(process, WORKS[work][1]))
-            process.communicate()
+            times[name].append(process.turn(WORKS[work][1]))
+            process.end()
     return times
 
 
-def starting(work, turns, folder):
+def starting(work, count, folder):
     times = {name: [] for name in CONFIGURATIONS}
-    for _ in range(turns):
+    for _ in range(count):
         for name, watched in CONFIGURATIONS.items():
             done = subprocess.run([PYTHON, "-c", WORKS[work][0]], cwd=folder, env=environment_of(watched),
                                   capture_output=True, text=True, check=True)
@@ -184,12 +167,10 @@ def main():
             run = {"launch": side_by_side, "start": starting}.get(work, one_by_one)
             times = run(work, arguments.turns or (30 if work == "launch" else 7), folder)
             for name, seconds in times.items():
-                ratios = sorted(one / bare for one, bare in zip(seconds, times["bare"]))
-                low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
-                print(f"{work:8} {name:8} {statistics.median(seconds) * 1e3:10.2f} ms  "
-                      f"{100 * (statistics.median(ratios) - 1):+6.1f} %   "
-                      f"(half of {len(ratios)} turns within {100 * (low - 1):+.1f}..{100 * (high - 1):+.1f} %)",
-                      flush=True)
+                ratio = turns.ratios(seconds, times["bare"])
+                print(f"{work:8} {name:8} {turns.spread(seconds)['median'] * 1e3:10.2f} ms  "
+                      f"{100 * (ratio['median'] - 1):+6.1f} %   (half of {ratio['turns']} turns within "
+                      f"{100 * (ratio['low'] - 1):+.1f}..{100 * (ratio['high'] - 1):+.1f} %)", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,105 @@
+"""The ops of a piece of a program as numsan's hook sees them: what they write, how large it is. Needs no GPU and, on
+meta tensors, no memory.
+
+    with EventTrace("meta") as trace:
+        step()
+    trace.events
+"""
+from dataclasses import dataclass, field
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import tier_rule
+
+
+@dataclass(frozen=True)
+class Tensor:
+    bytes: int
+    storage: int  # an identity, good while the trace lives
+    storage_bytes: int
+    written_parameter: bool
+
+
+@dataclass
+class Event:
+    op: str  # aten::add_
+    outputs: list = field(default_factory=list)  # floating or complex, on the device
+    inputs: list = field(default_factory=list)
+    written: set = field(default_factory=set)  # storages that are written in place
+    integers: int = 0  # outputs of other types
+
+
+def tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from tensors_in(part)
+
+
+def is_view(schema, name):
+    """As class_of in interpose/torch/op_registry.cpp: named, or all that is returned aliases an argument unwritten."""
+    if name in tier_rule.CLASSES:
+        return False
+    overload = f"{name}.{schema.overload_name}" if schema.overload_name else name
+    returns = [value.alias_info for value in schema.returns]
+    return overload in tier_rule.VIEWS or bool(returns) and all(a is not None and not a.is_write for a in returns)
+
+
+class EventTrace(TorchDispatchMode):
+    """Events whose outputs are on `device`; all of them without one. Storages of the traced ops are kept alive, so that
+    none has another's identity."""
+
+    def __init__(self, device=None):
+        super().__init__()
+        self.device = device
+        self.events = []
+        self._kept = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        schema = func._schema
+        if tier_rule.CLASSES.get(schema.name) not in ("Allocation", "Collective") and not is_view(schema, schema.name):
+            self._add(schema, args, kwargs, result)
+        return result
+
+    def _add(self, schema, args, kwargs, result):
+        event, written = Event(schema.name), []
+        for at, argument in enumerate(schema.arguments):
+            value = args[at] if at < len(args) else kwargs.get(argument.name)
+            tensors = list(tensors_in(value))
+            event.inputs += [self._tensor(t, False) for t in tensors if self._here(t) and self._floats(t)]
+            alias = argument.alias_info
+            if (alias is not None and alias.is_write) or (schema.name, at) in tier_rule.SILENT_WRITES:
+                written += tensors
+        is_written = {id(tensor) for tensor in written}
+        outputs = {id(tensor): tensor for tensor in [*tensors_in(result), *written]}
+        for key, tensor in outputs.items():
+            if not self._here(tensor):
+                continue
+            if key in is_written:
+                event.written.add(self._storage(tensor))
+            if self._floats(tensor):
+                event.outputs.append(self._tensor(tensor, key in is_written))
+            else:
+                event.integers += 1
+        if event.outputs or event.integers:
+            self.events.append(event)
+
+    def _here(self, tensor):
+        return self.device is None or tensor.device.type == self.device
+
+    @staticmethod
+    def _floats(tensor):
+        return tensor.dtype.is_floating_point or tensor.dtype.is_complex
+
+    def _storage(self, tensor):
+        storage = tensor.untyped_storage()
+        self._kept.append(storage)
+        return storage._cdata
+
+    def _tensor(self, tensor, written):
+        return Tensor(tensor.numel() * tensor.element_size(), self._storage(tensor), tensor.untyped_storage().nbytes(),
+                      written and tensor.requires_grad and tensor.is_leaf)

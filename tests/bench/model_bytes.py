@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""What a training step of the bench's models would have scanned on a GPU: outputs, bytes and launches, tier by tier,
+counted on meta tensors. No GPU, no time, no memory: a model of the work, not a measurement.
+
+    model_bytes.py                      the table
+    model_bytes.py --write              puts it into tests/bench/RESULTS.md
+    model_bytes.py --check              exit status 1 where RESULTS.md has another one
+    model_bytes.py --json [--works A,B] the figures of some models
+"""
+import argparse
+import difflib
+import json
+import pathlib
+import sys
+
+import event_trace
+import models
+import tier_rule
+
+sys.path.insert(0, str(tier_rule.ROOT / "scripts/gpu"))
+import marked  # noqa: E402
+
+RESULTS = pathlib.Path(__file__).resolve().parent / "RESULTS.md"
+TABLE = "model bytes"
+
+
+def traced(step, device=None):
+    """Events of the second step: the first one makes optimizer state."""
+    step()
+    with event_trace.EventTrace(device) as trace:
+        step()
+    return trace.events
+
+
+def counted(events, tier, place):
+    """What is read of the outputs of ops."""
+    outputs = [output for event in events for output in tier_rule.read(event, tier, place)]
+    return {"outputs": len(outputs), "bytes": sum(output.bytes for output in outputs)}
+
+
+def on_device(events, tier, gradients):
+    """The same and its launches, and what every tier reads besides: gradients where they reach a leaf, and the loss
+    that backward() starts from, each with a launch of its own."""
+    ops, loss_bytes = counted(events, tier, "device"), 4
+    return {"outputs": ops["outputs"] + len(gradients) + 1, "bytes": ops["bytes"] + sum(gradients) + loss_bytes,
+            "launches": tier_rule.launches_at_once(events, tier) + len(gradients) + 1,
+            "deferred": tier_rule.launches_deferred(events, tier) + len(gradients) + 1}
+
+
+def figures(name):
+    step = models.training_step(name, "meta")
+    events = traced(step, "meta")
+    gradients = [p.grad.numel() * p.grad.element_size() for p in step.model.parameters() if p.grad is not None]
+    return {"title": models.WORKS[name].title, "parameters": sum(p.numel() for p in step.model.parameters()),
+            "ops": len(events), "tiers": {tier: on_device(events, tier, gradients) for tier in tier_rule.TIERS}}
+
+
+def lines(works):
+    yield "| model | ops | tier | tensors read | GB read | of all | launches, none waits | launches, small ones wait |"
+    yield "|" + " --- |" * 8
+    for one in works:
+        everything = one["tiers"]["full"]["bytes"]
+        for tier, read in one["tiers"].items():
+            first = tier == tier_rule.TIERS[0]
+            share = f"{100 * read['bytes'] / everything:.1f} %"
+            yield (f"| {one['title'] if first else ''} | {one['ops'] if first else ''} | {tier} | {read['outputs']} | "
+                   f"{read['bytes'] / 1e9:.3f} | {share} | {read['launches']} | {read['deferred']} |")
+
+
+def text(names):
+    return lines([figures(name) for name in names])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--works", default=",".join(models.names()))
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    names = options.works.split(",")
+    unknown = [name for name in names if name not in models.WORKS]
+    if unknown:
+        parser.error(f"no model {unknown[0]}: there are {', '.join(models.WORKS)}")
+    if options.json:
+        print(json.dumps({name: figures(name) for name in names}, indent=1))
+        return 0
+    block = "\n".join(text(names))
+    if not (options.write or options.check):
+        print(block)
+        return 0
+    before = RESULTS.read_text()
+    after = marked.replaced(before, f"table {TABLE}", "end table", block)
+    if options.write:
+        RESULTS.write_text(after)
+    elif before != after:
+        lines_of = [text.splitlines(True) for text in (before, after)]
+        sys.stdout.writelines(difflib.unified_diff(*lines_of, "RESULTS.md", "now"))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

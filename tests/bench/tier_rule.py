@@ -1,0 +1,113 @@
+"""The tiers' rule and the scan launches' limits, with the tables and numbers of the sources that they run by.
+
+What TierPolicy::reads (host/session/tier_policy.cpp), OutputScans (host/session/device_events.cpp) and may_defer
+(cuda/deferral.cpp) do with them is said here once more in Python; tests/bench/test_model_bytes.py holds what is read
+against what the engine counts.
+"""
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TIERS = ("full", "boundary", "sentinel")
+
+
+class SourceChanged(Exception):
+    """A table or number is not where it was."""
+
+
+def table(path, macro):
+    """The arguments of each `macro(...)` line of a .def file, without quotes."""
+    rows = re.findall(rf"^{macro}\((.*)\)$", (ROOT / path).read_text(), re.MULTILINE)
+    if not rows:
+        raise SourceChanged(f"{path}: no line {macro}(...)")
+    return [tuple(part.strip().strip('"') for part in row.split(",")) for row in rows]
+
+
+def number(path, name):
+    """The value of `name = A;` or `name = A << B;` in a header."""
+    found = re.search(rf"\b{name} = (\d+)(?: << (\d+))?;", (ROOT / path).read_text())
+    if found is None:
+        raise SourceChanged(f"{path}: no constant {name}")
+    return int(found[1]) << int(found[2] or 0)
+
+
+def table_capacity():
+    """Tensors that the larger table of a launch takes."""
+    found = re.search(r"using ScanTableLarge = ScanTable<(\d+), \d+>;", (ROOT / "cuda/scan_table.h").read_text())
+    if found is None:
+        raise SourceChanged("cuda/scan_table.h: no ScanTableLarge")
+    return int(found[1])
+
+
+POLICY, SCAN = "host/session/tier_policy.h", "cuda/scan_policy.h"
+SMALL_BYTES, TINY_BYTES = number(POLICY, "kSmallBytes"), number(POLICY, "kTinyBytes")
+DEFER_BELOW, HELD_BYTES = number(SCAN, "kDeferBelowBytes"), number(SCAN, "kDeferredBytes")
+BATCH_OUTPUTS, TABLE_TENSORS = number(SCAN, "kBatchOutputs"), table_capacity()
+INPUTS_LOOKED_AT = number("host/core/device_scanner.h", "kMaxInputs")
+BOUNDARY = {row[0] for row in table("host/session/boundary_ops.def", "NUMSAN_BOUNDARY")}
+CLASSES = {row[0]: row[1] for row in table("interpose/torch/op_table.def", "NUMSAN_OP")}
+VIEWS = {"aten::" + row[0] for row in table("interpose/torch/fallthrough.def", "NUMSAN_FALLTHROUGH")}
+SILENT_WRITES = {(name, int(at)) for name, at in table("interpose/torch/silent_writes.def", "NUMSAN_SILENT_WRITE")}
+
+
+def plain(name):
+    """`aten::add_` is `add` in the table, as plain_op_name (host/analyze/mechanism.h) has it."""
+    return name.rpartition("::")[2].rstrip("_")
+
+
+def read(event, tier, place):
+    """Those of the event's scannable outputs that the tier reads when they are made, in memory of the `host` or of a
+    `device`; there in steps that its budget pays for."""
+    if tier == "full" or (tier == "boundary" and plain(event.op) in BOUNDARY):
+        return event.outputs
+    if tier == "sentinel" and place == "device":
+        return []
+    below = SMALL_BYTES if tier == "boundary" else TINY_BYTES
+    parameters = place == "host"
+    return [one for one in event.outputs if one.bytes < below or (parameters and one.written_parameter)]
+
+
+def is_over_lists(event):
+    """Output i is made of operands i, i + n, ...; host/core/adapter_abi.h."""
+    return event.op.startswith("aten::_foreach_")
+
+
+def launches_of(event, outputs):
+    """Scan launches for so many outputs of one event: each takes a place in a launch's table, as operands do."""
+    if not is_over_lists(event):
+        return -(-outputs // (TABLE_TENSORS - min(len(event.inputs), INPUTS_LOOKED_AT)))
+    members = min(len(event.inputs) // max(len(event.outputs), 1), INPUTS_LOOKED_AT)
+    return -(-outputs // (TABLE_TENSORS // (1 + members)))
+
+
+def launches_at_once(events, tier):
+    """On a device, where no op waits for another."""
+    return sum(launches_of(event, len(read(event, tier, "device"))) for event in events)
+
+
+def launches_deferred(events, tier):
+    """On a device, where small outputs wait for each other on one stream, in steps that wait for nobody themselves."""
+    count = waiting = held = 0
+    storages = set()
+    for event in events:
+        inputs, outputs = event.inputs[:INPUTS_LOOKED_AT], read(event, tier, "device")
+        if waiting and storages & event.written:  # note_write
+            count, waiting, held, storages = count + 1, 0, 0, set()
+        if not outputs:
+            continue
+        touched = {tensor.storage for tensor in outputs}
+        small = (not is_over_lists(event) and len(outputs) <= BATCH_OUTPUTS
+                 and all(t.storage_bytes < DEFER_BELOW for t in [*inputs, *outputs])
+                 and touched.isdisjoint(tensor.storage for tensor in inputs))
+        if not small:
+            count += launches_of(event, len(outputs))  # what waits goes along
+            waiting, held, storages = 0, 0, set()
+            continue
+        if waiting + len(outputs) > BATCH_OUTPUTS:
+            count, waiting, held, storages = count + 1, 0, 0, set()
+        waiting += len(outputs)
+        held += sum(tensor.storage_bytes for tensor in [*inputs, *outputs])
+        storages |= touched | {tensor.storage for tensor in inputs}
+        if waiting == BATCH_OUTPUTS or held >= HELD_BYTES:
+            count, waiting, held, storages = count + 1, 0, 0, set()
+    return count + (waiting > 0)
