@@ -332,7 +332,8 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     }
     if (old.of(kind) != 0) return old.of(kind);
     const bool source = event.op->op_class == OpClass::Constant;
-    const bool reads = context.gone > 0 || std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
+    const bool reads = context.gone > 0 ||
+                       std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
         return scannable(t) && !(written_by(event, t) && event.op->op_class != OpClass::Other);
     });
     if (kind != kNaN && source && (event.infinite_scalar || !reads || event.input_count == 1)) {
