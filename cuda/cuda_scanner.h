@@ -229,6 +229,7 @@ class CudaScanner {
     std::unique_ptr<Outcomes> outcomes_;
     std::mutex poll_mutex_;
     std::atomic<uint64_t> last_sequence_{0};
+    std::atomic<uint32_t> holding_{0};  ///< batches that hold storages: pending, or on their way to the launch
     std::atomic<uint64_t> scanned_{0}, captured_{0}, deferred_{0}, pending_{0}, bytes_{0}, launches_{0}, hits_{0};
     std::atomic<uint64_t> skipped_[kSkipReasonCount] = {};
 };
