@@ -199,6 +199,7 @@ class CudaScanner {
     CUctx_st* context_of(const StreamRef& where) noexcept;
     CUctx_st* primary_context(int device) noexcept;
     bool capture_of(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept;
+    bool is_alive(CUctx_st* context) const noexcept;
     SkipReason driver_failed(CUctx_st* context, const char* call, int result) noexcept;
     void say(const char* call, int result) noexcept;
     void turn_off(SkipReason why) noexcept;
