@@ -179,6 +179,7 @@ TEST_F(AStalledLaunch, OfDeferredScansKeepsOnlyTheirStoragesWaiting) {
     EXPECT_NE(same.wait_for(std::chrono::seconds(0)), std::future_status::ready);
     fake_cuda::stall("cuLaunchKernel", false);
     EXPECT_TRUE(ends(same));
+    launching.join();  // it gives the storages back
     EXPECT_EQ(scanner.counters().scanned, many.size());
 }
 
