@@ -195,14 +195,27 @@ Batch* CudaScanner::take(Lane& lane) noexcept {
         batch->count = 0;
     }
     lane.open = nullptr;
-    lane.filter.store(0, std::memory_order_relaxed);
-    lane.in_flight.fetch_add(1, std::memory_order_acq_rel);
+    if (batch->held_count == 0) return batch;  // nobody waits for it
+    batch->next = lane.leaving;
+    lane.leaving = batch;
+    lane.left.fetch_add(1, std::memory_order_relaxed);
+    lane.filter.store(0, std::memory_order_release);  // who sees this sees `left` too
     return batch;
 }
 
 void CudaScanner::land(Lane& lane, Batch* batch) noexcept {
-    lane.in_flight.fetch_sub(1, std::memory_order_acq_rel);
-    lane.in_flight.notify_all();
+    if (batch->held_count != 0) {
+        {
+            const std::lock_guard lock(lane.mutex);
+            Batch** at = &lane.leaving;
+            while (*at != batch)
+                at = &(*at)->next;
+            *at = batch->next;
+        }
+        lane.landed.fetch_add(1, std::memory_order_release);
+        lane.landed.notify_all();
+        holding_.fetch_sub(1, std::memory_order_release);
+    }
     let_go(*batch);  // when nobody waits for this thread
     give_back(batch);
 }
@@ -234,17 +247,22 @@ void CudaScanner::flush_all() noexcept {
         flush_lane(*lanes_[i].load(std::memory_order_acquire));
 }
 
+/// Only for what is deferred: a scan at once is in its stream before its op is over.
 void CudaScanner::note_write(const void* storage) noexcept {
-    const uint64_t bit = Lane::filter_bit(storage);
+    if (holding_.load(std::memory_order_acquire) == 0) return;
     const Inside inside;
     if (forked() || !inside) return;
     for (int i = 0; i < lane_count_.load(std::memory_order_acquire); ++i) {
         Lane& lane = *lanes_[i].load(std::memory_order_acquire);
-        if ((lane.filter.load(std::memory_order_relaxed) & bit) != 0) flush_lane(lane);
-        // Another thread may have taken it out and be on its way to the launch.
-        for (uint32_t n = lane.in_flight.load(std::memory_order_acquire); n != 0;
-             n = lane.in_flight.load(std::memory_order_acquire))
-            lane.in_flight.wait(n, std::memory_order_acquire);
+        if (!lane.may_hold(storage)) continue;
+        if (lane.is_pending(storage)) flush_lane(lane);
+        // Another thread may have taken it out and be on its way to the launch. That of other storages is not waited
+        // for: it may itself wait for what the caller does next.
+        for (;;) {
+            const uint32_t landed = lane.landed.load(std::memory_order_acquire);
+            if (!lane.is_leaving(storage)) break;
+            lane.landed.wait(landed, std::memory_order_acquire);
+        }
     }
 }
 

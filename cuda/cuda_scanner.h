@@ -211,6 +211,7 @@ class CudaScanner {
     CUctx_st* context_of(const StreamRef& where) noexcept;
     CUctx_st* primary_context(int device) noexcept;
     bool capture_of(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept;
+    bool is_alive(CUctx_st* context) const noexcept;
     SkipReason driver_failed(CUctx_st* context, const char* call, int result) noexcept;
     void say(const char* call, int result) noexcept;
     void turn_off(SkipReason why) noexcept;
@@ -241,6 +242,7 @@ class CudaScanner {
     std::unique_ptr<Outcomes> outcomes_;
     std::mutex poll_mutex_;
     std::atomic<uint64_t> last_sequence_{0};
+    std::atomic<uint32_t> holding_{0};  ///< batches that hold storages: pending, or on their way to the launch
     std::atomic<uint64_t> scanned_{0}, captured_{0}, deferred_{0}, pending_{0}, bytes_{0}, launches_{0}, hits_{0};
     std::atomic<uint64_t> skipped_[kSkipReasonCount] = {};
 };

@@ -90,6 +90,7 @@ CudaScanner::Deferral CudaScanner::defer(Lane& lane, const ScanRequest& request,
         return Deferral::Full;
     const int before = batch.count;
     uint64_t bits = 0;
+    const bool held_none = batch.held_count == 0;
     batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count, DeviceHit::kMaxInputs);
     for (int i = 0; i < request.output_count; ++i) {
         const int index = batch.count;
@@ -109,6 +110,7 @@ CudaScanner::Deferral CudaScanner::defer(Lane& lane, const ScanRequest& request,
     batch.inputs = InputItems{};
     batch.storages = request.storages;
     const auto added = static_cast<uint64_t>(batch.count - before);
+    if (held_none && batch.held_count != 0) holding_.fetch_add(1, std::memory_order_relaxed);
     lane.filter.fetch_or(bits, std::memory_order_relaxed);
     deferred_.fetch_add(added, std::memory_order_relaxed);
     pending_.fetch_add(added, std::memory_order_relaxed);

@@ -99,7 +99,9 @@ Failure set_up(const Driver& driver, DeviceState& state) noexcept {
     const ContextScope scope(driver, state.context);
     NUMSAN_TRY("cuCtxPushCurrent", scope.result());
     NUMSAN_TRY("cuCtxGetId", driver.context_id(nullptr, &state.context_id));
-    void* mapped = mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    // Shared: a page of a private mapping that the host writes after a fork is exchanged for a copy, and the device
+    // goes on with the old one. A child has it too and must not write there.
+    void* mapped = mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) return Failure{CUDA_ERROR_OUT_OF_MEMORY, "mmap"};
     Failure failure = load_kernels(driver, state);
     if (failure.result == CUDA_SUCCESS) failure = make_memory(driver, state);

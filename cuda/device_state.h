@@ -31,7 +31,7 @@ struct DeviceMemory {
 static_assert(offsetof(DeviceMemory, lanes) == 256);
 
 /// A ring, and the host's end of it. The memory is the process's own, registered with the context: it can be read
-/// after the context is gone.
+/// after the context is gone. A forked child shares it and writes nothing there.
 struct Channel {
     HitRing* host = nullptr;
     HitRing* device = nullptr;

@@ -1,6 +1,7 @@
 // The scanner's own parts: contexts, lanes of launches that follow each other, and the batches that fill them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -35,7 +36,7 @@ struct Holding {
 
 /// A launch in the making, and what it holds. Belongs to one thread, or to a lane under its mutex.
 struct Batch {
-    Batch* next = nullptr;  ///< among the spares
+    Batch* next = nullptr;  ///< among the spares, or of Lane::leaving
     BatchFiller filler;
     int count = 0;
     InputItems inputs;  ///< of the request that is being added
@@ -48,6 +49,10 @@ struct Batch {
     int held_count = 0;
     int64_t held_bytes = 0;
     Held held[kBatchOutputs * (1 + DeviceHit::kMaxInputs)];
+
+    bool holds(const void* storage) const noexcept {
+        return std::any_of(held, held + held_count, [&](const Held& h) { return h.storage == storage; });
+    }
 };
 
 /// A context that was seen. Entries are never taken away: a later context may have the handle of a lost one.
@@ -88,11 +93,31 @@ class Lane {
     const uint64_t capture;        ///< 0: not captured
     const uint32_t index;          ///< in DeviceMemory::lanes
 
-    std::mutex mutex;                           // guards `open`
+    std::mutex mutex;                           // guards `open` and `leaving`
     Batch* open = nullptr;                      ///< what is pending; may be empty
+    Batch* leaving = nullptr;                   ///< batches that hold storages, taken out of `open`, not launched yet
     std::atomic<uint64_t> filter{0};            ///< bits of the storages that are pending
-    std::atomic<uint32_t> in_flight{0};         ///< batches taken out of `open` and not launched yet
+    std::atomic<uint32_t> left{0}, landed{0};   ///< batches that were in `leaving`, and are not any more
     std::atomic<uint64_t> captured_outputs{0};  ///< outputs that one replay scans
+
+    /// False when no deferred scan of the storage is pending or on its way. [MT] Takes no lock.
+    bool may_hold(const void* storage) const noexcept {
+        if ((filter.load(std::memory_order_acquire) & filter_bit(storage)) != 0) return true;
+        const uint32_t over = landed.load(std::memory_order_acquire);  // first: it never is ahead of `left`
+        return left.load(std::memory_order_acquire) != over;
+    }
+
+    bool is_pending(const void* storage) noexcept {
+        const std::lock_guard lock(mutex);
+        return open != nullptr && open->holds(storage);
+    }
+    bool is_leaving(const void* storage) noexcept {
+        const std::lock_guard lock(mutex);
+        const Batch* batch = leaving;
+        while (batch != nullptr && !batch->holds(storage))
+            batch = batch->next;
+        return batch != nullptr;
+    }
 
     static uint64_t filter_bit(const void* storage) {
         return uint64_t(1) << ((reinterpret_cast<uintptr_t>(storage) * 0x9e3779b97f4a7c15u) >> 58);

@@ -133,9 +133,20 @@ void CudaScanner::say(const char* call, int result) noexcept {
     has_reason_.store(true, std::memory_order_release);
 }
 
+/// An invalid handle is that of a stream that is gone, or another context's, unless the context itself is gone. To be
+/// asked with the context current, as far as it can be.
+bool CudaScanner::is_alive(CUcontext context) const noexcept {
+    unsigned long long id = 0;
+    if (driver_->context_id(nullptr, &id) != CUDA_SUCCESS) return false;
+    const ContextEntry* entry = known_context(context);
+    return entry == nullptr || entry->status.load(std::memory_order_acquire) != ContextEntry::Ready ||
+           entry->state.context_id == id;
+}
+
 /// What an error means: for the launch, the context, or all that follows.
 SkipReason CudaScanner::driver_failed(CUcontext context, const char* call, int result) noexcept {
     if (means_capture(result)) return SkipReason::CaptureForbids;
+    if (result == CUDA_ERROR_INVALID_HANDLE && is_alive(context)) return SkipReason::StreamInvalid;
     say(call, result);
     if (!means_lost(result)) {
         turn_off(SkipReason::EngineOff);

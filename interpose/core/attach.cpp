@@ -30,10 +30,29 @@ namespace {
 Session* g_session = nullptr;
 const AdapterApi* g_adapter = nullptr;
 
+ForeignMemory g_foreign_memory;
+
+/// An op on a backend that is not in CUDA memory has no queue that the session could use.
+void op_end(const OpEvent* event) {
+    if (!event->on_device || g_foreign_memory.leaves_to_cuda(*event)) return g_session->op_end(*event);
+    OpEvent foreign = *event;
+    foreign.queue = DeviceQueue{nullptr, event->queue.device, false};
+    g_session->op_end(foreign);
+}
+
+void node_begin(const NodeEvent* event) {
+    if (!event->queue.known || g_foreign_memory.leaves_to_cuda(*event->variable)) {
+        return g_session->node_begin(*event);
+    }
+    NodeEvent foreign = *event;
+    foreign.queue.known = false;
+    g_session->node_begin(foreign);
+}
+
 const CoreApi g_core = {
     kAdapterAbi,
-    [](const OpEvent* event) { g_session->op_end(*event); },
-    [](const NodeEvent* event) { g_session->node_begin(*event); },
+    op_end,
+    node_begin,
     [] { g_session->node_end(); },
     [](const char* name) { g_session->scope_begin(name); },
     [](const char* name) { g_session->scope_end(name); },

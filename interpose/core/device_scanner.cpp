@@ -1,5 +1,7 @@
 #include "interpose/core/device_scanner.h"
 
+#include <algorithm>
+
 #ifdef NUMSAN_CUDA
 #include "cuda/cuda_device_scanner.h"
 #endif
@@ -19,7 +21,31 @@ const TensorView* on_device(const OpEvent& event) {
     return found;
 }
 
+bool in_cuda_memory([[maybe_unused]] const TensorView& tensor) noexcept {
+#ifdef NUMSAN_CUDA
+    return is_cuda_memory(tensor.storage_data);
+#else
+    return false;
+#endif
+}
+
 }  // namespace
+
+bool ForeignMemory::leaves_to_cuda(const TensorView& tensor) noexcept {
+    if (tensor.device != Device::Other || tensor.storage_data == nullptr) return true;
+    int answer = answer_.load(std::memory_order_relaxed);
+    if (answer == Unknown) {
+        answer = in_cuda_memory(tensor) ? InCuda : Elsewhere;
+        answer_.store(answer, std::memory_order_relaxed);
+    }
+    return answer == InCuda;
+}
+
+bool ForeignMemory::leaves_to_cuda(const OpEvent& event) noexcept {
+    const auto leaves = [this](const TensorView& tensor) { return leaves_to_cuda(tensor); };
+    return std::all_of(event.outputs, event.outputs + event.output_count, leaves) &&
+           std::all_of(event.inputs, event.inputs + event.input_count, leaves);
+}
 
 DeviceScanner* make_device_scanner(const OpEvent& first, std::string& why) {
     const TensorView* tensor = on_device(first);

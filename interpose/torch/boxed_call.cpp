@@ -80,6 +80,7 @@ c10::DispatchKeySet BoxedCall::take(const CoreApi& core, c10::ArrayRef<c10::IVal
         const c10::IValue& value = arguments[i];
         const bool written = next_written < op_.written.size() && op_.written[next_written] == i;
         if (written) ++next_written;
+        const bool internal = i < 64 && (op_.internal_arguments >> i & 1) != 0;
         if (value.isDouble()) {
             call_.number(value.toDouble());
         } else if (value.isInt()) {
@@ -90,6 +91,8 @@ c10::DispatchKeySet BoxedCall::take(const CoreApi& core, c10::ArrayRef<c10::IVal
             for_each_tensor(value, [&](const at::Tensor& tensor) {
                 keys = keys | tensor.key_set();
                 begin.operand(tensor, written);
+                const size_t place = s.operands.size() - operands_;
+                if (internal && place < 64) internal_ |= uint64_t(1) << place;
                 s.operands.push_back(tensor);
                 if (written) s.written.push_back(tensor);
             });
@@ -108,7 +111,8 @@ void BoxedCall::report(const CoreApi& core, c10::ArrayRef<c10::IValue> returns, 
     // No op runs from here on, so nothing else uses the buffer of views.
     s.views.resize(operands + count + written);
     call_.use(s.views.data(), s.views.data() + operands);
-    for (size_t i = 0; i < operands; ++i) call_.operand(s.operands[operands_ + i], i);
+    for (size_t i = 0; i < operands; ++i)
+        call_.operand(s.operands[operands_ + i], i, i < 64 && (internal_ >> i & 1) != 0);
     for (size_t i = 0; i < returns.size(); ++i) {
         for_each_tensor(returns[i], [&](const at::Tensor& tensor) { call_.returned(tensor, i); });
     }

@@ -33,6 +33,7 @@ class BoxedCall {
   private:
     const Operator& op_;
     const size_t operands_, written_;  ///< where this call's begin in the buffers
+    uint64_t internal_ = 0;            ///< bits of the operands that internals.def names
     OpCall call_;
 };
 

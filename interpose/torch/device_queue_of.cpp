@@ -3,6 +3,8 @@
 #include <c10/core/Stream.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <atomic>
+#include <cstdint>
 #include <exception>
 
 namespace numsan {
@@ -21,13 +23,20 @@ bool native_handle(const Guard& guard, const c10::Stream& stream, void*& handle)
 
 }  // namespace
 
-DeviceQueue device_queue_of(c10::DeviceType type, c10::DeviceIndex index) noexcept try {
+DeviceQueue device_queue_of(c10::DeviceType type, c10::DeviceIndex index) noexcept {
+    // Backends that do not say: asked once, each answer is an exception.
+    static std::atomic<uint64_t> silent{0};
+    static_assert(static_cast<size_t>(c10::DeviceType::COMPILE_TIME_MAX_DEVICE_TYPES) <= 64);
+    const uint64_t bit = uint64_t(1) << static_cast<int>(type);
     DeviceQueue queue{nullptr, static_cast<int16_t>(index), false};
-    const c10::impl::DeviceGuardImplInterface* guard = c10::impl::getDeviceGuardImpl(type);
-    queue.known = native_handle(*guard, guard->getStream(c10::Device(type, index)), queue.stream);
+    if ((silent.load(std::memory_order_relaxed) & bit) != 0) return queue;
+    try {
+        const c10::impl::DeviceGuardImplInterface* guard = c10::impl::getDeviceGuardImpl(type);
+        queue.known = native_handle(*guard, guard->getStream(c10::Device(type, index)), queue.stream);
+    } catch (const std::exception&) {
+        silent.fetch_or(bit, std::memory_order_relaxed);
+    }
     return queue;
-} catch (const std::exception&) {
-    return {nullptr, static_cast<int16_t>(index), false};
 }
 
 }  // namespace numsan

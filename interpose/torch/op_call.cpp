@@ -14,6 +14,11 @@
 #include "interpose/torch/thread_pool.h"
 
 namespace numsan {
+namespace {
+
+constexpr uint32_t kRead = kScannable | kLater;
+
+}  // namespace
 
 void OpCall::number(double value) {
     // Beyond every float16 value and every bfloat16 one that a computation means: somebody wrote "infinity".
@@ -30,10 +35,11 @@ void OpCall::number(const c10::Scalar& value) {
     }
 }
 
-void OpCall::operand(const at::Tensor& tensor, size_t position) {
+void OpCall::operand(const at::Tensor& tensor, size_t position, bool internal) {
     TensorView& view = inputs_[input_count_];
     if (!view_of(tensor, 0, view)) return;
     if ((view.flags & kRequiresGrad) != 0 && tensor.is_leaf()) view.flags |= kLeaf;
+    if (internal) view.flags &= ~kRead;
     view.argument = static_cast<int16_t>(position);
     if (view.device != Device::Cpu && on_device_ == nullptr) on_device_ = tensor.unsafeGetTensorImpl();
     ++input_count_;
@@ -54,6 +60,7 @@ void OpCall::output(const at::Tensor& tensor, uint32_t flag, size_t position) {
         return;
     }
     if (flag == kWritten && tensor.is_leaf()) view.flags |= kLeaf;
+    if (flag == kReturned && position < 64 && (op_.internal_returns >> position & 1) != 0) view.flags &= ~kRead;
     view.argument = static_cast<int16_t>(position);
     if (view.device != Device::Cpu) on_device_ = tensor.unsafeGetTensorImpl();
     ++output_count_;

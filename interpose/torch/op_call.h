@@ -73,7 +73,8 @@ class OpCall {
     void number(int64_t value) { keep(static_cast<double>(value)); }
     void number(const c10::Scalar& value);
 
-    void operand(const at::Tensor& tensor, size_t position);
+    /// `internal`: see internals.def.
+    void operand(const at::Tensor& tensor, size_t position, bool internal);
     void returned(const at::Tensor& tensor, size_t position) { output(tensor, kReturned, position); }
     void written(const at::Tensor& tensor, size_t position) { output(tensor, kWritten, op_.returns + position); }
 

@@ -84,6 +84,13 @@ std::unique_ptr<Operator> make(const c10::OperatorHandle& handle) {
     if (made->name == (op)) made->written.push_back(position);
 #include "interpose/torch/silent_writes.def"
 #undef NUMSAN_SILENT_WRITE
+#define NUMSAN_INTERNAL_ARGUMENT(op, position) \
+    if (made->name == (op)) made->internal_arguments |= uint64_t(1) << (position);
+#define NUMSAN_INTERNAL_RETURN(op, position) \
+    if (made->name == (op)) made->internal_returns |= uint64_t(1) << (position);
+#include "interpose/torch/internals.def"
+#undef NUMSAN_INTERNAL_ARGUMENT
+#undef NUMSAN_INTERNAL_RETURN
     // Both hooks walk the arguments once. The out arguments of an overload may have been silent ones as well.
     std::sort(made->written.begin(), made->written.end());
     made->written.erase(std::unique(made->written.begin(), made->written.end()), made->written.end());

@@ -77,11 +77,11 @@ void show_number(OpCall& call, const T& value) {
 }
 
 template <class T>
-void show_argument(OpCall& call, const T& value, size_t& position) {
+void show_argument(OpCall& call, const T& value, size_t& position, bool internal) {
     if constexpr (is_tensor<T>) {
-        if (value.defined()) call.operand(value, position++);
+        if (value.defined()) call.operand(value, position++, internal);
     } else if constexpr (is_optional_tensor<T>) {
-        if (value.has_value() && value->defined()) call.operand(*value, position++);
+        if (value.has_value() && value->defined()) call.operand(*value, position++, internal);
     } else if constexpr (is_number<T>) {
         show_number(call, value);
     } else {
@@ -167,7 +167,8 @@ struct Typed<Op, Return(Arguments...)> {
         call.use(inputs, outputs);
         if (inner_ops_shown) call.show_inner_ops();
         size_t position = 0;
-        (show_argument(call, arguments, position), ...);
+        uint64_t internal = op->internal_arguments;  // its lowest bit is the next argument's
+        ((show_argument(call, arguments, position, (internal & 1) != 0), internal >>= 1), ...);
         if constexpr (is_tensor<Return>) {
             show_result(call, result, 0);
         } else if constexpr (kReturns > 0) {

@@ -103,3 +103,13 @@ _, status = os.waitpid(child, 0)
 print(status, work(3) > 0, step().isfinite().item())
 """)
     assert done.stderr == "", done.stderr
+
+
+def test_a_backend_that_does_not_tell_its_streams_is_asked_once(test_device, warm, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("from prelude import *\nx = torch.ones(3, device=GPU)\nfor _ in range(20): x = x + 1\n"
+                       "print(x.sum().item())\n")
+    done = run_numsan.run(program, env={**test_device, "FAKEGPU_NO_HANDLES": "1"}, cwd=tmp_path, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "63.0\n"), done.describe()
+    assert done.stderr.count("asked for a handle") == 1, done.describe()
+    assert any("streams" in spot for spot in done.report["coverage"]["blind_spots"]), done.describe()

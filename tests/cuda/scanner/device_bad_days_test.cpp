@@ -86,6 +86,42 @@ TEST_F(DeviceBadDays, AnInvalidatedCapture) {
     EXPECT_NE(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
 }
 
+TEST_F(DeviceBadDays, AStreamThatWasDestroyed) {
+    warm_up();
+    CUstream gone;
+    ASSERT_EQ(cuStreamCreate(&gone, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    EXPECT_EQ(scan(*scanner, *tensor, 1, gone), Taken::Now);
+    ASSERT_EQ(cuStreamDestroy(gone), CUDA_SUCCESS);
+    fake_cuda::hold(true);
+    EXPECT_EQ(scan(*scanner, *tensor, 2, stream), Taken::Now);
+    EXPECT_EQ(scan(*scanner, *tensor, 3, gone), Taken::Now);
+    EXPECT_EQ(why_not(*scanner, 3), text(SkipReason::StreamInvalid));
+    EXPECT_EQ(why_not(*scanner, 2), "not yet") << "the other streams' go on";
+    EXPECT_EQ(scan(*scanner, *tensor, 4, stream), Taken::Now);
+    fake_cuda::hold(false);
+    synchronize(*scanner);
+    for (const uint64_t sequence : {1, 2, 4})
+        EXPECT_EQ(why_not(*scanner, sequence), "read");
+    EXPECT_EQ(fake_cuda::calls("cuModuleLoadData"), 1u) << "the context is the same";
+    EXPECT_STREQ(scanner->reason(), "");
+}
+
+TEST_F(DeviceBadDays, AStreamOfAnotherContext) {
+    warm_up();
+    CUcontext other;
+    CUstream its_stream;
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxPushCurrent(other), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamCreate(&its_stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxPopCurrent(nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(scan(*scanner, *tensor, 1, its_stream), Taken::Now);
+    EXPECT_EQ(why_not(*scanner, 1), text(SkipReason::StreamInvalid));
+    EXPECT_EQ(scan(*scanner, *tensor, 2, stream), Taken::Now);
+    synchronize(*scanner);
+    EXPECT_EQ(why_not(*scanner, 2), "read");
+    EXPECT_EQ(fake_cuda::calls("cuModuleLoadData"), 1u);
+}
+
 TEST_F(DeviceBadDays, AStickyErrorWhileScansAreUnderWay) {
     warm_up();
     scan(*scanner, *tensor, 1, stream);

@@ -295,6 +295,7 @@ TEST_F(Answers, InTheirOwnTimeToManyThreads) {
                 ASSERT_EQ(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
             GpuTensor tensors[] = {GpuTensor(5000), GpuTensor(3)}, input(10);
             input.fill(own[0], kOne);
+            ASSERT_EQ(cuStreamSynchronize(own[0]), CUDA_SUCCESS);  // the other one reads it too
             std::mt19937 random(static_cast<uint32_t>(t));
             for (uint64_t i = 0; i < kOps; ++i) {
                 const size_t on = random() % 2;

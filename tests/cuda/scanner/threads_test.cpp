@@ -1,5 +1,7 @@
 // Many threads, streams, devices: exactly the bad tensors come back, each stream's in its order.
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <random>
 #include <set>
 #include <thread>
@@ -119,6 +121,84 @@ TEST_F(Threads, ManyOnOneStream) {
     EXPECT_EQ(scanner.counters().scanned, uint64_t(kThreads * 200));
     for (const Storage& storage : storages)
         EXPECT_EQ(storage.held(), 0);
+}
+
+/// A thread of the program whose launch waits for the GPU, which may wait for what other threads do next.
+class AStalledLaunch : public Threads {
+  protected:
+    void SetUp() override {
+        Threads::SetUp();
+        tensor = std::make_unique<GpuTensor>(8);
+        other = std::make_unique<GpuTensor>(8);
+        ASSERT_TRUE(scanner.prepare({context, stream}));
+        fake_cuda::stall("cuLaunchKernel", true);
+    }
+    void TearDown() override {
+        fake_cuda::stall("cuLaunchKernel", false);
+        if (launching.joinable()) launching.join();
+        Threads::TearDown();
+    }
+    template <class Work>
+    void launch_on_a_thread(Work work) {
+        launching = std::thread([this, work] {
+            ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+            work();
+        });
+        while (fake_cuda::calls("cuLaunchKernel") == 0)
+            std::this_thread::yield();
+    }
+    std::future<void> write(const void* storage) {
+        return std::async(std::launch::async, [=, this] { scanner.note_write(storage); });
+    }
+    static bool ends(const std::future<void>& write) {
+        return write.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+    }
+
+    CudaScanner scanner;
+    std::unique_ptr<GpuTensor> tensor, other;
+    Storage one;
+    std::thread launching;
+};
+
+TEST_F(AStalledLaunch, OfAScanAtOnceKeepsNoWriteWaiting) {
+    launch_on_a_thread([this] { scan(scanner, *tensor, 1, stream); });
+    const std::future<void> written = write(other->view.storage);
+    EXPECT_TRUE(ends(written));
+    fake_cuda::stall("cuLaunchKernel", false);
+}
+
+TEST_F(AStalledLaunch, OfDeferredScansKeepsOnlyTheirStoragesWaiting) {
+    std::vector<Storage> many(56);  // whose bits are all that a filter has
+    launch_on_a_thread([&, this] {
+        for (size_t i = 0; i < many.size(); ++i)
+            scan_later(scanner, *tensor, i, stream, many[i]);
+        scanner.flush_all();
+    });
+    const std::future<void> written = write(&one), same = write(&many[3]);
+    EXPECT_TRUE(ends(written));
+    EXPECT_NE(same.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+    fake_cuda::stall("cuLaunchKernel", false);
+    EXPECT_TRUE(ends(same));
+    launching.join();  // it gives the storages back
+    EXPECT_EQ(scanner.counters().scanned, many.size());
+}
+
+TEST_F(AStalledLaunch, IsNotBegunForAWriteOfAnotherStorage) {
+    std::vector<Storage> held(40), others(40);  // bits of some are the same
+    for (size_t i = 0; i < held.size(); ++i)
+        scan_later(scanner, *tensor, i, stream, held[i]);
+    const std::future<void> written = std::async(std::launch::async, [&, this] {
+        for (const Storage& storage : others)
+            scanner.note_write(&storage);
+    });
+    EXPECT_TRUE(ends(written));
+    EXPECT_EQ(scanner.counters().pending, held.size());
+    const std::future<void> same = write(&held[7]);
+    while (fake_cuda::calls("cuLaunchKernel") == 0)
+        std::this_thread::yield();
+    fake_cuda::stall("cuLaunchKernel", false);
+    EXPECT_TRUE(ends(same));
+    EXPECT_EQ(scanner.counters().launches, 1u);
 }
 
 TEST_F(Threads, AFirstUseByManyIsCounted) {

@@ -21,6 +21,8 @@ FAKE_CUDA_API void set_driver_version(int version);  ///< as cuDriverGetVersion:
 FAKE_CUDA_API void fail(const char* name, int result, int skip = 0, int times = 1 << 30);
 /// cuGetProcAddress does not know `name`.
 FAKE_CUDA_API void hide(const char* name);
+/// Calls of `name` do not go on while it is stalled, as those of a driver whose queues are full.
+FAKE_CUDA_API void stall(const char* name, bool stalled);
 /// Every call in the context returns `result` from now on, and its streams run nothing more.
 FAKE_CUDA_API void make_sticky(void* context, int result);
 

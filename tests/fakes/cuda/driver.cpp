@@ -70,6 +70,11 @@ constexpr ErrorText kErrors[] = {
      "operation not permitted when stream is capturing"},
 };
 
+void set_stalled(Call& c, bool stalled) {
+    c.stalled = stalled;
+    c.stalled.notify_all();
+}
+
 const ErrorText* text_of(CUresult result) {
     const auto* found =
         std::find_if(std::begin(kErrors), std::end(kErrors), [&](const ErrorText& e) { return e.result == result; });
@@ -81,6 +86,7 @@ const ErrorText* text_of(CUresult result) {
 CUresult Call::enter() {
     note_call();
     ++count;
+    stalled.wait(true);
     if (times.load(std::memory_order_relaxed) <= 0) return CUDA_SUCCESS;
     if (skip.fetch_sub(1) > 0) return CUDA_SUCCESS;
     return times.fetch_sub(1) > 0 ? static_cast<CUresult>(result.load()) : CUDA_SUCCESS;
@@ -102,6 +108,8 @@ CUresult current(CUcontext& context) {
 void reset() {
     World& w = world();
     hold(false);
+    for (auto& [name, c] : w.calls)
+        set_stalled(c, false);
     const std::vector<CUcontext> all = w.contexts;
     for (CUcontext context : all)
         destroy(context);
@@ -134,6 +142,7 @@ void fail(const char* name, int result, int skip, int times) {
     c.times = times;
 }
 
+void stall(const char* name, bool stalled) { set_stalled(call(name), stalled); }
 void hide(const char* name) { call(name).hidden = true; }
 void make_sticky(void* context, int result) { static_cast<CUcontext>(context)->sticky = result; }
 

@@ -23,7 +23,7 @@ using Work = std::function<void()>;
 struct Call {
     std::atomic<uint64_t> count{0};
     std::atomic<int> result{0}, skip{0}, times{0};
-    std::atomic<bool> hidden{false};
+    std::atomic<bool> hidden{false}, stalled{false};
 
     CUresult enter();
 };

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -109,7 +110,12 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
         stream_of_thread.at(stream.device_index()) = stream.id();
         return before;
     }
-    void* getStreamNativeHandle(const c10::Stream stream) const override { return handle(stream); }
+    /// FAKEGPU_NO_HANDLES=1: as a backend that does not say, and here it tells each time that it was asked.
+    void* getStreamNativeHandle(const c10::Stream stream) const override {
+        static const bool refuses = setting("FAKEGPU_NO_HANDLES", 0) != 0;
+        if (refuses) std::fputs("fakegpu: asked for a handle\n", stderr);
+        return refuses ? DeviceGuardImplInterface::getStreamNativeHandle(stream) : handle(stream);
+    }
 
     void record(void** event, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag) const override {
         bind(stream.device_index());

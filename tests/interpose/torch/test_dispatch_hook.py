@@ -36,6 +36,21 @@ else:
     torch.ops.aten.native_batch_norm.default(*arguments)
 """
 
+# Written as their schemas say, and not one element is. record_stream has no kernel for the CPU.
+METADATA = """
+import sys, torch
+x, y = torch.ones(2, 3), torch.ones(4)
+library = torch.library.Library("aten", "IMPL")
+library.impl("record_stream", lambda tensor, stream: None, "CPU")
+if "more" in sys.argv:
+    x.t_(), x.transpose_(0, 1), x.unsqueeze_(0), x.squeeze_(), x.squeeze_(0), x.squeeze_((0, 1)), x.detach_()
+    x.as_strided_((3, 2), (2, 1)), x.swapaxes_(0, 1), x.requires_grad_(), x.requires_grad_(False)
+    y.set_(), y.set_(x.untyped_storage()), y.set_(x.untyped_storage(), 0, (2,), (1,)), y.set_(x)
+    torch.ops.aten.record_stream(x, torch.Stream(device="cpu"))
+    y.resize_as_(torch.ones(100))
+x.exp_()
+"""
+
 
 @pytest.fixture(scope="session")
 def fail_new(tmp_path_factory):
@@ -67,3 +82,12 @@ def test_silent_writes_of_an_out_overload_are_seen(warm, tmp_path):
     program.write_text(BATCH_NORM)
     read = [run_numsan.run(program, args=args, cwd=tmp_path).report["coverage"]["bytes"] for args in ([], ["out"])]
     assert read[0] == read[1] > 0
+
+
+def test_what_writes_no_element_is_no_event(warm, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(METADATA)
+    done = [run_numsan.run(program, args=args, cwd=tmp_path) for args in ([], ["more"])]
+    assert [d.returncode for d in done] == [0, 0], done[1].describe()
+    ops = [d.report["coverage"]["ops"] for d in done]
+    assert ops[1] - ops[0] == 2, done[1].describe()  # resize_as_ allocates, and what it was given was made
