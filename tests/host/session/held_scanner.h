@@ -1,6 +1,8 @@
 // A device of made-up tensors: its memory is the host's, what a scan found is told when the test says so.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -27,7 +29,7 @@ class HeldScanner final : public DeviceScanner {
     const char* refuses = nullptr;  ///< outputs are not read, for this reason
     const void* pinned = nullptr;   ///< memory of the host that the device writes
     uint64_t numbers = 1 << 12;
-    int scans = 0, looks_back = 0, given_up = 0, flushes = 0, closes = 0;
+    int scans = 0, inputs = 0, looks_back = 0, given_up = 0, flushes = 0, closes = 0;
     std::vector<const void*> written;
 
     Taken scan(const DeviceScan* all, int32_t count) noexcept override {
@@ -53,6 +55,7 @@ class HeldScanner final : public DeviceScanner {
 
     void take(const DeviceScan& scan) {
         ++scans;
+        inputs += scan.input_count;
         for (int32_t i = 0; i < scan.output_count; ++i) {
             const TensorView& output = scan.outputs[i];
             EXPECT_EQ(output.device, Device::Cuda);

@@ -1,8 +1,6 @@
 // Tiers that do not read every output: what a look back finds of what was left out.
-#include <map>
-#include <set>
-
 #include "tests/host/session/played.h"
+#include "tests/host/session/storages.h"
 
 namespace numsan {
 namespace {
@@ -12,50 +10,16 @@ const OpInfo kMean{"aten::mean", "", OpClass::Other, false, 6};
 const OpInfo kMm{"aten::mm", "", OpClass::Other, false, 7};
 const OpInfo kMaskedFill{"aten::masked_fill", "", OpClass::Constant, false, 8};
 
-/// Storages that die when a test says so.
-struct Storages {
-    static inline std::set<const void*> dead, exchanged;  ///< exchanged: it lives, with other memory
-    static inline std::map<const void*, int> watched, borrowed;
-
-    static void watch(const void* s) { ++watched[s]; }
-    static void unwatch(const void* s) { --watched[s]; }
-    static bool borrow(const void* s, const void** data, int64_t* bytes) {
-        if (dead.count(s) != 0) return false;
-        ++borrowed[s];
-        const TensorView now = static_cast<const MadeUp*>(s)->view();
-        *data = exchanged.count(s) != 0 ? nullptr : now.storage_data;
-        *bytes = exchanged.count(s) != 0 ? 0 : now.storage_bytes;
-        return true;
-    }
-    static void give_back(const void* s) { --borrowed[s]; }
-
-    static int held() {
-        int all = 0;
-        for (const auto* map : {&watched, &borrowed}) {
-            for (const auto& [storage, count] : *map) {
-                EXPECT_GE(count, 0);
-                all += count;
-            }
-        }
-        return all;
-    }
-};
-
 class LookBack : public testing::Test {
   protected:
-    static inline const AdapterApi kAdapter{
-        kAdapterAbi, nullptr, nullptr, "fallback", nullptr,
-        {Storages::watch, Storages::unwatch, Storages::borrow, Storages::give_back}, nullptr};
-
     Played& play(const char* options) {
         Played& made = Played::make(options);
-        made.session->use(kAdapter);
+        made.session->use(Storages::kAdapter);
         made.stacks.stacks[kTrain + 1] = {{"/home/me/model.py", "head", 8, nullptr, false}};
         return made;
     }
     void SetUp() override {
-        Storages::dead.clear();
-        Storages::exchanged.clear();
+        Storages::begin_test();
         before_ = Storages::held();  // sessions of other tests live on
     }
     int held() const { return Storages::held() - before_; }
