@@ -52,8 +52,23 @@ class Lineage {
         DType dtype = DType::Float32;
     };
 
-    /// What is remembered of the storage's last write; 0 when nothing is. One load: it is asked for every operand of
-    /// every op.
+    /// What is remembered of a storage's last write, of an operand as an op read it; zeros when nothing is. Without
+    /// initial values: there are some for each op.
+    struct Known {
+        WriteId last;
+        uint16_t flags;
+    };
+    /// Both in one look: they are asked for every operand of every op.
+    Known known(const void* storage) const noexcept {
+        const size_t at = slot(storage);
+        const Place& first = places_[at];
+        if (first.holds(storage)) return first.known();
+        const Place& second = places_[at ^ 1];
+        return second.holds(storage) ? second.known() : Known{};
+    }
+    static constexpr int32_t kMaxKnown = 8;
+
+    /// What is remembered of the storage's last write; 0 when nothing is.
     uint16_t flags(const void* storage) const noexcept {
         const Place* place = place_of(storage);
         return place == nullptr ? uint16_t(0)
@@ -81,9 +96,9 @@ class Lineage {
 
     /// The storage is new memory, whatever was remembered of its address.
     void forget(const void* storage) noexcept {
-        for (const size_t at : {slot(storage), slot(storage) ^ 1}) {
-            if (places_[at].holds(storage)) places_[at].hold(nullptr, 0, 0, -1);
-        }
+        const size_t at = slot(storage);
+        if (places_[at].holds(storage)) places_[at].hold(nullptr, 0, 0, -1);
+        if (places_[at ^ 1].holds(storage)) places_[at ^ 1].hold(nullptr, 0, 0, -1);
     }
 
     /// The storage holds a leaf's gradient.
@@ -95,37 +110,42 @@ class Lineage {
                    known ? place.seq.load(std::memory_order_relaxed) : -1);
     }
 
-    /// `output` was written by `event`. An op that writes in place keeps what its operand came from.
+    /// `output` was written by `event`. An op that writes in place keeps what its operand came from. `known`: of the
+    /// first kMaxKnown inputs, as known() told since anything of ours wrote their storages; null: not asked yet.
     void add(const OpEvent& event, const TensorView& output, const Range& range, int64_t seq, StackId stack,
-             uint16_t flags) noexcept {
-        Record record;
-        record.id = next_.fetch_add(1, std::memory_order_relaxed) + 1;
-        record.storage = output.storage;
-        record.op = event.op;
-        record.seq = seq;
-        record.largest = range.max_magnitude;
-        record.smallest = range.min_nonzero_magnitude;
-        record.numel = output.numel;
-        record.stack = stack;
-        record.flags = flags;
-        if ((output.flags & kScannable) != 0) record.dtype = output.dtype;  // of others it says nothing
-        const auto read = [&](const void* storage) {
-            const Place* place = place_of(storage);
-            const WriteId last = place == nullptr ? 0 : place->last.load(std::memory_order_relaxed);
-            if (last != 0) record.inputs[record.input_count++] = last;
-        };
+             uint16_t flags, const Known* known = nullptr) noexcept {
+        std::array<WriteId, kMaxInputs> inputs{};
+        uint32_t count = 0;
         const Operands operands = operands_of(event, output);
-        for (int32_t i = operands.first; i < event.input_count && record.input_count < kMaxInputs;
-             i += operands.stride) {
-            if (is_parameter(event.inputs[i])) record.flags |= kReadsParameter;
-            if (event.inputs[i].storage != output.storage) read(event.inputs[i].storage);
+        const Known* own = nullptr;
+        Known asked{};
+        for (int32_t i = operands.first; i < event.input_count && count < kMaxInputs; i += operands.stride) {
+            const TensorView& input = event.inputs[i];
+            if (is_parameter(input)) flags |= kReadsParameter;
+            const bool told = known != nullptr && i < kMaxKnown;
+            if (input.storage == output.storage) {
+                if (told) own = &known[i];
+                continue;
+            }
+            const WriteId last = told ? known[i].last : this->known(input.storage).last;
+            if (last != 0) inputs[count++] = last;
         }
         if ((output.flags & kWritten) != 0) {
-            record.flags |= this->flags(output.storage) & (kTouched | kState | kGradient);
-            if (record.input_count < kMaxInputs) read(output.storage);
+            if (own == nullptr) {
+                asked = this->known(output.storage);
+                own = &asked;
+            }
+            flags |= own->flags & (kTouched | kState | kGradient);
+            if (count < kMaxInputs && own->last != 0) inputs[count++] = own->last;
         }
-        if (ring_[record.id % kRing].store(record))
-            home(output.storage).hold(output.storage, record.flags, record.id, seq);
+        const WriteId id = next_.fetch_add(1, std::memory_order_relaxed) + 1;
+        // Of the type of others than these nothing is said.
+        const DType dtype = (output.flags & kScannable) != 0 ? output.dtype : DType::Float32;
+        if (ring_[id % kRing].store({id, output.storage, event.op, seq, range.max_magnitude,
+                                     range.min_nonzero_magnitude, output.numel, inputs, stack, flags,
+                                     static_cast<uint8_t>(count), dtype})) {
+            home(output.storage).hold(output.storage, flags, id, seq);
+        }
     }
 
     /// Calls visit(record, distance) for what `storage` was computed from, nearest first, itself included, while visit
@@ -171,8 +191,9 @@ class Lineage {
         int32_t stride;
     };
     static Operands operands_of(const OpEvent& event, const TensorView& output) noexcept {
-        constexpr char kForeach[] = "aten::_foreach_", kFused[] = "aten::_fused_";
-        if (event.output_count < 2 || std::strncmp(event.op->name, "aten::_f", sizeof "aten::_f" - 1) != 0)
+        if (event.output_count < 2) return {0, 1};
+        static constexpr char kForeach[] = "aten::_foreach_", kFused[] = "aten::_fused_";
+        if ( std::strncmp(event.op->name, "aten::_f", sizeof "aten::_f" - 1) != 0)
             return {0, 1};
         if (std::strncmp(event.op->name, kFused, sizeof kFused - 1) == 0) return {event.input_count, 1};
         if (std::strncmp(event.op->name, kForeach, sizeof kForeach - 1) != 0) return {0, 1};
@@ -186,33 +207,34 @@ class Lineage {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
         return ((bits >> 4) ^ (bits >> 18)) % kPlaces;
     }
-    static uint64_t address(const void* storage) noexcept {
-        return reinterpret_cast<uintptr_t>(storage) & 0xffffffffffff;
-    }
+    /// The address in the upper 48 bits.
+    static uint64_t key(const void* storage) noexcept { return reinterpret_cast<uintptr_t>(storage) << 16; }
 
     /// Both places of a storage lie on one cache line. The three words are written one by one: who reads two of them
     /// of different writes finds that the record is of another storage.
     struct alignas(32) Place {
-        std::atomic<uint64_t> flags{0};  ///< address in the upper 48 bits, Record::flags in the lower 16; 0: free
+        std::atomic<uint64_t> flags{0};  ///< key of the storage, Record::flags in the lower 16 bits; 0: free
         std::atomic<WriteId> last{0};
         std::atomic<int64_t> seq{0};
 
         bool holds(const void* storage) const noexcept {
-            return flags.load(std::memory_order_relaxed) >> 16 == address(storage);
+            return (flags.load(std::memory_order_relaxed) ^ key(storage)) <= 0xffff;
+        }
+        Known known() const noexcept {
+            return {last.load(std::memory_order_relaxed), static_cast<uint16_t>(flags.load(std::memory_order_relaxed))};
         }
         bool free() const noexcept { return flags.load(std::memory_order_relaxed) == 0; }
         void hold(const void* storage, unsigned known, WriteId id, int64_t written) noexcept {
             last.store(id, std::memory_order_relaxed);
             seq.store(written, std::memory_order_relaxed);
-            flags.store(address(storage) << 16 | known, std::memory_order_relaxed);
+            flags.store(key(storage) | known, std::memory_order_relaxed);
         }
     };
 
     const Place* place_of(const void* storage) const noexcept {
-        for (const size_t at : {slot(storage), slot(storage) ^ 1}) {
-            if (places_[at].holds(storage)) return &places_[at];
-        }
-        return nullptr;
+        const size_t at = slot(storage);
+        if (places_[at].holds(storage)) return &places_[at];
+        return places_[at ^ 1].holds(storage) ? &places_[at ^ 1] : nullptr;
     }
     /// Where the storage is remembered, or will be: of its two places the one that was written longer ago makes room.
     Place& home(const void* storage) noexcept {

@@ -85,7 +85,7 @@ struct NodeEvent {
     const char* name;
     uint64_t sequence;  ///< ~0 for nodes without a forward op
     uint64_t forward_thread;
-    const TensorView* inputs;  ///< the incoming gradients
+    const TensorView* inputs;  ///< AccumulateGrad: the incoming gradients; of other nodes none are shown
     int32_t input_count;
     const TensorView* variable;  ///< AccumulateGrad: the tensor whose gradient this is; else null
     int64_t graph_task;          ///< number of the backward() call

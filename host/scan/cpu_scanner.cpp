@@ -11,15 +11,6 @@
 namespace numsan {
 namespace {
 
-bool is_suspicious(const DTypeInfo& type, const RangeState& state) {
-    switch (type.infinity) {
-        case InfinityKind::FN:
-        case InfinityKind::FNU: return state.largest == type.magnitude_mask();
-        case InfinityKind::FNUZ: return state.negative_zero;
-        default: return state.largest >= type.exponent_mask();
-    }
-}
-
 // Out of line: a layout takes a few cache lines of stack that a contiguous tensor need not pay for.
 [[gnu::noinline]] void gather_strided(const TensorView& tensor, const DTypeInfo& type, RangeState& state) {
     const Layout layout = memory_order(tensor);
@@ -66,23 +57,15 @@ void merge(const RangeState& from, RangeState& into) {
     into.negative_zero = into.negative_zero || from.negative_zero;
 }
 
-Range range_of(const DTypeInfo& type, const RangeState& state) {
-    const uint64_t smallest = state.smallest_less_one == ~uint64_t(0) ? ~uint64_t(0) : state.smallest_less_one + 1;
-    return Range{state.largest, smallest, is_suspicious(type, state)};
-}
-
 }  // namespace
 
 Range CpuScanner::range(const TensorView& tensor) const noexcept {
     if (tensor.data == nullptr) return Range{0, ~uint64_t(0), false};
     const DTypeInfo& type = info(tensor.dtype);
-    RangeState state;
     const int64_t elements = contiguous_elements(tensor);
-    if (elements > 0) {
-        gather_range(type, tensor.data, elements * type.lanes, state);
-    } else if (elements < 0) {
-        gather_strided(tensor, type, state);
-    }
+    if (elements > 0) return range_of_run(tensor.dtype, tensor.data, elements * type.lanes);
+    RangeState state;
+    if (elements < 0) gather_strided(tensor, type, state);
     return range_of(type, state);
 }
 

@@ -100,7 +100,10 @@ void merge(const Extremes<T>& e, RangeState& state) {
 
 }  // namespace kernels
 
-void gather_range(const DTypeInfo& type, const void* data, int64_t lanes, RangeState& state) noexcept {
+namespace {
+
+inline __attribute__((always_inline)) void gather(const DTypeInfo& type, const void* data, int64_t lanes,
+                                                  RangeState& state) {
     using namespace kernels;
     const unsigned char* p = static_cast<const unsigned char*>(data);
     const uint64_t mask = type.magnitude_mask();
@@ -116,6 +119,32 @@ void gather_range(const DTypeInfo& type, const void* data, int64_t lanes, RangeS
         case 4: merge(run_u32(p, lanes, static_cast<uint32_t>(mask)), state); break;
         default: merge(run_u64(p, lanes, mask), state); break;
     }
+}
+
+/// All that a type says is known to the compiler.
+template <DType kType>
+Range range_of_known(const void* data, int64_t lanes) {
+    constexpr DTypeInfo type = info(kType);
+    RangeState state;
+    gather(type, data, lanes, state);
+    return range_of(type, state);
+}
+
+}  // namespace
+
+void gather_range(const DTypeInfo& type, const void* data, int64_t lanes, RangeState& state) noexcept {
+    gather(type, data, lanes, state);
+}
+
+Range range_of_run(DType dtype, const void* data, int64_t lanes) noexcept {
+    switch (dtype) {
+#define NUMSAN_DTYPE(id, name, bytes, its_lanes, exp, man, bias, inf) \
+    case DType::id:                                                   \
+        return range_of_known<DType::id>(data, lanes);
+#include "host/core/dtype.def"
+#undef NUMSAN_DTYPE
+    }
+    return {};
 }
 
 void gather_range(const DTypeInfo& type, const Block& block, RangeState& state) noexcept {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "host/analyze/finding_builder.h"
 #include "host/analyze/measure.h"
@@ -55,7 +56,8 @@ void Session::give_back(Thread& thread, const OpLog& log) noexcept {
     thread.busy = false;
 }
 
-Session::Thread& Session::this_thread() {
+/// Not inlined: the compiler would rather look up where a thread's variables lie again and again than remember it.
+[[gnu::noinline]] Session::Thread& Session::this_thread() {
     static thread_local constinit Thread mine{};
     return mine;
 }
@@ -99,23 +101,35 @@ OpContext Session::context_of(Thread& thread, int64_t seq) {
 }
 
 /// What the operands were computed from. Before the op's own writes are remembered.
-void Session::trace(const OpEvent& event, OpContext& context) noexcept {
+void Session::trace(const OpEvent& event, OpContext& context, Operands* operands) noexcept {
+    uint32_t seen = 0;
+    uint32_t known = 0;
+    bool reads_parameter = false;
+    Lineage::Known unwanted{};
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
-        // No op made a number: what is remembered is of memory used again.
-        if ((input.flags & kNumber) != 0) lineage_.forget(input.storage);
-        const uint16_t known = lineage_.flags(input.storage);
-        context.touched = context.touched || (input.flags & kRequiresGrad) != 0 || (known & Lineage::kTouched) != 0;
-        context.from_module = context.from_module || (known & Lineage::kInModule) != 0;
-        context.on_state = context.on_state || is_parameter(input) || (known & Lineage::kState) != 0;
+        Lineage::Known& last = operands != nullptr && i < Lineage::kMaxKnown ? operands->known[i] : unwanted;
+        if ((input.flags & kNumber) == 0) {
+            last = lineage_.known(input.storage);
+        } else {  // no op made a number: what is remembered is of memory used again
+            lineage_.forget(input.storage);
+            last = {};
+        }
+        seen |= input.flags;
+        known |= last.flags;
+        reads_parameter |= is_parameter(input);
     }
+    context.touched = context.touched || (seen & kRequiresGrad) != 0 || (known & Lineage::kTouched) != 0;
+    context.from_module = context.from_module || (known & Lineage::kInModule) != 0;
+    context.on_state = context.on_state || reads_parameter || (known & Lineage::kState) != 0;
 }
 
 /// What only the thread of the op knows, while it is there.
 void Session::follow(Thread& thread, const OpEvent& event, OpContext& context) {
-    bool reads_parameter = false;
-    for (int32_t i = 0; i < event.input_count; ++i) reads_parameter = reads_parameter || is_parameter(event.inputs[i]);
-    if (reads_parameter && event.grad_enabled && context.node == nullptr) thread.last_parameter_read = context.seq;
+    if (event.grad_enabled && context.node == nullptr &&
+        std::any_of(event.inputs, event.inputs + event.input_count, is_parameter)) {
+        thread.last_parameter_read = context.seq;
+    }
     if (context.node == nullptr && steps_.awaits_forward()) {
         steps_.forward(event, &thread, context.on_state);
         context.step = steps_.count();
@@ -146,15 +160,18 @@ bool Session::accumulates(const Thread& thread) {
 /// Reads the outputs in `wanted` (see TierPolicy::reads) once. Bit i of the result: output i holds something that is
 /// not finite.
 uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges) noexcept {
-    uint64_t bad = 0;
-    std::fill_n(ranges, std::min(event.output_count, kMaxRanges), Range{});
     // A collective's results are being written by other threads now; they are looked at when they are read.
-    if (event.op->op_class == OpClass::Allocation || event.op->op_class == OpClass::Collective) return 0;
+    if (event.op->op_class == OpClass::Allocation || event.op->op_class == OpClass::Collective) {
+        std::fill_n(ranges, std::min(event.output_count, kMaxRanges), Range{});
+        return 0;
+    }
+    uint64_t bad = 0;
     int64_t scanned = 0;
     int64_t left_out = 0;
     int64_t bytes = 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
+        if (i < kMaxRanges) ranges[i] = Range{};
         if ((output.flags & kScannable) == 0) {
             (output.device == Device::Cpu ? counters_.integers : counters_.device)
                 .fetch_add(1, std::memory_order_relaxed);
@@ -180,7 +197,7 @@ uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges) noe
 
 /// Leaves what the ops after this one may ask: who wrote a storage, from what, how large it was.
 void Session::remember(const OpEvent& event, const OpContext& context, const Range* ranges,
-                       bool accumulates) noexcept {
+                       bool accumulates, const Operands* operands) noexcept {
     if (event.op->op_class == OpClass::Allocation) {
         for (int32_t i = 0; i < event.output_count; ++i) lineage_.forget(event.outputs[i].storage);
         return;
@@ -195,12 +212,16 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
                                              (context.node != nullptr ? Lineage::kBackward : 0) |
                                              (context.on_state || accumulates || shaped ? Lineage::kState : 0));
     const bool collective = event.op->op_class == OpClass::Collective;  // its results are not there yet
+    const bool lifted = lifts(event);
+    // What was asked before holds until the first output is remembered.
+    const Lineage::Known* known =
+        operands != nullptr && event.output_count == 1 && !lifted ? operands->known : nullptr;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
-        if (lifts(event)) lineage_.forget(output.storage);  // new memory at an address that may be remembered
+        if (lifted) lineage_.forget(output.storage);  // new memory at an address that may be remembered
         else if (is_view(event, output)) continue;
         const Range range = i < kMaxRanges ? ranges[i] : Range{};
-        lineage_.add(event, output, range, context.seq, context.stack, flags);
+        lineage_.add(event, output, range, context.seq, context.stack, flags, known);
         if (is_parameter(output) && (output.flags & kWritten) != 0 && !range.suspicious && !collective) {
             parameters_.add(output.impl, magnitude_value(range.max_magnitude, output.dtype),
                             learning_.load(std::memory_order_relaxed) && event.op->op_class == OpClass::Other);
@@ -208,7 +229,8 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
     }
 }
 
-void Session::op_end(const OpEvent& event) noexcept {
+/// What a healthy op needs is one function: its parts are short, and calling them was a tenth of them.
+[[gnu::flatten]] void Session::op_end(const OpEvent& event) noexcept {
     Thread& thread = this_thread();
     if (thread.busy || !on()) return;
     try {
@@ -223,20 +245,43 @@ void Session::op_end(const OpEvent& event) noexcept {
         uint64_t bad = scan(event, wanted, ranges);
         if (bad != 0 && wanted != kAllOutputs) bad = scan(event, kAllOutputs, ranges);
         OpContext context = context_of(thread, seq);
-        trace(event, context);
+        Operands operands;
+        trace(event, context, &operands);
         follow(thread, event, context);
         narrow_state(event, context);
-        const Made made = note_forward(event, context);
-        Outcome outcome;
-        settle_before(bad);
-        if (log_.usable()) look_behind(event, bad, context.step, outcome);
-        if (!judge(event, context, bad, ranges, made, accumulates(thread), outcome) && wanted != kAllOutputs)
-            log_.add(event, context, made.record, made.node, ~wanted);
-        publish(outcome);
-        give_back(thread, log_);
+        static constexpr Made kNone{{}, false};
+        std::optional<Made> noted;
+        if (event.forward_sequence != ~uint64_t(0)) noted = note_forward(event, context);
+        const Made& made = noted.has_value() ? *noted : kNone;
+        // A look back starts from what is bad, or from a value that is read.
+        if ((log_.usable() && event.op->op_class == OpClass::HostRead) || concerns(event, context, bad, ranges)) {
+            examine(thread, event, context, wanted, bad, ranges, made);
+            return;
+        }
+        remember(event, context, ranges, accumulates(thread), &operands);
+        if (wanted != kAllOutputs) log_.add(event, context, made.record, made.node, ~wanted);
     } catch (...) {
         fail("out of memory or a failure inside op_end");
     }
+}
+
+/// Whether anything about an op can matter whose outputs have been read; see judge.
+bool Session::concerns(const OpEvent& event, const OpContext& context, uint64_t bad,
+                       const Range* ranges) const noexcept {
+    return verdict_.interesting(event, bad) || vanishing(event, context, ranges);
+}
+
+/// An op about which something may matter: seldom.
+[[gnu::noinline, gnu::cold]] void Session::examine(Thread& thread, const OpEvent& event, OpContext& context,
+                                                   uint64_t wanted, uint64_t bad, const Range* ranges,
+                                                   const Made& made) {
+    Outcome outcome;
+    settle_before(bad);
+    if (log_.usable()) look_behind(event, bad, context.step, outcome);
+    if (!judge(event, context, bad, ranges, made, accumulates(thread), outcome) && wanted != kAllOutputs)
+        log_.add(event, context, made.record, made.node, ~wanted);
+    publish(outcome);
+    give_back(thread, log_);
 }
 
 /// So that the node which the op made finds it.
@@ -256,7 +301,7 @@ Session::Made Session::note_forward(const OpEvent& event, const OpContext& conte
 /// about it can matter.
 bool Session::judge(const OpEvent& event, OpContext& context, uint64_t bad, const Range* ranges, const Made& made,
                     bool accumulates, Outcome& outcome) {
-    if (!verdict_.interesting(event, bad) && !vanishing(event, context, ranges)) {
+    if (!concerns(event, context, bad, ranges)) {
         remember(event, context, ranges, accumulates);
         return false;
     }

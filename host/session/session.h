@@ -101,10 +101,15 @@ class Session {
 
     static constexpr uint64_t kAllOutputs = ~uint64_t(0);
 
+    /// What is looked up of an op's operands once.
+    struct Operands {
+        Lineage::Known known[Lineage::kMaxKnown];
+    };
+
     static Thread& this_thread();
     static bool accumulates(const Thread& thread);
     OpContext context_of(Thread& thread, int64_t seq);
-    void trace(const OpEvent& event, OpContext& context) noexcept;
+    void trace(const OpEvent& event, OpContext& context, Operands* operands = nullptr) noexcept;
     void follow(Thread& thread, const OpEvent& event, OpContext& context);
     static void narrow_state(const OpEvent& event, OpContext& context) noexcept;
     struct Made {
@@ -114,6 +119,9 @@ class Session {
     Made note_forward(const OpEvent& event, const OpContext& context);
     bool judge(const OpEvent& event, OpContext& context, uint64_t bad, const Range* ranges, const Made& made,
                bool accumulates, Outcome& outcome);
+    bool concerns(const OpEvent& event, const OpContext& context, uint64_t bad, const Range* ranges) const noexcept;
+    void examine(Thread& thread, const OpEvent& event, OpContext& context, uint64_t wanted, uint64_t bad,
+                 const Range* ranges, const Made& made);
     uint64_t scan(const OpEvent& event, uint64_t wanted, Range* ranges) noexcept;
 
     // what a tier left out: look_back.cpp
@@ -126,7 +134,8 @@ class Session {
     std::map<const LoggedOp*, KindSet> implied_by(const std::vector<LoggedOp*>& ops);
     void judge_past(const std::vector<LoggedOp*>& ops, Outcome& outcome);
     void give_back(Thread& thread, const OpLog& log) noexcept;
-    void remember(const OpEvent& event, const OpContext& context, const Range* ranges, bool accumulates) noexcept;
+    void remember(const OpEvent& event, const OpContext& context, const Range* ranges, bool accumulates,
+                  const Operands* operands = nullptr) noexcept;
 
     // events that touch a device's memory: device_events.cpp
     DeviceSide* device_side() const noexcept { return device_.load(std::memory_order_acquire); }

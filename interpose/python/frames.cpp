@@ -1,6 +1,7 @@
 // Capture and interning of Python stacks; api_walk.cpp has what goes through the public API.
 #include "interpose/python/frames.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "interpose/python/frame_walk.h"
@@ -36,6 +37,7 @@ PythonStacks::PythonStacks(Mode best) : api_(python_api()) {
         return;
     }
     layout_ = *layout;
+    hash_ = hash_for(python_minor(*api_));
     if (layout_agrees(*api_, layout_)) {
         mode_ = Mode::Raw;
     } else {
@@ -44,33 +46,69 @@ PythonStacks::PythonStacks(Mode best) : api_(python_api()) {
 }
 
 /// Everything that tells this stack from others, the identity of the code objects included: an address may be used
-/// again.
-uint64_t PythonStacks::hash_frames(const void* thread) const noexcept {
-    const PythonLayout layout = layout_;
-    const void* const module_codes[] = {
-        module_codes_[0].load(std::memory_order_relaxed), module_codes_[1].load(std::memory_order_relaxed),
-        module_codes_[2].load(std::memory_order_relaxed), module_codes_[3].load(std::memory_order_relaxed)};
-    const TrustedMemory memory;
-    const FrameWalk walk(*api_, layout, memory);
+/// again. 0: the thread runs no Python. On the path of every op. Addresses have fewer than 48 bits: two that are
+/// rotated against each other are told apart in one word.
+template <class Layout>
+uint64_t PythonStacks::hash_frames(const Layout& layout, const void* thread) const noexcept {
+    const void* frame = layout.pointer(thread, layout.at.thread_frame);
+    if (layout.at.cframe_frame >= 0 && frame) frame = layout.pointer(frame, layout.at.cframe_frame);
+    if (!frame) return 0;
+    const uintptr_t module_low = module_low_.load(std::memory_order_relaxed);
+    const uintptr_t module_span = module_span_.load(std::memory_order_relaxed);
     uint64_t hash = 0x9e3779b97f4a7c15u;
-    const void* frame = walk.first(thread);
-    for (int depth = 0; frame && depth < kMaxDepth; frame = pointer_at(frame, layout.previous)) {
-        if (layout.owner >= 0 && read_at<char>(frame, layout.owner) >= kOwnedByInterpreter) continue;
+    for (int depth = 0; frame && depth < kMaxDepth; frame = layout.pointer(frame, layout.at.previous)) {
+        if (layout.at.owner >= 0 && read_at<char>(frame, layout.at.owner) >= kOwnedByInterpreter) continue;
         ++depth;
-        const void* code = pointer_at(frame, layout.code);
-        const uint64_t at = layout.kind == PythonLayout::Kind::Pointer ? read_at<uint64_t>(frame, layout.instruction)
-                                                                       : read_at<uint32_t>(frame, layout.instruction);
-        const uint64_t identity =
-            (read_at<uint64_t>(code, layout.code_name) ^ read_at<uint32_t>(code, layout.code_first_line)) *
-                0x9e3779b97f4a7c15u +
-            read_at<uint64_t>(code, layout.code_file) * 0xc2b2ae3d27d4eb4fu;
-        const uint64_t place = reinterpret_cast<uint64_t>(code) * 0xbf58476d1ce4e5b9u + at * 0x94d049bb133111ebu;
-        hash = mix(hash, place ^ (identity >> 7));
-        if (code == module_codes[0] || code == module_codes[1] || code == module_codes[2] || code == module_codes[3]) {
-            hash = mix(hash, reinterpret_cast<uint64_t>(walk.self(frame)));
+        const void* code = layout.pointer(frame, layout.at.code);
+        const uint64_t at = layout.at.kind == PythonLayout::Kind::Pointer
+                                ? read_at<uint64_t>(frame, layout.at.instruction)
+                                : read_at<uint32_t>(frame, layout.at.instruction);
+        const uint64_t name = read_at<uint64_t>(code, layout.at.code_name);
+        const uint64_t file = read_at<uint64_t>(code, layout.at.code_file);
+        const uint64_t line = read_at<uint32_t>(code, layout.at.code_first_line);
+        const uint64_t place = (reinterpret_cast<uint64_t>(code) ^ std::rotl(name, 32)) * 0xbf58476d1ce4e5b9u +
+                               (at ^ std::rotl(file ^ line << 48, 32)) * 0x94d049bb133111ebu;
+        hash = mix(hash, place);
+        if (reinterpret_cast<uintptr_t>(code) - module_low <= module_span && is_module_code(code)) {
+            const TrustedMemory memory;
+            hash = mix(hash, reinterpret_cast<uint64_t>(FrameWalk(*api_, layout_, memory).self(frame)));
         }
     }
-    return hash ^ hash >> 32;
+    hash ^= hash >> 32;
+    return hash != 0 ? hash : 1;
+}
+
+/// Offsets that the compiler knows; these versions keep no tags in pointers.
+template <PythonLayout kLayout>
+struct KnownLayout {
+    static constexpr PythonLayout at = kLayout;
+    static const void* pointer(const void* base, int32_t offset) noexcept { return read_at<const void*>(base, offset); }
+};
+
+template <PythonLayout kLayout>
+uint64_t PythonStacks::hash_known(const PythonStacks& stacks, const void* thread) noexcept {
+    return stacks.hash_frames(KnownLayout<kLayout>{}, thread);
+}
+
+uint64_t PythonStacks::hash_any(const PythonStacks& stacks, const void* thread) noexcept {
+    struct {
+        const PythonLayout at;
+        static const void* pointer(const void* base, int32_t offset) noexcept { return pointer_at(base, offset); }
+    } const layout{stacks.layout_};
+    return stacks.hash_frames(layout, thread);
+}
+
+PythonStacks::HashFrames PythonStacks::hash_for(int minor) noexcept {
+    switch (minor) {
+#define NUMSAN_PYTHON_LAYOUT(its, kind, ...) \
+    case its:                                \
+        return hash_known<PythonLayout{PythonLayout::Kind::kind, __VA_ARGS__}>;
+#define NUMSAN_PYTHON_PUBLISHED(...)
+#include "interpose/python/layouts.def"
+#undef NUMSAN_PYTHON_LAYOUT
+#undef NUMSAN_PYTHON_PUBLISHED
+        default: return hash_any;
+    }
 }
 
 int PythonStacks::copy_frames(const void* thread, Frame (&frames)[kMaxDepth]) const noexcept {
@@ -105,6 +143,11 @@ const PythonStacks::Code& PythonStacks::remember(Code code) {
             const void* empty = nullptr;
             if (slot.compare_exchange_strong(empty, kept.code) || empty == kept.code) break;
         }
+        const auto at = reinterpret_cast<uintptr_t>(kept.code);
+        const uintptr_t low = module_low_.load();
+        const uintptr_t high = low == ~uintptr_t(0) ? at : std::max(at, low + module_span_.load());
+        module_low_.store(std::min(low, at));
+        module_span_.store(high - std::min(low, at));
     }
     return kept;
 }
@@ -143,7 +186,7 @@ StackId PythonStacks::add_raw(const void* thread, uint64_t hash) {
     std::lock_guard lock(mutex_);
     int count = copy_frames(thread, frames);
     for (int i = 0; i < count; ++i) code_of(frames[i].code);
-    const uint64_t again = hash_frames(thread);  // another one when a module's code was met for the first time just now
+    const uint64_t again = hash_(*this, thread);  // another one when a module's code was met just now
     if (again != hash) {
         if (const StackId known = table_.find(again)) return known;
         count = copy_frames(thread, frames);
@@ -163,9 +206,8 @@ StackId PythonStacks::capture() noexcept {
             if (!python_gate().open()) [[unlikely]]
                 return 0;
             const void* thread = api_->PyGILState_GetThisThreadState();
-            const TrustedMemory memory;
-            if (!thread || !FrameWalk(*api_, layout_, memory).first(thread)) return 0;
-            const uint64_t hash = hash_frames(thread);
+            const uint64_t hash = thread ? hash_(*this, thread) : 0;
+            if (hash == 0) return 0;
             if (const StackId known = table_.find(hash)) return known;
             return table_.full() ? StackTable::kOverflow : add_raw(thread, hash);
         }

@@ -75,11 +75,17 @@ class PythonStacks final : public StackSource {
     /// Another stack, another hash: of the raw walk and of the public one alike.
     static uint64_t mix(uint64_t hash, uint64_t value) { return std::rotl(hash ^ value, 29) * 0xff51afd7ed558ccdu; }
     bool is_module_code(const void* code) const noexcept {
-        bool found = false;
-        for (const auto& known : module_codes_) found |= known.load(std::memory_order_relaxed) == code;
-        return found;
+        static_assert(kModuleCodes == 4);
+        const auto is = [&](int i) { return module_codes_[i].load(std::memory_order_relaxed) == code; };
+        return is(0) || is(1) || is(2) || is(3);
     }
-    uint64_t hash_frames(const void* thread) const noexcept;
+    template <PythonLayout kLayout>
+    static uint64_t hash_known(const PythonStacks& stacks, const void* thread) noexcept;
+    static uint64_t hash_any(const PythonStacks& stacks, const void* thread) noexcept;
+    template <class Layout>
+    uint64_t hash_frames(const Layout& layout, const void* thread) const noexcept;
+    using HashFrames = uint64_t (*)(const PythonStacks&, const void* thread) noexcept;
+    static HashFrames hash_for(int minor) noexcept;
     int copy_frames(const void* thread, Frame (&frames)[kMaxDepth]) const noexcept;
     int line_of(const Frame& frame) const noexcept;
     StackId add_raw(const void* thread, uint64_t hash);
@@ -92,6 +98,7 @@ class PythonStacks final : public StackSource {
 
     const PythonApi* api_ = nullptr;
     PythonLayout layout_{};
+    HashFrames hash_ = hash_any;
     Mode mode_ = Mode::None;
     std::string why_;
     StackTable table_;
@@ -99,6 +106,8 @@ class PythonStacks final : public StackSource {
     std::deque<Code> codes_;
     std::unordered_multimap<const void*, const Code*> code_by_address_;
     std::atomic<const void*> module_codes_[kModuleCodes] = {};
+    /// All of module_codes_ lie at most `module_span_` bytes behind `module_low_`: most other codes do not.
+    std::atomic<uintptr_t> module_low_{~uintptr_t(0)}, module_span_{0};
 };
 
 }  // namespace numsan

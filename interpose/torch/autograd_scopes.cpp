@@ -18,17 +18,16 @@ namespace {
 
 constexpr int kMaxGradients = 32;
 
-std::unique_ptr<at::ObserverContext> node_begin(const at::RecordFunction& fn) {
-    const CoreApi* core = core_api();
-    if (core == nullptr) return nullptr;
-    show_ops_of_this_thread();
-    NodeEvent event{};
+/// The node is about to add to a leaf's gradient: which leaf, and what is added.
+void show_leaf(const at::RecordFunction& fn, const torch::autograd::AccumulateGrad& node, const CoreApi& core,
+               NodeEvent& event) {
     TensorView inputs[kMaxGradients];
     TensorView variable;
-    event.name = fn.name();
-    event.sequence = static_cast<uint64_t>(fn.seqNr());
-    event.forward_thread = fn.forwardThreadId();
-    event.graph_task = torch::autograd::get_current_graph_task_id();
+    if (node.variable.defined() && view_of(node.variable, kLeaf, variable)) {
+        event.variable = &variable;
+        const c10::Device device = node.variable.device();
+        if (!device.is_cpu()) event.queue = device_queue_of(device.type(), device.index());
+    }
     for (const c10::IValue& value : fn.inputs()) {
         if (event.input_count == kMaxGradients) break;
         if (!value.isTensor() || !value.toTensor().defined()) continue;
@@ -38,43 +37,52 @@ std::unique_ptr<at::ObserverContext> node_begin(const at::RecordFunction& fn) {
         }
     }
     event.inputs = inputs;
+    core.node_begin(&event);
+}
+
+void node_begin(const at::RecordFunction& fn, const CoreApi& core) {
+    NodeEvent event{};
+    event.name = fn.name();
+    event.sequence = static_cast<uint64_t>(fn.seqNr());
+    event.forward_thread = fn.forwardThreadId();
+    event.graph_task = torch::autograd::get_current_graph_task_id();
     if (event.sequence == ~uint64_t(0) && std::strstr(event.name, "AccumulateGrad") != nullptr) {
         const auto node = torch::autograd::get_current_node();
-        if (const auto* accumulate = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get())) {
-            if (accumulate->variable.defined() && view_of(accumulate->variable, kLeaf, variable)) {
-                event.variable = &variable;
-                const c10::Device device = accumulate->variable.device();
-                if (!device.is_cpu()) event.queue = device_queue_of(device.type(), device.index());
-            }
-        }
+        if (const auto* accumulate = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get()))
+            return show_leaf(fn, *accumulate, core, event);
     }
-    core->node_begin(&event);
-    return nullptr;
+    core.node_begin(&event);
 }
 
-void node_end(const at::RecordFunction&, at::ObserverContext*) {
-    if (const CoreApi* core = core_api()) core->node_end();
-}
-
-std::unique_ptr<at::ObserverContext> scope_begin(const at::RecordFunction& fn) {
+std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
     const CoreApi* core = core_api();
     if (core == nullptr) return nullptr;
     show_ops_of_this_thread();
-    core->scope_begin(fn.name());
+    if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+        node_begin(fn, *core);
+    } else {
+        core->scope_begin(fn.name());
+    }
     return nullptr;
 }
 
-void scope_end(const at::RecordFunction& fn, at::ObserverContext*) {
-    if (const CoreApi* core = core_api()) core->scope_end(fn.name());
+void end(const at::RecordFunction& fn, at::ObserverContext*) {
+    const CoreApi* core = core_api();
+    if (core == nullptr) return;
+    if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+        core->node_end();
+    } else {
+        core->scope_end(fn.name());
+    }
 }
 
 }  // namespace
 
+/// One callback for both: autograd has torch copy all callbacks of a process some times for each node.
 void install_autograd_scopes() {
-    listen(at::RecordFunctionCallback(node_begin, node_end)
+    listen(at::RecordFunctionCallback(begin, end)
                .needsInputs(true)
-               .scopes({at::RecordScope::BACKWARD_FUNCTION}));
-    listen(at::RecordFunctionCallback(scope_begin, scope_end).scopes({at::RecordScope::USER_SCOPE}));
+               .scopes({at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
 }
 
 }  // namespace numsan

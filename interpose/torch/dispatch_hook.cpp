@@ -20,7 +20,6 @@
 namespace numsan {
 namespace {
 
-std::atomic<const CoreApi*> g_core{nullptr};
 std::atomic<bool> g_installed{false};
 
 c10::ArrayRef<c10::IValue> last(const torch::jit::Stack& stack, size_t count) {
@@ -30,7 +29,7 @@ c10::ArrayRef<c10::IValue> last(const torch::jit::Stack& stack, size_t count) {
 
 void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     const c10::DispatchKeySet below = behind_hook(keys);
-    const CoreApi* core = g_core.load(std::memory_order_relaxed);
+    const CoreApi* core = core_api();
     const Operator* op = nullptr;
     std::optional<BoxedCall> call;
     if (core != nullptr) {
@@ -67,8 +66,7 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
 
 }  // namespace
 
-const CoreApi* core_api() { return g_core.load(std::memory_order_relaxed); }
-void set_core_api(const CoreApi* core) { g_core.store(core, std::memory_order_release); }
+void set_core_api(const CoreApi* core) { g_core_api.store(core, std::memory_order_release); }
 
 bool dispatch_hook_installed() { return g_installed.load(std::memory_order_relaxed); }
 

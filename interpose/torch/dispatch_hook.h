@@ -1,12 +1,16 @@
 // Sees every operator: a boxed fallback on DispatchKey::Fake, below autograd and above the backends.
 #pragma once
 
+#include <atomic>
+
 #include "host/core/adapter_abi.h"
 
 namespace numsan {
 
+inline std::atomic<const CoreApi*> g_core_api{nullptr};
+
 /// The core's table; null once everything is off. Read on the hot path.
-const CoreApi* core_api();
+inline const CoreApi* core_api() { return g_core_api.load(std::memory_order_relaxed); }
 void set_core_api(const CoreApi* core);
 
 /// Puts the key into the calling thread's included set. Does nothing where the hook is not installed.

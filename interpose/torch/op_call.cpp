@@ -35,7 +35,17 @@ void OpCall::number(const c10::Scalar& value) {
     }
 }
 
-void OpCall::operand(const at::Tensor& tensor, size_t position, bool internal) {
+namespace {
+
+/// Without gradients there is no node that made it.
+bool is_leaf(const at::Tensor& tensor, const TensorView& view) {
+    return (view.flags & kRequiresGrad) == 0 || tensor.is_leaf();
+}
+
+}  // namespace
+
+// Describing a tensor is short, and called for every one of every op: within its callers.
+[[gnu::flatten]] void OpCall::operand(const at::Tensor& tensor, size_t position, bool internal) {
     TensorView& view = inputs_[input_count_];
     if (!view_of(tensor, 0, view)) return;
     if ((view.flags & kRequiresGrad) != 0 && tensor.is_leaf()) view.flags |= kLeaf;
@@ -45,21 +55,34 @@ void OpCall::operand(const at::Tensor& tensor, size_t position, bool internal) {
     ++input_count_;
 }
 
-void OpCall::output(const at::Tensor& tensor, uint32_t flag, size_t position) {
+/// An op in place has its operand for an output; operands are shown after the op ran, too.
+bool OpCall::view_of_output(const at::Tensor& tensor, uint32_t flag, TensorView& view) const {
+    constexpr int32_t kLooked = 4;
+    const void* impl = tensor.unsafeGetTensorImpl();
+    for (int32_t i = 0; op_.info.mutates && i < std::min(input_count_, kLooked); ++i) {
+        if (inputs_[i].impl != impl) continue;
+        view = inputs_[i];
+        view.flags = (view.flags & ~uint32_t(kLeaf)) | flag;
+        return true;
+    }
+    return view_of(tensor, flag, view);
+}
+
+[[gnu::flatten]] void OpCall::output(const at::Tensor& tensor, uint32_t flag, size_t position) {
     const void* impl = tensor.unsafeGetTensorImpl();
     if (flag == kReturned) returned_count_ = output_count_ + 1;
     for (int32_t i = 0; flag == kWritten && i < std::min(returned_count_, output_count_); ++i) {
         if (outputs_[i].impl != impl) continue;
         outputs_[i].flags |= flag;
-        if (tensor.is_leaf()) outputs_[i].flags |= kLeaf;
+        if (is_leaf(tensor, outputs_[i])) outputs_[i].flags |= kLeaf;
         return;
     }
     TensorView& view = outputs_[output_count_];
-    if (!view_of(tensor, flag, view)) {
+    if (!view_of_output(tensor, flag, view)) {
         skip(tensor);
         return;
     }
-    if (flag == kWritten && tensor.is_leaf()) view.flags |= kLeaf;
+    if (flag == kWritten && is_leaf(tensor, view)) view.flags |= kLeaf;
     if (flag == kReturned && position < 64 && (op_.internal_returns >> position & 1) != 0) view.flags &= ~kRead;
     view.argument = static_cast<int16_t>(position);
     if (view.device != Device::Cpu) on_device_ = tensor.unsafeGetTensorImpl();

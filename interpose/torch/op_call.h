@@ -91,6 +91,7 @@ class OpCall {
     void keep(double value) {
         if (scalar_count_ < kMaxScalars) scalars_[scalar_count_++] = value;
     }
+    bool view_of_output(const at::Tensor& tensor, uint32_t flag, TensorView& view) const;
     void output(const at::Tensor& tensor, uint32_t flag, size_t position);
     void skip(const at::Tensor& tensor);
 

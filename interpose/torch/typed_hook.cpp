@@ -16,6 +16,7 @@
 #include "interpose/torch/op_call.h"
 #include "interpose/torch/op_registry.h"
 #include "interpose/torch/record_hook.h"
+#include "interpose/torch/tensor_view_of.h"
 
 // A torch that lacks an operator leaves its struct incomplete, and the operator out.
 namespace at::_ops {
@@ -60,9 +61,7 @@ inline constexpr bool is_place =
     std::is_same_v<Plain<T>, c10::Device> || std::is_same_v<Plain<T>, std::optional<c10::Device>>;
 
 /// One word on the path of every op: `keys` has those of all operands.
-inline bool may_touch_device(c10::DispatchKeySet keys) {
-    return keys.has(c10::DispatchKey::CUDA) || keys.has(c10::DispatchKey::PrivateUse1);
-}
+inline bool may_touch_device(c10::DispatchKeySet keys) { return keys.has_all(kOnCuda) || keys.has_all(kOnOther); }
 
 /// As an IValue would hold it: enumerations are integers, truth values are no numbers.
 template <class T>

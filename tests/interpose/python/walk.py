@@ -180,13 +180,49 @@ def code_of_exec_is_told_apart_when_its_address_is_used_again(lib):
         assert top[:3] == (f"<made {i}é€>", 2, name), top
 
 
+def code_is_told_apart_by_its_first_line_alone(lib):
+    file = "<made>"
+    for i in range(200):
+        space = {"lib": lib}
+        exec(compile("\n" * i + "def made():\n    return lib.stacks_capture()\n", file, "exec"), space)
+        top = frames(lib, space["made"]())[0]
+        assert top[:3] == (file, i + 2, "made"), top
+
+
+def callers_at_other_lines(lib):
+    def inner():
+        return here(lib)
+    first = inner()
+    second = inner()
+    third, fourth = inner(), inner()
+    for capture, expected in (first, second, third, fourth):
+        check(lib, capture, expected)
+    assert len({capture for capture, _ in (first, second, third)}) == 3
+
+
+def generators_in_turns(lib):
+    """Frames that come and go under callers that stay, as greenlets have them."""
+    def generate():
+        while True:
+            yield here(lib)
+
+    def ask(generator):
+        return next(generator)
+    running = [generate(), generate()]
+    for _ in range(3):
+        for one in running:
+            check(lib, *next(one))
+            check(lib, *ask(one))
+
+
 def same_place_is_the_same_stack(lib):
     assert len({lib.stacks_capture() for _ in range(100)}) == 1
 
 
 PLACES = [function, nested_lambda_and_qualified_name, method, comprehension, generator, coroutine, decorator,
           builtin_callback, after_an_exception, traced, threads, recursion_is_cut_at_the_outer_end,
-          code_of_exec_is_told_apart_when_its_address_is_used_again, same_place_is_the_same_stack]
+          code_of_exec_is_told_apart_when_its_address_is_used_again, code_is_told_apart_by_its_first_line_alone,
+          callers_at_other_lines, generators_in_turns, same_place_is_the_same_stack]
 
 
 def main(path, mode):
