@@ -36,7 +36,8 @@ else:
     torch.ops.aten.native_batch_norm.default(*arguments)
 """
 
-# Written as their schemas say, and not one element is. record_stream has no kernel for the CPU.
+# Written as their schemas say, and not one element is. (set_ is an event: what another process made arrives by it.)
+# record_stream has no kernel for the CPU.
 METADATA = """
 import sys, torch
 x, y = torch.ones(2, 3), torch.ones(4)
@@ -45,7 +46,6 @@ library.impl("record_stream", lambda tensor, stream: None, "CPU")
 if "more" in sys.argv:
     x.t_(), x.transpose_(0, 1), x.unsqueeze_(0), x.squeeze_(), x.squeeze_(0), x.squeeze_((0, 1)), x.detach_()
     x.as_strided_((3, 2), (2, 1)), x.swapaxes_(0, 1), x.requires_grad_(), x.requires_grad_(False)
-    y.set_(), y.set_(x.untyped_storage()), y.set_(x.untyped_storage(), 0, (2,), (1,)), y.set_(x)
     torch.ops.aten.record_stream(x, torch.Stream(device="cpu"))
     y.resize_as_(torch.ones(100))
 x.exp_()
