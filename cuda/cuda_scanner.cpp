@@ -84,6 +84,7 @@ DeviceScanner::Taken CudaScanner::scan_behind_gate(const ScanRequest* requests, 
 }
 
 bool CudaScanner::is_capturing(const StreamRef& where) noexcept {
+    if (where.stream == nullptr) return false;  // the driver captures no legacy default stream
     const Inside inside;
     if (!usable() || !inside) return false;
     StreamRef at = where;

@@ -338,6 +338,7 @@ void Session::drain(DeviceSide& side) noexcept {
         idle = side.log.count() < before ? 0 : idle + 1;
         DeviceSide::pause();
     }
+    for (int64_t left = side.log.count(); left > 0; --left) skipped("the device had not finished");
 }
 
 }  // namespace numsan
