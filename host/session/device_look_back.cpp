@@ -71,7 +71,8 @@ void LookBackScans::choose(const Kept& op, std::vector<const void*>& borrowed) {
 }
 
 bool LookBackScans::is_there(const TensorView& view, std::vector<const void*>& borrowed) const {
-    if (!is_later(view) || view.ndim == 0 ? view.numel != 1 || !is_later(view) : view.numel == 0) return false;
+    const bool shapeless = view.ndim == 0 && view.numel != 1;  // too many dimensions for the log
+    if (!is_here(queue_, view) || shapeless || view.numel == 0) return false;
     const void* data = nullptr;
     int64_t bytes = 0;
     borrowed.reserve(borrowed.size() + 1);

@@ -145,6 +145,18 @@ TEST_F(DeviceLookBack, ABadGradientNamesTheLastOpThatCouldHaveMadeIt) {
     EXPECT_EQ(report["findings"][0]["op"], "aten::div");
 }
 
+TEST_F(DeviceLookBack, NeitherIsWhatAnotherDeviceHasLookedBackAt) {
+    OnDevice d = lean();
+    MadeUp there{1, 2}, made{kNan, 1};
+    TensorView other = on_device(there.view());
+    other.device_index = 1;
+    d.op(kMul, {other, on_device(made.view())}, {on_device(made.returned())}, 3);
+    d.op(kMean, {on_device(made.view())}, {on_device(loss.returned())}, 5);
+    d.loss(loss);
+    d.finish();
+    EXPECT_EQ(d.scanner.devices, std::set<int>{0});
+}
+
 TEST_F(DeviceLookBack, TensorsOfAnotherDeviceAreNotHandedToTheQueue) {
     OnDevice d("tier=full:budget=0");
     MadeUp here{kNan, 1}, there{1, 2}, made{kNan, 3};

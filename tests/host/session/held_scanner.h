@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ class HeldScanner final : public DeviceScanner {
     uint64_t numbers = 1 << 12;
     int scans = 0, inputs = 0, looks_back = 0, given_up = 0, flushes = 0, closes = 0;
     std::vector<const void*> written;
+    std::set<int> devices;  ///< of all that was handed over
 
     Taken scan(const DeviceScan* all, int32_t count) noexcept override {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -56,6 +58,10 @@ class HeldScanner final : public DeviceScanner {
     void take(const DeviceScan& scan) {
         ++scans;
         inputs += scan.input_count;
+        for (int32_t i = 0; i < scan.output_count; ++i)
+            devices.insert(scan.outputs[i].device_index);
+        for (int32_t i = 0; i < scan.input_count; ++i)
+            devices.insert(scan.inputs[i].device_index);
         for (int32_t i = 0; i < scan.output_count; ++i) {
             const TensorView& output = scan.outputs[i];
             EXPECT_EQ(output.device, Device::Cuda);
