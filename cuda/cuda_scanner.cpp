@@ -102,8 +102,8 @@ void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
     LaneMemory& scratch = memory.lanes[lane.index];
     const bool captured = lane.capture != 0;
     ScanHeader header{};
-    header.gate = gated ? &memory.gate : nullptr;
-    header.raise = &memory.gate;
+    header.gate = gated ? &scratch.gate : nullptr;
+    header.raise = &scratch.gate;
     header.sequence = captured ? &scratch.sequence : nullptr;
     header.scratch = scratch.items;
     header.blocks_done = &scratch.blocks_done;

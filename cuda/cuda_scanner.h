@@ -45,7 +45,7 @@ struct ScanRequest {
     /// The same for all requests.
     const StorageApi* storages = nullptr;
     uint64_t sequence = 0;     ///< of the first output, the others count on; grows with every request
-    bool raises_gate = false;  ///< a bad output opens the context's gate; never deferred
+    bool raises_gate = false;  ///< a bad output opens the stream's gate; never deferred
     bool told = false;         ///< the exact pass looks at the outputs even if they are clean
 };
 
@@ -119,7 +119,7 @@ class CudaScanner {
     /// Several for one stream, at least one; never deferred.
     DeviceScanner::Taken scan(const ScanRequest* requests, int count) noexcept;
 
-    /// Requests for one stream, in as few launches as they need. Nothing is looked at while the context's gate is
+    /// Requests for one stream, in as few launches as they need. Nothing is looked at while the stream's gate is
     /// closed, which it is afterwards: outcome() tells of an output only if the gate was open. Never deferred.
     /// Precondition: one output at least has an element.
     DeviceScanner::Taken scan_behind_gate(const ScanRequest* requests, int count) noexcept;

@@ -16,7 +16,8 @@ struct LaneMemory {
     ItemScratch items[kBatchOutputs];
     uint32_t blocks_done;
     uint32_t sequence;  ///< of a capture: outputs that its replays have scanned so far
-    uint64_t unused[31];
+    uint32_t gate;  ///< of the lane's own launches, which follow each other: none of them sees it change
+    uint32_t unused[61];
 };
 static_assert(sizeof(LaneMemory) % 256 == 0);
 
@@ -24,8 +25,7 @@ static_assert(sizeof(LaneMemory) % 256 == 0);
 /// numbers count replays and are not those of the host.
 struct DeviceMemory {
     ScanState eager, replay;
-    uint32_t gate;
-    uint64_t unused[23];
+    uint64_t unused[24];
     LaneMemory lanes[kLanes];
 };
 static_assert(offsetof(DeviceMemory, lanes) == 256);

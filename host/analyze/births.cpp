@@ -437,7 +437,7 @@ BirthId Births::recomputed(const Birth& birth, const OpEvent& event, const OpCon
 KindSet Births::certain(const OpEvent& event) const {
     std::vector<Health> operands;
     for (int32_t i = 0; i < event.input_count; ++i) {
-        if (!scannable(event.inputs[i])) return 0;
+        if (!scannable(event.inputs[i]) || !scanner_.measures(event.inputs[i])) return 0;
         operands.push_back(scanner_.health(event.inputs[i]));
         if (operands.back().kinds() != 0) return 0;  // it hands on what it read
     }

@@ -193,11 +193,14 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
     }
     const auto watching = static_cast<uint32_t>(std::popcount(watch));
     std::unique_ptr<LookBackScans> past;
-    if (watch != 0 && side.unread.usable()) past = ask_back(side, thread, event.queue);
-    const uint64_t numbers = handed + watching + (past != nullptr ? past->numbers() : 0);
+    if (watch != 0 && side.unread.usable()) past = ask_back(side, thread, event);
+    uint64_t numbers = handed + watching + (past != nullptr ? past->numbers() : 0);
     DeviceEvent* kept = side.log.add(event, context, numbers, side.scanner.window());
     if (kept == nullptr) {
         settle(side);
+        numbers -= past != nullptr ? past->numbers() : 0;  // rather that than the event
+        if (past != nullptr) side.asking.store(false, std::memory_order_release);
+        past.reset();
         kept = side.log.add(event, context, numbers, side.scanner.window());
     }
     if (kept != nullptr) {
@@ -215,6 +218,7 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
     } else {
         for (uint64_t i = 0; i < handed; ++i) skipped("behind");
     }
+    if (past != nullptr) side.asking.store(false, std::memory_order_release);
     past.reset();
     give_back(thread, side.unread);
     // The program has waited for the device, or is about to use what came from it.
@@ -226,24 +230,35 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
     await_published(side);
 }
 
-/// What the device is to look at if the value that leaves is bad; null: nothing.
-std::unique_ptr<LookBackScans> Session::ask_back(DeviceSide& side, Thread& thread, const DeviceQueue& queue) {
+/// What the device is to look at if the value that leaves is bad; null: nothing. Until that is handed over nobody else
+/// asks: `asking` is the caller's to end.
+std::unique_ptr<LookBackScans> Session::ask_back(DeviceSide& side, Thread& thread, const OpEvent& event) {
+    constexpr int64_t kPause = 20;  // times what the last one took: a program may read many values
     if (side.asking.exchange(true, std::memory_order_acquire)) return nullptr;  // another thread's value leaves, too
     std::unique_ptr<LookBackScans> past;
+    const int64_t began = Governor::now();
+    const bool due = is_root(event) || began - side.asked_at > kPause * side.asking_took;
     try {
+        if (!due) {
+            side.asking.store(false, std::memory_order_release);
+            return nullptr;
+        }
         const uint64_t last_step = side.last_step.load();
         side.unread.drop(side.steps_over.load(), [&](uint64_t number, const LoggedOp& op) {
             return number >= last_step && std::any_of(op.outputs, op.outputs + op.event.output_count,
                                                       [](const TensorView& t) { return is_parameter(t); });
         });
         if (thread.borrowed == nullptr) thread.borrowed = new std::vector<const void*>;
-        past = std::make_unique<LookBackScans>(side.unread, queue, *thread.borrowed);
-        if (past->numbers() == 0 || past->numbers() > side.scanner.window() / 2) past.reset();
+        past = std::make_unique<LookBackScans>(side.unread, event.queue, *thread.borrowed);
+        if (past->numbers() == 0 || past->numbers() > side.scanner.window() / 8) past.reset();
+        side.asked_at = Governor::now();
+        side.asking_took = side.asked_at - began;
+        side.governor.spend(side.asking_took);
     } catch (...) {
         side.asking.store(false, std::memory_order_release);
         throw;
     }
-    side.asking.store(false, std::memory_order_release);
+    if (past == nullptr) side.asking.store(false, std::memory_order_release);
     return past;
 }
 

@@ -22,6 +22,9 @@ LookBackScans::LookBackScans(OpLog& log, const DeviceQueue& queue, std::vector<c
         dims += 2 * view.ndim;
     }
     for (const Kept& op : ops_) choose(op, borrowed);
+    for (const TensorView& view : views_) {
+        if (is_here(queue_, view)) log.storages().unwatch(view.storage);
+    }
 }
 
 void LookBackScans::keep(uint64_t number, const LoggedOp& op) {
@@ -35,8 +38,10 @@ void LookBackScans::keep(uint64_t number, const LoggedOp& op) {
     for (int32_t i = 0; i < op.event.output_count; ++i) keep(op.outputs[i]);
 }
 
+/// Under the log's lock: what it forgets meanwhile stays watched.
 void LookBackScans::keep(const TensorView& view) {
     views_.push_back(view);
+    if (is_here(queue_, view)) log_.storages().watch(view.storage);
     dims_.insert(dims_.end(), view.sizes, view.sizes + view.ndim);
     dims_.insert(dims_.end(), view.strides, view.strides + view.ndim);
 }
@@ -98,12 +103,16 @@ DeviceScanner::Taken LookBackScans::hand_over(DeviceScanner& scanner, uint64_t s
     return scanner.scan_behind_gate(scans.data(), static_cast<int32_t>(scans.size()));
 }
 
+/// By lineage, which forgets, and by the ops that are looked back at.
+int64_t Session::last_write(const LastWrites& writes, const void* storage) const {
+    const auto it = writes.find(storage);
+    return std::max(lineage_.written_at(storage), it != writes.end() ? it->second : -1);
+}
+
 /// Takes what the device told of one op's results into the readings. What was written since, or is gone, is marked.
 void Session::take_results(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op,
-                           size_t& next) {
-    tell_apart(op.inputs, op.event.input_count);
-    tell_apart(op.outputs, op.event.output_count);
-    const auto written_since = [&](const TensorView& t) { return lineage_.written_at(t.storage) > op.context.seq; };
+                           const LastWrites& writes, size_t& next) {
+    const auto written_since = [&](const TensorView& t) { return last_write(writes, t.storage) > op.context.seq; };
     for (int32_t i = 0; i < op.event.output_count; ++i) {
         TensorView& output = op.outputs[i];
         output.flags &= ~uint32_t(kScannable);
@@ -136,7 +145,8 @@ void Session::take_results(const DeviceSide& side, const DeviceEvent& event, uin
 }
 
 /// Marks the operands of which nothing is known, once all results are taken. `told`: what the device told of by now.
-void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told) {
+void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told,
+                            const LastWrites& writes) {
     op.context.gone = op.dropped;
     for (int32_t i = 0; i < op.event.input_count; ++i) {
         TensorView& input = op.inputs[i];
@@ -145,7 +155,7 @@ void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const vo
             continue;
         }
         if (!is_later(input) || (input.flags & kScannable) != 0) continue;
-        const bool same = lineage_.written_at(input.storage) <= op.context.seq;
+        const bool same = last_write(writes, input.storage) <= op.context.seq;
         if (written_by(op.event, input) || (same && told.count(input.storage) != 0 && readings_.knows(input))) {
             input.flags |= kScannable;
         } else if (!same || (there & (1u << i)) == 0) {
@@ -156,17 +166,32 @@ void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const vo
 }
 
 void Session::look_back(DeviceSide& side, const DeviceEvent& event) {
-    side.tier.alarm(event.context.step);
-    if (event.look_back == nullptr) return;
+    bool unknown = false;
+    for (int32_t i = 0; i < event.op.input_count; ++i) {
+        const DeviceSide::Answer* answer = watched_answer(side, event, i);
+        TensorView operand = event.inputs[i];
+        operand.storage = device_storage(operand.storage);
+        unknown = unknown || (answer != nullptr && answer->range.suspicious && !verdict_.knows(operand));
+    }
+    if (unknown || is_root(event.op)) side.alarm(event.context.step);
+    if (!unknown || event.look_back == nullptr) return;
     const DeviceLookBack& asked = *event.look_back;
     std::deque<std::pair<uint64_t, LoggedOp>> found;
     side.unread.copy(asked.begin, asked.end, found);
     std::vector<LoggedOp*> ops;
     std::set<const void*> told;
+    LastWrites writes;
+    for (auto& [number, op] : found) {
+        tell_apart(op.inputs, op.event.input_count);
+        tell_apart(op.outputs, op.event.output_count);
+        for (int32_t i = 0; i < op.event.output_count; ++i) {
+            if (!is_view(op.event, op.outputs[i])) writes[op.outputs[i].storage] = op.context.seq;
+        }
+    }
     readings_.begin();
     size_t next = 0;
     for (auto& [number, op] : found) {
-        take_results(side, event, number, op, next);
+        take_results(side, event, number, op, writes, next);
         for (int32_t i = 0; i < op.event.input_count; ++i) {
             if ((op.inputs[i].flags & kScannable) != 0) told.insert(op.inputs[i].storage);
         }
@@ -178,7 +203,7 @@ void Session::look_back(DeviceSide& side, const DeviceEvent& event) {
     auto there = asked.there.begin();
     for (auto& [number, op] : found) {
         while (there != asked.there.end() && there->op < number) ++there;
-        mark_operands(op, there != asked.there.end() && there->op == number ? there->inputs : 0, told);
+        mark_operands(op, there != asked.there.end() && there->op == number ? there->inputs : 0, told, writes);
     }
     judge_past(ops, side.outcome);
     readings_.end();
@@ -221,7 +246,8 @@ void Session::look_behind(DeviceSide& side, const DeviceEvent& event, const Tens
         }
         ops.push_back(&op);
     }
-    if (writer != nullptr) {
+    // A later one may have been read, so that it is not in the log.
+    if (writer != nullptr && lineage_.written_at(storage) <= writer->context.seq) {
         TensorView& output = writer->outputs[place];
         output.flags = (output.flags & ~uint32_t(kGone)) | kScannable;
         writer->bad |= uint64_t(1) << place;

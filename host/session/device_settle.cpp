@@ -95,7 +95,7 @@ void Session::settle_node(DeviceSide& side, DeviceEvent& event) {
         if (answer == nullptr || !answer->range.suspicious) continue;
         TensorView gradient = event.inputs[i];
         gradient.storage = device_storage(gradient.storage);
-        if (side.unread.usable()) side.tier.alarm(event.context.step);
+        if (side.unread.usable()) side.alarm(event.context.step);
         if (side.unread.usable() && !verdict_.knows(gradient))
             look_behind(side, event, event.inputs[i], answer->range, side.hit_of(*answer));
     }
@@ -206,6 +206,7 @@ uint64_t Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* rang
 
 void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     if (side.saw_bad(event) && side.unread.usable()) look_back(side, event);
+    look_behind_bad(side, event);
     tell_apart(event.inputs, event.op.input_count);
     tell_apart(event.outputs, event.op.output_count);
     readings_.begin();
@@ -239,7 +240,7 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
         for (int32_t i = 0; i < event.op.output_count; ++i) {
             const TensorView& output = event.outputs[i];
             if (has_bit(bad, i) && is_parameter(output) && (output.flags & kWritten) != 0)
-                side.tier.alarm(event.context.step);
+                side.alarm(event.context.step);
         }
     }
     trace(event.op, event.context);
@@ -258,6 +259,30 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
         } else {
             const DeviceHit* hit = side.hit_of(*answer);
             readings_.wrote(output, answer->range, hit != nullptr ? &hit->output : nullptr);
+        }
+    }
+}
+
+/// An output is bad, and so is an operand that no op is known to have made so: the last that wrote it was not read.
+void Session::look_behind_bad(DeviceSide& side, const DeviceEvent& event) {
+    if (!event.scanned || !side.unread.usable()) return;
+    size_t next = 0;
+    for (int32_t i = 0; i < event.op.output_count; ++i) {
+        if (!is_handed(event.op, i, event.read)) continue;
+        const DeviceSide::Answer& answer = side.answers[next++];
+        const DeviceHit* hit = answer.read && answer.range.suspicious ? side.hit_of(answer) : nullptr;
+        int32_t places[DeviceHit::kMaxInputs];
+        const int32_t operands = hit != nullptr ? operands_of(event.op, i, places) : 0;
+        for (int32_t h = 0; operands > 0 && h < hit->input_count; ++h) {
+            const DeviceHit::Input& input = hit->inputs[h];
+            if (input.index < 0 || input.index >= operands || input.health.kinds() == 0) continue;
+            const TensorView& operand = event.inputs[places[input.index]];
+            TensorView named = operand;
+            named.storage = device_storage(operand.storage);
+            if (written_by(event.op, operand) || verdict_.knows(named)) continue;
+            DeviceHit found{};
+            found.output = input.health;
+            look_behind(side, event, operand, range_of(input.health), &found);
         }
     }
 }

@@ -40,10 +40,12 @@ struct DeviceSide {
     TierPolicy tier;
     Governor governor;
     OpLog unread;  ///< ops whose outputs the tier left out, if it is usable
-    /// Ops of `unread` with numbers below are of steps that are over. Those from `last_step` on may still have left a
-    /// parameter bad.
-    std::atomic<uint64_t> steps_over{0}, last_step{0};
-    std::atomic<bool> asking{false};      ///< a thread makes up a look back
+    /// Ops of `unread` with numbers below are of steps that are over. Those from `last_step` on, of two optimizers, may
+    /// still have left a parameter bad.
+    std::atomic<uint64_t> steps_over{0}, step_before{0}, last_step{0};
+    std::atomic<bool> asking{false};        ///< a thread makes up a look back; guards the next two
+    int64_t asked_at = 0, asking_took = 0;  ///< nanoseconds
+    std::atomic<int64_t> alarmed_at{0};
     std::atomic<uint32_t> wanted{0};      ///< the reader's bell: 1 while there is something to settle
     std::atomic<bool> ending{false};      ///< the thread that ends the program settles the rest
     std::atomic<bool> has_graphs{false};  ///< an op was captured: replays may tell any time
@@ -82,7 +84,9 @@ struct DeviceSide {
     /// With answers collected: a watched operand is bad, so the device has looked back.
     bool saw_bad(const DeviceEvent& event) const;
     /// An Optimizer.step is over; `end`: of `unread`, then.
-    void step_over(uint64_t end) { last_step.store(steps_over.exchange(end)); }
+    void step_over(uint64_t end) { last_step.store(step_before.exchange(steps_over.exchange(end))); }
+    /// See TierPolicy::alarm(); a program that never steps is alarmed for a while only.
+    void alarm(int64_t step);
 
   private:
     bool collect(const DeviceEvent& event, uint64_t numbers);

@@ -26,7 +26,7 @@ Governor::Round Governor::round(int64_t step) noexcept {
     if ((new_step || calls_.fetch_add(1, std::memory_order_relaxed) % kCallsPerLook == 0) &&
         !deciding_.exchange(true, std::memory_order_acquire)) {
         const int64_t now = clock_();
-        if (new_step || now - began_ >= kRoundNanoseconds) begin_round(step, now);
+        if (new_step || (step == 0 && now - began_ >= kRoundNanoseconds)) begin_round(step, now);
         deciding_.store(false, std::memory_order_release);
     }
     return round_.load(std::memory_order_relaxed);

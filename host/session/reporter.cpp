@@ -1,9 +1,11 @@
 #include "host/session/reporter.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "host/analyze/finding_builder.h"
 #include "host/report/atomic_file.h"
@@ -212,12 +214,20 @@ void Reporter::tell_unmatched_rules() const {
 void Reporter::begin(const RunSummary& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     merge_counts(counts);
+    struct stat file {};
+    const bool free = options_.report != "none" && lstat(report_path().c_str(), &file) != 0 && errno == ENOENT;
     write();
+    begun_ = free && !write_failed_ && lstat(report_path().c_str(), &file) == 0 && S_ISREG(file.st_mode)
+                 ? static_cast<uint64_t>(file.st_ino)
+                 : 0;
 }
 
+/// Only a file that began() made, and that nobody has replaced since.
 void Reporter::withdraw() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (options_.report != "none" && !write_failed_) unlink(report_path().c_str());
+    struct stat file {};
+    if (begun_ == 0 || lstat(report_path().c_str(), &file) != 0 || file.st_ino != begun_) return;
+    unlink(report_path().c_str());
 }
 
 void Reporter::finish(const RunSummary& counts) {

@@ -70,6 +70,7 @@ class Reporter {
     int64_t dropped_findings_ = 0;
     bool child_ = false;
     bool write_failed_ = false;
+    uint64_t begun_ = 0;  ///< the file that begin() made, 0: none
 };
 
 }  // namespace numsan

@@ -48,7 +48,7 @@ bool vanishing(const OpEvent& event, const OpContext& context, const Range* rang
 
 /// What a look back borrowed. Dropping a last reference may run the program's code, whose ops are none of this event's.
 void Session::give_back(Thread& thread, const OpLog& log) noexcept {
-    if (thread.borrowed == nullptr) return;
+    if (thread.borrowed == nullptr || !log.usable()) return;
     const std::unique_ptr<std::vector<const void*>> borrowed(thread.borrowed);
     thread.borrowed = nullptr;
     thread.busy = true;
@@ -261,6 +261,8 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         remember(event, context, ranges, accumulates(thread), &operands);
         if (wanted != kAllOutputs) log_.add(event, context, made.record, made.node, ~wanted);
     } catch (...) {
+        give_back(thread, log_);
+        if (DeviceSide* side = device_side()) give_back(thread, side->unread);
         fail("out of memory or a failure inside op_end");
     }
 }

@@ -141,7 +141,8 @@ class Session {
     DeviceSide* device_side() const noexcept { return device_.load(std::memory_order_acquire); }
     DeviceSide* device_side(const OpEvent& event) noexcept;
     void device_op(DeviceSide& side, Thread& thread, const OpEvent& event);
-    std::unique_ptr<LookBackScans> ask_back(DeviceSide& side, Thread& thread, const DeviceQueue& queue);
+    std::unique_ptr<LookBackScans> ask_back(DeviceSide& side, Thread& thread, const OpEvent& event);
+    void look_behind_bad(DeviceSide& side, const DeviceEvent& event);
     void leave_unread(DeviceSide& side, const OpEvent& event, const OpContext& context, const Made& made,
                       uint64_t read);
     void hand_over(DeviceSide& side, DeviceEvent& event, LookBackScans* past);
@@ -166,8 +167,11 @@ class Session {
     void settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit);
     void read_device(DeviceSide& side);
     // what a device's tier left out: device_look_back.cpp
-    void take_results(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op, size_t& next);
-    void mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told);
+    using LastWrites = std::map<const void*, int64_t>;  ///< by storage: the number of the op
+    int64_t last_write(const LastWrites& writes, const void* storage) const;
+    void take_results(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op,
+                      const LastWrites& writes, size_t& next);
+    void mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told, const LastWrites& writes);
     void look_back(DeviceSide& side, const DeviceEvent& event);
     void look_behind(DeviceSide& side, const DeviceEvent& event, const TensorView& gradient, const Range& range,
                      const DeviceHit* hit);

@@ -74,9 +74,10 @@ void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* d
     if (domain != cupti::kDriverApi || call.site != cupti::kExit) return;
     if (call.return_value == nullptr || *static_cast<const int*>(call.return_value) != 0) return;
     const LaunchCallback* launch = launch_of(id);
-    if (launch == nullptr || is_own_kernel(call.symbol_name)) return;
-    static_cast<LaunchWatch*>(self)->launches_.count(launch->what == Launch::Graph ? "(a CUDA graph)"
-                                                                                   : call.symbol_name);
+    if (launch == nullptr) return;
+    const bool graph = launch->what == Launch::Graph;  // it has no kernel's name
+    if (!graph && is_own_kernel(call.symbol_name)) return;
+    static_cast<LaunchWatch*>(self)->launches_.count(graph ? "(a CUDA graph)" : call.symbol_name);
 }
 
 bool LaunchWatch::open() {

@@ -78,21 +78,24 @@ static bool is_build_tool(const char* name) {
     return false;
 }
 
-/* Whether the last tier= in NUMSAN_OPTIONS is off. */
-static bool tier_is_off(const char* options) {
-    bool off = false;
-    for (const char* key = options; key; key = strchr(key, ':')) {
-        if (*key == ':') key++;
-        if (strncmp(key, "tier=", 5) == 0) off = strncmp(key + 5, "off", 3) == 0 && (key[8] == ':' || key[8] == '\0');
+/* Whether the last `key` (with its =) in NUMSAN_OPTIONS has this value. */
+static bool option_is(const char* key, const char* value) {
+    bool is = false;
+    const size_t key_length = strlen(key), length = strlen(value);
+    for (const char* at = getenv("NUMSAN_OPTIONS"); at; at = strchr(at, ':')) {
+        if (*at == ':') at++;
+        if (strncmp(at, key, key_length) != 0) continue;
+        const char end = strncmp(at + key_length, value, length) == 0 ? at[key_length + length] : 'x';
+        is = end == ':' || end == '\0';
     }
-    return off;
+    return is;
 }
 
 static bool is_wanted(void) {
     if (getauxval(AT_SECURE) || is_build_tool(program_invocation_short_name)) return false;
     const char* disable = getenv("NUMSAN_DISABLE");
     if (disable && *disable && strcmp(disable, "0") != 0) return false;
-    return !tier_is_off(getenv("NUMSAN_OPTIONS"));
+    return !option_is("tier=", "off");
 }
 
 /* ---- whether torch is there ---- */
@@ -243,7 +246,9 @@ int __libc_start_main(main_fn program_main, int argc, char** argv, void (*init)(
     if (!next) abort(); /* a program without a C library's start: it could not have come here */
     if (is_wanted()) {
         find_own_path();
-        if (own_path[0] == '/') numsan_announce_injection(own_path);
+        /* The environment is the program's: it is added to for who asks to see what no framework announces. */
+        const bool asked = option_is("raw=", "1") || option_is("cupti=", "on");
+        if (own_path[0] == '/' && asked) numsan_announce_injection(own_path);
         atomic_store(&watching, true);
         if (numsan_is_mapped("libtorch_cpu.so")) {
             real_main = program_main;

@@ -75,13 +75,16 @@ class EventTrace(TorchDispatchMode):
             if (alias is not None and alias.is_write) or (schema.name, at) in tier_rule.SILENT_WRITES:
                 written += tensors
         is_written = {id(tensor) for tensor in written}
-        outputs = {id(tensor): tensor for tensor in [*tensors_in(result), *written]}
+        returned = list(tensors_in(result))
+        internal = {id(tensor) for at, tensor in enumerate(returned)
+                    if (schema.name, at) in tier_rule.INTERNAL_RETURNS}
+        outputs = {id(tensor): tensor for tensor in [*returned, *written]}
         for key, tensor in outputs.items():
             if not self._here(tensor):
                 continue
             if key in is_written:
                 event.written.add(self._storage(tensor))
-            if self._floats(tensor):
+            if self._floats(tensor) and key not in internal:
                 event.outputs.append(self._tensor(tensor, key in is_written))
             else:
                 event.integers += 1

@@ -47,6 +47,7 @@ INPUTS_LOOKED_AT = number("host/core/device_scanner.h", "kMaxInputs")
 BOUNDARY = {row[0] for row in table("host/session/boundary_ops.def", "NUMSAN_BOUNDARY")}
 CLASSES = {row[0]: row[1] for row in table("interpose/torch/op_table.def", "NUMSAN_OP")}
 VIEWS = {"aten::" + row[0] for row in table("interpose/torch/fallthrough.def", "NUMSAN_FALLTHROUGH")}
+INTERNAL_RETURNS = {(name, int(at)) for name, at in table("interpose/torch/internals.def", "NUMSAN_INTERNAL_RETURN")}
 SILENT_WRITES = {(name, int(at)) for name, at in table("interpose/torch/silent_writes.def", "NUMSAN_SILENT_WRITE")}
 
 

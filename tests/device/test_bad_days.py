@@ -41,7 +41,7 @@ def attached(test_device, warm, tmp_path):
             command, environment = [run_numsan.PYTHON, str(program)], {**test_device, **(env or {})}
             if watch:
                 command, environment = run_numsan.attached(command, report=tmp_path / "report.json", env=environment,
-                                                           options=options)
+                                                           options={"raw": "1", **(options or {})})
                 environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)
             results.append(subprocess.run(command, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
                                           capture_output=True, text=True, timeout=400))

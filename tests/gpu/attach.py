@@ -242,7 +242,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "test"), default="cuda")
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(QUESTIONS))
-    parser.add_argument("--options", default="", help="as NUMSAN_OPTIONS, key=value:key=value")
+    parser.add_argument("--options", default="raw=1", help="as NUMSAN_OPTIONS, key=value:key=value")
     parser.add_argument("--jobs", type=int, default=max(1, min(4, (os.cpu_count() or 1) // 2)),
                         help="questions at a time")
     parser.add_argument("--out", type=pathlib.Path)

@@ -78,7 +78,8 @@ def environment(**more):
 
 
 def both(command, folder, *, launcher="preload", options=None, **env):
-    """The run under numsan, whose output and status are those of the bare one."""
+    """The run under numsan, which is asked to notice CUDA; its output and status are those of the bare one."""
+    options = {"raw": "1", **(options or {})}
     command = [str(part) for part in (command if isinstance(command, list) else [command])]
     bare = run_numsan.run_plain_command(command, cwd=folder, env=environment(**env))
     done = run_numsan.run_command(command, launcher=launcher, options=options, cwd=folder, env=environment(**env))

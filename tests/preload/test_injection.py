@@ -23,7 +23,7 @@ int main(void) {
 
 # ---- the variable ----
 
-def variable_of(folder, command=("env",), options="", **more):
+def variable_of(folder, command=("env",), options="raw=1", **more):
     env = run_numsan.plain_environment({"LD_PRELOAD": str(run_numsan.LIBRARY), "NUMSAN_OPTIONS": options, **more})
     if VARIABLE not in more:
         env.pop(VARIABLE, None)
@@ -40,7 +40,10 @@ def test_the_variable_names_the_preloaded_library_where_nothing_else_is_set(buil
 
 
 def test_the_variable_is_left_alone_where_nothing_is_watched(build, tmp_path):
-    assert variable_of(tmp_path, options="tier=off") == []
+    assert variable_of(tmp_path, options="tier=off:raw=1") == []
+    assert variable_of(tmp_path, options="") == [], "the environment is the program's"
+    assert variable_of(tmp_path, options="raw=1:raw=0") == []
+    assert variable_of(tmp_path, options="cupti=on") != []
     assert variable_of(tmp_path, NUMSAN_DISABLE="1") == []
     shell = ["sh", "-c", f"test -z \"${VARIABLE}\" && echo {VARIABLE}=none"]
     assert variable_of(tmp_path, shell) == ["none"]
