@@ -142,5 +142,50 @@ TEST_F(Scan, BehindTheGateOnlyWhenALossWasBad) {
     EXPECT_TRUE(finish(scanner).empty()) << "closed again";
 }
 
+TEST_F(Scan, WhatIsToldIsLookedAtCloselyEvenIfItIsClean) {
+    CudaScanner scanner;
+    GpuTensor loss(1), operand(40000);
+    loss.fill(stream, kNan);
+    operand.fill(stream, 0xc0000000);  // -2
+    operand.set(stream, 39999, 0);
+    ScanRequest raising = request_of(loss, 1, stream), told = request_of(operand, 2, stream);
+    raising.raises_gate = told.told = true;
+    scanner.scan(raising);
+    scanner.scan_behind_gate(&told, 1);
+    const std::vector<Found> found = finish(scanner);
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_EQ(found[1].health.zero, 1);
+    EXPECT_EQ(found[1].health.min, -2.0);
+    EXPECT_EQ(found[1].health.max, 0.0);
+    const CudaScanner::Outcome outcome = scanner.outcome(2);
+    EXPECT_EQ(outcome.answer, DeviceScanner::Answer::Read);
+    EXPECT_TRUE(outcome.has_hit);
+    EXPECT_FALSE(outcome.range.suspicious);
+    EXPECT_EQ(scanner.first_offender()->sequence, 1u);
+}
+
+TEST_F(Scan, EachStreamHasAGateOfItsOwn) {
+    CudaScanner scanner;
+    CUstream other = nullptr;
+    ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    GpuTensor bad(1), fine(1), activation(100);
+    bad.fill(stream, kNan);
+    fine.fill(other, kOne);
+    activation.fill(stream, kNan);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    ScanRequest here = request_of(bad, 1, stream), there = request_of(fine, 2, other);
+    ScanRequest behind_here = request_of(activation, 3, stream), behind_there = request_of(activation, 4, other);
+    here.raises_gate = there.raises_gate = true;
+    scanner.scan(here);
+    scanner.scan(there);
+    scanner.scan_behind_gate(&behind_there, 1);
+    EXPECT_EQ(finish(scanner).size(), 1u) << "closed on the other stream";
+    scanner.scan_behind_gate(&behind_here, 1);
+    const std::vector<Found> found = finish(scanner);
+    ASSERT_EQ(found.size(), 1u) << "open here, though the other stream has closed its own";
+    EXPECT_EQ(found[0].sequence, 3u);
+    ASSERT_EQ(cuStreamDestroy(other), CUDA_SUCCESS);
+}
+
 }  // namespace
 }  // namespace numsan::gpu
