@@ -208,7 +208,8 @@ def test_a_process_killed_in_mid_launch_leaves_a_report(number, cupti, tmp_path)
                 if (i % 100 == 0) TRY(cuCtxSynchronize());
             }
         }""")
-    argv, env = run_numsan.attached([endless], report=str(tmp_path / "report.json"), env=environment())
+    argv, env = run_numsan.attached([endless], report=str(tmp_path / "report.json"), options={"raw": "1"},
+                                    env=environment())
     process = subprocess.Popen(argv, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     try:
@@ -304,6 +305,7 @@ def test_a_core_that_is_missing_is_one_line(cupti, tmp_path):
     alone = tmp_path / "alone" / "libnumsan.so"
     alone.parent.mkdir()
     shutil.copy(run_numsan.LIBRARY, alone)
-    done = run_numsan.run_plain_command([program(tmp_path, PLAIN)], cwd=tmp_path, env=environment(LD_PRELOAD=alone))
+    done = run_numsan.run_plain_command([program(tmp_path, PLAIN)], cwd=tmp_path,
+                                        env=environment(LD_PRELOAD=alone, NUMSAN_OPTIONS="raw=1"))
     assert done.returncode == 7 and done.stdout.startswith("8\n"), done.describe()
     assert done.stderr == f"numsan: off: libnumsan_core.so is not beside {alone}\n"
