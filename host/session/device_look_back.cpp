@@ -165,13 +165,21 @@ void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const vo
     }
 }
 
+/// Whether births are known of all kinds that were found in a device's tensor. Without `hit` it may hold any.
+bool Session::is_explained(TensorView tensor, const DeviceHit* hit) {
+    tensor.storage = device_storage(tensor.storage);
+    const Ledger::Entry known = verdict_.births_in(tensor);
+    const KindSet kinds = hit != nullptr ? hit->output.kinds() : KindSet(kNaN | kAnyInf);
+    return std::all_of(std::begin(kNonFiniteKinds), std::end(kNonFiniteKinds),
+                       [&](Kind kind) { return (kinds & kind) == 0 || known.of(kind) != 0; });
+}
+
 void Session::look_back(DeviceSide& side, const DeviceEvent& event) {
     bool unknown = false;
     for (int32_t i = 0; i < event.op.input_count; ++i) {
         const DeviceSide::Answer* answer = watched_answer(side, event, i);
-        TensorView operand = event.inputs[i];
-        operand.storage = device_storage(operand.storage);
-        unknown = unknown || (answer != nullptr && answer->range.suspicious && !verdict_.knows(operand));
+        const bool bad = answer != nullptr && answer->range.suspicious;
+        unknown = unknown || (bad && !is_explained(event.inputs[i], side.hit_of(*answer)));
     }
     if (unknown || is_root(event.op)) side.alarm(event.context.step);
     if (!unknown || event.look_back == nullptr) return;

@@ -93,10 +93,8 @@ void Session::settle_node(DeviceSide& side, DeviceEvent& event) {
     for (int32_t i = 0; i < event.node.input_count; ++i) {
         const DeviceSide::Answer* answer = watched_answer(side, event, i);
         if (answer == nullptr || !answer->range.suspicious) continue;
-        TensorView gradient = event.inputs[i];
-        gradient.storage = device_storage(gradient.storage);
         if (side.unread.usable()) side.alarm(event.context.step);
-        if (side.unread.usable() && !verdict_.knows(gradient))
+        if (side.unread.usable() && !is_explained(event.inputs[i], side.hit_of(*answer)))
             look_behind(side, event, event.inputs[i], answer->range, side.hit_of(*answer));
     }
     tell_apart(event.inputs, event.node.input_count);
@@ -277,11 +275,9 @@ void Session::look_behind_bad(DeviceSide& side, const DeviceEvent& event) {
             const DeviceHit::Input& input = hit->inputs[h];
             if (input.index < 0 || input.index >= operands || input.health.kinds() == 0) continue;
             const TensorView& operand = event.inputs[places[input.index]];
-            TensorView named = operand;
-            named.storage = device_storage(operand.storage);
-            if (written_by(event.op, operand) || verdict_.knows(named)) continue;
             DeviceHit found{};
             found.output = input.health;
+            if (written_by(event.op, operand) || is_explained(operand, &found)) continue;
             look_behind(side, event, operand, range_of(input.health), &found);
         }
     }

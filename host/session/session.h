@@ -172,6 +172,7 @@ class Session {
     void take_results(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op,
                       const LastWrites& writes, size_t& next);
     void mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told, const LastWrites& writes);
+    bool is_explained(TensorView tensor, const DeviceHit* hit);
     void look_back(DeviceSide& side, const DeviceEvent& event);
     void look_behind(DeviceSide& side, const DeviceEvent& event, const TensorView& gradient, const Range& range,
                      const DeviceHit* hit);
