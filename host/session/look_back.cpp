@@ -32,24 +32,34 @@ bool cannot_make_bad_values(const OpEvent& event) {
            std::all_of(event.scalars, event.scalars + event.scalar_count, [](double x) { return std::isfinite(x); });
 }
 
-/// Ops whose results are gone, and which something bad was computed from by way of results that are gone.
-std::set<const LoggedOp*> suspects_of(const std::vector<LoggedOp*>& ops) {
-    std::map<const void*, const LoggedOp*> writer;                       // of each storage, up to here
-    std::map<const LoggedOp*, std::vector<const LoggedOp*>> behind_gone;  // who wrote the operands that are gone
-    std::set<const LoggedOp*> suspects;
+/// Of each op: who wrote its operands that are gone.
+using BehindGone = std::map<const LoggedOp*, std::vector<const LoggedOp*>>;
+
+BehindGone behind_gone_of(const std::vector<LoggedOp*>& ops) {
+    std::map<const void*, const LoggedOp*> writer;  // of each storage, up to here
+    BehindGone behind_gone;
     for (const LoggedOp* op : ops) {
+        std::vector<const LoggedOp*>& behind = behind_gone[op];
         for (int32_t i = 0; i < op->event.input_count; ++i) {
             if ((op->inputs[i].flags & kGone) == 0) continue;
-            if (const auto it = writer.find(op->inputs[i].storage); it != writer.end())
-                behind_gone[op].push_back(it->second);
+            if (const auto it = writer.find(op->inputs[i].storage); it != writer.end()) behind.push_back(it->second);
         }
         for (int32_t i = 0; i < op->event.output_count; ++i) writer[op->outputs[i].storage] = op;
+    }
+    return behind_gone;
+}
+
+/// Ops whose results are gone, and which something bad was computed from by way of results that are gone.
+std::set<const LoggedOp*> suspects_of(const std::vector<LoggedOp*>& ops) {
+    const BehindGone behind_gone = behind_gone_of(ops);
+    std::set<const LoggedOp*> suspects;
+    for (const LoggedOp* op : ops) {
         if (op->bad == 0) continue;
         std::vector<const LoggedOp*> next{op};
         while (!next.empty()) {
             const LoggedOp* at = next.back();
             next.pop_back();
-            for (const LoggedOp* before : behind_gone[at]) {
+            for (const LoggedOp* before : behind_gone.at(at)) {
                 if (before->bad == 0 && suspects.insert(before).second) next.push_back(before);
             }
         }
@@ -128,8 +138,7 @@ void Session::look_back(Outcome& outcome) {
 /// Bad results that their ops can only have been handed, by operands that are gone: which op before, whose result is
 /// gone, too, must have made them. None where an operand that is there explains them.
 std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedOp*>& ops) {
-    std::map<const void*, const LoggedOp*> writer;  // of each storage, up to here
-    std::map<const LoggedOp*, std::vector<const LoggedOp*>> behind_gone;
+    const BehindGone behind_gone = behind_gone_of(ops);
     std::map<const LoggedOp*, KindSet> implied;
     std::set<const LoggedOp*> carriers;
     const auto reads_bad = [&](const LoggedOp& op) {
@@ -138,13 +147,7 @@ std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedO
         });
     };
     for (const LoggedOp* op : ops) {
-        for (int32_t i = 0; i < op->event.input_count; ++i) {
-            if ((op->inputs[i].flags & kGone) == 0) continue;
-            if (const auto it = writer.find(op->inputs[i].storage); it != writer.end())
-                behind_gone[op].push_back(it->second);
-        }
-        for (int32_t i = 0; i < op->event.output_count; ++i) writer[op->outputs[i].storage] = op;
-        if (carries_infinity(*op, behind_gone[op], carriers)) carriers.insert(op);
+        if (carries_infinity(*op, behind_gone.at(op), carriers)) carriers.insert(op);
         if (op->bad == 0 || op->context.gone == 0 || reads_bad(*op)) continue;
         KindSet kinds = 0;
         for (int32_t i = 0; i < op->event.output_count; ++i) {
@@ -177,7 +180,7 @@ std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedO
                 const bool grows = !hands_on_only(at->event.op->name, kAnyInf, DType::Float16);
                 if (grows && (grew == nullptr || at->context.seq > grew->context.seq)) grew = at;
             }
-            const std::vector<const LoggedOp*>& before = behind_gone[at];
+            const std::vector<const LoggedOp*>& before = behind_gone.at(at);
             // What the program wrote there on purpose has met something here: 0 times it, or itself.
             const auto carries = [&](const LoggedOp* from) { return carriers.count(from) != 0; };
             if ((kinds & kNaN) != 0 && carriers.count(at) == 0 && std::any_of(before.begin(), before.end(), carries)) {
