@@ -63,8 +63,7 @@ Admission describe(const TensorView& view, ScanItem& item, ScanDim (&dims)[kMaxS
             item.repeat *= static_cast<uint64_t>(size);
         } else {
             int at = count++;
-            for (; at > 0 && sorted[at - 1].stride > stride; --at)
-                sorted[at] = sorted[at - 1];
+            for (; at > 0 && sorted[at - 1].stride > stride; --at) sorted[at] = sorted[at - 1];
             sorted[at] = ScanDim{size, stride, weight};
             item.positions *= static_cast<uint64_t>(size);
         }

@@ -31,9 +31,8 @@ class CudaDeviceScanner final : public DeviceScanner {
 
     Taken scan(const DeviceScan* scans, int32_t count) noexcept override {
         if (count == 1) return scanner_.scan(request_of(scans[0]));
-        return hand_over(scans, count, [this](const auto& all) {
-            return scanner_.scan(all.data(), static_cast<int>(all.size()));
-        });
+        return hand_over(scans, count,
+                         [this](const auto& all) { return scanner_.scan(all.data(), static_cast<int>(all.size())); });
     }
 
     Taken scan_behind_gate(const DeviceScan* scans, int32_t count) noexcept override {
@@ -121,8 +120,7 @@ class CudaDeviceScanner final : public DeviceScanner {
         try {
             std::vector<gpu::ScanRequest> requests;
             requests.reserve(static_cast<size_t>(count));
-            for (int32_t i = 0; i < count; ++i)
-                requests.push_back(request_of(scans[i]));
+            for (int32_t i = 0; i < count; ++i) requests.push_back(request_of(scans[i]));
             return hand(requests);
         } catch (const std::bad_alloc&) {
             return Taken::No;
@@ -133,8 +131,7 @@ class CudaDeviceScanner final : public DeviceScanner {
             scanner_.poll([&](const gpu::Hit& hit) {
                 hits_[hit.sequence].assign(hit.slots, hit.slots + hit.count);
                 // Nobody asks for those any more.
-                while (hits_.begin()->first + window() <= hit.sequence)
-                    hits_.erase(hits_.begin());
+                while (hits_.begin()->first + window() <= hit.sequence) hits_.erase(hits_.begin());
             });
         } catch (const std::bad_alloc&) {
             out_of_memory_ = true;

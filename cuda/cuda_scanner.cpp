@@ -35,8 +35,7 @@ DeviceScanner::Taken CudaScanner::hand_to_lane(const ScanRequest* requests, int 
     const Inside inside;
     const auto skip_all = [&](SkipReason why) {
         DeviceScanner::Taken taken = DeviceScanner::Taken::No;
-        for (int i = 0; i < count; ++i)
-            taken = skip_request(requests[i], why);
+        for (int i = 0; i < count; ++i) taken = skip_request(requests[i], why);
         return taken;
     };
     if (!usable()) return skip_all(off_reason());
@@ -157,14 +156,12 @@ void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request, 
 void CudaScanner::scan_now(Lane& lane, const ScanRequest* requests, int count) noexcept {
     Batch* batch = take(lane);  // what is pending comes first, in the same launch
     if (batch == nullptr) {
-        for (int i = 0; i < count; ++i)
-            skip_request(requests[i], SkipReason::NoLane);
+        for (int i = 0; i < count; ++i) skip_request(requests[i], SkipReason::NoLane);
         return;
     }
     look_again(lane, *batch);
     if (batch->count == 0) begin(lane, *batch, false);
-    for (int i = 0; i < count; ++i)
-        add_now(lane, *batch, requests[i], false);
+    for (int i = 0; i < count; ++i) add_now(lane, *batch, requests[i], false);
     launch(lane, *batch);
     land(lane, batch);
 }
@@ -172,15 +169,13 @@ void CudaScanner::scan_now(Lane& lane, const ScanRequest* requests, int count) n
 void CudaScanner::scan_gated(Lane& lane, const ScanRequest* requests, int count) noexcept {
     Batch* batch = take(lane);
     if (batch == nullptr) {
-        for (int i = 0; i < count; ++i)
-            skip_request(requests[i], SkipReason::NoLane);
+        for (int i = 0; i < count; ++i) skip_request(requests[i], SkipReason::NoLane);
         return;
     }
     look_again(lane, *batch);
     launch(lane, *batch);
     begin(lane, *batch, true);
-    for (int i = 0; i < count; ++i)
-        add_now(lane, *batch, requests[i], true);
+    for (int i = 0; i < count; ++i) add_now(lane, *batch, requests[i], true);
     batch->filler.header().flags |= kClearsGate;
     launch(lane, *batch);
     land(lane, batch);
@@ -209,8 +204,7 @@ void CudaScanner::land(Lane& lane, Batch* batch) noexcept {
         {
             const std::lock_guard lock(lane.mutex);
             Batch** at = &lane.leaving;
-            while (*at != batch)
-                at = &(*at)->next;
+            while (*at != batch) at = &(*at)->next;
             *at = batch->next;
         }
         lane.landed.fetch_add(1, std::memory_order_release);

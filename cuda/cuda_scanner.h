@@ -76,8 +76,7 @@ struct ScanCounters {
 
     uint64_t all_skipped() const {
         uint64_t all = 0;
-        for (const uint64_t n : skipped)
-            all += n;
+        for (const uint64_t n : skipped) all += n;
         return all;
     }
     /// Something was not looked at, or not told.

@@ -16,7 +16,7 @@ struct LaneMemory {
     ItemScratch items[kBatchOutputs];
     uint32_t blocks_done;
     uint32_t sequence;  ///< of a capture: outputs that its replays have scanned so far
-    uint32_t gate;  ///< of the lane's own launches, which follow each other: none of them sees it change
+    uint32_t gate;      ///< of the lane's own launches, which follow each other: none of them sees it change
     uint32_t unused[61];
 };
 static_assert(sizeof(LaneMemory) % 256 == 0);

@@ -114,8 +114,7 @@ class Lane {
     bool is_leaving(const void* storage) noexcept {
         const std::lock_guard lock(mutex);
         const Batch* batch = leaving;
-        while (batch != nullptr && !batch->holds(storage))
-            batch = batch->next;
+        while (batch != nullptr && !batch->holds(storage)) batch = batch->next;
         return batch != nullptr;
     }
 

@@ -48,8 +48,7 @@ CudaScanner::~CudaScanner() {
         delete lanes_[i].load()->open;
         delete lanes_[i].load();
     }
-    for (int i = 0; i < context_count_; ++i)
-        delete contexts_[i].load();
+    for (int i = 0; i < context_count_; ++i) delete contexts_[i].load();
     while (Batch* batch = spares_) {
         spares_ = batch->next;
         delete batch;

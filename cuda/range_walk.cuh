@@ -57,11 +57,9 @@ NUMSAN_DEVICE void walk_packets(Tally& tally, const unsigned char* body, uint32_
     for (; i + block_threads() * (kUnroll - 1) < packets; i += kTrip, p += size_t(kTrip) * 16) {
         Packet v[kUnroll];
         NUMSAN_UNROLL
-        for (uint32_t u = 0; u < kUnroll; ++u)
-            v[u] = load_packet(p + size_t(u) * block_threads() * 16);
+        for (uint32_t u = 0; u < kUnroll; ++u) v[u] = load_packet(p + size_t(u) * block_threads() * 16);
         NUMSAN_UNROLL
-        for (uint32_t u = 0; u < kUnroll; ++u)
-            add_packet(tally, v[u]);
+        for (uint32_t u = 0; u < kUnroll; ++u) add_packet(tally, v[u]);
     }
     if (i >= packets) return;
     Packet v[kUnroll];
@@ -71,8 +69,7 @@ NUMSAN_DEVICE void walk_packets(Tally& tally, const unsigned char* body, uint32_
         if (i + u * block_threads() < packets) v[u] = load_packet(p + size_t(u) * block_threads() * 16);
     }
     NUMSAN_UNROLL
-    for (uint32_t u = 0; u < kUnroll; ++u)
-        add_packet(tally, v[u]);
+    for (uint32_t u = 0; u < kUnroll; ++u) add_packet(tally, v[u]);
 }
 
 /// Chunk `chunk` of a tensor that is one run of memory. The last one takes the head and the tail too.

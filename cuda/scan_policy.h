@@ -52,8 +52,7 @@ inline constexpr uint32_t kResults = 1 << 14;
 /// The chunk size for a batch of `packets` packets of 16 bytes.
 constexpr uint32_t chunk_log2(uint64_t packets) {
     uint32_t log2 = kMinChunkLog2;
-    while (log2 < kMaxChunkLog2 && (packets >> (log2 + 1)) >= kTargetChunks)
-        ++log2;
+    while (log2 < kMaxChunkLog2 && (packets >> (log2 + 1)) >= kTargetChunks) ++log2;
     return log2;
 }
 

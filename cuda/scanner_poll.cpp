@@ -16,8 +16,7 @@ struct Group {
 };
 
 void read_ring(HitReader& reader, std::vector<HitSlot>& slots) {
-    for (HitSlot slot; reader.next(slot);)
-        slots.push_back(slot);
+    for (HitSlot slot; reader.next(slot);) slots.push_back(slot);
 }
 
 /// The whole hits at the front of `slots`; `used` slots belong to them.
@@ -63,11 +62,9 @@ int CudaScanner::drain(ContextEntry& context, const std::function<void(const Hit
     read_ring(*context.eager, slots);
     size_t used;
     std::vector<Group> groups = whole_hits(slots, used);
-    for (Group& group : groups)
-        group.key1 = group.sequence = widen(slots[group.first].sequence);
+    for (Group& group : groups) group.key1 = group.sequence = widen(slots[group.first].sequence);
     sort(groups);
-    for (const Group& group : groups)
-        callback(hit_of(context.context, &slots[group.first], group));
+    for (const Group& group : groups) callback(hit_of(context.context, &slots[group.first], group));
     slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(used));
     return static_cast<int>(groups.size());
 }
@@ -94,8 +91,7 @@ int CudaScanner::drain_replays(ContextEntry& context, const std::function<void(c
         }
     }
     sort(groups);
-    for (const Group& group : groups)
-        callback(hit_of(context.context, &slots[group.first], group));
+    for (const Group& group : groups) callback(hit_of(context.context, &slots[group.first], group));
     slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(used));
     return static_cast<int>(groups.size());
 }
@@ -141,9 +137,11 @@ CudaScanner::Outcome CudaScanner::outcome(uint64_t sequence) const noexcept {
     RangeResult& result = context.state.results_host[sequence & (kResults - 1)];
     if (std::atomic_ref(result.sequence_plus_one).load(std::memory_order_acquire) ==
         uint64_t(static_cast<uint32_t>(sequence)) + 1) {
-        return {Answer::Read, {result.largest, result.smallest_nonzero,
-                               result.bad == kHitTold || result.bad == kHitDropped},
-                result.bad == kHitTold || result.bad == kFiniteTold, lost, {}};
+        return {Answer::Read,
+                {result.largest, result.smallest_nonzero, result.bad == kHitTold || result.bad == kHitDropped},
+                result.bad == kHitTold || result.bad == kFiniteTold,
+                lost,
+                {}};
     }
     if (!lost) return {Answer::NotYet, {}, false, false, {}};
     return {Answer::NotRead, {}, false, false, off ? SkipReason::EngineOff : SkipReason::ContextLost};
@@ -173,8 +171,7 @@ ScanCounters CudaScanner::counters() const noexcept {
     c.bytes = bytes_.load(std::memory_order_relaxed);
     c.launches = launches_.load(std::memory_order_relaxed);
     c.hits = hits_.load(std::memory_order_relaxed);
-    for (int i = 0; i < kSkipReasonCount; ++i)
-        c.skipped[i] = skipped_[i].load(std::memory_order_relaxed);
+    for (int i = 0; i < kSkipReasonCount; ++i) c.skipped[i] = skipped_[i].load(std::memory_order_relaxed);
     for (int i = 0; i < context_count_.load(std::memory_order_acquire) && !forked(); ++i) {
         const ContextEntry& context = *contexts_[i].load(std::memory_order_acquire);
         const int status = context.status.load(std::memory_order_acquire);

@@ -27,8 +27,7 @@ NUMSAN_DEVICE void block_barrier() { __syncthreads(); }
 // Over the threads of a warp, all of which take part: valid in all of them.
 NUMSAN_DEVICE uint64_t warp_sum(uint64_t v) {
     NUMSAN_NO_UNROLL
-    for (int distance = 16; distance > 0; distance >>= 1)
-        v += __shfl_xor_sync(~0u, v, distance);
+    for (int distance = 16; distance > 0; distance >>= 1) v += __shfl_xor_sync(~0u, v, distance);
     return v;
 }
 NUMSAN_DEVICE uint64_t warp_max(uint64_t v) {

@@ -16,14 +16,14 @@ struct Row {
     const char* sentence;
     const char* category = "";
     const char* mechanism = "";
-    const char* op = "";        ///< plain names; not for what a known forward op's derivative computes
-    const char* forward = "";   ///< plain names of the op that made the autograd node
+    const char* op = "";         ///< plain names; not for what a known forward op's derivative computes
+    const char* forward = "";    ///< plain names of the op that made the autograd node
     const char* upstream = "";   ///< the nearest op upstream that saturates
     const char* reduction = "";  ///< the nearest that reduces
     const char* phase = "";
-    const char* dtype = "";     ///< narrow: 16 or 8 bit; wide: not; short: less range than float32; or names
-    const char* facts = "";     ///< all of them hold, see holds()
-    bool otherwise = false;     ///< only when no row before it fits
+    const char* dtype = "";  ///< narrow: 16 or 8 bit; wide: not; short: less range than float32; or names
+    const char* facts = "";  ///< all of them hold, see holds()
+    bool otherwise = false;  ///< only when no row before it fits
     bool enough = false;     ///< no row after it is shown
 };
 

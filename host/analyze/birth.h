@@ -22,17 +22,17 @@ struct OpContext {
     bool in_module = false;
     bool in_optimizer = false;
     bool in_data_loader = false;
-    bool touched = false;    ///< an operand was computed from parameters
+    bool touched = false;      ///< an operand was computed from parameters
     bool from_module = false;  ///< an operand was computed inside a module, or from such a value
     /// an operand is a parameter, a gradient or an average of them, gradients are off, no module runs
     bool on_state = false;
-    bool after_compiled = false;  ///< the last node that ended on this thread was a compiled region's
-    bool underflow = true;   ///< zeros that values too small for their type turned into are to be reported
-    bool in_backward = false;  ///< inside a backward(): a node runs, or a hook between nodes
+    bool after_compiled = false;       ///< the last node that ended on this thread was a compiled region's
+    bool underflow = true;             ///< zeros that values too small for their type turned into are to be reported
+    bool in_backward = false;          ///< inside a backward(): a node runs, or a hook between nodes
     int64_t last_parameter_read = -1;  ///< number of this thread's last forward op that read a parameter
-    bool outsider = false;   ///< a thread without Python in a Python process, outside every node: a library's own
-    bool ignored = false;    ///< inside record_function("numsan:ignore")
-    int gone = 0;            ///< operands that had died or changed before the op was looked at
+    bool outsider = false;       ///< a thread without Python in a Python process, outside every node: a library's own
+    bool ignored = false;        ///< inside record_function("numsan:ignore")
+    int gone = 0;                ///< operands that had died or changed before the op was looked at
     const char* node = nullptr;  ///< running autograd node, null outside a backward pass
     uint64_t node_sequence = ~uint64_t(0);
     uint64_t node_thread = 0;
@@ -58,8 +58,8 @@ struct Birth {
     const char* mechanism = "";  ///< a row of mechanisms.def
     bool intended = false;       ///< an infinity the program wrote down: no finding by itself
     bool escaped = false;
-    bool ignored = false;        ///< made inside record_function("numsan:ignore"): no finding, wherever it goes
-    bool scaler = false;         ///< a loss scaler caught it: its job, no finding
+    bool ignored = false;  ///< made inside record_function("numsan:ignore"): no finding, wherever it goes
+    bool scaler = false;   ///< a loss scaler caught it: its job, no finding
     Phase phase = Phase::Forward;
     int64_t seq = 0;
     int64_t step = 0;
@@ -70,10 +70,10 @@ struct Birth {
     StackId forward_stack = 0;
     /// it arrived ahead of its use (batches do): its step and number are those of the first op that reads it
     bool waits = false;
-    bool unread = false;         ///< it arrived, and no op has read it yet
+    bool unread = false;           ///< it arrived, and no op has read it yet
     const void* holder = nullptr;  ///< TensorView::impl of the tensor that held it, where no op was seen to make it
     std::optional<Place> made_at;  ///< of a birth in another process, whose stack nobody has here
-    int64_t forward_seq = 0;     ///< of the op that made the node; the birth's own outside a backward pass
+    int64_t forward_seq = 0;       ///< of the op that made the node; the birth's own outside a backward pass
     Features features;
     /// an infinity of it passed through a root: what it should have been may well be small
     bool shrunk = false;

@@ -274,9 +274,9 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.stack = unwritten->stack;
             birth.seq = unwritten->seq;
             birth.node.clear();
-            birth.phase = is_parameter(tensor)                             ? Phase::Load
+            birth.phase = is_parameter(tensor)                        ? Phase::Load
                           : event.op->op_class == OpClass::Collective ? Phase::Comm
-                                                                           : Phase::Forward;
+                                                                      : Phase::Forward;
             const int64_t written = unwritten->bytes - unwritten->missing;
             birth.evidence.push_back((written == 0 ? "nothing wrote this memory"
                                                    : "ops wrote only " + std::to_string(written) + " of the " +
@@ -332,10 +332,10 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     }
     if (old.of(kind) != 0) return old.of(kind);
     const bool source = event.op->op_class == OpClass::Constant;
-    const bool reads = context.gone > 0 ||
-                       std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
-        return scannable(t) && !(written_by(event, t) && event.op->op_class != OpClass::Other);
-    });
+    const bool reads =
+        context.gone > 0 || std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
+            return scannable(t) && !(written_by(event, t) && event.op->op_class != OpClass::Other);
+        });
     if (kind != kNaN && source && (event.infinite_scalar || !reads || event.input_count == 1)) {
         Birth& birth = make(kind, event, context);
         birth.intended = true;
@@ -390,9 +390,9 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         std::vector<TensorFact> operands;
         for (const TensorFact& input : birth.inputs) operands.push_back(input);
         const bool diverging = losses_.diverging() || parameters_.growth() >= 1e3;
-        MechanismVerdict verdict = mechanism_of({birth.op, kind, context.node != nullptr, diverging,
-                                                 at.output_count > 0 ? at.outputs[0].dtype : DType::Float32,
-                                                 &operands, context.gone});
+        MechanismVerdict verdict =
+            mechanism_of({birth.op, kind, context.node != nullptr, diverging,
+                          at.output_count > 0 ? at.outputs[0].dtype : DType::Float32, &operands, context.gone});
         birth.mechanism = verdict.mechanism;
         for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
         // A run that has diverged overflows in every step that follows, in one op or another: that is one finding.
@@ -404,8 +404,8 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         }
     }
     measure_into(birth, at, context, forward);
-    const bool by_zero = std::strcmp(birth.mechanism, "DIV0") == 0 ||
-                         (std::strcmp(birth.mechanism, "DOM") == 0 && kind != kNaN);
+    const bool by_zero =
+        std::strcmp(birth.mechanism, "DIV0") == 0 || (std::strcmp(birth.mechanism, "DOM") == 0 && kind != kNaN);
     if (by_zero && !birth.features.flushed.empty()) {
         birth.features.mechanism = birth.mechanism = "UDF";
         birth.evidence.push_back(birth.features.flushed);

@@ -17,8 +17,8 @@ struct Features {
     KindSet kind = 0;
     Phase phase = Phase::Forward;
     DType dtype = DType::Float32;
-    bool narrow = false;         ///< a 16- or 8-bit float among operands or results
-    bool narrow_upstream = false;///< a 16- or 8-bit float among what the operand was computed from
+    bool narrow = false;           ///< a 16- or 8-bit float among operands or results
+    bool narrow_upstream = false;  ///< a 16- or 8-bit float among what the operand was computed from
 
     // Its operands.
     double operand_max = 0;      ///< largest finite magnitude read
@@ -26,33 +26,33 @@ struct Features {
     double result_estimate = 0;  ///< bound of the result in unlimited range, from the operands' ranges
     bool by_number = false;      ///< the operand to blame is a Python number
     bool reads_parameter = false;
-    double parameter_max = 0;    ///< largest magnitude of the parameters it read
+    double parameter_max = 0;  ///< largest magnitude of the parameters it read
 
     // Where the operand to blame came from.
-    bool touched = false;           ///< some operand was computed from parameters
-    bool operand_touched = false;   ///< the operand to blame was
+    bool touched = false;               ///< some operand was computed from parameters
+    bool operand_touched = false;       ///< the operand to blame was
     bool operand_is_parameter = false;  ///< the operand to blame is one
     int64_t operand_elements = 0;       ///< of the operand to blame
     /// the zero among them was too small for its 16- or 8-bit type: how that is known, empty when it is not
     std::string flushed;
-    bool of_loss = false;               ///< a loss of torch's is among its ancestors
-    bool operand_known = false;     ///< it has ancestors that are remembered
-    std::string saturating;         ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...
-    std::string reduction;          ///< nearest op upstream that reduces: sum, mean, var, norm, ...
-    double growth = 0;              ///< operand_max over the smallest magnitude among its ancestors' largest
-    int growing_ops = 0;            ///< ancestors whose results were at least ten times larger than what they read
+    bool of_loss = false;        ///< a loss of torch's is among its ancestors
+    bool operand_known = false;  ///< it has ancestors that are remembered
+    std::string saturating;      ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...
+    std::string reduction;       ///< nearest op upstream that reduces: sum, mean, var, norm, ...
+    double growth = 0;           ///< operand_max over the smallest magnitude among its ancestors' largest
+    int growing_ops = 0;         ///< ancestors whose results were at least ten times larger than what they read
 
     // The course of the run.
     int64_t step = 0;
-    bool diverging = false;         ///< the loss grew over the last steps
-    double parameter_growth = 0;    ///< largest over all parameters: magnitude now over magnitude when first written
+    bool diverging = false;       ///< the loss grew over the last steps
+    double parameter_growth = 0;  ///< largest over all parameters: magnitude now over magnitude when first written
 
-    double parameter_start = 0;     ///< largest magnitude of a parameter before training changed it
+    double parameter_start = 0;  ///< largest magnitude of a parameter before training changed it
 
     // Its place.
     bool in_module = false;
-    bool in_layer = false;          ///< in the forward of a module that has parameters of its own or below it
-    bool own_backward = false;      ///< a Python frame of the program's own runs inside the autograd node
+    bool in_layer = false;      ///< in the forward of a module that has parameters of its own or below it
+    bool own_backward = false;  ///< a Python frame of the program's own runs inside the autograd node
     bool gradients_off = false;
     bool loss_known = false;        ///< a backward() has started after it
     bool after_parameters = false;  ///< no parameter is read between it and the loss

@@ -31,7 +31,7 @@ class Ledger {
         const void* data = nullptr;
         StackId stack = 0;
         int64_t seq = 0;
-        uint64_t mark = 0;  ///< number of the marking: an address is marked anew each time it is allocated
+        uint64_t mark = 0;    ///< number of the marking: an address is marked anew each time it is allocated
         int64_t bytes = 0;    ///< size of the storage
         int64_t missing = 0;  ///< bytes that no op has written yet, if no two wrote the same
     };

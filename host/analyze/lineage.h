@@ -30,7 +30,7 @@ class Lineage {
         kReadsParameter = 8,  ///< an operand was a parameter
         /// a parameter, a gradient or an average of them, made outside modules with gradients off
         kState = 16,
-        kGradient = 32,       ///< an autograd node handed it to a leaf: what the optimizer will read
+        kGradient = 32,  ///< an autograd node handed it to a leaf: what the optimizer will read
     };
     static constexpr size_t kMaxInputs = 4;
 
@@ -71,8 +71,7 @@ class Lineage {
     /// What is remembered of the storage's last write; 0 when nothing is.
     uint16_t flags(const void* storage) const noexcept {
         const Place* place = place_of(storage);
-        return place == nullptr ? uint16_t(0)
-                                : static_cast<uint16_t>(place->flags.load(std::memory_order_relaxed));
+        return place == nullptr ? uint16_t(0) : static_cast<uint16_t>(place->flags.load(std::memory_order_relaxed));
     }
     /// Asks for what add() and flags() of the storage are about to touch: the table is larger than a core's cache.
     void prefetch(const void* storage) const noexcept { __builtin_prefetch(&places_[slot(storage)], 1); }
@@ -193,8 +192,7 @@ class Lineage {
     static Operands operands_of(const OpEvent& event, const TensorView& output) noexcept {
         if (event.output_count < 2) return {0, 1};
         static constexpr char kForeach[] = "aten::_foreach_", kFused[] = "aten::_fused_";
-        if ( std::strncmp(event.op->name, "aten::_f", sizeof "aten::_f" - 1) != 0)
-            return {0, 1};
+        if (std::strncmp(event.op->name, "aten::_f", sizeof "aten::_f" - 1) != 0) return {0, 1};
         if (std::strncmp(event.op->name, kFused, sizeof kFused - 1) == 0) return {event.input_count, 1};
         if (std::strncmp(event.op->name, kForeach, sizeof kForeach - 1) != 0) return {0, 1};
         return {static_cast<int32_t>(&output - event.outputs), event.output_count};

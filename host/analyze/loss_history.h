@@ -10,9 +10,7 @@ namespace numsan {
 /// Not thread-safe: the verdict's lock protects it.
 class LossHistory {
   public:
-    void add(double value) {
-        values_[count_++ % kKept] = std::fabs(value);
-    }
+    void add(double value) { values_[count_++ % kKept] = std::fabs(value); }
 
     /// True when the magnitude has grown in each of the last three steps, by three decades or more over what is kept.
     bool diverging() const {

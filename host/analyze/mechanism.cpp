@@ -18,9 +18,7 @@ const TensorFact* operand(const MechanismFacts& facts, size_t index) {
     return facts.inputs != nullptr && index < facts.inputs->size() ? &(*facts.inputs)[index] : nullptr;
 }
 
-std::string count(int64_t n, const char* what) {
-    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
+std::string count(int64_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
 
 std::string number(double value) {
     char text[32];
@@ -84,8 +82,8 @@ bool hands_on_only(std::string_view name, KindSet kinds, DType dtype) {
 
 bool may_be_certain(std::string_view name) {
     return one_of(plain_op_name(name),
-                  {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "asin", "acos", "acosh", "atanh",
-                   "erfinv", "div", "pow", "exp", "exp2", "expm1", "_to_copy", "copy", "square"});
+                  {"log",   "log2",   "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "asin",     "acos", "acosh",
+                   "atanh", "erfinv", "div",   "pow",   "exp",  "exp2",  "expm1",      "_to_copy", "copy", "square"});
 }
 
 KindSet certain_kinds(std::string_view name, std::span<const Health> operands, std::span<const double> scalars,
@@ -133,9 +131,8 @@ KindSet certain_kinds(std::string_view name, std::span<const Health> operands, s
 MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     const std::string op = plain_op_name(facts.op);
     std::vector<std::string> evidence;
-    const bool none_read =
-        facts.gone == 0 && std::all_of(facts.inputs->begin(), facts.inputs->end(),
-                                       [](const TensorFact& t) { return t.health.elements == 0; });
+    const bool none_read = facts.gone == 0 && std::all_of(facts.inputs->begin(), facts.inputs->end(),
+                                                          [](const TensorFact& t) { return t.health.elements == 0; });
 
     if (const int index = divisor_of(op); index >= 0) {
         const TensorFact* divisor = operand(facts, static_cast<size_t>(index));

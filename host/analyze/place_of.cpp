@@ -9,8 +9,8 @@ Origin PlaceFinder::origin(const SourceFrame& frame) const {
     if (file.empty() || file.rfind("<frozen", 0) == 0) return Origin::StandardLibrary;
     if (file.rfind("<eval_with_key>", 0) == 0) return Origin::Torch;  // code that torch.fx wrote: nobody can look at it
     if (!torch_root_.empty() && file.rfind(torch_root_ + "/", 0) == 0) return Origin::Torch;
-    const bool installed = file.find("/site-packages/") != std::string::npos ||
-                           file.find("/dist-packages/") != std::string::npos;
+    const bool installed =
+        file.find("/site-packages/") != std::string::npos || file.find("/dist-packages/") != std::string::npos;
     if (installed) return Origin::Library;
     if (frame.native && file.rfind("/usr/include/", 0) == 0) return Origin::StandardLibrary;
     const size_t python = file.find("/lib/python3");

@@ -15,7 +15,7 @@ struct Row {
 };
 
 constexpr Row kRules[] = {
-    {"N1", invalid_data},   {"N2", unsafe_operation}, {"N3", unsafe_gradient},
+    {"N1", invalid_data},     {"N2", unsafe_operation}, {"N3", unsafe_gradient},
     {"N4", loss_computation}, {"N5", hyperparameter},   {"N6", initialization},
     {"N7", model_structure},  {"N8", precision},        {"N9", system_fault},
 };

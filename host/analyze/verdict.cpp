@@ -255,8 +255,10 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if ((output.flags & kGone) != 0) {
-            if (before.finite()) passed_.erase(output.storage);
-            else passed_[output.storage] = before;
+            if (before.finite())
+                passed_.erase(output.storage);
+            else
+                passed_[output.storage] = before;
         }
         if (!scannable(output) || is_view(event, output)) continue;
         ledger_.mark_written(output);
@@ -322,9 +324,10 @@ void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_
     if (before.muted != 0) {
         if (multiplies(event)) {
             const bool gradient = context.node != nullptr || is_gradient(output.storage);
-            postpone(before.muted, is_parameter(output) ? EscapeInto::Parameter
-                                   : gradient           ? EscapeInto::Gradient
-                                                        : EscapeInto::Loss,
+            postpone(before.muted,
+                     is_parameter(output) ? EscapeInto::Parameter
+                     : gradient           ? EscapeInto::Gradient
+                                          : EscapeInto::Loss,
                      output.impl, context, muted_);
         } else if (hands_zeros_on(event) && scanner_.health(output).zero > 0) {
             now.muted = before.muted;

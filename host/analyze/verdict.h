@@ -24,9 +24,9 @@ struct EscapedBirth {
     const void* impl = nullptr;  ///< identity of the tensor it reached, for its name
     int64_t step = 0;
     int64_t seq = 0;
-    StackId stack = 0;           ///< backward births: where backward() was called
-    std::string place;           ///< op, stack, node and mechanism: what makes two births the same to a reader
-    bool again = false;          ///< the same place was reported before: count it, do not repeat it
+    StackId stack = 0;   ///< backward births: where backward() was called
+    std::string place;   ///< op, stack, node and mechanism: what makes two births the same to a reader
+    bool again = false;  ///< the same place was reported before: count it, do not repeat it
 };
 
 /// A further tensor that a reported birth reached.
@@ -163,17 +163,17 @@ class Verdict {
     Ledger ledger_;
     LossHistory losses_;
     Births births_;
-    std::vector<Pending> gradients_;  ///< decided by the optimizer, the loss scaler or the end
-    std::vector<Pending> discarded_;  ///< gradients thrown away unused: a warning at the end
-    std::vector<Pending> reads_;      ///< the program looked: a warning at the end if nothing worse comes
-    std::vector<Pending> muted_;      ///< overflows that became zeros that multiplied something
-    std::vector<Pending> vanished_;   ///< gradients and updates that were flushed to zero
-    std::map<const void*, int> lost_; ///< parameters: how often their updates were found to change nothing
+    std::vector<Pending> gradients_;   ///< decided by the optimizer, the loss scaler or the end
+    std::vector<Pending> discarded_;   ///< gradients thrown away unused: a warning at the end
+    std::vector<Pending> reads_;       ///< the program looked: a warning at the end if nothing worse comes
+    std::vector<Pending> muted_;       ///< overflows that became zeros that multiplied something
+    std::vector<Pending> vanished_;    ///< gradients and updates that were flushed to zero
+    std::map<const void*, int> lost_;  ///< parameters: how often their updates were found to change nothing
     std::set<std::pair<BirthId, const void*>> contaminated_;
     std::set<std::string> reported_places_;
     std::vector<StateWrite> state_writes_;
     std::map<const void*, Kinds> passed_;  ///< within a look back: births that results which are gone go back to
-    int64_t loss_parameter_read_ = -1;  ///< last forward op that read a parameter before the last backward() began
+    int64_t loss_parameter_read_ = -1;     ///< last forward op that read a parameter before the last backward() began
     int64_t loss_seq_ = -1;
     int64_t escaped_births_ = 0;
 };

@@ -125,8 +125,8 @@ void Verdict::escape(const Kinds& kinds, EscapeInto into, const void* impl, cons
         if (birth == nullptr || birth->ignored) continue;
         if (birth->intended && into != EscapeInto::Loss) continue;
         // A gradient that was pending reached its parameter: the gradient was the first thing that mattered.
-        const auto pending = std::find_if(gradients_.begin(), gradients_.end(),
-                                          [&](const Pending& p) { return p.birth == birth->id; });
+        const auto pending =
+            std::find_if(gradients_.begin(), gradients_.end(), [&](const Pending& p) { return p.birth == birth->id; });
         if (pending != gradients_.end() && !birth->escaped) {
             report(*pending, severity, outcome);
         }

@@ -42,14 +42,14 @@ struct OpEvent {
     const TensorView* outputs;  ///< returned tensors, then written arguments; no tensor twice
     int32_t input_count;
     int32_t output_count;
-    uint64_t thread;            ///< torch's thread number
+    uint64_t thread;  ///< torch's thread number
     /// number of the autograd node that this op made, if it made one; ~0 with gradients off
     uint64_t forward_sequence;
     bool grad_enabled;
-    bool infinite_scalar;       ///< a scalar argument was +inf, -inf or the dtype's lowest value
-    int64_t graph_task;         ///< number of the backward() this thread is inside of, hooks included; -1 outside
+    bool infinite_scalar;  ///< a scalar argument was +inf, -inf or the dtype's lowest value
+    int64_t graph_task;    ///< number of the backward() this thread is inside of, hooks included; -1 outside
     uint32_t (*kin)(const void* impl);  ///< bits of TensorKin for one of `inputs`; null in made-up events
-    int32_t scalar_count;       ///< numbers among the arguments, in order: exponents, factors, eps
+    int32_t scalar_count;               ///< numbers among the arguments, in order: exponents, factors, eps
     const double* scalars;
     bool on_device;     ///< a tensor of it is in the memory of a device; then `queue` is set
     DeviceQueue queue;  ///< where this thread's ops on that device go
@@ -101,9 +101,9 @@ struct CoreApi {
     void (*scope_begin)(const char* name);  ///< USER_SCOPE: Optimizer.step#SGD.step, numsan:ignore, ...
     void (*scope_end)(const char* name);
     void (*before_write)(const void* storage);  ///< of a device: an op of this thread is about to write it in place
-    void (*before_wait)();                  ///< an op of this thread is about to hand a device's values to the host
-    void (*skipped)(const char* why);       ///< an output was not looked at; `why` is a literal
-    void (*fail)(const char* why);          ///< internal failure: one line, then everything off
+    void (*before_wait)();                      ///< an op of this thread is about to hand a device's values to the host
+    void (*skipped)(const char* why);           ///< an output was not looked at; `why` is a literal
+    void (*fail)(const char* why);              ///< internal failure: one line, then everything off
 };
 
 /// Weak references to storages (TensorView::storage). [MT] Nothing throws. What is watched may die, but its address is
@@ -122,8 +122,8 @@ struct StorageApi {
 struct AdapterApi {
     uint32_t abi;
     void (*thread_start)();
-    void (*stop)();  ///< no event after this returns, on any thread that checks
-    const char* hook;  ///< "fallback" or "record_function"
+    void (*stop)();                               ///< no event after this returns, on any thread that checks
+    const char* hook;                             ///< "fallback" or "record_function"
     const void* (*storage_of)(const void* impl);  ///< of a tensor that is alive, null when it has none
     StorageApi storages;
     /// on torch's own pool, and only where an op of the calling thread has used it; null: there is none

@@ -27,9 +27,7 @@ struct DTypeInfo {
     constexpr bool has_zero() const { return infinity != InfinityKind::FNU; }
     constexpr uint32_t element_bytes() const { return uint32_t(lane_bytes) * lanes; }
     constexpr uint64_t mantissa_mask() const { return (uint64_t(1) << mantissa_bits) - 1; }
-    constexpr uint64_t exponent_mask() const {
-        return ((uint64_t(1) << exponent_bits) - 1) << mantissa_bits;
-    }
+    constexpr uint64_t exponent_mask() const { return ((uint64_t(1) << exponent_bits) - 1) << mantissa_bits; }
     /// All bits but the sign.
     constexpr uint64_t magnitude_mask() const { return exponent_mask() | mantissa_mask(); }
     /// Beyond the lane for a type without a sign.

@@ -13,14 +13,14 @@ enum class Device : uint8_t { Cpu, Cuda, Other };
 /// Bits of TensorView::flags.
 enum TensorFlag : uint32_t {
     kRequiresGrad = 1u << 0,
-    kLeaf = 1u << 1,        ///< leaf of the autograd graph; with kRequiresGrad: a parameter
-    kWritten = 1u << 2,     ///< an argument that the op wrote (in place, out=, or a void op)
-    kReturned = 1u << 3,    ///< a value that the op returned
-    kScannable = 1u << 4,   ///< dense, strided, floating or complex, with storage: `data` may be read
+    kLeaf = 1u << 1,       ///< leaf of the autograd graph; with kRequiresGrad: a parameter
+    kWritten = 1u << 2,    ///< an argument that the op wrote (in place, out=, or a void op)
+    kReturned = 1u << 3,   ///< a value that the op returned
+    kScannable = 1u << 4,  ///< dense, strided, floating or complex, with storage: `data` may be read
     /// of a look back: died, or was written since; its value is not known (then not kScannable)
     kGone = 1u << 6,
-    kNumber = 1u << 5,      ///< a Python number that the dispatcher wrapped as a tensor
-    kLater = 1u << 7,  ///< as kScannable, but in a device's memory: `data` is an address there, written in its queue
+    kNumber = 1u << 5,  ///< a Python number that the dispatcher wrapped as a tensor
+    kLater = 1u << 7,   ///< as kScannable, but in a device's memory: `data` is an address there, written in its queue
 };
 
 /// One tensor as the op saw it. `data` points at the first logical element; `sizes` and `strides` are in elements,
@@ -43,8 +43,6 @@ struct TensorView {
     int16_t argument;  ///< position among the op's arguments, or among its returns
 };
 
-inline bool is_parameter(const TensorView& t) {
-    return (t.flags & (kRequiresGrad | kLeaf)) == (kRequiresGrad | kLeaf);
-}
+inline bool is_parameter(const TensorView& t) { return (t.flags & (kRequiresGrad | kLeaf)) == (kRequiresGrad | kLeaf); }
 
 }  // namespace numsan

@@ -145,8 +145,7 @@ void Session::take_results(const DeviceSide& side, const DeviceEvent& event, uin
 }
 
 /// Marks the operands of which nothing is known, once all results are taken. `told`: what the device told of by now.
-void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told,
-                            const LastWrites& writes) {
+void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told, const LastWrites& writes) {
     op.context.gone = op.dropped;
     for (int32_t i = 0; i < op.event.input_count; ++i) {
         TensorView& input = op.inputs[i];

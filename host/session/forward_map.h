@@ -26,8 +26,8 @@ class ForwardMap {
     struct Record {
         uint64_t thread = 0;
         uint64_t sequence = ~uint64_t(0);
-        int64_t seq = -1;       ///< of the op
-        uint64_t gradients = 1; ///< 0: recorded with gradients off (the inside of an autograd.Function)
+        int64_t seq = -1;        ///< of the op
+        uint64_t gradients = 1;  ///< 0: recorded with gradients off (the inside of an autograd.Function)
         ForwardRecord forward;
     };
 

@@ -90,8 +90,7 @@ bool Session::is_bad(const TensorView& tensor) const { return scannable(tensor) 
 /// Before the verdict sees an op: where what it read came from. `bad` as for Verdict::op.
 void Session::look_behind(const OpEvent& event, uint64_t bad, int64_t step, Outcome& outcome) {
     const bool root = is_root(event);
-    const bool leaves =
-        root || event.op->op_class == OpClass::HostRead || event.op->op_class == OpClass::Collective;
+    const bool leaves = root || event.op->op_class == OpClass::HostRead || event.op->op_class == OpClass::Collective;
     if (bad == 0 && !leaves) return;
     for (int32_t i = 0; bad != 0 && i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];

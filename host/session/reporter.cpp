@@ -246,8 +246,8 @@ void Reporter::finish(const RunSummary& counts) {
         tell_unmatched_rules();
     }
     if (dropped_findings_ > 0 && options_.verbosity >= 1) {
-        say(std::to_string(dropped_findings_) + " further findings were counted and not kept (max_findings=" +
-            std::to_string(options_.max_findings) + ")");
+        say(std::to_string(dropped_findings_) +
+            " further findings were counted and not kept (max_findings=" + std::to_string(options_.max_findings) + ")");
     }
 }
 

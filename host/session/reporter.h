@@ -61,9 +61,9 @@ class Reporter {
     mutable std::mutex mutex_;
     Report report_;
     std::string start_cwd_;
-    std::unordered_map<BirthId, size_t> finding_of_;           ///< birth -> position in report_.findings
-    std::unordered_map<std::string, size_t> finding_by_mark_;  ///< fingerprint -> position
-    std::unordered_map<std::string, size_t> finding_by_place_; ///< EscapedBirth::place -> position, or kDropped
+    std::unordered_map<BirthId, size_t> finding_of_;            ///< birth -> position in report_.findings
+    std::unordered_map<std::string, size_t> finding_by_mark_;   ///< fingerprint -> position
+    std::unordered_map<std::string, size_t> finding_by_place_;  ///< EscapedBirth::place -> position, or kDropped
     static constexpr size_t kDropped = ~size_t(0);
     int64_t counted_again_ = 0;
     bool finished_ = false;

@@ -141,8 +141,8 @@ void Session::follow(Thread& thread, const OpEvent& event, OpContext& context) {
     context.stack = stacks_.capture();
     context.in_module = stacks_.in_module(context.stack);
     // Autograd's threads for devices have no Python either; between nodes they reduce gradients to their shapes.
-    context.outsider = context.stack == 0 && context.node == nullptr && !context.in_backward &&
-                       !facts_.python_version.empty();
+    context.outsider =
+        context.stack == 0 && context.node == nullptr && !context.in_backward && !facts_.python_version.empty();
 }
 
 /// Narrows on_state, which so far says what the operands are, to ops that work on them by hand.
@@ -196,8 +196,8 @@ uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges) noe
 }
 
 /// Leaves what the ops after this one may ask: who wrote a storage, from what, how large it was.
-void Session::remember(const OpEvent& event, const OpContext& context, const Range* ranges,
-                       bool accumulates, const Operands* operands) noexcept {
+void Session::remember(const OpEvent& event, const OpContext& context, const Range* ranges, bool accumulates,
+                       const Operands* operands) noexcept {
     if (event.op->op_class == OpClass::Allocation) {
         for (int32_t i = 0; i < event.output_count; ++i) lineage_.forget(event.outputs[i].storage);
         return;
@@ -214,12 +214,13 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
     const bool collective = event.op->op_class == OpClass::Collective;  // its results are not there yet
     const bool lifted = lifts(event);
     // What was asked before holds until the first output is remembered.
-    const Lineage::Known* known =
-        operands != nullptr && event.output_count == 1 && !lifted ? operands->known : nullptr;
+    const Lineage::Known* known = operands != nullptr && event.output_count == 1 && !lifted ? operands->known : nullptr;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
-        if (lifted) lineage_.forget(output.storage);  // new memory at an address that may be remembered
-        else if (is_view(event, output)) continue;
+        if (lifted)
+            lineage_.forget(output.storage);  // new memory at an address that may be remembered
+        else if (is_view(event, output))
+            continue;
         const Range range = i < kMaxRanges ? ranges[i] : Range{};
         lineage_.add(event, output, range, context.seq, context.stack, flags, known);
         if (is_parameter(output) && (output.flags & kWritten) != 0 && !range.suspicious && !collective) {

@@ -30,8 +30,8 @@ namespace numsan {
 struct SessionFacts {
     std::string torch_version;
     std::string torch_root;
-    std::string python_version;             ///< empty without Python
-    std::vector<std::string> blind_spots;   ///< what cannot be seen here, in a user's words
+    std::string python_version;            ///< empty without Python
+    std::vector<std::string> blind_spots;  ///< what cannot be seen here, in a user's words
 };
 
 /// Null, and in `why` the reason, where devices cannot be scanned. The scanner lives as long as the process.

@@ -25,8 +25,9 @@ RunSummary Session::counts() const {
     run.blind_spots = facts_.blind_spots;
     if (const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
         adapter != nullptr && uses_record_function(*adapter)) {
-        run.blind_spots.push_back("what saved-tensor hooks compute: operators are seen through record functions (hook: "
-                                  "record_function), as another library holds the dispatch key");
+        run.blind_spots.push_back(
+            "what saved-tensor hooks compute: operators are seen through record functions (hook: "
+            "record_function), as another library holds the dispatch key");
     }
     run.incomplete = failed_.load(std::memory_order_relaxed);
     const auto lose = [&](std::string what) {
@@ -42,8 +43,9 @@ RunSummary Session::counts() const {
         lose("tensors on devices at the end: of the last " + std::to_string(side->log.count()) +
              " operations the device has not told");
     if (runs_generated_kernels()) {
-        run.blind_spots.push_back("ops inside regions that torch.compile made kernels of: what a region hands back is "
-                                  "looked at where it is read");
+        run.blind_spots.push_back(
+            "ops inside regions that torch.compile made kernels of: what a region hands back is "
+            "looked at where it is read");
     }
     run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
     const Verdict::Counts verdict = verdict_.counts();

@@ -26,7 +26,7 @@ struct Session::Thread {
     int64_t last_parameter_read = -1;
     bool after_compiled = false;
     std::vector<const void*>* borrowed = nullptr;  ///< storages of a look back, until the event has been dealt with
-    bool busy = false;  ///< our own code runs: what it does is not the program's
+    bool busy = false;                             ///< our own code runs: what it does is not the program's
 };
 
 }  // namespace numsan

@@ -30,7 +30,10 @@ class TierPolicy {
     enum class Place : uint8_t { Host, Device };
 
     explicit TierPolicy(Tier tier, Place place = Place::Host)
-        : tier_(tier != Tier::Auto ? tier : place == Place::Host ? Tier::Full : Tier::Sentinel), place_(place) {}
+        : tier_(tier != Tier::Auto     ? tier
+                : place == Place::Host ? Tier::Full
+                                       : Tier::Sentinel),
+          place_(place) {}
 
     bool reads_all(int64_t step) const noexcept { return tier_ == Tier::Full || is_alarmed(step); }
     bool is_alarmed(int64_t step) const noexcept { return step <= alarm_until_.load(std::memory_order_relaxed); }

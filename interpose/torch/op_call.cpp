@@ -109,7 +109,7 @@ void OpCall::report(const CoreApi& core, uint64_t sequence) {
     event.output_count = output_count_;
     event.grad_enabled = c10::GradMode::is_enabled();
     event.thread = event.grad_enabled ? at::RecordFunction::currentThreadId() : 0;
-    event.forward_sequence = !event.grad_enabled       ? ~uint64_t(0)
+    event.forward_sequence = !event.grad_enabled     ? ~uint64_t(0)
                              : sequence == kLastNode ? at::sequence_number::peek() - 1
                                                      : sequence;
     event.infinite_scalar = infinite_scalar_;

@@ -109,8 +109,7 @@ std::unique_ptr<Operator> make(const c10::OperatorHandle& handle) {
 }
 
 const Operator* find(const Operator* from, const Operator* end, const c10::FunctionSchema& schema) {
-    while (from != end && !is_of(*from, schema))
-        from = from->next;
+    while (from != end && !is_of(*from, schema)) from = from->next;
     return from != end ? from : nullptr;
 }
 

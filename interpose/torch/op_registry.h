@@ -18,7 +18,7 @@ struct Operator {
     OpInfo info;
     std::string name;
     std::string overload;
-    std::vector<uint16_t> written;  ///< argument positions that the op writes, ascending
+    std::vector<uint16_t> written;    ///< argument positions that the op writes, ascending
     uint64_t internal_arguments = 0;  ///< bits of positions: see internals.def
     uint64_t internal_returns = 0;
     uint16_t arguments = 0;

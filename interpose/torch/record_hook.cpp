@@ -128,8 +128,10 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
         auto call = std::make_unique<Call>(thread, *op);
         const c10::DispatchKeySet keys = call->boxed.take(*core, inputs.slice(inputs.size() - op->arguments));
         if (keys.has_any(kUnwrapped)) return nullptr;
-        if (is_for_subclass(keys)) call->show_answer();
-        else call->hide_inner_ops();
+        if (is_for_subclass(keys))
+            call->show_answer();
+        else
+            call->hide_inner_ops();
         return call;
     } catch (const std::exception&) {
         core->fail("an operator could not be described");

@@ -17,11 +17,12 @@ namespace numsan {
 
 /// Tensors that carry one of these are not plain memory. Functionality keys only: a backend bit would match every
 /// tensor.
-inline constexpr c10::DispatchKeySet kOpaque({
-    c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot, c10::DispatchKey::Functionalize,
-    c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Batched,
-    c10::DispatchKey::ZeroTensor, c10::DispatchKey::Sparse, c10::DispatchKey::SparseCsr,
-    c10::DispatchKey::NestedTensor, c10::DispatchKey::Quantized});
+inline constexpr c10::DispatchKeySet kOpaque({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot,
+                                              c10::DispatchKey::Functionalize, c10::DispatchKey::FuncTorchBatched,
+                                              c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Batched,
+                                              c10::DispatchKey::ZeroTensor, c10::DispatchKey::Sparse,
+                                              c10::DispatchKey::SparseCsr, c10::DispatchKey::NestedTensor,
+                                              c10::DispatchKey::Quantized});
 /// As constants: asked for every tensor of every op.
 inline constexpr c10::DispatchKeySet kOnCpu(c10::DispatchKey::CPU);
 inline constexpr c10::DispatchKeySet kOnCuda(c10::DispatchKey::CUDA);

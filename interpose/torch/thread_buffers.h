@@ -35,8 +35,7 @@ class ThreadBuffers {
         if (spares == nullptr) return new T;
         if (T* rest = spares->next) {
             T* last = rest;
-            while (last->next != nullptr)
-                last = last->next;
+            while (last->next != nullptr) last = last->next;
             put_back(rest, last);
         }
         spares->next = nullptr;

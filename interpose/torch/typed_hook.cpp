@@ -100,8 +100,7 @@ void show_results(OpCall& call, const std::tuple<Parts...>& values, std::index_s
 template <class T>
 inline constexpr size_t tensors_of = is_tensor<T> ? 1 : 0;
 template <class... Parts>
-inline constexpr size_t tensors_of<std::tuple<Parts...>> =
-    (is_tensor<Parts> && ...) ? sizeof...(Parts) : 0;
+inline constexpr size_t tensors_of<std::tuple<Parts...>> = (is_tensor<Parts> && ...) ? sizeof...(Parts) : 0;
 
 /// The kernel of one operator on our key.
 template <class Op, class Schema>
@@ -111,7 +110,7 @@ template <class Op, class Return, class... Arguments>
 struct Typed<Op, Return(Arguments...)> {
   public:
     static constexpr size_t kReturns = tensors_of<Plain<Return>>;
-    static constexpr bool kPossible = (kReturns > 0 || is_number<Return>) && (is_plain<Arguments> && ...);
+    static constexpr bool kPossible = (kReturns > 0 || is_number<Return>)&&(is_plain<Arguments> && ...);
     static inline const Operator* op = nullptr;
 
     static Return call(c10::DispatchKeySet keys, Arguments... arguments) {

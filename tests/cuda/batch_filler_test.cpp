@@ -90,8 +90,7 @@ TEST(BatchFiller, ChunksAreAPrefixSumOverTheOutputs) {
     const ScanTableLarge& table = filler.large();
     EXPECT_EQ(table.header.chunk_log2, kMinChunkLog2);
     const uint32_t first[] = {0, 1, 50, 51, 52};  // 8 KiB a chunk: 100000 x 4 bytes are 49, 2049 x 4 one
-    for (uint32_t i = 0; i < 5; ++i)
-        EXPECT_EQ(table.items[i].first_chunk, first[i]) << i;
+    for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(table.items[i].first_chunk, first[i]) << i;
     EXPECT_EQ(table.header.chunks, 53u);
     EXPECT_TRUE(filler.fits_small());
     EXPECT_EQ(filler.small().items[3].first_chunk, 51u);
@@ -110,8 +109,7 @@ TEST(BatchFiller, FullItemsAndFullDimensionsAskForTheNextBatch) {
     BatchFiller filler;
     filler.begin(ScanHeader{});
     const Shaped flat(memory, DType::Float32, 8), strided(memory, DType::Float32, {2, 2, 2}, {64, 16, 2});
-    for (int i = 0; i < ScanTableLarge::kItemCapacity; ++i)
-        EXPECT_EQ(filler.add(flat.view, 0, 0), Admission::Added);
+    for (int i = 0; i < ScanTableLarge::kItemCapacity; ++i) EXPECT_EQ(filler.add(flat.view, 0, 0), Admission::Added);
     EXPECT_EQ(filler.add(flat.view, 0, 0), Admission::Full);
     EXPECT_TRUE(filler.close());
     EXPECT_FALSE(filler.fits_small());

@@ -26,8 +26,7 @@ struct Population {
             const int64_t n = bytes / t.element_bytes(), offset = int64_t(random() % 5);
             memory.push_back(std::make_unique<Lanes>(dtype, (n + offset) * t.lanes));
             Lanes& lanes = *memory.back();
-            for (int64_t lane = 0; lane < lanes.count(); ++lane)
-                lanes.set(lane, finite(t, random));
+            for (int64_t lane = 0; lane < lanes.count(); ++lane) lanes.set(lane, finite(t, random));
             if (random() % 4 == 0) {
                 lanes.set((offset + int64_t(random() % uint64_t(n))) * t.lanes, nan_of(t));
             }
@@ -163,12 +162,10 @@ TEST(Batch, WhatWasDroppedIsNotTouched) {
     ASSERT_TRUE(filler.close());
     run(filler, Grid{5, 2, 11});
     std::map<uint32_t, int64_t> found;
-    for (const HitSlot& hit : words.take(reader))
-        found[hit.slot] = hit.nan;
+    for (const HitSlot& hit : words.take(reader)) found[hit.slot] = hit.nan;
     EXPECT_EQ(found, (std::map<uint32_t, int64_t>{{2, 3002}, {3, 3003}, {5, 3005}, {6, 3006}, {7, 3007}}));
     EXPECT_TRUE(words.at_rest());
-    for (int i = 0; i < int(kCount); ++i)
-        filler.drop(i);
+    for (int i = 0; i < int(kCount); ++i) filler.drop(i);
     EXPECT_FALSE(filler.close());
 }
 
@@ -181,8 +178,7 @@ TEST(Batch, InputsOfABadOutputFollowIt) {
     BatchFiller filler;
     filler.begin(words.header());
     std::vector<TensorView> views;
-    for (const Shaped& t : population.tensors)
-        views.push_back(t.view);
+    for (const Shaped& t : population.tensors) views.push_back(t.view);
     const InputItems inputs = filler.add_inputs(views.data(), 8);
     EXPECT_EQ(inputs.count, 8);
     TensorView returned = Shaped(good.data(), DType::Float16, 30000).view;

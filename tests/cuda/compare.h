@@ -22,8 +22,7 @@ struct Shaped {
         view.flags = kScannable;
         view.ndim = static_cast<int16_t>(sizes.size());
         view.numel = 1;
-        for (int64_t s : sizes)
-            view.numel *= s;
+        for (int64_t s : sizes) view.numel *= s;
         view.sizes = sizes.data();
         view.strides = strides.data();
     }

@@ -38,8 +38,7 @@ TEST_P(DenseExhaustive, AllPatternsOfOneTensor) {
     const DTypeInfo& t = info(GetParam());
     const int64_t patterns = int64_t(1) << (8 * t.lane_bytes);
     Lanes lanes(GetParam(), patterns);
-    for (int64_t i = 0; i < patterns; ++i)
-        lanes.set(i, uint64_t(i));
+    for (int64_t i = 0; i < patterns; ++i) lanes.set(i, uint64_t(i));
     EXPECT_EQ(scan_and_compare(Shaped(lanes.data(), GetParam(), patterns / t.lanes).view, Grid{7, 1, 3}), "");
 }
 
@@ -63,8 +62,7 @@ TEST_P(Dense, EveryAlignmentAndSmallSizeBetweenNaNs) {
         for (int64_t n = 1; n <= 80 / t.element_bytes() + 3; ++n) {
             Lanes lanes(GetParam(), offset + n * t.lanes + 32);
             lanes.fill(nan_of(t));
-            for (int64_t i = 0; i < n * t.lanes; ++i)
-                lanes.set(offset + i, finite(t, random));
+            for (int64_t i = 0; i < n * t.lanes; ++i) lanes.set(offset + i, finite(t, random));
             const Shaped tensor(lanes.data() + offset * t.lane_bytes, GetParam(), n);
             ASSERT_EQ(scan_and_compare(tensor.view), "") << offset << ' ' << n;
             lanes.set(offset + int64_t(random() % uint64_t(n * t.lanes)), edges(t)[random() % edges(t).size()]);
@@ -80,8 +78,7 @@ TEST_P(Dense, RandomPatternsInManyChunks) {
         const int64_t n = bytes / t.element_bytes(), offset = int64_t(random() % 16);
         Lanes lanes(GetParam(), offset + n * t.lanes);
         for (const bool bad : {false, true}) {
-            for (int64_t i = 0; i < lanes.count(); ++i)
-                lanes.set(i, finite(t, random));
+            for (int64_t i = 0; i < lanes.count(); ++i) lanes.set(i, finite(t, random));
             if (bad) {
                 for (int i = 0; i < 5; ++i) {
                     lanes.set(offset + int64_t(random() % uint64_t(n * t.lanes)), edges(t)[random() % edges(t).size()]);
@@ -102,8 +99,7 @@ TEST_P(Dense, BadAtTheEdgesOfChunks) {
     for (const int64_t offset : {0, 1, 3}) {
         const int64_t n = (bytes / t.lane_bytes - offset - 1) / t.lanes;
         Lanes lanes(GetParam(), offset + n * t.lanes);
-        for (int64_t i = 0; i < lanes.count(); ++i)
-            lanes.set(i, finite(t, random));
+        for (int64_t i = 0; i < lanes.count(); ++i) lanes.set(i, finite(t, random));
         const Shaped tensor(lanes.data() + offset * t.lane_bytes, GetParam(), n);
         const int64_t last = lanes.count() - 1;
         for (int64_t at :

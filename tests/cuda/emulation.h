@@ -36,11 +36,9 @@ void run_grid(const Table& table, const Grid& grid) {
         }
     };
     std::vector<std::thread> workers;
-    for (int i = 1; i < grid.threads; ++i)
-        workers.emplace_back(worker);
+    for (int i = 1; i < grid.threads; ++i) workers.emplace_back(worker);
     worker();
-    for (std::thread& t : workers)
-        t.join();
+    for (std::thread& t : workers) t.join();
 }
 
 /// Every word that a launch works on, as a device would own it.
@@ -83,8 +81,7 @@ class Words {
     /// Everything that is in the ring.
     std::vector<HitSlot> take(HitReader& reader) {
         std::vector<HitSlot> hits;
-        for (HitSlot hit; reader.next(hit);)
-            hits.push_back(hit);
+        for (HitSlot hit; reader.next(hit);) hits.push_back(hit);
         return hits;
     }
 

@@ -24,8 +24,7 @@ struct BadBatch {
         const Shaped tensor(lanes.data(), DType::Float32, 1);
         const std::vector<TensorView> views(size_t(inputs), tensor.view);
         const InputItems items = filler.add_inputs(views.data(), inputs);
-        for (uint32_t i = 0; i < count; ++i)
-            EXPECT_EQ(filler.add(tensor.view, i, i, 0, items), Admission::Added);
+        for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(filler.add(tensor.view, i, i, 0, items), Admission::Added);
         EXPECT_TRUE(filler.close());
     }
 };
@@ -39,8 +38,7 @@ TEST(HitRing, AFullRingDropsAndCounts) {
     EXPECT_EQ(words.state.dropped, 3u);
     const std::vector<HitSlot> hits = words.take(reader);
     ASSERT_EQ(hits.size(), 8u);
-    for (uint32_t i = 0; i < 8; ++i)
-        EXPECT_EQ(hits[i].slot, i);
+    for (uint32_t i = 0; i < 8; ++i) EXPECT_EQ(hits[i].slot, i);
     run(batch.filler, Grid{1, 1, 0});
     EXPECT_EQ(words.take(reader).size(), 8u);
     EXPECT_EQ(reader.dropped(), 6u);
@@ -104,8 +102,7 @@ TEST(HitRing, EveryHitOfManyLapsIsReadOnceWhileBlocksWrite) {
         }
         drain();
     });
-    for (uint32_t i = 0; i < kLaunches; ++i)
-        run(batch.filler, Grid{kTensors, 3, i + 1});
+    for (uint32_t i = 0; i < kLaunches; ++i) run(batch.filler, Grid{kTensors, 3, i + 1});
     done = true;
     host.join();
     EXPECT_EQ(read + reader.dropped(), kTensors * kLaunches);

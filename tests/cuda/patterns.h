@@ -30,8 +30,7 @@ class Lanes {
     int64_t count() const { return count_; }
     void set(int64_t lane, uint64_t bits) { std::memcpy(bytes_ + lane * type_.lane_bytes, &bits, type_.lane_bytes); }
     void fill(uint64_t bits) {
-        for (int64_t i = 0; i < count_; ++i)
-            set(i, bits);
+        for (int64_t i = 0; i < count_; ++i) set(i, bits);
     }
 
   private:
@@ -43,8 +42,7 @@ class Lanes {
 /// All that the kernels read.
 inline std::vector<DType> all_types() {
     std::vector<DType> types;
-    for (int i = 0; i < kDTypeCount; ++i)
-        types.push_back(static_cast<DType>(i));
+    for (int i = 0; i < kDTypeCount; ++i) types.push_back(static_cast<DType>(i));
     return types;
 }
 

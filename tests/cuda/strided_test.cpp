@@ -47,16 +47,14 @@ struct RandomTensor {
             if (strides[size_t(d)] == 0) continue;
             const size_t before = places.size();
             for (int64_t i = 1; i < sizes[size_t(d)]; ++i) {
-                for (size_t j = 0; j < before; ++j)
-                    places.push_back(places[j] + i * strides[size_t(d)]);
+                for (size_t j = 0; j < before; ++j) places.push_back(places[j] + i * strides[size_t(d)]);
             }
         }
         const int64_t last = *std::max_element(places.begin(), places.end());
         lanes = std::make_unique<Lanes>(dtype, (last + 1) * t.lanes);
         lanes->fill(nan_of(t));
         for (const int64_t place : places) {
-            for (int lane = 0; lane < t.lanes; ++lane)
-                lanes->set(place * t.lanes + lane, finite(t, random));
+            for (int lane = 0; lane < t.lanes; ++lane) lanes->set(place * t.lanes + lane, finite(t, random));
         }
     }
 };
@@ -99,8 +97,7 @@ class Pages {
 TEST_P(Strided, GapsAreNeverRead) {
     const DTypeInfo& t = info(GetParam());
     Pages pages(7);
-    for (const size_t gap : {0, 2, 4, 6})
-        pages.forbid(gap);
+    for (const size_t gap : {0, 2, 4, 6}) pages.forbid(gap);
     const int64_t row = int64_t(pages.size()) / t.element_bytes();
     EXPECT_EQ(scan_and_compare(Shaped(pages.at(1), GetParam(), {3, row}, {2 * row, 1}).view, Grid{3, 1, 9}), "");
     EXPECT_EQ(scan_and_compare(Shaped(pages.at(1), GetParam(), {row, 3}, {1, 2 * row}).view, Grid{3, 1, 9}), "");
@@ -125,8 +122,7 @@ TEST(StridedLarge, ManyChunksWithGaps) {
         Lanes lanes(DType::BFloat16, 700 * 300);
         lanes.fill(nan_of(t));
         for (int64_t r = 0; r < 700; ++r) {
-            for (int64_t c = 0; c < columns; ++c)
-                lanes.set(r * 300 + c, finite(t, random));
+            for (int64_t c = 0; c < columns; ++c) lanes.set(r * 300 + c, finite(t, random));
         }
         const Shaped tensor(lanes.data(), DType::BFloat16, {700, columns}, {300, 1});
         EXPECT_EQ(scan_and_compare(tensor.view, Grid{6, 1, 2}), "");

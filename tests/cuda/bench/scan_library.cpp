@@ -12,14 +12,13 @@ using namespace numsan;
 using namespace numsan::gpu;
 
 // Everything lies in memory that the caller keeps.
-constexpr StorageApi kKept{
-    [](const void*) {}, [](const void*) {},
-    [](const void* storage, const void** data, int64_t* bytes) {
-        *data = storage;
-        *bytes = 1;
-        return true;
-    },
-    [](const void*) {}};
+constexpr StorageApi kKept{[](const void*) {}, [](const void*) {},
+                           [](const void* storage, const void** data, int64_t* bytes) {
+                               *data = storage;
+                               *bytes = 1;
+                               return true;
+                           },
+                           [](const void*) {}};
 
 struct Bench {
     CudaScanner scanner;

@@ -100,8 +100,7 @@ TEST_F(DeviceBadDays, AStreamThatWasDestroyed) {
     EXPECT_EQ(scan(*scanner, *tensor, 4, stream), Taken::Now);
     fake_cuda::hold(false);
     synchronize(*scanner);
-    for (const uint64_t sequence : {1, 2, 4})
-        EXPECT_EQ(why_not(*scanner, sequence), "read");
+    for (const uint64_t sequence : {1, 2, 4}) EXPECT_EQ(why_not(*scanner, sequence), "read");
     EXPECT_EQ(fake_cuda::calls("cuModuleLoadData"), 1u) << "the context is the same";
     EXPECT_STREQ(scanner->reason(), "");
 }
@@ -143,8 +142,7 @@ TEST_F(DeviceBadDays, AContextThatIsLostAndTheNextOne) {
     fake_cuda::hold(true);
     EXPECT_EQ(scan(*scanner, *tensor, 2, stream), Taken::Now);
     std::thread reset([] { EXPECT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS); });
-    while (cuStreamQuery(stream) != CUDA_ERROR_CONTEXT_IS_DESTROYED)
-        std::this_thread::yield();
+    while (cuStreamQuery(stream) != CUDA_ERROR_CONTEXT_IS_DESTROYED) std::this_thread::yield();
     fake_cuda::hold(false);
     reset.join();
     EXPECT_EQ(scan(*scanner, *tensor, 3, stream), Taken::Now);

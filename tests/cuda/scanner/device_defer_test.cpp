@@ -25,8 +25,7 @@ class DeviceDeferral : public DeviceScannerTest {
     }
     Taken scan(const Lent& output, uint64_t sequence, const std::vector<const Lent*>& inputs) {
         std::vector<TensorView> views;
-        for (const Lent* input : inputs)
-            views.push_back(input->tensor.view);
+        for (const Lent* input : inputs) views.push_back(input->tensor.view);
         return DeviceScannerTest::scan(*scanner, &output.tensor.view, 1, sequence, stream, views.data(),
                                        static_cast<int>(views.size()));
     }
@@ -54,8 +53,7 @@ TEST_F(DeviceDeferral, ABadOutputTellsOfItsInputs) {
     ASSERT_EQ(scan(last, 1, {&good}), Taken::Now);
     ASSERT_EQ(scan(output, 2, {&good, &bad}), Taken::Now);
     EXPECT_TRUE(is_pending(2));
-    for (const Lent* lent : {&output, &bad, &last})
-        EXPECT_EQ(lent->storage.held(), 1);
+    for (const Lent* lent : {&output, &bad, &last}) EXPECT_EQ(lent->storage.held(), 1);
     EXPECT_EQ(good.storage.held(), 2);
     scanner->flush();
     const DeviceScanner::Reading reading = read(2);
@@ -67,8 +65,7 @@ TEST_F(DeviceDeferral, ABadOutputTellsOfItsInputs) {
     EXPECT_EQ(reading.hit.inputs[1].index, 1);
     EXPECT_EQ(reading.hit.inputs[1].health.nan, 30);
     EXPECT_FALSE(read(1).range.suspicious);
-    for (const Lent* lent : {&output, &good, &bad, &last})
-        EXPECT_EQ(lent->storage.held(), 0);
+    for (const Lent* lent : {&output, &good, &bad, &last}) EXPECT_EQ(lent->storage.held(), 0);
 }
 
 TEST_F(DeviceDeferral, AWriteOfAnInputComesAfterTheScan) {
@@ -99,8 +96,7 @@ TEST_F(DeviceDeferral, WhatIsScannedAtOnce) {
     const std::vector<TensorView> many(kBatchOutputs + 1, output.tensor.view);
     DeviceScannerTest::scan(*scanner, many.data(), kBatchOutputs + 1, 6, stream);
     EXPECT_FALSE(is_pending(6)) << "more than a batch holds";
-    for (const Lent* lent : {&output, &input, &large, &gone})
-        EXPECT_EQ(lent->storage.held(), 0);
+    for (const Lent* lent : {&output, &input, &large, &gone}) EXPECT_EQ(lent->storage.held(), 0);
     scan(output, 100, {&input});
     EXPECT_TRUE(is_pending(100));
     scan(large, 101, {});
@@ -193,8 +189,7 @@ TEST_F(DeviceDeferral, WhatIsGivenBackMayRunTheProgram) {
     const DeviceScanner::Reading reading = read(2);
     ASSERT_TRUE(reading.has_hit);
     EXPECT_EQ(reading.hit.input_count, 1);
-    for (const Lent* lent : {&output, &input, &inner})
-        EXPECT_EQ(lent->storage.held(), 0);
+    for (const Lent* lent : {&output, &input, &inner}) EXPECT_EQ(lent->storage.held(), 0);
 }
 
 TEST_F(DeviceDeferral, AllAreAnsweredWhateverHappens) {
@@ -247,8 +242,7 @@ TEST_F(DeviceDeferral, ManyThreadsWriteWhatOthersHold) {
             ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
         });
     }
-    for (std::thread& t : threads)
-        t.join();
+    for (std::thread& t : threads) t.join();
     for (uint64_t i = 1; i <= kThreads * kOps; ++i) {
         const DeviceScanner::Reading reading = read(i);
         EXPECT_EQ(reading.range.suspicious, bad[i] == 1) << i;

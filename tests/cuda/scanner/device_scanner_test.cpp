@@ -42,8 +42,7 @@ TEST_P(TypedAnswers, AreThoseOfTheHostsScanner) {
     uint64_t sequence = 0;
     for (int round = 0; round < 12; ++round) {
         Lanes lanes(GetParam(), 6000 * type.lanes);
-        for (int64_t i = 0; round != 0 && i < lanes.count(); ++i)
-            lanes.set(i, finite(type, random));
+        for (int64_t i = 0; round != 0 && i < lanes.count(); ++i) lanes.set(i, finite(type, random));
         if (round % 3 == 2) {
             const std::vector<uint64_t> patterns = edges(type);
             for (int i = 0; i < 40; ++i) {
@@ -53,8 +52,7 @@ TEST_P(TypedAnswers, AreThoseOfTheHostsScanner) {
         }
         const std::vector<Shaped> all = layouts(lanes.data(), GetParam(), 6000);
         std::vector<TensorView> views;
-        for (const Shaped& shaped : all)
-            views.push_back(shaped.view);
+        for (const Shaped& shaped : all) views.push_back(shaped.view);
         ASSERT_EQ(scan(*scanner, views.data(), int(views.size()), sequence, stream), Taken::Now);
         synchronize(*scanner);
         for (size_t i = 0; i < views.size(); ++i, ++sequence) {
@@ -161,8 +159,7 @@ TEST_F(Answers, AFullRingLosesHitsButNoResults) {
     GpuTensor tensor(2);
     tensor.fill(stream, kNan);
     constexpr uint64_t kCount = kRingCapacity + 10;
-    for (uint64_t i = 0; i < kCount; ++i)
-        ASSERT_EQ(scan(*scanner, tensor, i, stream), Taken::Now);
+    for (uint64_t i = 0; i < kCount; ++i) ASSERT_EQ(scan(*scanner, tensor, i, stream), Taken::Now);
     synchronize(*scanner);
     uint64_t hits = 0;
     for (uint64_t i = 0; i < kCount; ++i) {
@@ -291,8 +288,7 @@ TEST_F(Answers, InTheirOwnTimeToManyThreads) {
         threads.emplace_back([&, t] {
             ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
             CUstream own[2];
-            for (CUstream& s : own)
-                ASSERT_EQ(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+            for (CUstream& s : own) ASSERT_EQ(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
             GpuTensor tensors[] = {GpuTensor(5000), GpuTensor(3)}, input(10);
             input.fill(own[0], kOne);
             ASSERT_EQ(cuStreamSynchronize(own[0]), CUDA_SUCCESS);  // the other one reads it too
@@ -309,8 +305,7 @@ TEST_F(Answers, InTheirOwnTimeToManyThreads) {
         });
     }
     std::set<uint64_t> waiting;
-    for (uint64_t i = 0; i <= kThreads * kOps; ++i)
-        waiting.insert(i);
+    for (uint64_t i = 0; i <= kThreads * kOps; ++i) waiting.insert(i);
     while (!waiting.empty()) {
         for (auto at = waiting.begin(); at != waiting.end();) {
             DeviceScanner::Reading reading{};
@@ -329,8 +324,7 @@ TEST_F(Answers, InTheirOwnTimeToManyThreads) {
         }
         std::this_thread::yield();
     }
-    for (std::thread& t : threads)
-        t.join();
+    for (std::thread& t : threads) t.join();
 }
 
 }  // namespace

@@ -31,8 +31,7 @@ TEST_F(MappedMemory, KeepsItsPagesWhenTheHostWritesAfterAFork) {
     const pid_t child = fork();
     if (child == 0) {
         alarm(20);
-        while (word.load(std::memory_order_acquire) != 5)
-            usleep(1000);
+        while (word.load(std::memory_order_acquire) != 5) usleep(1000);
         _exit(0);
     }
     word.store(5, std::memory_order_release);

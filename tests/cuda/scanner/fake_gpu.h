@@ -110,8 +110,7 @@ class ScannerTest : public testing::Test {
         ScanRequest request = request_of(tensor, sequence, on);
         scanner.scan(request);
     }
-    void scan_later(CudaScanner& scanner, const GpuTensor& tensor, uint64_t sequence, CUstream on,
-                    Storage& storage) {
+    void scan_later(CudaScanner& scanner, const GpuTensor& tensor, uint64_t sequence, CUstream on, Storage& storage) {
         ScanRequest request = request_of(tensor, sequence, on);
         TensorView view = tensor.view;
         storage.lie_in(view);

@@ -41,10 +41,8 @@ TEST_F(Scan, NothingIsAllocatedLoadedOrAwaitedAfterTheFirstUse) {
                                       "cuModuleGetFunction", "cuStreamSynchronize", "cuCtxSynchronize",
                                       "cuStreamCreate"};
     uint64_t before[std::size(kForbidden)];
-    for (size_t i = 0; i < std::size(kForbidden); ++i)
-        before[i] = fake_cuda::calls(kForbidden[i]);
-    for (uint64_t i = 1; i < 200; ++i)
-        scan(scanner, tensor, i, stream);
+    for (size_t i = 0; i < std::size(kForbidden); ++i) before[i] = fake_cuda::calls(kForbidden[i]);
+    for (uint64_t i = 1; i < 200; ++i) scan(scanner, tensor, i, stream);
     for (size_t i = 0; i < std::size(kForbidden); ++i)
         EXPECT_EQ(fake_cuda::calls(kForbidden[i]), before[i]) << kForbidden[i];
     const uint64_t all = fake_cuda::calls(nullptr);
@@ -87,8 +85,7 @@ TEST_F(Scan, MoreOutputsThanABatchHolds) {
     scanner.scan(request);
     const std::vector<Found> found = finish(scanner);
     ASSERT_EQ(found.size(), outputs.size());
-    for (size_t i = 0; i < found.size(); ++i)
-        EXPECT_EQ(found[i].sequence, 100 + i);
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].sequence, 100 + i);
     EXPECT_EQ(scanner.counters().launches, 4u);
 }
 
@@ -97,14 +94,12 @@ TEST_F(Scan, SequencesAreWiderThan32Bits) {
     GpuTensor tensor(5);
     tensor.fill(stream, kNan);
     const uint64_t edge = uint64_t(7) << 32;
-    for (uint64_t sequence : {edge - 1, edge, edge + 1})
-        scan(scanner, tensor, sequence, stream);
+    for (uint64_t sequence : {edge - 1, edge, edge + 1}) scan(scanner, tensor, sequence, stream);
     const std::vector<Found> found = finish(scanner);
     ASSERT_EQ(found.size(), 3u);
     EXPECT_EQ(found[0].sequence, edge - 1);
     EXPECT_EQ(found[2].sequence, edge + 1);
-    for (uint64_t i = 2; i < 40; ++i)
-        scan(scanner, tensor, edge + i, stream);
+    for (uint64_t i = 2; i < 40; ++i) scan(scanner, tensor, edge + i, stream);
     finish(scanner);
     ASSERT_TRUE(scanner.first_offender());
 }
@@ -113,8 +108,7 @@ TEST_F(Scan, AFullRingIsCountedAndTheFirstOffenderIsKnown) {
     CudaScanner scanner;
     GpuTensor tensor(1);
     tensor.fill(stream, kNan);
-    for (uint64_t i = 0; i < kRingCapacity + 10; ++i)
-        scan(scanner, tensor, 50 + i, stream);
+    for (uint64_t i = 0; i < kRingCapacity + 10; ++i) scan(scanner, tensor, 50 + i, stream);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     EXPECT_EQ(poll(scanner).size(), kRingCapacity);
     EXPECT_EQ(scanner.counters().dropped, 10u);

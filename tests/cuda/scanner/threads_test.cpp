@@ -23,8 +23,7 @@ void train(CudaScanner& scanner, int thread, CUcontext context, std::atomic<uint
     CUstream streams[kStreams];
     std::vector<std::unique_ptr<GpuTensor>> tensors;
     Storage storages[8 * kStreams];
-    for (CUstream& stream : streams)
-        ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    for (CUstream& stream : streams) ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     for (Storage& storage : storages) {
         tensors.push_back(std::make_unique<GpuTensor>(int64_t(random() % 3000) + 1));
         storage.lie_in(tensors.back()->view);
@@ -47,11 +46,9 @@ void train(CudaScanner& scanner, int thread, CUcontext context, std::atomic<uint
         if (random() % 4 != 0) request.storages = &kStorages;
         scanner.scan(request);
     }
-    for (CUstream stream : streams)
-        scanner.flush({context, stream});
+    for (CUstream stream : streams) scanner.flush({context, stream});
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-    for (const Storage& storage : storages)
-        EXPECT_LE(storage.held(), 0);
+    for (const Storage& storage : storages) EXPECT_LE(storage.held(), 0);
 }
 
 TEST_F(Threads, ExactlyTheBadOnesAndNoOthers) {
@@ -59,8 +56,7 @@ TEST_F(Threads, ExactlyTheBadOnesAndNoOthers) {
     CudaScanner scanner;
     CUcontext contexts[2] = {context, nullptr};
     ASSERT_EQ(cuDevicePrimaryCtxRetain(&contexts[1], 1), CUDA_SUCCESS);
-    for (CUcontext c : contexts)
-        ASSERT_TRUE(scanner.prepare({c, nullptr})) << scanner.reason();
+    for (CUcontext c : contexts) ASSERT_TRUE(scanner.prepare({c, nullptr})) << scanner.reason();
     std::atomic<uint64_t> sequence{0};
     std::set<uint64_t> injected[kThreads], seen;
     std::atomic<bool> over{false};
@@ -81,13 +77,11 @@ TEST_F(Threads, ExactlyTheBadOnesAndNoOthers) {
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t)
         threads.emplace_back([&, t] { train(scanner, t, contexts[t % 2], sequence, injected[t]); });
-    for (std::thread& t : threads)
-        t.join();
+    for (std::thread& t : threads) t.join();
     over = true;
     reader.join();
     std::set<uint64_t> expected;
-    for (const auto& some : injected)
-        expected.insert(some.begin(), some.end());
+    for (const auto& some : injected) expected.insert(some.begin(), some.end());
     EXPECT_EQ(seen, expected);
     const ScanCounters counters = scanner.counters();
     EXPECT_EQ(counters.scanned, uint64_t(kThreads * kOps));
@@ -115,12 +109,10 @@ TEST_F(Threads, ManyOnOneStream) {
             }
         });
     }
-    for (std::thread& t : threads)
-        t.join();
+    for (std::thread& t : threads) t.join();
     EXPECT_EQ(finish(scanner).size(), size_t(kThreads * 20));
     EXPECT_EQ(scanner.counters().scanned, uint64_t(kThreads * 200));
-    for (const Storage& storage : storages)
-        EXPECT_EQ(storage.held(), 0);
+    for (const Storage& storage : storages) EXPECT_EQ(storage.held(), 0);
 }
 
 /// A thread of the program whose launch waits for the GPU, which may wait for what other threads do next.
@@ -144,8 +136,7 @@ class AStalledLaunch : public Threads {
             ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
             work();
         });
-        while (fake_cuda::calls("cuLaunchKernel") == 0)
-            std::this_thread::yield();
+        while (fake_cuda::calls("cuLaunchKernel") == 0) std::this_thread::yield();
     }
     std::future<void> write(const void* storage) {
         return std::async(std::launch::async, [=, this] { scanner.note_write(storage); });
@@ -170,8 +161,7 @@ TEST_F(AStalledLaunch, OfAScanAtOnceKeepsNoWriteWaiting) {
 TEST_F(AStalledLaunch, OfDeferredScansKeepsOnlyTheirStoragesWaiting) {
     std::vector<Storage> many(56);  // whose bits are all that a filter has
     launch_on_a_thread([&, this] {
-        for (size_t i = 0; i < many.size(); ++i)
-            scan_later(scanner, *tensor, i, stream, many[i]);
+        for (size_t i = 0; i < many.size(); ++i) scan_later(scanner, *tensor, i, stream, many[i]);
         scanner.flush_all();
     });
     const std::future<void> written = write(&one), same = write(&many[3]);
@@ -185,17 +175,14 @@ TEST_F(AStalledLaunch, OfDeferredScansKeepsOnlyTheirStoragesWaiting) {
 
 TEST_F(AStalledLaunch, IsNotBegunForAWriteOfAnotherStorage) {
     std::vector<Storage> held(40), others(40);  // bits of some are the same
-    for (size_t i = 0; i < held.size(); ++i)
-        scan_later(scanner, *tensor, i, stream, held[i]);
+    for (size_t i = 0; i < held.size(); ++i) scan_later(scanner, *tensor, i, stream, held[i]);
     const std::future<void> written = std::async(std::launch::async, [&, this] {
-        for (const Storage& storage : others)
-            scanner.note_write(&storage);
+        for (const Storage& storage : others) scanner.note_write(&storage);
     });
     EXPECT_TRUE(ends(written));
     EXPECT_EQ(scanner.counters().pending, held.size());
     const std::future<void> same = write(&held[7]);
-    while (fake_cuda::calls("cuLaunchKernel") == 0)
-        std::this_thread::yield();
+    while (fake_cuda::calls("cuLaunchKernel") == 0) std::this_thread::yield();
     fake_cuda::stall("cuLaunchKernel", false);
     EXPECT_TRUE(ends(same));
     EXPECT_EQ(scanner.counters().launches, 1u);
@@ -210,12 +197,10 @@ TEST_F(Threads, AFirstUseByManyIsCounted) {
     for (int t = 0; t < kThreads; ++t) {
         threads.emplace_back([&] {
             ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
-            for (int i = 0; i < 50; ++i)
-                scan(scanner, tensor, sequence++, stream);
+            for (int i = 0; i < 50; ++i) scan(scanner, tensor, sequence++, stream);
         });
     }
-    for (std::thread& t : threads)
-        t.join();
+    for (std::thread& t : threads) t.join();
     const size_t found = finish(scanner).size();
     EXPECT_EQ(found, scanner.counters().scanned);
     EXPECT_EQ(found + skipped(scanner, SkipReason::SettingUp), uint64_t(kThreads * 50));

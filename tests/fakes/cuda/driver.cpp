@@ -108,11 +108,9 @@ CUresult current(CUcontext& context) {
 void reset() {
     World& w = world();
     hold(false);
-    for (auto& [name, c] : w.calls)
-        set_stalled(c, false);
+    for (auto& [name, c] : w.calls) set_stalled(c, false);
     const std::vector<CUcontext> all = w.contexts;
-    for (CUcontext context : all)
-        destroy(context);
+    for (CUcontext context : all) destroy(context);
     std::fill(std::begin(w.primary), std::end(w.primary), nullptr);
     stack.clear();
     for (auto& [name, c] : w.calls) {
@@ -150,8 +148,7 @@ uint64_t calls(const char* name) {
     if (name != nullptr) return call(name).count;
     const std::lock_guard lock(world().mutex);
     uint64_t all = 0;
-    for (const auto& [key, c] : world().calls)
-        all += c.count;
+    for (const auto& [key, c] : world().calls) all += c.count;
     return all;
 }
 

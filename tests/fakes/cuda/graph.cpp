@@ -138,8 +138,7 @@ static CUresult launch_graph(CUgraphExec exec, CUstream handle) {
     }
     const std::lock_guard lock(exec->mutex);
     exec->last = submit_after(stream, exec->last, [nodes = exec->nodes] {
-        for (const Work& node : *nodes)
-            node();
+        for (const Work& node : *nodes) node();
     });
     return CUDA_SUCCESS;
 }

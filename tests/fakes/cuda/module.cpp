@@ -55,7 +55,7 @@ CUresult watched(uint32_t callback, const char* name, const void* arguments, con
     uint64_t data = 0;
     CUcontext context = nullptr;
     if (current(context) != CUDA_SUCCESS) context = nullptr;
-    Launch launch{callback, name,          arguments, kernel, context, context != nullptr ? uint32_t(context->id) : 0,
+    Launch launch{callback,      name,  arguments, kernel, context, context != nullptr ? uint32_t(context->id) : 0,
                   ++correlation, &data, nullptr};
     watcher(launch);
     const CUresult result = run();
@@ -122,8 +122,8 @@ CUresult CUDAAPI cuFuncGetAttribute(int* value, CUfunction_attribute attribute, 
 CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                                 unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
                                 CUstream stream, void** parameters, void** extra) {
-    const KernelArguments arguments{function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream,
-                                    parameters, extra};
+    const KernelArguments arguments{
+        function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, parameters, extra};
     return watched(307, "cuLaunchKernel", &arguments, function->name.c_str(), [&]() -> CUresult {
         FAKE_ENTER(cuLaunchKernel);
         return launch(function, arguments.grid, arguments.block, shared, stream, parameters, extra);

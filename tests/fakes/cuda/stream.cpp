@@ -24,8 +24,7 @@ void work(CUstream stream) {
             task = std::move(stream->tasks.front());
             stream->tasks.pop_front();
         }
-        for (const Marker& marker : task.after)
-            wait(marker);
+        for (const Marker& marker : task.after) wait(marker);
         {
             Hold& hold = the_hold();
             std::unique_lock lock(hold.mutex);
@@ -233,8 +232,7 @@ CUresult CUDAAPI cuCtxSynchronize() {
         all = context->streams;
         if (context->legacy != nullptr) all.push_back(context->legacy);
     }
-    for (CUstream stream : all)
-        wait(now(stream));
+    for (CUstream stream : all) wait(now(stream));
     return static_cast<CUresult>(context->sticky.load());
 }
 

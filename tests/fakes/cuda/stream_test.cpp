@@ -48,8 +48,7 @@ TEST_F(FakeCuda, HasTheTrueName) { EXPECT_NE(dlopen("libcuda.so.1", RTLD_NOW | R
 TEST_F(FakeCuda, AStreamRunsLaterAndInOrder) {
     const CUstream stream = make();
     fake_cuda::hold(true);
-    for (int i = 0; i < 5; ++i)
-        write(stream, i);
+    for (int i = 0; i < 5; ++i) write(stream, i);
     EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
     fake_cuda::hold(false);
     ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);

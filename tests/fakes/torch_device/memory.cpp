@@ -50,8 +50,7 @@ void collect(World& w) {
             ++i;
             continue;
         }
-        for (CUevent event : p.events)
-            cuEventDestroy(event);
+        for (CUevent event : p.events) cuEventDestroy(event);
         w.unused[place(*p.block)].push_back(p.block);
         w.pending.erase(w.pending.begin() + static_cast<ptrdiff_t>(i));
     }
@@ -234,8 +233,7 @@ size_t count_unequal_bytes() {
     size_t unequal = 0;
     for (const auto& [memory, block] : w.live) {
         const size_t bytes = std::min(block->state->nbytes(), block->capacity);
-        for (size_t i = 0; i < bytes; ++i)
-            unequal += memory[i] != block->shadow[i];
+        for (size_t i = 0; i < bytes; ++i) unequal += memory[i] != block->shadow[i];
     }
     return unequal;
 }

@@ -79,8 +79,7 @@ class Call {
             value = replaced(value.toTensor(), written);
         } else if (value.isTensorList()) {
             auto list = c10::List<at::Tensor>();
-            for (const at::Tensor& tensor : value.toTensorVector())
-                list.push_back(replaced(tensor, written));
+            for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(replaced(tensor, written));
             value = std::move(list);
         } else if (value.isOptionalTensorList()) {
             auto list = c10::List<std::optional<at::Tensor>>();
@@ -118,8 +117,7 @@ class Call {
             value = original(value.toTensor(), batch);
         } else if (value.isTensorList()) {
             auto list = c10::List<at::Tensor>();
-            for (const at::Tensor& tensor : value.toTensorVector())
-                list.push_back(original(tensor, batch));
+            for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(original(tensor, batch));
             value = std::move(list);
         }
     }
@@ -258,8 +256,7 @@ void run_on_shadow(const c10::OperatorHandle& op, torch::jit::Stack* stack,
     const auto& arguments = schema.arguments();
     const size_t bottom = stack->size() - arguments.size();
     Call call(op);
-    for (size_t i = 0; i < arguments.size(); ++i)
-        call.to_shadow((*stack)[bottom + i], arguments[i]);
+    for (size_t i = 0; i < arguments.size(); ++i) call.to_shadow((*stack)[bottom + i], arguments[i]);
     call.check_devices();
     const c10::DeviceGuard device(call.device());
     const c10::Stream stream = current_stream(call.device().index());
@@ -275,8 +272,7 @@ void run_on_shadow(const c10::OperatorHandle& op, torch::jit::Stack* stack,
         throw;
     }
     call.publish_written(batch);
-    for (size_t i = bottom; i < stack->size(); ++i)
-        call.to_device((*stack)[i], batch);
+    for (size_t i = bottom; i < stack->size(); ++i) call.to_device((*stack)[i], batch);
     std::move(batch).submit(stream);
 }
 

@@ -261,7 +261,6 @@ void fakegpu_hold(int device, int64_t stream) {
 void fakegpu_release() {
     World& w = world();
     const std::lock_guard lock(w.gates_mutex);
-    for (auto& [key, gate] : w.gates)
-        gate.opened = gate.placed;
+    for (auto& [key, gate] : w.gates) gate.opened = gate.placed;
     w.gates_changed.notify_all();
 }

@@ -96,8 +96,7 @@ Operands gates(const Operands& a, int64_t count) {
         hidden = hidden + a[4];
     }
     Operands all = input.chunk(count, 1);
-    for (const Tensor& gate : hidden.chunk(count, 1))
-        all.push_back(gate);
+    for (const Tensor& gate : hidden.chunk(count, 1)) all.push_back(gate);
     return all;
 }
 

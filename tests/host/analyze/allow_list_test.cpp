@@ -15,8 +15,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
 using testing::ScratchFolder;
+using ::testing::SizeIs;
 
 Finding plain_finding() {
     Finding finding;

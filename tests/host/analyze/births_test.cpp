@@ -102,8 +102,8 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
     EXPECT_EQ(birth.stack, 9u);
     EXPECT_EQ(birth.seq, 3);
     EXPECT_EQ(birth.phase, Phase::Forward);
-    EXPECT_EQ(birth.evidence, std::vector<std::string>{
-                                  "nothing wrote this memory between its allocation and the read by aten::mul"});
+    EXPECT_EQ(birth.evidence,
+              std::vector<std::string>{"nothing wrote this memory between its allocation and the read by aten::mul"});
     EXPECT_EQ(outside(parameter, kNaN).phase, Phase::Load);
     MadeUp partly{1, 2, kNan};
     ledger.mark_unwritten(partly.view(), 9, 5);

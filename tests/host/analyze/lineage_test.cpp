@@ -119,9 +119,7 @@ TEST_F(LineageTest, TwoStoragesOfOnePlaceAreBothRemembered) {
 }
 
 TEST_F(LineageTest, AGradientThatTakesAPlaceLeavesNothingOfWhoHeldIt) {
-    const auto folded = [](uintptr_t n) {
-        return reinterpret_cast<const void*>((n << 18) | ((n % (1 << 14)) << 4));
-    };
+    const auto folded = [](uintptr_t n) { return reinterpret_cast<const void*>((n << 18) | ((n % (1 << 14)) << 4)); };
     for (uintptr_t n = 1; n <= 2; ++n) {
         OpEvent event{};
         event.op = &kMul;

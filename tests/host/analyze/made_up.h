@@ -98,8 +98,8 @@ class MadeUpHalf final : public MadeUpTensor {
 };
 
 inline constexpr uint32_t kParameter = kRequiresGrad | kLeaf;
-inline constexpr StackId kLossStack = 77;    ///< what made-up streams call "torch makes the first gradient"
-inline constexpr StackId kScalerStack = 78;  ///< what they call "the innermost frame is a loss scaler's"
+inline constexpr StackId kLossStack = 77;      ///< what made-up streams call "torch makes the first gradient"
+inline constexpr StackId kScalerStack = 78;    ///< what they call "the innermost frame is a loss scaler's"
 inline constexpr StackId kLoadStack = 79;      ///< inside a load_state_dict()
 inline constexpr StackId kFunctionStack = 80;  ///< inside an autograd.Function's forward
 

@@ -46,8 +46,10 @@ TEST(DeviceEvents, AreTheSameAsThoseOfTheHost) {
         parameter.flags = kParameter;
         const auto place = [&](const TensorView& t) { return device ? on_device(t) : t; };
         const auto op = [&](const OpInfo& info, std::vector<TensorView> in, std::vector<TensorView> out, uint64_t n) {
-            if (device) d.op(info, in, out, n);
-            else d.played.op(info, in, out, n);
+            if (device)
+                d.op(info, in, out, n);
+            else
+                d.played.op(info, in, out, n);
         };
         op(kExp, {place(x.view())}, {place(y.returned())}, 1);
         op(kDiv, {place(y.view()), place(y.view())}, {place(z.returned())}, 2);

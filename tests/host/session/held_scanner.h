@@ -36,15 +36,13 @@ class HeldScanner final : public DeviceScanner {
 
     Taken scan(const DeviceScan* all, int32_t count) noexcept override {
         const std::lock_guard<std::mutex> lock(mutex_);
-        for (int32_t i = 0; i < count; ++i)
-            take(all[i]);
+        for (int32_t i = 0; i < count; ++i) take(all[i]);
         return captures ? Taken::Captured : Taken::Now;
     }
     Taken scan_behind_gate(const DeviceScan* all, int32_t count) noexcept override {
         const std::lock_guard<std::mutex> lock(mutex_);
         ++looks_back;
-        for (int32_t i = 0; gate_ && i < count; ++i)
-            take(all[i]);
+        for (int32_t i = 0; gate_ && i < count; ++i) take(all[i]);
         gate_ = false;
         return Taken::Now;
     }
@@ -58,10 +56,8 @@ class HeldScanner final : public DeviceScanner {
     void take(const DeviceScan& scan) {
         ++scans;
         inputs += scan.input_count;
-        for (int32_t i = 0; i < scan.output_count; ++i)
-            devices.insert(scan.outputs[i].device_index);
-        for (int32_t i = 0; i < scan.input_count; ++i)
-            devices.insert(scan.inputs[i].device_index);
+        for (int32_t i = 0; i < scan.output_count; ++i) devices.insert(scan.outputs[i].device_index);
+        for (int32_t i = 0; i < scan.input_count; ++i) devices.insert(scan.inputs[i].device_index);
         for (int32_t i = 0; i < scan.output_count; ++i) {
             const TensorView& output = scan.outputs[i];
             EXPECT_EQ(output.device, Device::Cuda);
@@ -75,8 +71,10 @@ class HeldScanner final : public DeviceScanner {
             hit.output = host_.health(output);
             for (int32_t k = 0; k < scan.input_count && k < DeviceHit::kMaxInputs; ++k)
                 hit.inputs[hit.input_count++] = {k, host_.health(scan.inputs[k])};
-            if (captures) graph_.try_emplace(scan.sequence + static_cast<uint64_t>(i), output, told);
-            else told_[scan.sequence + static_cast<uint64_t>(i)] = told;
+            if (captures)
+                graph_.try_emplace(scan.sequence + static_cast<uint64_t>(i), output, told);
+            else
+                told_[scan.sequence + static_cast<uint64_t>(i)] = told;
         }
     }
     /// Runs the graph: values are those that its tensors have now.

@@ -24,9 +24,7 @@ struct OnDevice {
 
     explicit OnDevice(const char* options = "", const char* python = "3.11.7") : played(Played::make(options, python)) {
         next_scanner = &scanner;
-        session.use_devices([](const OpEvent&, std::string&) -> DeviceScanner* {
-            return next_scanner;
-        });
+        session.use_devices([](const OpEvent&, std::string&) -> DeviceScanner* { return next_scanner; });
     }
 
     /// With minus infinity for a number.

@@ -28,8 +28,8 @@ struct Storages {
     }
     static void give_back(const void* s) { --borrowed[s]; }
 
-    static inline const AdapterApi kAdapter{kAdapterAbi, nullptr, nullptr, "fallback", nullptr,
-                                            {watch, unwatch, borrow, give_back}, nullptr};
+    static inline const AdapterApi kAdapter{
+        kAdapterAbi, nullptr, nullptr, "fallback", nullptr, {watch, unwatch, borrow, give_back}, nullptr};
 
     static void begin_test() {
         dead.clear();
