@@ -27,7 +27,7 @@ DeviceHit device_hit(const Slots& slots) {
 
 class CudaDeviceScanner final : public DeviceScanner {
   public:
-    CudaDeviceScanner(const StorageApi* storages, const char* library) : scanner_(library), storages_(storages) {}
+    explicit CudaDeviceScanner(const char* library) : scanner_(library) {}
 
     Taken scan(const DeviceScan* scans, int32_t count) noexcept override {
         if (count == 1) return scanner_.scan(request_of(scans[0]));
@@ -102,21 +102,21 @@ class CudaDeviceScanner final : public DeviceScanner {
     static gpu::StreamRef where(const DeviceQueue& queue) {
         return {nullptr, static_cast<CUstream_st*>(queue.stream), queue.device};
     }
-    gpu::ScanRequest request_of(const DeviceScan& scan) const {
+    static gpu::ScanRequest request_of(const DeviceScan& scan) {
         gpu::ScanRequest request;
         request.where = where(scan.queue);
         request.outputs = scan.outputs;
         request.output_count = scan.output_count;
         request.inputs = scan.inputs;
         request.input_count = scan.input_count;
-        request.storages = storages_;
+        request.storages = scan.held_by;
         request.sequence = scan.sequence;
         request.raises_gate = scan.raises_gate;
         request.told = scan.told;
         return request;
     }
     template <class Hand>
-    Taken hand_over(const DeviceScan* scans, int32_t count, Hand hand) const noexcept {
+    static Taken hand_over(const DeviceScan* scans, int32_t count, Hand hand) noexcept {
         try {
             std::vector<gpu::ScanRequest> requests;
             requests.reserve(static_cast<size_t>(count));
@@ -139,7 +139,6 @@ class CudaDeviceScanner final : public DeviceScanner {
     }
 
     gpu::CudaScanner scanner_;
-    const StorageApi* const storages_;
     std::map<uint64_t, Slots> hits_;                   ///< by the output's number: at most window() of them
     std::deque<std::pair<uint64_t, Slots>> replayed_;  ///< at most what a ring holds
     bool out_of_memory_ = false;                       ///< a hit was lost on the way: it is not waited for
@@ -147,8 +146,8 @@ class CudaDeviceScanner final : public DeviceScanner {
 
 }  // namespace
 
-std::unique_ptr<DeviceScanner> make_cuda_scanner(const StorageApi* storages, const char* library) {
-    return std::make_unique<CudaDeviceScanner>(storages, library);
+std::unique_ptr<DeviceScanner> make_cuda_scanner(const char* library) {
+    return std::make_unique<CudaDeviceScanner>(library);
 }
 
 }  // namespace numsan

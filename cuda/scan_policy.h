@@ -29,11 +29,11 @@ inline constexpr uint64_t kTargetChunks = 528;
 /// costs eight times the copying.
 inline constexpr int kBatchOutputs = 56;
 
-/// An output in a storage from this size on is scanned at once: its end is still in L2 when the walk starts there.
-/// So is one with an input from this size on: it would have to be held.
-inline constexpr int64_t kDeferBelowBytes = 2 << 20;
+/// An output in a storage from this size on is scanned at once, what is pending with it: a launch of its own then costs
+/// less than reading it again from memory, which L2 still has of it. So is one with an input from this size on.
+inline constexpr int64_t kDeferBelowBytes = 8 << 20;
 
-/// A batch is launched when this much is held for it: a third of the 50 MB of an H200's L2.
+/// A batch is launched when this much is held for it: what a program that drops its gradients at once has more at most.
 inline constexpr int64_t kDeferredBytes = 16 << 20;
 
 /// Streams and captures of a context that have scratch of their own.

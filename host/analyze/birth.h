@@ -42,6 +42,13 @@ struct OpContext {
 };
 inline constexpr int32_t kMaxKin = 16;  ///< length of OpContext::kin
 
+/// For copies of an event's operands that are judged when the context's `kin` is gone.
+inline void keep_kin(TensorView* inputs, int32_t count, const OpContext& context) {
+    for (int32_t i = 0; context.kin != nullptr && i < count && i < kMaxKin; ++i) {
+        inputs[i].flags |= context.kin[i] << kKinShift;
+    }
+}
+
 /// The op that made an autograd node, found by the node's number.
 struct ForwardRecord {
     const OpInfo* op = nullptr;

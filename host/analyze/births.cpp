@@ -25,8 +25,8 @@ TensorFact fact_of(const TensorView& t, const char* side, int32_t index, const H
 /// What autograd knows of an input.
 uint32_t kin(const OpEvent& event, const OpContext& context, const TensorView& input) {
     const std::ptrdiff_t index = &input - event.inputs;
-    return context.kin != nullptr && index >= 0 && index < std::min(event.input_count, kMaxKin) ? context.kin[index]
-                                                                                                : 0;
+    const bool asked = context.kin != nullptr && index >= 0 && index < std::min(event.input_count, kMaxKin);
+    return asked ? context.kin[index] : input.flags >> kKinShift;
 }
 
 /// An op over lists as the one of its members that output `index` belongs to: what is told of a birth is of that. Lists

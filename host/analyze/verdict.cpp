@@ -319,7 +319,8 @@ void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_
     for (const Kind kind : {kPosInf, kNegInf}) {
         const Birth* birth = births_.find(before.of(kind));
         if (birth == nullptr || birth->intended || birth->escaped || now.muted != 0) continue;
-        if (mutes(event, *birth) && scanner_.health(output).zero > 0) now.muted = birth->id;
+        if (mutes(event, *birth) && scanner_.measures(output) && scanner_.health(output).zero > 0)
+            now.muted = birth->id;
     }
     if (before.muted != 0) {
         if (multiplies(event)) {

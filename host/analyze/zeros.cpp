@@ -151,6 +151,14 @@ bool hands_zeros_on(const OpEvent& event) {
                                                   "clone", "neg", "abs", "sqrt", "pow", "expand"});
 }
 
+bool asks_for_zeros(const OpEvent& event, bool backward) {
+    const std::string op = plain_op_name(event.op->name);
+    const bool narrow = std::any_of(event.outputs, event.outputs + event.output_count,
+                                    [](const TensorView& t) { return info(t.dtype).lane_bytes < 4; });
+    if (backward && narrow && one_of(op, {"_to_copy", "copy", "square", "pow", "mul", "div", "mm", "bmm"})) return true;
+    return one_of(op, {"div", "rsqrt", "reciprocal"}) || hands_zeros_on(event);
+}
+
 std::optional<std::string> flushed_share(const OpEvent& event, const TensorView& output, const Scanner& scanner) {
     if (info(output.dtype).lane_bytes >= 4) return std::nullopt;
     const std::string op = plain_op_name(event.op->name);

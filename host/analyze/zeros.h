@@ -21,6 +21,10 @@ bool multiplies(const OpEvent& event);
 /// True for ops that hand zeros on as they are.
 bool hands_zeros_on(const OpEvent& event);
 
+/// True if the two below, or the verdict that follows zeros, may want to know how many there are in the op's outputs
+/// and operands. For scanners that count them only when asked beforehand.
+bool asks_for_zeros(const OpEvent& event, bool backward);
+
 /// What was flushed: at least half of the results that should not be zero are. Nothing when it cannot be shown from the
 /// operands.
 std::optional<std::string> flushed_share(const OpEvent& event, const TensorView& output, const Scanner& scanner);

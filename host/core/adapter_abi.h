@@ -29,12 +29,6 @@ struct OpInfo {
     uint32_t id;   ///< dense, from 0
 };
 
-/// What autograd knows of a tensor; asked for few.
-enum TensorKin : uint32_t {
-    kViewOfParameter = 1,  ///< a view of a leaf that requires a gradient
-    kFromCompiled = 2,     ///< the result of a region that torch.compile turned into kernels of its own
-};
-
 /// One finished call of an operator, below autograd and outermost. Views are valid during the call only.
 struct OpEvent {
     const OpInfo* op;
@@ -48,8 +42,10 @@ struct OpEvent {
     bool grad_enabled;
     bool infinite_scalar;  ///< a scalar argument was +inf, -inf or the dtype's lowest value
     int64_t graph_task;    ///< number of the backward() this thread is inside of, hooks included; -1 outside
-    uint32_t (*kin)(const void* impl);  ///< bits of TensorKin for one of `inputs`; null in made-up events
-    int32_t scalar_count;               ///< numbers among the arguments, in order: exponents, factors, eps
+    /// bits of TensorKin for one of `inputs`; null in made-up events. Takes the interpreter's lock, for a moment, where
+    /// the tensor was made by a node that is written in Python
+    uint32_t (*kin)(const void* impl);
+    int32_t scalar_count;  ///< numbers among the arguments, in order: exponents, factors, eps
     const double* scalars;
     bool on_device;     ///< a tensor of it is in the memory of a device; then `queue` is set
     DeviceQueue queue;  ///< where this thread's ops on that device go

@@ -9,6 +9,8 @@
 
 namespace numsan {
 
+struct StorageApi;
+
 /// Outputs that one op has just been told to write, and what it reads: all in memory of the queue's device. Views are
 /// valid during the call only.
 struct DeviceScan {
@@ -21,6 +23,10 @@ struct DeviceScan {
     uint64_t sequence;  ///< of the first output; the others count on. Grows from op to op
     bool raises_gate;   ///< a bad output lets the device look at what the next scan_behind_gate() hands over
     bool told;          ///< each output is looked at closely, bad or not: Reading::hit tells what was found
+    /// Null: the scan is in its queue on return. Else small outputs may be gathered until their queue's next scan,
+    /// before_write() of one of them, or flush(). What they lie in is held by this meanwhile: for tensors that somebody
+    /// keeps anyway. Lives as long as the scanner, the same for all.
+    const StorageApi* held_by;
 };
 
 /// What the exact pass found of a bad output and of the op's operands.

@@ -23,6 +23,13 @@ enum TensorFlag : uint32_t {
     kLater = 1u << 7,   ///< as kScannable, but in a device's memory: `data` is an address there, written in its queue
 };
 
+/// What autograd knows of an operand; asked for few, see OpEvent::kin.
+enum TensorKin : uint32_t {
+    kViewOfParameter = 1,  ///< a view of a leaf that requires a gradient
+    kFromCompiled = 2,     ///< the result of a region that torch.compile turned into kernels of its own
+};
+inline constexpr int kKinShift = 8;  ///< where TensorView::flags of an event that is judged later have it
+
 /// One tensor as the op saw it. `data` points at the first logical element; `sizes` and `strides` are in elements,
 /// `ndim` long, and valid only during the call that hands the view over. `storage` identifies the storage (never
 /// dereferenced).

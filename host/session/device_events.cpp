@@ -3,10 +3,12 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
 #include "host/session/device_look_back.h"
+#include "host/session/device_scans.h"
 #include "host/session/device_views.h"
 #include "host/session/session.h"
 #include "host/session/session_thread.h"
@@ -38,86 +40,18 @@ void read_on_host(const OpEvent& event, HostReading* reading, const Scanner& sca
     std::for_each(event.outputs, event.outputs + event.output_count, read);
 }
 
-/// Bit i: tensor i is read because its value goes elsewhere.
-uint64_t watched(const TensorView* views, int32_t count, const DeviceQueue& queue) {
-    uint64_t bits = 0;
-    for (int32_t i = 0; i < std::min(count, 63); ++i) {
-        if (is_here(queue, views[i])) bits |= uint64_t(1) << i;
-    }
-    return bits;
-}
-
-/// The scans of an event's outputs: as many at a time as lie side by side, with all operands; or each of an op over
-/// lists with its own.
-class OutputScans {
-  public:
-    explicit OutputScans(const DeviceEvent& event) {
-        const bool lists = is_over_lists(event.op);
-        operands_.reserve(lists ? static_cast<size_t>(event.op.input_count) : DeviceHit::kMaxInputs);
-        uint64_t sequence = event.sequence;
-        for (int32_t i = 0; i < event.op.output_count; ++i) {
-            if (!is_handed(event.op, i, event.read)) continue;
-            int32_t end = i + 1;
-            while (!lists && end < event.op.output_count && is_handed(event.op, end, event.read)) ++end;
-            add(event, i, end, sequence, lists || scans_.empty());
-            sequence += static_cast<uint64_t>(end - i);
-            i = end - 1;
-        }
-    }
-    const std::vector<DeviceScan>& scans() const { return scans_; }
-
-  private:
-    void add(const DeviceEvent& event, int32_t begin, int32_t end, uint64_t sequence, bool own_operands) {
-        if (own_operands) {
-            int32_t places[DeviceHit::kMaxInputs];
-            first_ = operands_.size();
-            count_ = operands_of(event.op, begin, places);
-            for (int32_t k = 0; k < count_; ++k) {
-                operands_.push_back(event.inputs[places[k]]);
-                operands_.back().flags |= kScannable;  // there, in its queue
-            }
-        }
-        DeviceScan scan{};
-        scan.queue = event.op.queue;
-        scan.outputs = event.outputs + begin;
-        scan.output_count = end - begin;
-        scan.inputs = operands_.data() + first_;
-        scan.input_count = count_;
-        scan.sequence = sequence;
-        scans_.push_back(scan);
-    }
-
-    std::vector<TensorView> operands_;
-    std::vector<DeviceScan> scans_;
-    size_t first_ = 0;
-    int32_t count_ = 0;
-};
-
-int64_t cost_of(const std::vector<DeviceScan>& scans) {
-    int64_t bytes = 0;
-    for (const DeviceScan& scan : scans) {
-        for (int32_t i = 0; i < scan.output_count; ++i) bytes += bytes_of(scan.outputs[i]);
-    }
-    return Governor::cost(1, bytes);
-}
-
-std::vector<DeviceScan> watching_scans(const TensorView* views, uint64_t watch, const DeviceQueue& queue,
-                                       uint64_t sequence, bool raises_gate) {
-    std::vector<DeviceScan> scans;
-    for (int32_t i = 0; watch >> i != 0; ++i) {
-        if (((watch >> i) & 1) == 0) continue;
-        DeviceScan scan{};
-        scan.queue = queue;
-        scan.outputs = views + i;
-        scan.output_count = 1;
-        scan.sequence = sequence++;
-        scan.raises_gate = raises_gate;
-        scans.push_back(scan);
-    }
-    return scans;
-}
-
 }  // namespace
+
+/// What autograd knows of operands: it is asked while they live. False: nothing.
+bool Session::ask_kin(const OpEvent& event, uint32_t (&kin)[kMaxKin]) {
+    if (event.kin == nullptr || !event.grad_enabled) return false;
+    uint32_t any = 0;
+    for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
+        const TensorView& input = event.inputs[i];
+        if ((input.flags & (kRequiresGrad | kLeaf)) == kRequiresGrad) any |= kin[i] = event.kin(input.impl);
+    }
+    return any != 0;
+}
 
 /// Null when the device cannot be scanned; coverage then says why.
 DeviceSide* Session::device_side(const OpEvent& event) noexcept {
@@ -175,9 +109,12 @@ void Session::read_device(DeviceSide& side) {
 
 void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) {
     const int64_t seq = counters_.ops.fetch_add(1, std::memory_order_relaxed);
+    side.gradients.pass(event.queue, seq);
     OpContext context = context_of(thread, seq);
     follow(thread, event, context);
     const Made made = note_forward(event, context);
+    uint32_t kin[kMaxKin] = {};
+    if (ask_kin(event, kin)) context.kin = kin;
     const bool leaves = leaves_device(event);
     uint64_t read = side.reads(event, context.step);
     // What a graph does is looked at in full: its replays come back to no op.
@@ -197,6 +134,7 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
     uint64_t numbers = handed + watching + (past != nullptr ? past->numbers() : 0);
     DeviceEvent* kept = side.log.add(event, context, numbers, side.scanner.window());
     if (kept == nullptr) {
+        side.gradients.flush();
         settle(side);
         numbers -= past != nullptr ? past->numbers() : 0;  // rather that than the event
         if (past != nullptr) side.asking.store(false, std::memory_order_release);
@@ -314,7 +252,8 @@ void Session::device_node(DeviceSide& side, const NodeEvent& event, const OpCont
     kept->watch = watch;
     kept->watched = numbers;
     if (numbers > 0) {
-        const std::vector<DeviceScan> scans = watching_scans(kept->inputs, watch, event.queue, kept->sequence, false);
+        std::vector<DeviceScan> scans = watching_scans(kept->inputs, watch, event.queue, kept->sequence, false);
+        for (DeviceScan& scan : scans) scan.held_by = side.gradients.hold(event.queue, context.seq);
         side.governor.spend(cost_of(scans));
         kept->scanned =
             side.scanner.scan(scans.data(), static_cast<int32_t>(scans.size())) == DeviceScanner::Taken::Now;
@@ -325,6 +264,7 @@ void Session::device_node(DeviceSide& side, const NodeEvent& event, const OpCont
 /// False: nothing waits for the device, so that what is marked can be done at once.
 bool Session::mark(DeviceSide* side, DeviceEvent::Kind kind) noexcept {
     if (side == nullptr) return false;
+    if (kind != DeviceEvent::Kind::OptimizerEnd) side->gradients.flush();
     const uint64_t unread = kind == DeviceEvent::Kind::OptimizerEnd && side->unread.usable() ? side->unread.end() : 0;
     DeviceEvent* kept = side->log.empty() ? nullptr : side->log.add(kind);
     if (kept != nullptr) {

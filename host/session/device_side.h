@@ -11,6 +11,7 @@
 #include "host/analyze/verdict.h"
 #include "host/core/device_scanner.h"
 #include "host/session/device_log.h"
+#include "host/session/gathered_gradients.h"
 #include "host/session/governor.h"
 #include "host/session/op_log.h"
 #include "host/session/tier_policy.h"
@@ -22,7 +23,10 @@ struct DeviceSide {
     /// `storages`: what can be asked of the memory of tensors; null: every output is read at once. Throws
     /// std::bad_alloc.
     DeviceSide(DeviceScanner& s, const Options& options, const StorageApi* storages)
-        : scanner(s), tier(options.tier, TierPolicy::Place::Device), governor(budget_of(options)) {
+        : scanner(s),
+          tier(options.tier, TierPolicy::Place::Device),
+          governor(budget_of(options)),
+          gradients(s, storages) {
         if (storages != nullptr) unread.use(*storages);
     }
     static Governor::Budget budget_of(const Options& options);
@@ -39,6 +43,7 @@ struct DeviceSide {
     DeviceLog log;
     TierPolicy tier;
     Governor governor;
+    GatheredGradients gradients;
     OpLog unread;  ///< ops whose outputs the tier left out, if it is usable
     /// Ops of `unread` with numbers below are of steps that are over. Those from `last_step` on, of two optimizers, may
     /// still have left a parameter bad.

@@ -53,6 +53,7 @@ void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap
         return;
     }
     const bool lists = is_over_lists(event);
+    OpContext members = context;
     for (int32_t k = 0; k < count; ++k) {
         if (((unread >> std::min(k, 63)) & 1) == 0) continue;
         TensorView operands[LoggedOp::kMaxInputs];
@@ -60,13 +61,14 @@ void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap
         one.outputs = event.outputs + k;
         one.output_count = 1;
         if (lists) {
+            members.kin = nullptr;  // counted otherwise
             one.inputs = operands;
             one.input_count = 0;
             for (int32_t i = k; i < event.input_count && one.input_count < LoggedOp::kMaxInputs; i += count) {
                 operands[one.input_count++] = event.inputs[i];
             }
         }
-        add_one(one, context, made, makes_node, 1);
+        add_one(one, members, made, makes_node, 1);
     }
 }
 
@@ -110,6 +112,7 @@ void OpLog::add_one(const OpEvent& event, const OpContext& context, const Forwar
         int64_t* dims = op.dims;
         op.event.input_count = inputs;
         for (int32_t i = 0; i < inputs; ++i) copy_view(op.inputs[i], event.inputs[i], dims);
+        keep_kin(op.inputs, inputs, context);
         for (int32_t i = 0; i < event.output_count; ++i) copy_view(op.outputs[i], event.outputs[i], dims);
         op.event.inputs = op.inputs;
         op.event.outputs = op.outputs;

@@ -141,6 +141,7 @@ class Session {
     DeviceSide* device_side() const noexcept { return device_.load(std::memory_order_acquire); }
     DeviceSide* device_side(const OpEvent& event) noexcept;
     void device_op(DeviceSide& side, Thread& thread, const OpEvent& event);
+    static bool ask_kin(const OpEvent& event, uint32_t (&kin)[kMaxKin]);
     std::unique_ptr<LookBackScans> ask_back(DeviceSide& side, Thread& thread, const OpEvent& event);
     void look_behind_bad(DeviceSide& side, const DeviceEvent& event);
     void leave_unread(DeviceSide& side, const OpEvent& event, const OpContext& context, const Made& made,

@@ -60,8 +60,7 @@ DeviceScanner* make_device_scanner(const OpEvent& first, std::string& why) {
         why = "this torch does not tell the streams of its operators (2.11 does)";
         return nullptr;
     }
-    // Nothing of the program's is held: what would wait for others is scanned at once.
-    std::unique_ptr<DeviceScanner> scanner = make_cuda_scanner(nullptr);
+    std::unique_ptr<DeviceScanner> scanner = make_cuda_scanner();
     if (scanner->reason()[0] != '\0') {
         why = scanner->reason();
         return nullptr;

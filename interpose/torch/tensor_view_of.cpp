@@ -3,8 +3,10 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <cstring>
 #include <exception>
 #include <string>
+#include <typeinfo>
 
 namespace numsan {
 namespace {
@@ -14,6 +16,9 @@ using c10::DispatchKey;
 const c10::DispatchKeySet kSparse({DispatchKey::Sparse, DispatchKey::SparseCsr});
 const c10::DispatchKeySet kTransformed({DispatchKey::Functionalize, DispatchKey::FuncTorchBatched,
                                         DispatchKey::FuncTorchGradWrapper, DispatchKey::Batched});
+
+/// Only those have a name that somebody wrote; to ask for it takes the interpreter's lock.
+bool is_python(const torch::autograd::Node& node) { return std::strstr(typeid(node).name(), "PyNode") != nullptr; }
 
 }  // namespace
 
@@ -44,7 +49,8 @@ uint32_t kin_of(const void* impl) try {
     uint32_t kin = 0;
     if (tensor.is_view() && tensor._base().is_leaf()) kin |= kViewOfParameter;
     const torch::autograd::Node* node = torch::autograd::impl::grad_fn_unsafe(tensor);
-    if (node != nullptr && node->name().find("CompiledFunction") != std::string::npos) kin |= kFromCompiled;
+    if (node != nullptr && is_python(*node) && node->name().find("CompiledFunction") != std::string::npos)
+        kin |= kFromCompiled;
     return kin;
 } catch (const std::exception&) {
     return 0;  // a view whose base is gone, a node written in Python whose name cannot be had

@@ -1,9 +1,9 @@
 """The ops of a piece of a program as numsan's hook sees them: what they write, how large it is. Needs no GPU and, on
 meta tensors, no memory.
 
-    with EventTrace("meta") as trace:
+    with EventTrace("meta", model.parameters()) as trace:
         step()
-    trace.events
+    trace.events, trace.gradients
 """
 from dataclasses import dataclass, field
 
@@ -49,13 +49,29 @@ def is_view(schema, name):
 
 class EventTrace(TorchDispatchMode):
     """Events whose outputs are on `device`; all of them without one. Storages of the traced ops are kept alive, so that
-    none has another's identity."""
+    none has another's identity. `gradients`: those that reach one of the parameters, each with the number of events
+    before."""
 
-    def __init__(self, device=None):
+    def __init__(self, device=None, parameters=()):
         super().__init__()
         self.device = device
         self.events = []
+        self.gradients = []
         self._kept = []
+        self._parameters = list(parameters)
+        self._hooks = []
+
+    def __enter__(self):
+        self._hooks = [p.register_post_accumulate_grad_hook(self._reached) for p in self._parameters]
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        for hook in self._hooks:
+            hook.remove()
+        return super().__exit__(*error)
+
+    def _reached(self, parameter):
+        self.gradients.append((len(self.events), self._tensor(parameter.grad, False)))
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

@@ -24,12 +24,16 @@ RESULTS = pathlib.Path(__file__).resolve().parent / "RESULTS.md"
 TABLE = "model bytes"
 
 
-def traced(step, device=None):
-    """Events of the second step: the first one makes optimizer state."""
+def trace_of(step, device=None):
+    """Of the second step: the first one makes optimizer state."""
     step()
-    with event_trace.EventTrace(device) as trace:
+    with event_trace.EventTrace(device, step.model.parameters()) as trace:
         step()
-    return trace.events
+    return trace
+
+
+def traced(step, device=None):
+    return trace_of(step, device).events
 
 
 def counted(events, tier, place):
@@ -38,25 +42,25 @@ def counted(events, tier, place):
     return {"outputs": len(outputs), "bytes": sum(output.bytes for output in outputs)}
 
 
-def on_device(events, tier, gradients):
+def on_device(trace, tier):
     """The same and its launches, and what every tier reads besides: gradients where they reach a leaf, and the loss
-    that backward() starts from, each with a launch of its own."""
-    ops, loss_bytes = counted(events, tier, "device"), 4
-    return {"outputs": ops["outputs"] + len(gradients) + 1, "bytes": ops["bytes"] + sum(gradients) + loss_bytes,
-            "launches": tier_rule.launches_at_once(events, tier) + len(gradients) + 1,
-            "deferred": tier_rule.launches_deferred(events, tier) + len(gradients) + 1}
+    that backward() starts from, which has a launch of its own."""
+    ops, loss_bytes, gradients = counted(trace.events, tier, "device"), 4, trace.gradients
+    return {"outputs": ops["outputs"] + len(gradients) + 1,
+            "bytes": ops["bytes"] + sum(gradient.bytes for _, gradient in gradients) + loss_bytes,
+            "launches": tier_rule.launches(trace.events, tier, gradients) + 1,
+            "at_once": tier_rule.launches_at_once(trace.events, tier) + len(gradients) + 1}
 
 
 def figures(name):
     step = models.training_step(name, "meta")
-    events = traced(step, "meta")
-    gradients = [p.grad.numel() * p.grad.element_size() for p in step.model.parameters() if p.grad is not None]
+    trace = trace_of(step, "meta")
     return {"title": models.WORKS[name].title, "parameters": sum(p.numel() for p in step.model.parameters()),
-            "ops": len(events), "tiers": {tier: on_device(events, tier, gradients) for tier in tier_rule.TIERS}}
+            "ops": len(trace.events), "tiers": {tier: on_device(trace, tier) for tier in tier_rule.TIERS}}
 
 
 def lines(works):
-    yield "| model | ops | tier | tensors read | GB read | of all | launches, none waits | launches, small ones wait |"
+    yield "| model | ops | tier | tensors read | GB read | of all | launches | if gradients did not wait |"
     yield "|" + " --- |" * 8
     for one in works:
         everything = one["tiers"]["full"]["bytes"]
@@ -64,7 +68,7 @@ def lines(works):
             first = tier == tier_rule.TIERS[0]
             share = f"{100 * read['bytes'] / everything:.1f} %"
             yield (f"| {one['title'] if first else ''} | {one['ops'] if first else ''} | {tier} | {read['outputs']} | "
-                   f"{read['bytes'] / 1e9:.3f} | {share} | {read['launches']} | {read['deferred']} |")
+                   f"{read['bytes'] / 1e9:.3f} | {share} | {read['launches']} | {read['at_once']} |")
 
 
 def text(names):

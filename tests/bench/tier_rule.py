@@ -82,33 +82,32 @@ def launches_of(event, outputs):
 
 
 def launches_at_once(events, tier):
-    """On a device, where no op waits for another."""
+    """On a device, for the outputs of ops."""
     return sum(launches_of(event, len(read(event, tier, "device"))) for event in events)
 
 
-def launches_deferred(events, tier):
-    """On a device, where small outputs wait for each other on one stream, in steps that wait for nobody themselves."""
+def launches(events, tier, gradients):
+    """The same with gradients, which wait for each other where they reach a leaf, in a program with one stream.
+    `gradients`: pairs of how many events came before and the tensor; then the optimizer begins."""
     count = waiting = held = 0
     storages = set()
-    for event in events:
-        inputs, outputs = event.inputs[:INPUTS_LOOKED_AT], read(event, tier, "device")
-        if waiting and storages & event.written:  # note_write
+    arriving = iter(gradients)
+    following = next(arriving, None)
+    for index in range(len(events) + 1):
+        while following is not None and following[0] == index:
+            gradient, following = following[1], next(arriving, None)
+            if gradient.storage_bytes >= DEFER_BELOW:  # what waits goes along
+                count, waiting, held, storages = count + 1, 0, 0, set()
+                continue
+            waiting, held = waiting + 1, held + gradient.storage_bytes
+            storages.add(gradient.storage)
+            if waiting == BATCH_OUTPUTS or held >= HELD_BYTES or following is None:
+                count, waiting, held, storages = count + 1, 0, 0, set()
+        if index == len(events):
+            break
+        outputs = read(events[index], tier, "device")
+        if waiting and storages & events[index].written:  # note_write
             count, waiting, held, storages = count + 1, 0, 0, set()
-        if not outputs:
-            continue
-        touched = {tensor.storage for tensor in outputs}
-        small = (not is_over_lists(event) and len(outputs) <= BATCH_OUTPUTS
-                 and all(t.storage_bytes < DEFER_BELOW for t in [*inputs, *outputs])
-                 and touched.isdisjoint(tensor.storage for tensor in inputs))
-        if not small:
-            count += launches_of(event, len(outputs))  # what waits goes along
-            waiting, held, storages = 0, 0, set()
-            continue
-        if waiting + len(outputs) > BATCH_OUTPUTS:
-            count, waiting, held, storages = count + 1, 0, 0, set()
-        waiting += len(outputs)
-        held += sum(tensor.storage_bytes for tensor in [*inputs, *outputs])
-        storages |= touched | {tensor.storage for tensor in inputs}
-        if waiting == BATCH_OUTPUTS or held >= HELD_BYTES:
-            count, waiting, held, storages = count + 1, 0, 0, set()
+        if outputs:
+            count, waiting, held, storages = count + launches_of(events[index], len(outputs)), 0, 0, set()
     return count + (waiting > 0)

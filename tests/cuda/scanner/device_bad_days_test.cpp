@@ -14,7 +14,7 @@ class DeviceBadDays : public DeviceScannerTest {
   protected:
     void SetUp() override {
         ScannerTest::SetUp();
-        scanner = make_cuda_scanner(nullptr);
+        scanner = make_cuda_scanner();
         tensor = std::make_unique<GpuTensor>(5);
         tensor->fill(stream, kNan);
     }
@@ -30,7 +30,7 @@ class DeviceBadDays : public DeviceScannerTest {
 };
 
 TEST_F(DeviceBadDays, NoDriver) {
-    scanner = make_cuda_scanner(nullptr, "libnumsan-has-no-such-driver.so.1");
+    scanner = make_cuda_scanner("libnumsan-has-no-such-driver.so.1");
     EXPECT_EQ(scan(*scanner, *tensor, 1, stream), Taken::No);
     EXPECT_NE(std::string(scanner->reason()).find("no-such-driver"), std::string::npos) << scanner->reason();
     DeviceScanner::Reading reading{};

@@ -21,13 +21,13 @@ class DeviceDeferral : public DeviceScannerTest {
   protected:
     void SetUp() override {
         ScannerTest::SetUp();
-        scanner = make_cuda_scanner(&kStorages);
+        scanner = make_cuda_scanner();
     }
     Taken scan(const Lent& output, uint64_t sequence, const std::vector<const Lent*>& inputs) {
         std::vector<TensorView> views;
         for (const Lent* input : inputs) views.push_back(input->tensor.view);
         return DeviceScannerTest::scan(*scanner, &output.tensor.view, 1, sequence, stream, views.data(),
-                                       static_cast<int>(views.size()));
+                                       static_cast<int>(views.size()), 0, held_by);
     }
     DeviceScanner::Reading read(uint64_t sequence) {
         EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -42,6 +42,7 @@ class DeviceDeferral : public DeviceScannerTest {
     }
 
     std::unique_ptr<DeviceScanner> scanner;
+    const StorageApi* held_by = &kStorages;
 };
 
 TEST_F(DeviceDeferral, ABadOutputTellsOfItsInputs) {
@@ -94,7 +95,7 @@ TEST_F(DeviceDeferral, WhatIsScannedAtOnce) {
     scan(gone, 5, {&input});
     EXPECT_FALSE(is_pending(5)) << "an output that cannot be held";
     const std::vector<TensorView> many(kBatchOutputs + 1, output.tensor.view);
-    DeviceScannerTest::scan(*scanner, many.data(), kBatchOutputs + 1, 6, stream);
+    DeviceScannerTest::scan(*scanner, many.data(), kBatchOutputs + 1, 6, stream, nullptr, 0, 0, held_by);
     EXPECT_FALSE(is_pending(6)) << "more than a batch holds";
     for (const Lent* lent : {&output, &input, &large, &gone}) EXPECT_EQ(lent->storage.held(), 0);
     scan(output, 100, {&input});
@@ -104,7 +105,7 @@ TEST_F(DeviceDeferral, WhatIsScannedAtOnce) {
 }
 
 TEST_F(DeviceDeferral, NothingWaitsWithoutStorages) {
-    scanner = make_cuda_scanner(nullptr);
+    held_by = nullptr;
     Lent output(10), input(20);
     scan(output, 1, {&input});
     EXPECT_FALSE(is_pending(1));
@@ -207,7 +208,7 @@ TEST_F(DeviceDeferral, AllAreAnsweredWhateverHappens) {
     scanner->flush();
     EXPECT_EQ(why_not(*scanner, 2), text(SkipReason::EngineOff));
     EXPECT_EQ(input.storage.held(), 0);
-    scanner = make_cuda_scanner(&kStorages);
+    scanner = make_cuda_scanner();
     scan(output, 3, {&input});
     scanner->close();
     EXPECT_EQ(why_not(*scanner, 3), text(SkipReason::Closed));

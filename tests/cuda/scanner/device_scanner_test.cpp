@@ -36,7 +36,7 @@ std::vector<Shaped> layouts(const void* data, DType dtype, int64_t lanes) {
 
 TEST_P(TypedAnswers, AreThoseOfTheHostsScanner) {
     const DTypeInfo& type = info(GetParam());
-    const auto scanner = make_cuda_scanner(nullptr);
+    const auto scanner = make_cuda_scanner();
     std::mt19937_64 random(17);
     const CpuScanner host;
     uint64_t sequence = 0;
@@ -75,7 +75,7 @@ TEST_P(TypedAnswers, AreThoseOfTheHostsScanner) {
 INSTANTIATE_TEST_SUITE_P(All, TypedAnswers, testing::ValuesIn(all_types()), type_name);
 
 TEST_F(Answers, ComeWhenTheQueueGetsThere) {
-    const auto scanner = make_cuda_scanner(nullptr);
+    const auto scanner = make_cuda_scanner();
     GpuTensor tensor(1000);
     tensor.fill(stream, kOne);
     ASSERT_EQ(scan(*scanner, tensor, 0, stream), Taken::Now);
@@ -101,7 +101,7 @@ TEST_F(Answers, ComeWhenTheQueueGetsThere) {
 }
 
 TEST_F(Answers, ManyOutputsHaveTheirOwn) {
-    const auto scanner = make_cuda_scanner(nullptr);
+    const auto scanner = make_cuda_scanner();
     constexpr int kCount = 3 * kBatchOutputs + 1;
     std::vector<std::unique_ptr<GpuTensor>> tensors;
     std::vector<TensorView> views;
@@ -126,7 +126,7 @@ TEST_F(Answers, ManyOutputsHaveTheirOwn) {
 }
 
 TEST_F(Answers, TheFirstReadableInputsAreLookedAt) {
-    const auto scanner = make_cuda_scanner(nullptr);
+    const auto scanner = make_cuda_scanner();
     GpuTensor output(10), good(20), bad(30);
     output.fill(stream, kNan);
     good.fill(stream, kOne);
@@ -155,7 +155,7 @@ TEST_F(Answers, TheFirstReadableInputsAreLookedAt) {
 }
 
 TEST_F(Answers, AFullRingLosesHitsButNoResults) {
-    const auto scanner = make_cuda_scanner(nullptr);
+    const auto scanner = make_cuda_scanner();
     GpuTensor tensor(2);
     tensor.fill(stream, kNan);
     constexpr uint64_t kCount = kRingCapacity + 10;
@@ -179,7 +179,7 @@ TEST_F(Answers, AFullRingLosesHitsButNoResults) {
 }
 
 TEST_F(Answers, NumbersGoRoundTheWindowManyTimes) {
-    const auto scanner = make_cuda_scanner(nullptr);
+    const auto scanner = make_cuda_scanner();
     EXPECT_EQ(scanner->window(), kResults);
     GpuTensor tensor(3);
     for (uint64_t i = 0; i < 40; ++i) {
@@ -195,7 +195,7 @@ TEST_F(Answers, NumbersGoRoundTheWindowManyTimes) {
 }
 
 TEST_F(Answers, WhatCannotBeDescribedIsAnsweredAtOnce) {
-    const auto scanner = make_cuda_scanner(nullptr);
+    const auto scanner = make_cuda_scanner();
     GpuTensor tensor(5), good(7);
     good.fill(stream, kOne);
     const int64_t minus[] = {-1};
@@ -208,7 +208,7 @@ TEST_F(Answers, WhatCannotBeDescribedIsAnsweredAtOnce) {
 }
 
 TEST_F(Answers, TheDeviceOfTheQueueCountsNotTheThreads) {
-    const auto scanner = make_cuda_scanner(nullptr);
+    const auto scanner = make_cuda_scanner();
     CUcontext second;
     ASSERT_EQ(cuDevicePrimaryCtxRetain(&second, 1), CUDA_SUCCESS);
     ASSERT_EQ(cuCtxPushCurrent(second), CUDA_SUCCESS);
@@ -240,7 +240,7 @@ TEST_F(Answers, TheDeviceOfTheQueueCountsNotTheThreads) {
 }
 
 TEST_F(Answers, ReplaysTellByThemselves) {
-    const auto scanner = make_cuda_scanner(nullptr);
+    const auto scanner = make_cuda_scanner();
     GpuTensor source(100), copy(100);
     source.fill(stream, kOne);
     ASSERT_EQ(scan(*scanner, source, 0, stream), Taken::Now);
@@ -275,7 +275,7 @@ TEST_F(Answers, ReplaysTellByThemselves) {
 
 TEST_F(Answers, InTheirOwnTimeToManyThreads) {
     fake_cuda::set_grid(2, 5);
-    const auto scanner = make_cuda_scanner(nullptr);
+    const auto scanner = make_cuda_scanner();
     GpuTensor warm(4);
     warm.fill(stream, kOne);
     ASSERT_EQ(scan(*scanner, warm, 0, stream), Taken::Now);

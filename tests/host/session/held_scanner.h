@@ -30,7 +30,7 @@ class HeldScanner final : public DeviceScanner {
     const char* refuses = nullptr;  ///< outputs are not read, for this reason
     const void* pinned = nullptr;   ///< memory of the host that the device writes
     uint64_t numbers = 1 << 12;
-    int scans = 0, inputs = 0, looks_back = 0, given_up = 0, flushes = 0, closes = 0;
+    int scans = 0, gathered = 0, inputs = 0, looks_back = 0, given_up = 0, flushes = 0, closes = 0;
     std::vector<const void*> written;
     std::set<int> devices;  ///< of all that was handed over
 
@@ -55,6 +55,7 @@ class HeldScanner final : public DeviceScanner {
 
     void take(const DeviceScan& scan) {
         ++scans;
+        gathered += scan.held_by != nullptr;
         inputs += scan.input_count;
         for (int32_t i = 0; i < scan.output_count; ++i) devices.insert(scan.outputs[i].device_index);
         for (int32_t i = 0; i < scan.input_count; ++i) devices.insert(scan.inputs[i].device_index);

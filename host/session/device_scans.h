@@ -1,0 +1,40 @@
+// What the scanner is handed of one event: its outputs with the operands to blame, and the values that go elsewhere.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "host/core/device_scanner.h"
+#include "host/session/device_log.h"
+
+namespace numsan {
+
+/// Bit i: tensor i is read because its value goes elsewhere.
+uint64_t watched(const TensorView* views, int32_t count, const DeviceQueue& queue) noexcept;
+
+/// A scan for each bit of `watch`. Throws std::bad_alloc, as all here.
+std::vector<DeviceScan> watching_scans(const TensorView* views, uint64_t watch, const DeviceQueue& queue,
+                                       uint64_t sequence, bool raises_gate);
+
+/// The scans of an event's outputs: as many at a time as lie side by side, with all operands; or each of an op over
+/// lists with its own. Valid as long as this and the event.
+class OutputScans {
+  public:
+    explicit OutputScans(const DeviceEvent& event);
+    const std::vector<DeviceScan>& scans() const { return scans_; }
+
+  private:
+    void add(const DeviceEvent& event, int32_t begin, int32_t end, uint64_t sequence, bool own_operands);
+
+    std::vector<TensorView> operands_;
+    std::vector<DeviceScan> scans_;
+    size_t first_ = 0;
+    int32_t count_ = 0;
+    bool told_ = false;
+};
+
+/// For Governor::spend(). Precondition: one scan at least.
+int64_t cost_of(const std::vector<DeviceScan>& scans) noexcept;
+
+}  // namespace numsan
