@@ -11,6 +11,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUGS = sorted(path.parent.name for path in HERE.glob("*/expect.json"))
 
 
+def together(*bugs):
+    """As parameters: what looks at a victim's run goes to one worker of xdist, or each would make its own."""
+    return [pytest.param(bug, marks=pytest.mark.xdist_group(bug)) for bug in bugs]
+
+
 @pytest.fixture(scope="module")
 def victim(warm, tmp_path_factory):
     """Runs each victim once with and once without numsan, however many tests look at it."""
@@ -30,7 +35,7 @@ def test_there_are_programs():
     assert len(BUGS) >= 14
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", together(*BUGS))
 def test_first_finding_is_the_bug(bug, victim):
     program, watched, _ = victim(bug)
     expect = json.loads((HERE / bug / "expect.json").read_text())
@@ -53,7 +58,7 @@ def test_first_finding_is_the_bug(bug, victim):
     assert len(watched.findings) == expect["findings"], watched.describe()
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", together(*BUGS))
 def test_text_names_the_line(bug, victim):
     program, watched, _ = victim(bug)
     assert re.search(r"^error\[NS\d{3}\]: ", watched.stderr, re.M), watched.describe()
@@ -63,7 +68,7 @@ def test_text_names_the_line(bug, victim):
     assert pathlib.Path(file).name == program.name and int(line) == run_numsan.marked_line(program), watched.describe()
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", together(*BUGS))
 def test_program_is_left_alone(bug, victim):
     _, watched, plain = victim(bug)
     assert watched.returncode == plain.returncode == 0, watched.describe()
@@ -81,7 +86,7 @@ def test_twin_is_met_with_silence(bug, warm, tmp_path):
     assert watched.stderr == "", watched.describe()
 
 
-@pytest.mark.parametrize("bug", ["log_of_negative", "distance_of_twins"])
+@pytest.mark.parametrize("bug", together("log_of_negative", "distance_of_twins"))
 def test_launcher_says_the_same(bug, victim, tmp_path):
     program, watched, _ = victim(bug)
     launched = run_numsan.run(program, launcher="run", cwd=tmp_path)
@@ -103,6 +108,7 @@ def test_twin_exits_with_zero_under_fail_on(warm, tmp_path):
     assert done.returncode == 0, done.describe()
 
 
+@pytest.mark.xdist_group("log_of_negative")
 def test_halt_stops_at_the_first_error(victim, tmp_path):
     program, watched, plain = victim("log_of_negative")
     halted = run_numsan.run(program, options={"halt": 1}, cwd=tmp_path)
@@ -111,6 +117,7 @@ def test_halt_stops_at_the_first_error(victim, tmp_path):
     assert halted.findings and halted.findings[0]["location"] == watched.findings[0]["location"], halted.describe()
 
 
+@pytest.mark.xdist_group("log_of_negative")
 @pytest.mark.parametrize("rule", ["op:aten::log", "file:victim.py:{line}", "code:{code}",
                                   "op:aten::log file:*victim.py"])
 def test_allowed_finding_is_not_reported(rule, victim, tmp_path):
