@@ -74,7 +74,7 @@ def unformatted(root, paths):
     if not wanted or not (root / ".clang-format").exists():
         return
     if shutil.which(FORMATTER) is None:
-        print(f"style: formatting is not checked: {FORMATTER} is not installed (scripts/setup installs it)")
+        print(f"style: formatting is not checked: {FORMATTER} is not installed (scripts/setup --tests installs it)")
         return
     done = subprocess.run([FORMATTER, "--dry-run", *wanted], cwd=root, capture_output=True, text=True)
     for path, line in re.findall(r"^(\S+?):(\d+):\d+: (?:warning|error): ", done.stderr, re.MULTILINE):

@@ -93,7 +93,7 @@ NUMSAN_KERNEL_BODY void count(const Block& b, const ValueClasses& c, Counts& out
 }
 
 #define NUMSAN_COUNT_KERNEL(suffix, T) \
-    NUMSAN_KERNEL void count_##suffix(const Block& b, const ValueClasses& c, Counts& out) { count<T>(b, c, out); }
+    NUMSAN_KERNEL(void, count_##suffix, (const Block& b, const ValueClasses& c, Counts& out), (b, c, out), count<T>)
 NUMSAN_COUNT_KERNEL(u8, uint8_t)
 NUMSAN_COUNT_KERNEL(u16, uint16_t)
 NUMSAN_COUNT_KERNEL(u32, uint32_t)

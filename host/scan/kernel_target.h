@@ -1,35 +1,42 @@
-// How the scan kernels are compiled: optimised whatever the build type, one clone per instruction set where the
-// toolchain can.
+// How the scan kernels are compiled: optimised whatever the build type where the compiler can, and once for each
+// instruction set.
 #pragma once
 
 #include <cstdint>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define NUMSAN_KERNEL_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define NUMSAN_KERNEL_SANITIZED 1
-#endif
-#endif
+#include "host/scan/instruction_set.h"
 
-// Clones are chosen by an ifunc, whose resolver runs before a sanitizer's runtime is ready; only glibc has ifuncs.
-#if defined(__GNUC__) && !defined(__clang__)
-#if defined(__x86_64__) && defined(__GLIBC__) && __GNUC__ >= 12 && !defined(NUMSAN_KERNEL_SANITIZED)
-#define NUMSAN_KERNEL \
-    __attribute__((noinline, target_clones("arch=x86-64-v4", "avx2", "default"), optimize("O3", "tree-vectorize")))
-#else
-#define NUMSAN_KERNEL __attribute__((noinline, optimize("O3", "tree-vectorize")))
-#endif
-#define NUMSAN_VECTOR_LOOP _Pragma("GCC ivdep")
-#elif defined(__clang__)
-#define NUMSAN_KERNEL __attribute__((noinline))
+#if defined(__clang__)
+#define NUMSAN_CLONE noinline
 #define NUMSAN_VECTOR_LOOP _Pragma("clang loop vectorize(enable)")
 #else
-#define NUMSAN_KERNEL
-#define NUMSAN_VECTOR_LOOP
+#define NUMSAN_CLONE noinline, optimize("O3", "tree-vectorize")
+#define NUMSAN_VECTOR_LOOP _Pragma("GCC ivdep")
 #endif
 
 #define NUMSAN_KERNEL_BODY inline __attribute__((always_inline))
+
+/// Defines `result name parameters`, which calls the last argument, a NUMSAN_KERNEL_BODY, compiled for the instruction
+/// set in use. `arguments` are the names of the parameters. Clones cannot be templates.
+#if defined(__x86_64__)
+#define NUMSAN_KERNEL(result, name, parameters, arguments, ...)                                                   \
+    __attribute__((NUMSAN_CLONE)) result name##_baseline parameters { return __VA_ARGS__ arguments; }             \
+    __attribute__((NUMSAN_CLONE, target("avx2"))) result name##_avx2 parameters { return __VA_ARGS__ arguments; } \
+    __attribute__((NUMSAN_CLONE, target("avx512f,avx512bw,avx512cd,avx512dq,avx512vl")))                          \
+    result name##_avx512 parameters {                                                                             \
+        return __VA_ARGS__ arguments;                                                                             \
+    }                                                                                                             \
+    NUMSAN_KERNEL_BODY result name parameters {                                                                   \
+        switch (::numsan::instruction_set_in_use) {                                                               \
+            case ::numsan::InstructionSet::Avx512: return name##_avx512 arguments;                                \
+            case ::numsan::InstructionSet::Avx2: return name##_avx2 arguments;                                    \
+            default: return name##_baseline arguments;                                                            \
+        }                                                                                                         \
+    }
+#else
+#define NUMSAN_KERNEL(result, name, parameters, arguments, ...) \
+    __attribute__((NUMSAN_CLONE)) result name parameters { return __VA_ARGS__ arguments; }
+#endif
 
 namespace numsan {
 

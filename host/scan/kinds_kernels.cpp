@@ -51,11 +51,9 @@ NUMSAN_KERNEL_BODY Nearest<T> nearest(const void* data, int64_t lanes, T exponen
     return all;
 }
 
-// Functions with clones cannot be templates.
-#define NUMSAN_KINDS_KERNEL(suffix, T)                                                               \
-    NUMSAN_KERNEL Nearest<T> nearest_##suffix(const void* data, int64_t lanes, T exponent, T sign) { \
-        return nearest<T>(data, lanes, exponent, sign);                                              \
-    }
+#define NUMSAN_KINDS_KERNEL(suffix, T)                                                                 \
+    NUMSAN_KERNEL(Nearest<T>, nearest_##suffix, (const void* data, int64_t lanes, T exponent, T sign), \
+                  (data, lanes, exponent, sign), nearest<T>)
 NUMSAN_KINDS_KERNEL(u8, uint8_t)
 NUMSAN_KINDS_KERNEL(u16, uint16_t)
 NUMSAN_KINDS_KERNEL(u32, uint32_t)

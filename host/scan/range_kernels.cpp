@@ -77,12 +77,11 @@ NUMSAN_KERNEL_BODY Extremes<T> grid(const Block& b, T mask) {
     return e;
 }
 
-// Functions with clones cannot be templates: one pair by name for each width.
-#define NUMSAN_RANGE_KERNELS(suffix, T, fnuz)                                                  \
-    NUMSAN_KERNEL Extremes<T> run_##suffix(const unsigned char* data, int64_t lanes, T mask) { \
-        return run<T, fnuz>(data, lanes, mask);                                                \
-    }                                                                                          \
-    NUMSAN_KERNEL Extremes<T> grid_##suffix(const Block& block, T mask) { return grid<T, fnuz>(block, mask); }
+// One pair by name for each width.
+#define NUMSAN_RANGE_KERNELS(suffix, T, fnuz)                                                                         \
+    NUMSAN_KERNEL(Extremes<T>, run_##suffix, (const unsigned char* data, int64_t lanes, T mask), (data, lanes, mask), \
+                  run<T, fnuz>)                                                                                       \
+    NUMSAN_KERNEL(Extremes<T>, grid_##suffix, (const Block& block, T mask), (block, mask), grid<T, fnuz>)
 NUMSAN_RANGE_KERNELS(u8, uint8_t, false)
 NUMSAN_RANGE_KERNELS(u8_fnuz, uint8_t, true)
 NUMSAN_RANGE_KERNELS(u16, uint16_t, false)

@@ -6,8 +6,14 @@ if(NUMSAN_CARRIED)
 endif()
 find_package(nlohmann_json 3.11 REQUIRED)  # reports: the JSON library people know, checked UTF-8 and exact numbers
 find_package(CLI11 2.1 REQUIRED)           # command line: usage errors, help and sub-commands we need not invent
-if(NUMSAN_TESTS)
-  find_package(GTest 1.12 REQUIRED)        # unit tests
+include(CMakeDependentOption)              # the default follows a GTest that is installed later
+find_package(GTest 1.12 QUIET)             # unit tests
+if(NUMSAN_TESTS AND NOT GTest_FOUND)
+  message(FATAL_ERROR "NUMSAN_TESTS is on and GTest 1.12 was not found: scripts/setup --tests installs it")
+endif()
+cmake_dependent_option(NUMSAN_TESTS "build the unit tests (needs GTest)" ON GTest_FOUND OFF)
+if(NOT GTest_FOUND)
+  message(STATUS "unit tests: not built, GTest was not found; scripts/setup --tests installs it")
 endif()
 if(NUMSAN_BENCH)
   find_package(benchmark 1.7 REQUIRED)     # micro benches

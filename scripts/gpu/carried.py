@@ -47,7 +47,7 @@ def shipped(package):
     version = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True)
     listed = subprocess.run(["dpkg", "-L", package], capture_output=True, text=True)
     if version.returncode != 0 or listed.returncode != 0:
-        raise CannotPack(f"package {package} is not installed: scripts/setup installs it")
+        raise CannotPack(f"package {package} is not installed: scripts/setup --tests --dev installs it")
     return version.stdout, listed.stdout.splitlines()
 
 

@@ -35,8 +35,8 @@ NUMSAN_KERNEL_BODY uint64_t read_words(const uint64_t* p, int64_t words) {
     for (int j = 0; j < kBlock; ++j) result |= any[j];
     return result;
 }
-NUMSAN_KERNEL uint64_t read_plain(const uint64_t* p, int64_t words) { return read_words<false>(p, words); }
-NUMSAN_KERNEL uint64_t read_prefetched(const uint64_t* p, int64_t words) { return read_words<true>(p, words); }
+NUMSAN_KERNEL(uint64_t, read_plain, (const uint64_t* p, int64_t words), (p, words), read_words<false>)
+NUMSAN_KERNEL(uint64_t, read_prefetched, (const uint64_t* p, int64_t words), (p, words), read_words<true>)
 
 struct Tensor {
     int64_t size;

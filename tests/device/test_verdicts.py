@@ -43,7 +43,8 @@ def verdict(folder, name):
 LEAN = {"tier": "full", "budget": "0.000001", "warmup": "0"}
 
 
-@pytest.fixture(scope="module", params=["programs", "controls"])
+@pytest.fixture(scope="module", params=[pytest.param(folder, marks=pytest.mark.xdist_group(f"device_{folder}"))
+                                        for folder in ("programs", "controls")])
 def runs(request, test_device, tmp_path_factory):
     """Folders of the runs on CPU, on the device and there with LEAN, and the names of what ran."""
     chosen = list(programs(request.param))

@@ -41,6 +41,9 @@ def run(folder, *more):
     return done
 
 
+pytestmark = pytest.mark.xdist_group("demo")  # one worker runs it
+
+
 @pytest.fixture(scope="module")
 def demo(warm, tmp_path_factory):
     """One run of the demo without the cure."""

@@ -11,6 +11,7 @@ import manifest
 from oracle_check import control_complaints, program_complaints, unjudged
 
 ENTRIES, ERRORS = manifest.build()
+pytestmark = pytest.mark.xdist_group("oracle")  # one worker asks the oracle
 
 
 @pytest.fixture(scope="session")

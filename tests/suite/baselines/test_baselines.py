@@ -57,6 +57,9 @@ def text_of(fault, seed=0, category="", family=""):
             .replace("{category}", category).replace("{family}", family))
 
 
+pytestmark = pytest.mark.xdist_group("baselines")  # one worker runs them
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Runs all faults and the healthy program under all baselines; returns a look-up."""
