@@ -21,8 +21,9 @@ namespace numsan {
 struct DeviceSide {
     /// `storages`: what can be asked of the memory of tensors; null: every output is read at once. Throws
     /// std::bad_alloc.
-    DeviceSide(DeviceScanner& s, const Options& options, const StorageApi* storages)
-        : scanner(s), tier(options.tier, TierPolicy::Place::Device), governor(budget_of(options)) {
+    DeviceSide(DeviceScanner& s, const Options& options, const StorageApi* storages,
+               Governor::Clock time = &Governor::now)
+        : scanner(s), clock(time), tier(options.tier, TierPolicy::Place::Device), governor(budget_of(options), time) {
         if (storages != nullptr) unread.use(*storages);
     }
     static Governor::Budget budget_of(const Options& options);
@@ -36,6 +37,7 @@ struct DeviceSide {
     };
 
     DeviceScanner& scanner;
+    const Governor::Clock clock;
     DeviceLog log;
     TierPolicy tier;
     Governor governor;
