@@ -56,8 +56,9 @@ Admission describe(const TensorView& view, ScanItem& item, ScanDim (&dims)[kMaxS
     int count = 0;
     int64_t weight = 1;
     for (int d = view.ndim - 1; d >= 0; --d) {
-        const int64_t size = view.sizes[d], stride = view.strides[d] * bytes;
-        if (size == 1) continue;
+        const int64_t size = view.sizes[d];
+        if (size == 1) continue;  // its stride means nothing, and may be any number
+        const int64_t stride = view.strides[d] * bytes;
         if (size < 0 || stride < 0 || count == kMaxScanDims * 4) return Admission::Unsupported;
         if (stride == 0) {
             item.repeat *= static_cast<uint64_t>(size);

@@ -52,8 +52,8 @@ DeviceScanner::Taken CudaScanner::hand_to_lane(const ScanRequest* requests, int 
     ThreadState& mine = thread_state;
     Lane* last = mine.scanner == id_ ? mine.lane : nullptr;
     Lane* lane = last;
-    if (last == nullptr || last->context.context != where.context || last->stream != where.stream ||
-        last->capture != capture || last->context.status.load(std::memory_order_acquire) != ContextEntry::Ready) {
+    if (last == nullptr || last->context.context != where.context || last->stream() != where.stream ||
+        last->capture() != capture || last->context.status.load(std::memory_order_acquire) != ContextEntry::Ready) {
         lane = find_lane(where, capture, why);
         mine.scanner = id_;
         mine.lane = lane;
@@ -99,7 +99,7 @@ void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
     const DeviceState& state = lane.context.state;
     DeviceMemory& memory = *state.memory;  // an address of the device: only its members' addresses are taken
     LaneMemory& scratch = memory.lanes[lane.index];
-    const bool captured = lane.capture != 0;
+    const bool captured = lane.is_captured();
     ScanHeader header{};
     header.gate = gated ? &scratch.gate : nullptr;
     header.raise = &scratch.gate;
@@ -121,11 +121,11 @@ bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request
     const TensorView& view = request.outputs[index];
     const uint64_t sequence = request.sequence + static_cast<uint64_t>(index);
     const uint32_t slot = static_cast<uint32_t>(sequence);
-    const uint32_t order = lane.capture != 0 ? static_cast<uint32_t>(batch.count) : slot;
+    const uint32_t order = lane.is_captured() ? static_cast<uint32_t>(batch.count) : slot;
     const auto flags = static_cast<uint8_t>((request.raises_gate ? kRaisesGate : 0) | (request.told ? kTold : 0));
     const Admission admission = batch.filler.add(view, slot, order, flags, batch.inputs);
     if (admission == Admission::Full) return false;
-    if (lane.capture == 0) {
+    if (!lane.is_captured()) {
         outcomes_->set(sequence, admission == Admission::Empty ? Outcomes::Outcome{Outcomes::Kind::Empty, 0}
                                                                : expected_from(lane));
     }
@@ -231,7 +231,7 @@ void CudaScanner::flush(const StreamRef& where) noexcept {
     if (context == nullptr) return;
     for (int i = 0; i < lane_count_.load(std::memory_order_acquire); ++i) {
         Lane* lane = lanes_[i].load(std::memory_order_acquire);
-        if (lane->context.context == context && lane->stream == where.stream) flush_lane(*lane);
+        if (lane->context.context == context && lane->stream() == where.stream) flush_lane(*lane);
     }
 }
 

@@ -19,6 +19,7 @@ struct CUstream_st;
 
 namespace numsan::gpu {
 
+class GraphEnd;
 class Lane;
 struct Held;
 struct Holding;
@@ -87,7 +88,7 @@ struct ScanCounters {
 struct Hit {
     CUctx_st* context;
     uint64_t sequence;  ///< the output's number; of a replay: the one it had when it was captured
-    uint64_t replay;    ///< 0: not from a graph; else 1 for the graph's first launch
+    uint64_t replay;  ///< 0: not from a graph; else 1 for the first launch of it, and of those that had its lane before
     Health health;
     const HitSlot* slots;  ///< the output, then its inputs
     int count;
@@ -177,6 +178,10 @@ class CudaScanner {
     ContextEntry* known_context(CUctx_st* context) const noexcept;
     Lane* find_lane(const StreamRef& where, uint64_t capture, SkipReason& why) noexcept;
     Lane* known_lane(const ContextEntry& context, CUstream_st* stream, uint64_t capture) const noexcept;
+    Lane* new_lane(ContextEntry& context, CUstream_st* stream, bool captured) noexcept;
+    Lane* ended_lane(const ContextEntry& context, CUstream_st* stream) noexcept;
+    void forget_captured(Lane& lane) noexcept;
+    GraphEnd* watch_graph(CUstream_st* stream) const noexcept;
     Batch* spare() noexcept;
     void give_back(Batch* batch) noexcept;
 

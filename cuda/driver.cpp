@@ -41,8 +41,12 @@ bool load_driver(const char* library, Driver& driver, char* reason, size_t reaso
 #define NUMSAN_DRIVER_CALL(field, name, version)                                   \
     driver.field = reinterpret_cast<PFN_##name##_v##version>(get(#name, version)); \
     if (driver.field == nullptr) return false;
+#define NUMSAN_OPTIONAL_DRIVER_CALL(field, name, version) \
+    driver.field = reinterpret_cast<PFN_##name##_v##version>(get(#name, version));
 #include "cuda/driver_calls.def"
+#undef NUMSAN_OPTIONAL_DRIVER_CALL
 #undef NUMSAN_DRIVER_CALL
+    reason[0] = '\0';  // of an optional one
     return true;
 }
 

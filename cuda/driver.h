@@ -11,10 +11,12 @@ namespace numsan::gpu {
 /// CUDA version of the oldest driver that the kernels run on: parameters above 4 KB, context ids.
 inline constexpr int kOldestDriver = 12010;
 
-/// The calls of driver_calls.def; all set, or the driver is not to be used.
+/// The calls of driver_calls.def; all set but the optional ones, or the driver is not to be used.
 struct Driver {
 #define NUMSAN_DRIVER_CALL(field, name, version) PFN_##name##_v##version field = nullptr;
+#define NUMSAN_OPTIONAL_DRIVER_CALL NUMSAN_DRIVER_CALL
 #include "cuda/driver_calls.def"
+#undef NUMSAN_OPTIONAL_DRIVER_CALL
 #undef NUMSAN_DRIVER_CALL
 };
 

@@ -81,17 +81,51 @@ struct ContextEntry {
     std::unordered_map<uint32_t, Captured> captured;
 };
 
-/// One stream, or one stream in one capture.
+/// Whether a graph and all that was made of it are gone, and no launch of it is on its way. Shared by a lane and the
+/// driver, which tells of it on a thread of its own that may call nothing of CUDA's.
+class GraphEnd {
+  public:
+    bool has_come() const noexcept { return come_.load(std::memory_order_acquire); }
+    /// The driver's; then it lets go.
+    static void CUDA_CB come(void* end) noexcept {
+        static_cast<GraphEnd*>(end)->come_.store(true, std::memory_order_release);
+        static_cast<GraphEnd*>(end)->let_go();
+    }
+    void let_go() noexcept {
+        if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    }
+
+  private:
+    ~GraphEnd() = default;
+    std::atomic<bool> come_{false};
+    std::atomic<int> owners_{2};
+};
+
+/// One stream, or one stream in one capture. A capture's goes to another one when its graph has come to its end.
 class Lane {
   public:
     Lane(ContextEntry& c, CUstream s, std::thread::id t, uint64_t id, uint32_t n)
-        : context(c), stream(s), thread(t), capture(id), index(n) {}
+        : context(c), thread(t), index(n), stream_(s), capture_(id) {}
+    ~Lane() {
+        if (end != nullptr) end->let_go();
+    }
+    Lane(const Lane&) = delete;
+    Lane& operator=(const Lane&) = delete;
 
     ContextEntry& context;
-    const CUstream stream;
     const std::thread::id thread;  ///< of the per-thread default stream, which is one for each; else none
-    const uint64_t capture;        ///< 0: not captured
     const uint32_t index;          ///< in DeviceMemory::lanes
+    GraphEnd* end = nullptr;       ///< of a capture; null: not known. Guarded by the scanner's table mutex
+
+    CUstream stream() const noexcept { return stream_.load(std::memory_order_relaxed); }
+    uint64_t capture() const noexcept { return capture_.load(std::memory_order_acquire); }  ///< 0: not captured
+    bool is_captured() const noexcept { return capture() != 0; }  ///< of a lane this never changes
+    /// The ids of captures are never used again, so who still knows the lane by its old one finds that it has changed.
+    void pass_on(CUstream to, uint64_t capture) noexcept {
+        capture_.store(kNobody, std::memory_order_relaxed);
+        stream_.store(to, std::memory_order_release);
+        capture_.store(capture, std::memory_order_release);
+    }
 
     std::mutex mutex;                           // guards `open` and `leaving`
     Batch* open = nullptr;                      ///< what is pending; may be empty
@@ -99,6 +133,7 @@ class Lane {
     std::atomic<uint64_t> filter{0};            ///< bits of the storages that are pending
     std::atomic<uint32_t> left{0}, landed{0};   ///< batches that were in `leaving`, and are not any more
     std::atomic<uint64_t> captured_outputs{0};  ///< outputs that one replay scans
+    std::vector<uint32_t> captured_numbers;     ///< theirs; guarded by the context's captured_mutex
 
     /// False when no deferred scan of the storage is pending or on its way. [MT] Takes no lock.
     bool may_hold(const void* storage) const noexcept {
@@ -121,6 +156,12 @@ class Lane {
     static uint64_t filter_bit(const void* storage) {
         return uint64_t(1) << ((reinterpret_cast<uintptr_t>(storage) * 0x9e3779b97f4a7c15u) >> 58);
     }
+
+    static constexpr uint64_t kNobody = ~uint64_t(0);  ///< a capture that never is
+
+  private:
+    std::atomic<CUstream> stream_;
+    std::atomic<uint64_t> capture_;
 };
 
 }  // namespace numsan::gpu

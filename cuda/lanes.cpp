@@ -61,7 +61,8 @@ Lane* CudaScanner::known_lane(const ContextEntry& context, CUstream stream, uint
     const std::thread::id thread = thread_of(stream);
     for (int i = lane_count_.load(std::memory_order_acquire) - 1; i >= 0; --i) {
         Lane* lane = lanes_[i].load(std::memory_order_acquire);
-        if (&lane->context == &context && lane->stream == stream && lane->capture == capture && lane->thread == thread)
+        if (&lane->context == &context && lane->capture() == capture && lane->stream() == stream &&
+            lane->thread == thread)
             return lane;
     }
     return nullptr;
@@ -71,17 +72,83 @@ Lane* CudaScanner::find_lane(const StreamRef& where, uint64_t capture, SkipReaso
     ContextEntry* context = context_entry(where.context, capture != 0, why);
     if (context == nullptr) return nullptr;
     if (Lane* lane = known_lane(*context, where.stream, capture)) return lane;
-    const std::lock_guard lock(table_mutex_);
-    if (Lane* lane = known_lane(*context, where.stream, capture)) return lane;
-    const int count = lane_count_.load(std::memory_order_relaxed);
+    Lane* lane = nullptr;
+    {
+        const std::lock_guard lock(table_mutex_);
+        if (Lane* known = known_lane(*context, where.stream, capture)) return known;
+        if (capture != 0) lane = ended_lane(*context, where.stream);
+        if (lane == nullptr) lane = new_lane(*context, where.stream, capture != 0);
+    }
     why = SkipReason::NoLane;
-    if (count == kMaxLanes || context->lanes >= (capture != 0 ? kLanes - kStreamLanes : kLanes)) return nullptr;
-    Lane* lane = new (std::nothrow) Lane(*context, where.stream, thread_of(where.stream), capture, context->lanes);
+    if (lane == nullptr || capture == 0) return lane;
+    GraphEnd* end = watch_graph(where.stream);
+    const std::lock_guard lock(table_mutex_);
+    lane->end = end;
+    lane->pass_on(where.stream, capture);
+    return lane;
+}
+
+/// With the table mutex held: one that no stream and no capture has had, if there may be more.
+Lane* CudaScanner::new_lane(ContextEntry& context, CUstream stream, bool captured) noexcept {
+    const int count = lane_count_.load(std::memory_order_relaxed);
+    if (count == kMaxLanes || context.lanes >= (captured ? kLanes - kStreamLanes : kLanes)) return nullptr;
+    const uint64_t capture = captured ? Lane::kNobody : 0;
+    Lane* lane = new (std::nothrow) Lane(context, stream, thread_of(stream), capture, context.lanes);
     if (lane == nullptr) return nullptr;
-    ++context->lanes;
+    ++context.lanes;
     lanes_[count].store(lane, std::memory_order_release);
     lane_count_.store(count + 1, std::memory_order_release);
     return lane;
+}
+
+/// With the table mutex held: a lane whose graph is gone, so that its scratch is at rest for good; nobody's now.
+Lane* CudaScanner::ended_lane(const ContextEntry& context, CUstream stream) noexcept {
+    const std::thread::id thread = thread_of(stream);
+    for (int i = 0; i < lane_count_.load(std::memory_order_relaxed); ++i) {
+        Lane* lane = lanes_[i].load(std::memory_order_relaxed);
+        if (&lane->context != &context || lane->thread != thread || lane->end == nullptr || !lane->end->has_come())
+            continue;
+        lane->end->let_go();
+        lane->end = nullptr;
+        forget_captured(*lane);
+        return lane;
+    }
+    return nullptr;
+}
+
+/// What comes late of the lane's last graph is told by its number alone.
+void CudaScanner::forget_captured(Lane& lane) noexcept {
+    const std::lock_guard lock(lane.context.captured_mutex);
+    for (const uint32_t number : lane.captured_numbers) {
+        const auto found = lane.context.captured.find(number);
+        if (found != lane.context.captured.end() && found->second.lane == &lane) lane.context.captured.erase(found);
+    }
+    lane.captured_numbers.clear();
+    lane.captured_outputs.store(0, std::memory_order_relaxed);
+}
+
+/// The graph in the making is given an object to own, which the driver destroys when the graph, what was instantiated
+/// of it and its last launch are over. Null where that cannot be had: the lane is the graph's for good.
+GraphEnd* CudaScanner::watch_graph(CUstream stream) const noexcept {
+    const Driver& driver = *driver_;
+    if (driver.object_create == nullptr || driver.object_release == nullptr || driver.graph_retain_object == nullptr)
+        return nullptr;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUgraph graph = nullptr;
+    if (driver.capture_info(stream, &status, nullptr, &graph, nullptr, nullptr) != CUDA_SUCCESS || graph == nullptr)
+        return nullptr;
+    auto* end = new (std::nothrow) GraphEnd;
+    if (end == nullptr) return nullptr;
+    CUuserObject object = nullptr;
+    if (driver.object_create(&object, end, GraphEnd::come, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS) {
+        end->let_go();  // the driver's share, which it has not taken
+    } else if (driver.graph_retain_object(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) != CUDA_SUCCESS) {
+        driver.object_release(object, 1);
+    } else {
+        return end;
+    }
+    end->let_go();
+    return nullptr;
 }
 
 Batch* CudaScanner::spare() noexcept {

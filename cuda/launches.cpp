@@ -80,7 +80,7 @@ void CudaScanner::skip(SkipReason why, uint64_t count) noexcept {
 
 void CudaScanner::skip_item(const Lane& lane, uint64_t sequence, SkipReason why) noexcept {
     skip(why);
-    if (lane.capture == 0) outcomes_->give_up(sequence, lane.context.index, why);
+    if (!lane.is_captured()) outcomes_->give_up(sequence, lane.context.index, why);
 }
 
 DeviceScanner::Taken CudaScanner::skip_request(const ScanRequest& request, SkipReason why) noexcept {
@@ -186,17 +186,18 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexce
                             found != CUDA_SUCCESS ? int(found) : int(CUDA_ERROR_CONTEXT_IS_DESTROYED));
         return false;
     }
+    const CUstream stream = lane.stream();
     uint64_t capture = 0;
-    if (!capture_of({context.context, lane.stream}, capture, why)) return false;
+    if (!capture_of({context.context, stream}, capture, why)) return false;
     why = SkipReason::CaptureChanged;
-    if (capture != lane.capture) return false;
+    if (capture != lane.capture()) return false;
     batch.filler.close();
     const bool small = batch.filler.fits_small();
     const void* table = small ? static_cast<const void*>(&batch.filler.small()) : &batch.filler.large();
     void* parameters[] = {const_cast<void*>(table)};
     const uint32_t blocks = grid_blocks(batch.filler.header().chunks, context.state.multiprocessors);
     const CUresult result = driver_->launch(small ? context.state.scan_small : context.state.scan_large, blocks, 1, 1,
-                                            kBlockThreads, 1, 1, 0, lane.stream, parameters, nullptr);
+                                            kBlockThreads, 1, 1, 0, stream, parameters, nullptr);
     if (result != CUDA_SUCCESS) {
         why = driver_failed(context.context, "cuLaunchKernel", result);
         return false;
@@ -213,16 +214,16 @@ void CudaScanner::launch(Lane& lane, Batch& batch) noexcept {
         ++alive;
         bytes += static_cast<uint64_t>(batch.items[i].bytes);
     }
-    if (lane.capture != 0) batch.filler.header().sequence_step = static_cast<uint32_t>(batch.count);
+    if (lane.is_captured()) batch.filler.header().sequence_step = static_cast<uint32_t>(batch.count);
     SkipReason why = off_reason();
     if (alive != 0 && (!usable() || !launch_table(lane, batch, why))) {
         for (int i = 0; i < batch.count; ++i) {
             if (!batch.items[i].dead) skip_item(lane, batch.items[i].sequence, why);
         }
     } else if (alive != 0) {
-        (lane.capture != 0 ? captured_ : scanned_).fetch_add(alive, std::memory_order_relaxed);
+        (lane.is_captured() ? captured_ : scanned_).fetch_add(alive, std::memory_order_relaxed);
         bytes_.fetch_add(bytes, std::memory_order_relaxed);
-        if (lane.capture != 0) remember_captured(lane, batch);
+        if (lane.is_captured()) remember_captured(lane, batch);
     }
     batch.count = 0;
 }
@@ -234,6 +235,7 @@ void CudaScanner::remember_captured(Lane& lane, const Batch& batch) noexcept {
     try {
         for (int i = 0; i < batch.count; ++i) {
             const Batch::Item& item = batch.items[i];
+            lane.captured_numbers.push_back(static_cast<uint32_t>(item.sequence));
             lane.context.captured[static_cast<uint32_t>(item.sequence)] = {&lane, first + uint64_t(i), item.sequence};
         }
     } catch (const std::bad_alloc&) {  // the hit then has replay 1

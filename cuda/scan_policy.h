@@ -39,8 +39,8 @@ inline constexpr int64_t kDeferredBytes = 16 << 20;
 /// Streams and captures of a context that have scratch of their own.
 inline constexpr uint32_t kLanes = 512;
 
-/// Those that captures leave to streams: a graph may be launched as long as the program lives, so its scratch is never
-/// free again.
+/// Those that captures leave to streams: a graph keeps its scratch until it can be launched no more, which may be the
+/// program's life.
 inline constexpr uint32_t kStreamLanes = 128;
 
 /// Hits that the host may lag behind, a power of two.

@@ -17,7 +17,7 @@ uint64_t DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
     constexpr uint64_t kAll = ~uint64_t(0);
     constexpr int64_t kAlarm = 1'000'000'000;  // nanoseconds, of a program that takes no step
     if (!unread.usable()) return kAll;
-    if (tier.is_alarmed(step) && (step > 0 || Governor::now() - alarmed_at.load() < kAlarm)) return kAll;
+    if (tier.is_alarmed(step) && (step > 0 || clock() - alarmed_at.load() < kAlarm)) return kAll;
     switch (governor.round(step)) {
         case Governor::Round::Opening: return kAll;
         case Governor::Round::Whole: return tier.is(Tier::Boundary) ? tier.reads(event) : kAll;
@@ -27,7 +27,7 @@ uint64_t DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
 }
 
 void DeviceSide::alarm(int64_t step) {
-    alarmed_at.store(Governor::now());
+    alarmed_at.store(clock());
     tier.alarm(step);
 }
 

@@ -22,10 +22,12 @@ namespace numsan {
 struct DeviceSide {
     /// `storages`: what can be asked of the memory of tensors; null: every output is read at once. Throws
     /// std::bad_alloc.
-    DeviceSide(DeviceScanner& s, const Options& options, const StorageApi* storages)
+    DeviceSide(DeviceScanner& s, const Options& options, const StorageApi* storages,
+               Governor::Clock time = &Governor::now)
         : scanner(s),
+          clock(time),
           tier(options.tier, TierPolicy::Place::Device),
-          governor(budget_of(options)),
+          governor(budget_of(options), time),
           gradients(s, storages) {
         if (storages != nullptr) unread.use(*storages);
     }
@@ -40,6 +42,7 @@ struct DeviceSide {
     };
 
     DeviceScanner& scanner;
+    const Governor::Clock clock;
     DeviceLog log;
     TierPolicy tier;
     Governor governor;

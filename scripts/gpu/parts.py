@@ -2,9 +2,11 @@
 import json
 import re
 
+import targets
 from part import Command, Part
 
 FAKES = "tests/fakes/torch_device"
+RECORDED = ["gpt2-124m-b1", "resnet-50"]
 
 
 def load(setting, part):
@@ -96,21 +98,22 @@ def fakes(setting):
 
 def read_scan(setting, texts):
     result = load(setting, "scan")
-    largest = max((row for row in result["rates"] if row["type"] == "float32" and row["batch"] == 1),
-                  key=lambda row: row["bytes"])
+    largest = max(targets.plain_rows({"scan": result}), key=lambda row: row["bytes"])
     rate = largest["subjects"]["scan"]
     host = ", ".join(f"{one['what']} {one['nanoseconds']['median']:.0f} ns" for one in result["host"])
     return (f"float32, {largest['bytes'] >> 10} KB: {rate['gb_per_s']['median']:.0f} GB/s, "
             f"{rate['of_copy']['median']:.2f} of a copy's rate; on the host: {host}", result,
-            result["counters"]["skipped"] == 0)
+            not result["wrong"])
 
 
 def step_commands(setting):
     argv = [setting.python, "tests/bench/cuda_steps.py", "--tiers", ",".join(setting.tiers), "--also",
-            "default=tier=auto", "--out", setting.result("steps"), "--reports", setting.reports("steps")]
+            "default=tier=auto", "--also", "governed=tier=full", "--out", setting.result("steps"), "--reports",
+            setting.reports("steps")]
     if setting.device == "cuda":
         # What ends last is what matters least if time runs out.
-        argv += ["--works", "gpt2-124m-b8,gpt2-124m-b1,graph-100,resnet-50,llama-1b,gpt2-350m,vit-b", "--seconds", 0.2]
+        argv += ["--works", "gpt2-350m,gpt2-124m-b1,graph-100,llama-1b,gpt2-124m-b8,resnet-50,vit-b", "--seconds", 0.2,
+                 "--together", 8]
     else:
         argv += ["--device", "fakegpu", "--works", "gpt2-tiny", "--turns", 2, "--seconds", 0.1, "--together", 3]
     yield Command(argv, fakes(setting), may_fail=True)
@@ -127,6 +130,18 @@ def read_steps(setting, texts):
     return "; ".join(parts), result, not result["failed"]
 
 
+def record_commands(setting):
+    device, works = ("cuda", RECORDED) if setting.device == "cuda" else ("fakegpu", ["gpt2-tiny"])
+    for work in works:
+        yield Command([setting.python, "tests/bench/step_trace.py", work, "--device", device, "--out",
+                       setting.reports("record") / f"{work}.txt"], fakes(setting))
+
+
+def read_record(setting, texts):
+    sizes = {path.stem: len(path.read_text().splitlines()) for path in sorted(setting.reports("record").iterdir())}
+    return ", ".join(f"{work}: {lines} lines" for work, lines in sizes.items()), {"lines": sizes}, bool(sizes)
+
+
 def score_commands(setting):
     yield Command([setting.python, "tests/suite/run", "--device", "cuda", "--numsan", setting.build / "bin/numsan",
                    "--jobs", max(1, setting.jobs - 4), "--cache", setting.work / "suite-cache", "--out",
@@ -139,18 +154,21 @@ def read_score(setting, texts):
     return ", ".join(f"{key} {value['good']}/{value['of']}" for key, value in shown.items()), {"scores": scores}, True
 
 
+# Limits are those of a run of all parts, eight minutes together; of fewer they are longer, and what one part leaves of
+# its time is the next one's.
 PARTS = [
-    Part("build", "configures and compiles what the other parts run, and the adapter; numsan doctor", 200,
+    Part("build", "configures and compiles what the other parts run, and the adapter; numsan doctor", 110,
          build_commands, read_build, needs_gpu=False),
-    Part("tests", "tests with the label gpu; the scanner's own cost on the host", 90, test_commands, read_tests),
-    Part("attach", "programs bare and watched: same bits, graphs, profiler, workers, errors, memory", 150,
+    Part("tests", "tests with the label gpu; the scanner's own cost on the host", 25, test_commands, read_tests),
+    Part("attach", "programs bare and watched: same bits, graphs, profiler, workers, errors, memory", 75,
          attach_commands, read_attach),
-    Part("suite", "the public suite's programs on the device, verdicts compared with the CPU's", 120,
+    Part("suite", "the public suite's programs on the device, verdicts compared with the CPU's", 60,
          suite_commands, read_suite),
-    Part("scan", "scan rates by size, type and batch against a copy, CUB, Thrust and torch; cost to the host", 60,
+    Part("scan", "scan rates by size, type and batch against a copy, CUB, Thrust and torch; cost to the host", 45,
          scan_commands, read_scan),
-    Part("steps", "training steps and graph replays by tier against bare, anomaly mode and hooks", 170,
+    Part("steps", "training steps and graph replays by tier against bare, anomaly mode and hooks", 110,
          step_commands, read_steps),
-    Part("score", "the public suite scored against its labels, bare and watched", 170, score_commands, read_score,
+    Part("record", "the ops of training steps, in order, as tests play them", 15, record_commands, read_record),
+    Part("score", "the public suite scored against its labels, bare and watched", 40, score_commands, read_score,
          on_test_device=False),
 ]

@@ -1,4 +1,6 @@
-"""The section of tests/bench/RESULTS.md that a run makes. Only what was measured is in it."""
+"""The section of tests/bench/RESULTS.md that a run makes. Only what was measured is in it; of targets also that they
+were not."""
+import targets
 
 
 def row(cells):
@@ -50,8 +52,11 @@ def rate_rows(rates):
         subjects = one["subjects"]
         rate = [range_text(subjects[name]["gb_per_s"], digits=0) if name in subjects else "-" for name in names]
         share = [range_text(subjects[name]["of_copy"]) if name in subjects else "-" for name in names]
-        yield [one["type"], size_text(one["bytes"]), one["batch"], range_text(subjects["copy"]["gb_per_s"], digits=0),
-               range_text(subjects["scan"]["microseconds"]), *rate, *share]
+        kind = [one["type"], *(one[key] for key, usual in (("layout", "dense"), ("values", "finite"))
+                               if one.get(key, usual) != usual)]
+        yield [", ".join(kind), size_text(one["bytes"]), one["batch"],
+               range_text(subjects["copy"]["gb_per_s"], digits=0), range_text(subjects["scan"]["microseconds"]),
+               *rate, *share]
 
 
 def scan_lines(result):
@@ -114,6 +119,9 @@ def text(summary):
     lines += table(["part", "result", "s", "in a line"],
                    [[name, one["result"], one["seconds"], one["line"].replace("|", "\\|")]
                     for name, one in summary["parts"].items()])
+    data = {name: one["data"] for name, one in summary["parts"].items()}
+    lines += ["", "#### Targets", "", "The figure that is furthest from its target, and whose it is.", ""]
+    lines += table(["target", "limit", "measured", "holds"], targets.held(data))
     for name, title, make in SECTIONS:
         data = summary["parts"].get(name, {}).get("data")
         if data:

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What a scan costs on a GPU: its rate by size, type and batch beside a device copy, CUB, Thrust and
-`torch.isfinite().all()` in the same turns, and what it costs the host's thread. Prints JSON.
+"""What a scan costs on a GPU: its rate by size, type, layout and batch beside a device copy, CUB, Thrust and
+`torch.isfinite().all()` in the same turns, what it costs where every value is bad, and what it costs the host's thread.
+Prints JSON.
 
 usage: cuda_scan.py [--build FOLDER] [--device cuda|fakegpu] [--turns N] [--smoke] [--out FILE]
 
 A turn records two events around some ops of one subject, behind a pause of the stream that lets the host run ahead.
 Up to 64 tensors take turns, so that from 1 MB on they do not all lie in L2. Rates count bytes read; of the copy, bytes
-read and written. `fakegpu` is the test device (tests/fakes): its times mean nothing, it shows that this program works.
+read and written. A copy is one of dense memory, also where rows have gaps between them. `fakegpu` is the test device
+(tests/fakes): its times mean nothing, it shows that this program works.
 """
 import argparse
 import ctypes
@@ -15,6 +17,7 @@ import os
 import pathlib
 import sys
 import time
+from dataclasses import asdict, dataclass
 
 import torch
 
@@ -22,13 +25,36 @@ import turns
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
-SIZES = (KB, 16 * KB, 256 * KB, MB, 4 * MB, 16 * MB, 64 * MB, 256 * MB, GB)
-TYPES = ("float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2", "complex64")
+SIZES = (KB, 16 * KB, 256 * KB, MB, 4 * MB, 16 * MB, 25 * MB, 64 * MB, 256 * MB, GB)
+TYPES = ("float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
+         "float8_e5m2fnuz", "complex64", "complex128")
 BATCHES = (1, 8, 56)
 PEER_TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
 CYCLES_PER_SECOND = 2e9
 QUEUE = 512  # launches that a driver takes without waiting for the first
-BETWEEN = {MB, 64 * MB}  # sizes at which every type is measured
+BETWEEN = (MB, 64 * MB)  # sizes at which every type is measured
+TARGETS = (MB, 25 * MB, 64 * MB)
+ROW = 4 * KB  # of a tensor with gaps, which are as long
+FINITE, NAN = 0x3c, 0xff  # a byte that makes a finite number of every type, and one that makes a NaN of float32
+
+
+@dataclass(frozen=True)
+class Case:
+    type: str
+    bytes: int
+    batch: int = 1
+    layout: str = "dense"  # or rows: of ROW bytes, with gaps of the same length between them
+    values: str = "finite"  # or nan: all of them, as in a run that has diverged
+
+    def span(self):
+        """Bytes from a tensor's begin to its end."""
+        return self.bytes * (2 if self.layout == "rows" else 1)
+
+    def shaped(self, tensor):
+        """The tensor in flat memory of span() bytes."""
+        if self.layout == "dense":
+            return tensor
+        return tensor.view(-1, 2 * ROW // tensor.element_size())[:, :ROW // tensor.element_size()]
 
 
 class Scanner:
@@ -50,9 +76,10 @@ class Scanner:
         """Nanoseconds of the host's thread per op of `count` outputs."""
         kind = self.library.numsan_bench_dtype(str(tensors[0].dtype).removeprefix("torch.").encode())
         data = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
-        return self.library.numsan_bench_scan(self.handle, 0, self.stream, data, len(tensors), count,
-                                              ctypes.c_int64(tensors[0].numel()), kind, ctypes.c_int64(repeats),
-                                              int(deferred))
+        rows, elements = tensors[0].shape if tensors[0].dim() == 2 else (1, tensors[0].numel())
+        shape = map(ctypes.c_int64, (rows, elements, tensors[0].stride(0) if rows > 1 else elements))
+        return self.library.numsan_bench_scan(self.handle, 0, self.stream, data, len(tensors), count, *shape, kind,
+                                              ctypes.c_int64(repeats), int(deferred))
 
     def counters(self):
         values = (ctypes.c_uint64 * 4)()
@@ -131,22 +158,25 @@ def cut(pool, size, count, kind):
     return [pool[at * step:at * step + size].view(getattr(torch, kind)) for at in range(count)]
 
 
-def measure_case(kind, size, batch, pools, scanner, peers, clock, count):
+def measure_case(case, pools, scanner, peers, clock, count):
     """One row: {subject: spread of microseconds and ratio to the copy}."""
     pool, target = pools
-    tensors = max(batch, min(len(pool) // size, 64) // batch * batch)
-    source, copy = cut(pool, size, tensors, kind), cut(target, size, tensors, kind)
+    kind, size, batch = case.type, case.bytes, case.batch
+    pool.fill_(NAN if case.values == "nan" else FINITE)
+    tensors = max(batch, min(len(pool) // case.span(), 64) // batch * batch)
+    source = [case.shaped(tensor) for tensor in cut(pool, case.span(), tensors, kind)]
+    dense, copy = cut(pool, size, tensors, kind), cut(target, size, tensors, kind)
     repeats = max(2, min(100, 256 * MB // (size * batch), QUEUE // batch))
     each = [slice(at % tensors, at % tensors + batch) for at in range(0, repeats * batch, batch)]
-    subjects = {"copy": lambda at: [b.copy_(a) for a, b in zip(source[each[at]], copy[each[at]])],
+    subjects = {"copy": lambda at: [b.copy_(a) for a, b in zip(dense[each[at]], copy[each[at]])],
                 "scan": lambda at: scanner.scan(source[each[at]], batch, 1)}
-    if kind in PEER_TYPES and peers is not None:
+    if kind in PEER_TYPES and peers is not None and case == Case(kind, size, batch):
         subjects["cub"] = lambda at: [peers.cub(tensor) for tensor in source[each[at]]]
         subjects["thrust"] = lambda at: [peers.thrust(tensor) for tensor in source[each[at]]]
     if not kind.startswith("float8"):
         subjects["isfinite"] = lambda at: [torch.isfinite(tensor).all() for tensor in source[each[at]]]
     times = {name: [] for name in subjects}
-    pauses = {}
+    pauses, before, hits = {}, scanner.counters(), scanner.hits()
     for name, work in subjects.items():
         clock.measure(work, 2)
         started = time.perf_counter()
@@ -154,10 +184,15 @@ def measure_case(kind, size, batch, pools, scanner, peers, clock, count):
             work(at)
         pauses[name] = min(1.5 * (time.perf_counter() - started), 0.05)
         clock.synchronize()
+        hits += scanner.hits()
     for _ in range(count):
         for name, work in subjects.items():
             times[name].append(clock.measure(work, repeats, pauses[name]))
-    row = {"type": kind, "bytes": size, "batch": batch, "subjects": {}}
+        hits += scanner.hits()  # as the thread does that reads them
+    after = scanner.counters()
+    scanned, launches = (after[key] - before[key] for key in ("scanned", "launches"))
+    row = {**asdict(case), "subjects": {}, "launches_a_batch": launches * batch / scanned, "scanned": scanned,
+           "hits": hits}
     for name, values in times.items():
         moved = size * batch * (2 if name == "copy" else 1)
         rates = [moved / value / 1e3 for value in values]  # GB/s
@@ -182,11 +217,23 @@ def host_costs(pool, scanner, clock, count, repeats):
 
 
 def cases(smoke):
+    """The targets' own come first, should time run out."""
     if smoke:
-        return [("float32", KB, 1), ("float32", 64 * KB, 8), ("float8_e5m2", 64 * KB, 1)]
-    every = [("float32", size, 1) for size in SIZES]
-    every += [(kind, size, 1) for kind in TYPES[1:] for size in sorted(BETWEEN)]
-    return every + [("float32", size, batch) for size in (KB, 16 * KB, 256 * KB) for batch in BATCHES[1:]]
+        return [Case("float32", KB), Case("float32", 64 * KB, 8), Case("float8_e5m2", 64 * KB),
+                Case("complex128", 64 * KB, layout="rows"), Case("float32", 64 * KB, values="nan")]
+    every = [Case("float32", size) for size in (*TARGETS, *(size for size in SIZES if size not in TARGETS))]
+    every += [Case("float32", size, values="nan") for size in TARGETS]
+    every += [Case("float32", size, layout="rows") for size in TARGETS]
+    every += [Case("float32", size, batch) for size in (KB, 16 * KB, 256 * KB) for batch in BATCHES[1:]]
+    return every + [Case(kind, size) for kind in TYPES[1:] for size in BETWEEN]
+
+
+def wrong(row):
+    """What a scan said of values that it should not have; None."""
+    expected = row["scanned"] if row["values"] == "nan" else 0
+    if row["hits"] == expected:
+        return None
+    return f"of {row['scanned']} tensors of {row['values']} values {row['hits']} were called bad"
 
 
 def main():
@@ -205,27 +252,30 @@ def main():
         import fakegpu  # noqa: F401
     clock = Clock(options.device)
     turns_taken, size = (2, MB) if options.smoke else (options.turns, GB)
-    # 0x3c3c... is finite in every type.
-    pools = [torch.full((size,), 0x3c, dtype=torch.uint8, device=options.device) for _ in range(2)]
+    pools = [torch.full((size,), FINITE, dtype=torch.uint8, device=options.device) for _ in range(2)]
     stream = torch.cuda.current_stream().cuda_stream if clock.cuda else 0
     scanner = Scanner(pathlib.Path(options.build).resolve(), stream)
     peers = Peers(pathlib.Path(options.build).resolve(), stream) if clock.cuda else None
     result = {"device": torch.cuda.get_device_name() if clock.cuda else options.device, "torch": torch.__version__,
-              "rates": [measure_case(*case, pools, scanner, peers, clock, turns_taken)
-                        for case in cases(options.smoke)],
-              "host": host_costs(pools[0], scanner, clock, turns_taken if options.smoke else 31, 200)}
+              "rates": [measure_case(case, pools, scanner, peers, clock, turns_taken)
+                        for case in cases(options.smoke)]}
+    pools[0].fill_(FINITE)
+    result["host"] = host_costs(pools[0], scanner, clock, turns_taken if options.smoke else 31, 200)
     clock.synchronize()
-    result["counters"], result["hits"] = scanner.counters(), scanner.hits()
+    result["counters"] = scanner.counters()
+    result["wrong"] = [text for text in map(wrong, result["rates"]) if text]
+    if hits := scanner.hits():
+        result["wrong"].append(f"{hits} tensors of finite values were called bad")
+    if result["counters"]["skipped"]:
+        result["wrong"].append(f"{result['counters']['skipped']} were not scanned ({result['counters']['why']})")
     text = json.dumps(result, indent=1)
     if options.out:
         options.out.write_text(text + "\n")
     else:
         print(text)
-    if result["counters"]["skipped"] or result["hits"]:
-        print(f"cuda_scan: of finite memory {result['hits']} were called bad, {result['counters']['skipped']} not "
-              f"scanned ({result['counters']['why']})", file=sys.stderr)
-        return 1
-    return 0
+    for text in result["wrong"]:
+        print(f"cuda_scan: {text}", file=sys.stderr)
+    return 1 if result["wrong"] else 0
 
 
 if __name__ == "__main__":

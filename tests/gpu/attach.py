@@ -32,6 +32,7 @@ SECONDS = 100  # that a program may take
 class Answer:
     yes: bool
     seen: str
+    figure: float | None = None  # what a target is held against
 
 
 class Run:
@@ -176,7 +177,7 @@ def memory(asker):
         return Answer(False, f"a program did not end: {taken}")
     more = (taken[1] - taken[0]) / (1 << 20)
     return Answer(more <= MEMORY_LIMIT_MB, f"{taken[0] >> 20} MB bare, {taken[1] >> 20} MB watched: {more:+.1f} MB, "
-                                           f"at most {MEMORY_LIMIT_MB}")
+                                           f"at most {MEMORY_LIMIT_MB}", more)
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,8 @@ def asked(question, asker):
         answer = question.ask(asker)
     except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
         return {**entry, "answer": "no", "seen": f"could not be asked: {error!r}"}
-    return {**entry, "answer": "yes" if answer.yes else "no", "seen": answer.seen}
+    figure = {} if answer.figure is None else {"figure": answer.figure}
+    return {**entry, "answer": "yes" if answer.yes else "no", "seen": answer.seen, **figure}
 
 
 def ask_all(names, make_asker, jobs, out):

@@ -75,6 +75,52 @@ def test_a_section_has_what_was_measured_and_nothing_else(tool):
             assert len(re.findall(r"(?<!\\)\|", line)) >= 3
 
 
+def targets_of(tool, parts):
+    """{target: (limit, measured, holds)} of a run."""
+    rows = tool.section.targets.held({name: one["data"] for name, one in parts.items()})
+    return {target: tuple(rest) for target, *rest in rows}
+
+
+def test_what_was_measured_is_held_against_the_targets(tool):
+    found = targets_of(tool, SUMMARY["parts"])
+    assert found["scan, 64 MB and more, of a copy's rate"] == ("at least 0.9", "0.97 (64 MB)", "yes")
+    assert found["full, ungoverned, more than bare, %"] == ("at most 20", "15 (gpt2 full)", "yes")
+    assert found["scan, 25 MB, of a copy's rate"] == ("at least 0.6", "", "not measured")
+    text = tool.section.text(SUMMARY)
+    assert "| full, ungoverned, more than bare, % | at most 20 | 15 (gpt2 full) | yes |" in text
+    assert text.count("| not measured |") == len(found) - 2
+
+
+def measured_parts():
+    """Every target has a figure, all of them too far."""
+    def scan(size, of_copy, microseconds, **more):
+        return {"type": "float32", "bytes": size, "batch": 1, "launches_a_batch": 2, **more, "subjects": {
+            "scan": {"microseconds": spread(microseconds), "gb_per_s": spread(1), "of_copy": spread(of_copy)},
+            "copy": {"gb_per_s": spread(1)}}}
+    slow = {name: {"of_bare": spread(1.5), "seconds": spread(1)} for name in
+            ("default", "sentinel", "boundary", "governed", "full")}
+    works = [{"work": name, "title": name, "configurations": slow}
+             for name in ("gpt2-350m", "gpt2-124m-b1", "vit-b")]
+    works.append({"work": "graph-100", "title": "graph", "configurations": {
+        "full": {"of_bare": spread(9), "seconds": spread(1), "microseconds_a_node": spread(2)}}})
+    return {
+        "scan": {"data": {"host": [], "rates": [scan(1 << 20, 0.9, 4), scan(25 << 20, 0.5, 9), scan(64 << 20, 0.8, 9),
+                                                scan(256 << 20, 0.95, 9), scan(64 << 20, 0.1, 9, values="nan"),
+                                                scan(64 << 20, 0.2, 9, layout="rows")]}},
+        "steps": {"data": {"works": works, "failed": {}}},
+        "attach": {"data": {"memory": {"question": "", "answer": "no", "seen": "", "figure": 70.0}}},
+        "tests": {"data": {"tests": 1, "failed": 0, "host": {"immediate": 1300.0, "deferred": 300.0, "fake": 9e9}}}}
+
+
+def test_every_target_can_be_measured_and_missed(tool):
+    found = targets_of(tool, measured_parts())
+    assert {holds for _, _, holds in found.values()} == {"no"}, found
+    assert found["scan, 64 MB and more, of a copy's rate"][1] == "0.8 (64 MB)", "the worst one of finite, dense tensors"
+    assert found["replay of a graph, us a scan node"][1] == "2 (graph-100 full)"
+    assert found["launch-bound step, every tier, more than bare, %"][1].startswith("50 (gpt2-124m-b1 ")
+    assert found["memory of the device, MB"][1] == "70 (a small training)"
+
+
 def test_columns_of_tables_agree(tool):
     heads = None
     for line in tool.section.text(SUMMARY).splitlines():
@@ -161,6 +207,34 @@ def test_a_failed_part_stops_no_other(tool, setting, capsys):
     assert {one["result"] for one in tool.run_parts(parts, setting, options, io.StringIO()).values()} == {"not run"}
 
 
+def test_all_parts_have_eight_minutes_together(tool):
+    assert sum(one.seconds for one in tool.PARTS) <= 480 == tool.parsed([]).limit
+    names = [one.name for one in tool.PARTS]
+    assert names.index("build") == 0 and names.index("scan") < names.index("steps") < names.index("score")
+
+
+def test_what_a_part_leaves_of_its_time_is_the_next_ones(tool, setting, monkeypatch):
+    clock, given = [0.0], {}
+
+    def run(part, setting, left, log):
+        given[part.name] = (part.seconds, left)
+        clock[0] += took[part.name]
+        return {"result": "passed", "seconds": took[part.name], "line": "", "data": {}}
+    monkeypatch.setattr(tool.parts_of, "run", run)
+    monkeypatch.setattr(tool.time, "monotonic", lambda: clock[0])
+    parts = [part_of(tool, [], seconds=seconds) for seconds in (100, 300, 80)]
+    for one, name in zip(parts, "abc"):
+        one.name = name
+    took = {"a": 30, "b": 350, "c": 1}
+    tool.run_parts(parts, setting, tool.parsed([]), io.StringIO())
+    assert given == {"a": (100, 100), "b": (370, 370), "c": (100, 100)}
+    tool.run_parts(parts[1:2], setting, tool.parsed([]), io.StringIO())
+    assert given["b"] == (480, 480), "alone it has all the time"
+    took["a"] = 480
+    outcomes = tool.run_parts(parts, setting, tool.parsed([]), io.StringIO())
+    assert [one["result"] for one in outcomes.values()] == ["passed", "not run", "not run"]
+
+
 CTEST = """1: [==========] 37 tests from 2 test suites ran. (9 ms total)
 1: [  PASSED  ] 37 tests.
 1/1 Test #1: gpu_tests.on_a_gpu ...   Passed    0.0 sec
@@ -233,7 +307,7 @@ def test_a_dry_run_names_every_command(tool, capsys):
     assert tool.main(["--dry-run", "--carry", "/carried", "--tiers", "full", "--options", "defer=1"]) == 0
     text = capsys.readouterr().out
     assert "-DNUMSAN_CARRIED=/carried" in text and "--tiers full" in text and "--options defer=1" in text
-    assert [name for name in ("build", "tests", "attach", "suite", "scan", "steps", "score")
+    assert [name for name in ("build", "tests", "attach", "suite", "scan", "steps", "record", "score")
             if f"{name}: " not in text] == []
     for program in set(re.findall(r"tests/\S+\.py|tests/suite/run", text)):
         assert (REPO / program).is_file(), program

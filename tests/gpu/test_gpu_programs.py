@@ -87,7 +87,11 @@ def test_scans_are_measured(device, tmp_path):
     run(device, TESTS / "bench/cuda_scan.py", "--device", "fakegpu", "--smoke", "--out", tmp_path / "out")
     result = json.loads((tmp_path / "out").read_text())
     assert {"copy", "scan", "isfinite"} <= set(result["rates"][0]["subjects"])
-    assert result["counters"]["skipped"] == result["hits"] == 0
+    assert result["counters"]["skipped"] == 0 and result["wrong"] == []
+    bad, gaps = (next(row for row in result["rates"] if row[key] == value)
+                 for key, value in (("values", "nan"), ("layout", "rows")))
+    assert bad["hits"] == bad["scanned"] > 0 and gaps["type"] == "complex128" and gaps["hits"] == 0
+    assert {row["launches_a_batch"] for row in result["rates"]} == {1}
     assert [row["what"] for row in result["host"]] == ["immediate", "deferred", "immediate, 8 outputs"]
     deferred = result["counters"]
     assert deferred["launches"] < deferred["scanned"], "small outputs share launches"

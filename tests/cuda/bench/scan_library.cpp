@@ -48,23 +48,24 @@ EXPORT int numsan_bench_dtype(const char* name) {
     return -1;
 }
 
-/// Hands `repeats` ops over, each of which wrote `count` tensors of `elements` of `dtype`, op i those from
-/// data[i * count % total] on. Scanned at once, or, with `deferred`, when the batch is full. Returns the host's
-/// nanoseconds an op.
+/// Hands `repeats` ops over, each of which wrote `count` tensors of `rows` times `elements` of `dtype`, `stride` apart,
+/// op i those from data[i * count % total] on. Scanned at once, or, with `deferred`, when the batch is full. Returns
+/// the host's nanoseconds an op.
 EXPORT double numsan_bench_scan(void* handle, int device, void* stream, const void* const* data, int total, int count,
-                                int64_t elements, int dtype, int64_t repeats, int deferred) {
+                                int64_t rows, int64_t elements, int64_t stride, int dtype, int64_t repeats,
+                                int deferred) {
     auto& bench = *static_cast<Bench*>(handle);
     const auto type = static_cast<DType>(dtype);
-    const int64_t sizes[] = {elements}, strides[] = {1};
+    const int64_t sizes[] = {rows, elements}, strides[] = {stride, 1};
     std::vector<TensorView> views(static_cast<size_t>(total));
     for (int i = 0; i < total; ++i) {
         TensorView& view = views[static_cast<size_t>(i)];
         view.data = view.storage = view.storage_data = data[i];
-        view.storage_bytes = elements * static_cast<int64_t>(info(type).element_bytes());
-        view.numel = elements;
+        view.storage_bytes = rows * stride * static_cast<int64_t>(info(type).element_bytes());
+        view.numel = rows * elements;
         view.sizes = sizes;
         view.strides = strides;
-        view.ndim = 1;
+        view.ndim = 2;
         view.dtype = type;
         view.device = Device::Cuda;
         view.flags = kScannable;

@@ -1,4 +1,6 @@
 // Scans that a graph captures: they look again at each replay, and say which replay it was.
+#include <ostream>
+#include <string>
 #include <thread>
 
 #include "cuda/scan_policy.h"
@@ -110,15 +112,156 @@ TEST_F(Capture, PendingScansOfBeforeAreNotCaptured) {
     EXPECT_EQ(two.held(), 0);
 }
 
-TEST_F(Capture, ManyCapturesLeaveRoomForStreams) {
+/// Captures and graphs until there is no scratch left, were it not given back.
+class ManyGraphs : public Capture {
+  protected:
+    void capture_all(CudaScanner& scanner, const GpuTensor& tensor, bool keep) {
+        ASSERT_TRUE(scanner.prepare({context, stream}));
+        for (uint64_t i = 0; i < kLanes; ++i) {
+            begin();
+            scan(scanner, tensor, i, stream);
+            const CUgraphExec exec = end();
+            if (keep) {
+                kept.push_back(exec);
+            } else {
+                cuGraphExecDestroy(exec);
+            }
+        }
+    }
+    void TearDown() override {
+        for (CUgraphExec exec : kept) cuGraphExecDestroy(exec);
+        Capture::TearDown();
+    }
+    std::vector<CUgraphExec> kept;
+};
+
+TEST_F(ManyGraphs, ThoseThatAreGoneGiveTheirScratchBack) {
+    CudaScanner scanner;
+    GpuTensor tensor(4), other(4);
+    capture_all(scanner, tensor, false);
+    EXPECT_EQ(scanner.counters().captured, kLanes);
+    EXPECT_FALSE(scanner.counters().incomplete());
+    begin();
+    scan(scanner, tensor, 10'000, stream);
+    scan(scanner, other, 10'001, stream);
+    kept.push_back(end());
+    tensor.fill(stream, kOne);
+    other.fill(stream, kNan);
+    for (int replay = 0; replay < 2; ++replay) {
+        ASSERT_EQ(cuGraphLaunch(kept[0], stream), CUDA_SUCCESS);
+        const std::vector<Found> found = finish(scanner);
+        ASSERT_EQ(found.size(), 1u);
+        EXPECT_EQ(found[0].sequence, 10'001u);
+    }
+}
+
+TEST_F(ManyGraphs, ALaunchOnItsWayKeepsTheScratch) {
+    CudaScanner scanner;
+    ASSERT_TRUE(scanner.prepare({context, stream}));
+    GpuTensor tensor(4);
+    tensor.fill(stream, kNan);
+    begin();
+    scan(scanner, tensor, 1, stream);
+    const CUgraphExec first = end();
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    fake_cuda::hold(true);
+    ASSERT_EQ(cuGraphLaunch(first, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuGraphExecDestroy(first), CUDA_SUCCESS);
+    begin();
+    scan(scanner, tensor, 2, stream);
+    const CUgraphExec second = end();
+    fake_cuda::hold(false);
+    std::vector<Found> found = finish(scanner);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].sequence, 1u);
+    EXPECT_EQ(found[0].replay, 1u);
+    ASSERT_EQ(cuGraphLaunch(second, stream), CUDA_SUCCESS);
+    found = finish(scanner);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].sequence, 2u);
+    EXPECT_EQ(found[0].replay, 1u) << "it has scratch of its own";
+    cuGraphExecDestroy(second);
+}
+
+TEST_F(ManyGraphs, WhatIsReadLateOfOneThatIsGoneIsStillTold) {
+    CudaScanner scanner;
+    ASSERT_TRUE(scanner.prepare({context, stream}));
+    GpuTensor tensor(4);
+    tensor.fill(stream, kNan);
+    begin();
+    scan(scanner, tensor, 7, stream);
+    const CUgraphExec first = end();
+    ASSERT_EQ(cuGraphLaunch(first, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    cuGraphExecDestroy(first);
+    begin();
+    scan(scanner, tensor, 8, stream);
+    const std::vector<Found> found = poll(scanner);  // the lane is another capture's, which has scanned nothing yet
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].sequence, 7u);
+    cuGraphExecDestroy(end());
+}
+
+TEST_F(ManyGraphs, ACaptureThatIsGivenUpGivesItsScratchBack) {
     CudaScanner scanner;
     ASSERT_TRUE(scanner.prepare({context, stream}));
     GpuTensor tensor(4);
     for (uint64_t i = 0; i < kLanes; ++i) {
         begin();
         scan(scanner, tensor, i, stream);
-        cuGraphExecDestroy(end());
+        EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        CUgraph graph;
+        EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     }
+    EXPECT_EQ(scanner.counters().captured, kLanes);
+    EXPECT_EQ(skipped(scanner, SkipReason::NoLane), 0u);
+}
+
+TEST_F(ManyGraphs, TheScannerMayGoFirst) {
+    GpuTensor tensor(4);
+    {
+        CudaScanner scanner;
+        ASSERT_TRUE(scanner.prepare({context, stream}));
+        begin();
+        scan(scanner, tensor, 1, stream);
+        kept.push_back(end());
+    }
+}
+
+struct NoEnd {
+    const char* call;
+    bool hidden;
+};
+void PrintTo(const NoEnd& c, std::ostream* out) { *out << c.call << (c.hidden ? " hidden" : " fails"); }
+
+/// A driver that does not tell when a graph is gone.
+class GraphsForGood : public ManyGraphs, public testing::WithParamInterface<NoEnd> {};
+
+TEST_P(GraphsForGood, LeaveRoomForStreams) {
+    if (GetParam().hidden) {
+        fake_cuda::hide(GetParam().call);
+    } else {
+        fake_cuda::fail(GetParam().call, CUDA_ERROR_NOT_SUPPORTED);
+    }
+    CudaScanner scanner;
+    GpuTensor tensor(4);
+    capture_all(scanner, tensor, false);
+    EXPECT_EQ(scanner.counters().captured, kLanes - kStreamLanes);
+    EXPECT_EQ(skipped(scanner, SkipReason::NoLane), kStreamLanes);
+    EXPECT_STREQ(scanner.reason(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, GraphsForGood,
+                         testing::Values(NoEnd{"cuUserObjectCreate", true}, NoEnd{"cuUserObjectCreate", false},
+                                         NoEnd{"cuGraphRetainUserObject", false}),
+                         [](const auto& instance) {
+                             return std::string(instance.param.call) + (instance.param.hidden ? "Hidden" : "Fails");
+                         });
+
+TEST_F(ManyGraphs, LeaveRoomForStreams) {
+    CudaScanner scanner;
+    GpuTensor tensor(4);
+    capture_all(scanner, tensor, true);
     EXPECT_EQ(scanner.counters().captured, kLanes - kStreamLanes);
     EXPECT_EQ(skipped(scanner, SkipReason::NoLane), kStreamLanes);
     EXPECT_EQ(scanner.outcome(kLanes - 1).answer, DeviceScanner::Answer::NotRead);

@@ -86,6 +86,7 @@ const ErrorText* text_of(CUresult result) {
 CUresult Call::enter() {
     note_call();
     ++count;
+    if (in_destructor()) return CUDA_ERROR_NOT_PERMITTED;
     stalled.wait(true);
     if (times.load(std::memory_order_relaxed) <= 0) return CUDA_SUCCESS;
     if (skip.fetch_sub(1) > 0) return CUDA_SUCCESS;

@@ -1,4 +1,5 @@
-// Stream capture: work is recorded with its parameters' bytes, and runs again at each launch of the graph.
+// Stream capture: work is recorded with its parameters' bytes, and runs again at each launch of the graph. User objects
+// go when the last graph, executable graph or launch does that owns them.
 #include <algorithm>
 
 #include "tests/fakes/cuda/internal.h"
@@ -46,7 +47,27 @@ CUresult check_unsafe() {
 
 Marker submit_after(CUstream stream, const Marker& before, Work work);
 
-static CUresult capture_info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id) {
+static thread_local bool destructing = false;
+bool in_destructor() { return destructing; }
+
+// Waited for, unlike the driver's: a destructor that needs a lock of who releases is then a hang, not a rare one.
+void release(CUuserObject object, unsigned count) {
+    if (object->references.fetch_sub(count) != count) return;
+    std::thread([object] {
+        destructing = true;
+        object->destroy(object->pointer);
+    }).join();
+    delete object;
+}
+
+Owned::Owned(const Owned& other) : all_(other.all_) {
+    for (CUuserObject object : all_) ++object->references;
+}
+Owned::~Owned() {
+    for (CUuserObject object : all_) release(object, 1);
+}
+
+static CUresult capture_info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph) {
     CUstream stream;
     FAKE_TRY(resolve(handle, stream));
     const std::lock_guard lock(captures_mutex());
@@ -56,6 +77,7 @@ static CUresult capture_info(CUstream handle, CUstreamCaptureStatus* status, cuu
               : capture->valid   ? CU_STREAM_CAPTURE_STATUS_ACTIVE
                                  : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
     if (id != nullptr && capture != nullptr) *id = capture->id;
+    if (graph != nullptr && capture != nullptr && capture->valid) *graph = capture->graph;
     return CUDA_SUCCESS;
 }
 
@@ -103,15 +125,15 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* graph) {
 
 CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
     FAKE_ENTER(cuStreamIsCapturing);
-    return capture_info(stream, status, nullptr);
+    return capture_info(stream, status, nullptr, nullptr);
 }
 
 #undef cuStreamGetCaptureInfo
 CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                                            CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
     FAKE_ENTER(cuStreamGetCaptureInfo);
-    if (graph != nullptr || nodes != nullptr || count != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-    return capture_info(stream, status, id);
+    if (nodes != nullptr || count != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    return capture_info(stream, status, id, graph);
 }
 
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
@@ -123,8 +145,7 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 CUresult CUDAAPI cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
     FAKE_ENTER(cuGraphInstantiate);
     if (flags != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    *exec = new CUgraphExec_st;
-    (*exec)->nodes = std::make_shared<const std::vector<Work>>(graph->nodes);
+    *exec = new CUgraphExec_st(*graph);
     return CUDA_SUCCESS;
 }
 
@@ -137,7 +158,8 @@ static CUresult launch_graph(CUgraphExec exec, CUstream handle) {
         if (stream->capture != nullptr) return CUDA_ERROR_NOT_SUPPORTED;  // child graphs
     }
     const std::lock_guard lock(exec->mutex);
-    exec->last = submit_after(stream, exec->last, [nodes = exec->nodes] {
+    const auto owned = std::make_shared<const Owned>(exec->owned);
+    exec->last = submit_after(stream, exec->last, [nodes = exec->nodes, owned] {
         for (const Work& node : *nodes) node();
     });
     return CUDA_SUCCESS;
@@ -146,6 +168,29 @@ static CUresult launch_graph(CUgraphExec exec, CUstream handle) {
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream handle) {
     const GraphArguments arguments{exec, handle};
     return watched(514, "cuGraphLaunch", &arguments, nullptr, [&] { return launch_graph(exec, handle); });
+}
+
+CUresult CUDAAPI cuUserObjectCreate(CUuserObject* object, void* pointer, CUhostFn destroy, unsigned int references,
+                                    unsigned int flags) {
+    FAKE_ENTER(cuUserObjectCreate);
+    if (flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC || references == 0) return CUDA_ERROR_INVALID_VALUE;
+    *object = new CUuserObject_st{pointer, destroy, {references}};
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuUserObjectRelease(CUuserObject object, unsigned int count) {
+    FAKE_ENTER(cuUserObjectRelease);
+    release(object, count);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags) {
+    FAKE_ENTER(cuGraphRetainUserObject);
+    if (flags != 0 && flags != CU_GRAPH_USER_OBJECT_MOVE) return CUDA_ERROR_INVALID_VALUE;
+    if (flags == 0) object->references += count;
+    const std::lock_guard lock(captures_mutex());
+    graph->owned.take(object, count);
+    return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {

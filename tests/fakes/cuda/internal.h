@@ -123,12 +123,44 @@ struct CUevent_st {
     fake_cuda::Capture* capture = nullptr;
 };
 
+struct CUuserObject_st {
+    void* const pointer;
+    const CUhostFn destroy;
+    std::atomic<unsigned> references;
+};
+
+namespace fake_cuda {
+
+/// References that a graph owns. What is instantiated of it, and each launch until it is over, has its own.
+class Owned {
+  public:
+    Owned() = default;
+    Owned(const Owned& other);
+    Owned& operator=(const Owned&) = delete;
+    ~Owned();
+    void take(CUuserObject object, unsigned count) { all_.insert(all_.end(), count, object); }
+
+  private:
+    std::vector<CUuserObject> all_;
+};
+
+/// The last reference's release runs the destructor, on a thread where no call of the driver is permitted.
+void release(CUuserObject object, unsigned count);
+bool in_destructor();
+
+}  // namespace fake_cuda
+
 struct CUgraph_st {
     std::vector<fake_cuda::Work> nodes;  // in the order of capture, which every dependency agrees with
+    fake_cuda::Owned owned;
 };
 
 struct CUgraphExec_st {
-    std::shared_ptr<const std::vector<fake_cuda::Work>> nodes;
+    explicit CUgraphExec_st(const CUgraph_st& graph)
+        : nodes(std::make_shared<const std::vector<fake_cuda::Work>>(graph.nodes)), owned(graph.owned) {}
+
+    const std::shared_ptr<const std::vector<fake_cuda::Work>> nodes;
+    const fake_cuda::Owned owned;
     fake_cuda::Marker last{nullptr, 0};  // launches of one executable graph do not overlap
     std::mutex mutex;
 };
