@@ -1,4 +1,4 @@
-// The two symbols that libnumsan.so looks up in libnumsan_core.so. Keep every exception on this side.
+// The two symbols that libnumsan.so looks up in libnumsan_core.so (exports.map). Keep every exception on this side.
 #include <unistd.h>
 
 #include <cstdio>
