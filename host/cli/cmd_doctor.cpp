@@ -98,8 +98,7 @@ std::string python_of(const std::vector<std::string>& command) {
 std::string check_library(Diagnosis& diagnosis) {
     const LibrarySearch search = find_library();
     if (search.path.empty()) {
-        diagnosis.broken("library: libnumsan.so is missing; looked at " + search.looked_at[0] + ", " +
-                         search.looked_at[1]);
+        diagnosis.broken("library: libnumsan.so is missing; looked at " + search.places());
         return "";
     }
     std::string core = search.path.substr(0, search.path.rfind('/')) + "/libnumsan_core.so";

@@ -35,9 +35,7 @@ bool preload_library() {
     if (preloaded_already(existing)) return true;
     const LibrarySearch search = find_library();
     if (search.path.empty()) {
-        std::string places;
-        for (const std::string& place : search.looked_at) places += (places.empty() ? "" : ", ") + place;
-        complain("libnumsan.so is missing; looked at " + places);
+        complain("libnumsan.so is missing; looked at " + search.places());
         return false;
     }
     if (search.path.find_first_of(": ") != std::string::npos) {

@@ -51,10 +51,17 @@ std::string own_folder() {
     return self.substr(0, self.rfind('/'));
 }
 
+std::string LibrarySearch::places() const {
+    std::string text;
+    for (const std::string& place : looked_at) text += (text.empty() ? "" : ", ") + place;
+    return text;
+}
+
 LibrarySearch find_library() {
     LibrarySearch search;
-    for (const char* place : {"/../lib/libnumsan.so", "/../lib/numsan/libnumsan.so"}) {
-        const std::string candidate = own_folder() + place;
+    // Where the build leaves it, and where cmake --install puts it.
+    for (const char* place : {"../lib", NUMSAN_INSTALLED_LIBRARIES}) {
+        const std::string candidate = own_folder() + "/" + place + "/libnumsan.so";
         search.looked_at.push_back(candidate);
         char resolved[PATH_MAX];
         if (access(candidate.c_str(), R_OK) == 0 && realpath(candidate.c_str(), resolved)) {

@@ -10,10 +10,13 @@ namespace numsan::cli {
 /// Folder of the running executable, links resolved; empty when the system does not say.
 std::string own_folder();
 
-/// libnumsan.so beside this executable (../lib or ../lib/numsan), with the places that were looked at.
+/// libnumsan.so as seen from this executable, in a build or installed, with the places that were looked at.
 struct LibrarySearch {
     std::string path;  ///< empty when not found
     std::vector<std::string> looked_at;
+
+    /// Those places in one line.
+    std::string places() const;
 };
 LibrarySearch find_library();
 
