@@ -10,6 +10,38 @@ import run_numsan
 
 HEALTHY = "import torch\nprint(torch.ones(3).sum().item())\n"
 BUG = "import torch\nw = torch.nn.Parameter(torch.ones(2))\n(-w).log().sum().backward()\nprint('done')\n"
+# Wraps what numsan wraps, as profilers and allocators do.
+OTHER_LIBRARY = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+void* dlopen(const char* file, int mode) {
+    return ((void* (*)(const char*, int))dlsym(RTLD_NEXT, "dlopen"))(file, mode);
+}
+int pthread_create(pthread_t* t, const pthread_attr_t* a, void* (*f)(void*), void* p) {
+    return ((int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*))
+            dlsym(RTLD_NEXT, "pthread_create"))(t, a, f, p);
+}
+"""
+# Fills the disk that the report lies on after the first finding, then has a second one.
+FILLS_THE_DISK = """
+import os, sys
+import torch
+def bug(op):
+    w = torch.nn.Parameter(torch.ones(2))
+    op(-w).sum().backward()
+bug(torch.log)
+with open("first.json", "w") as copy:
+    copy.write(open(sys.argv[1] + "/report.json").read())
+with open(sys.argv[1] + "/filler", "wb", buffering=0) as filler:
+    try:
+        while True:
+            filler.write(bytes(512))
+    except OSError as error:
+        print(error.strerror)
+bug(torch.sqrt)
+print("done")
+"""
 
 
 @pytest.fixture
@@ -96,6 +128,38 @@ def test_disk_that_is_full(warm, tmp_path, buggy):
     assert "error[NS" in done.stderr, done.describe()
 
 
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 256 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True,
+                             text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_disk_that_fills_up_between_two_rewrites(warm, small_disk, tmp_path):
+    """The report of the first finding stays as it was, whole; one line says that the second's is missing."""
+    program = tmp_path / "fills.py"
+    program.write_text(FILLS_THE_DISK)
+    argv, environment = run_numsan.attached([run_numsan.PYTHON, program, small_disk], report=small_disk / "report.json")
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "No space left on device\ndone\n"), done.stderr
+    assert (small_disk / "report.json").read_text() == (tmp_path / "first.json").read_text()
+    report = run_numsan.read_report(small_disk / "report.json")
+    run_numsan.validate(report)
+    assert [found["op"] for found in report["findings"]] == ["aten::log"], done.stderr
+    assert done.stderr.count("error[NS") == 2, done.stderr
+    said = [line for line in numsan_lines(done.stderr) if "was not written" in line]
+    assert len(said) == 1 and "No space left on device" in said[0], done.stderr
+    assert sorted(path.name for path in small_disk.iterdir()) == ["filler", "report.json"]
+
+
 def test_no_compiler_and_no_cache(warm, healthy, tmp_path):
     empty = tmp_path / "bin"
     empty.mkdir()
@@ -138,12 +202,17 @@ def test_numsan_under_numsan(warm, buggy, tmp_path):
 
 def test_beside_another_preloaded_library(warm, buggy, tmp_path):
     source = tmp_path / "other.c"
-    source.write_text("__attribute__((constructor)) static void hello(void) {}\nint other_library_is_here = 1;\n")
+    source.write_text(OTHER_LIBRARY)
     library = tmp_path / "libother.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
     done = run_numsan.run(buggy, cwd=tmp_path, env={"LD_PRELOAD": str(library)})
     assert_ran(done, "done\n")
     assert len(done.findings) == 1, done.describe()
+    argv, environment = run_numsan.attached([run_numsan.PYTHON, buggy], report=tmp_path / "behind.json")
+    environment["LD_PRELOAD"] = f"{library}:{run_numsan.LIBRARY}"
+    behind = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert (behind.returncode, behind.stdout) == (0, "done\n"), behind.stderr
+    assert len(run_numsan.read_report(tmp_path / "behind.json")["findings"]) == 1, behind.stderr
     launched = run_numsan.run(buggy, launcher="run", cwd=tmp_path, env={"LD_PRELOAD": str(library)})
     assert_ran(launched, "done\n")
     assert len(launched.findings) == 1, launched.describe()
