@@ -14,6 +14,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/fakes/cuda/launch_watch.h"
 
@@ -80,8 +81,10 @@ CUptiResult subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc cal
     if (old.empty() && g_subscriber != nullptr) old = "CUPTI for " + g_subscriber.load()->name;
     if (!old.empty()) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
     if (!watch_driver(on_launch)) return CUPTI_ERROR_UNKNOWN;
-    auto* made = new CUpti_Subscriber_st{callback, data, name != nullptr ? name : "", {}};
-    g_subscriber = *subscriber = made;
+    // Kept for good: a launch that is on its way may still look at one that has unsubscribed.
+    static auto* const kept = new std::vector<CUpti_SubscriberHandle>;
+    kept->push_back(new CUpti_Subscriber_st{callback, data, name != nullptr ? name : "", {}});
+    g_subscriber = *subscriber = kept->back();
     return CUPTI_SUCCESS;
 }
 
