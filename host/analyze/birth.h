@@ -27,6 +27,8 @@ struct OpContext {
     /// an operand is a parameter, a gradient or an average of them, gradients are off, no module runs
     bool on_state = false;
     bool after_compiled = false;       ///< the last node that ended on this thread was a compiled region's
+    double headroom = 0;               ///< option of that name; 0: nothing is said of large values
+    uint16_t crowded = 0;              ///< bit i: output i of a narrow type is close to the largest number of it
     bool underflow = true;             ///< zeros that values too small for their type turned into are to be reported
     bool in_backward = false;          ///< inside a backward(): a node runs, or a hook between nodes
     int64_t last_parameter_read = -1;  ///< number of this thread's last forward op that read a parameter
@@ -59,7 +61,7 @@ struct ForwardRecord {
 
 struct Birth {
     BirthId id = 0;
-    KindSet kind = 0;  ///< exactly one bit; 0 for values that were flushed to zero
+    KindSet kind = 0;  ///< exactly one bit; 0 for values that are finite, and too small or too large for their type
     std::string op;
     std::string reader;          ///< the first op that read a value which no op was seen to make
     const char* mechanism = "";  ///< a row of mechanisms.def
@@ -84,9 +86,13 @@ struct Birth {
     Features features;
     /// an infinity of it passed through a root: what it should have been may well be small
     bool shrunk = false;
+    /// kind 0: finite values close to the largest number of their type, or cut to it; else flushed to zero
+    bool crowded = false;
+    const void* in_place = nullptr;  ///< storage of the offending output, where the op wrote it in place
     std::vector<TensorFact> outputs;
     std::vector<TensorFact> inputs;
     std::vector<std::string> evidence;
+    std::vector<PastMagnitude> history;  ///< asked for when it escapes
 };
 
 }  // namespace numsan

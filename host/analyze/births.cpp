@@ -4,6 +4,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "host/analyze/list_member.h"
 #include "host/analyze/measure.h"
 #include "host/analyze/mechanism.h"
 
@@ -28,29 +29,6 @@ uint32_t kin(const OpEvent& event, const OpContext& context, const TensorView& i
     const bool asked = context.kin != nullptr && index >= 0 && index < std::min(event.input_count, kMaxKin);
     return asked ? context.kin[index] : input.flags >> kKinShift;
 }
-
-/// An op over lists as the one of its members that output `index` belongs to: what is told of a birth is of that. Lists
-/// are as long as what the op writes; another op is itself.
-class Member {
-  public:
-    Member(const OpEvent& event, int32_t index) : event_(event) {
-        const int32_t n = event.output_count;
-        if (n < 2 || !is_over_lists(event)) return;
-        for (int32_t i = index; i < event.input_count - event.input_count % n; i += n)
-            inputs_.push_back(event.inputs[i]);
-        event_.inputs = inputs_.data();
-        event_.input_count = static_cast<int32_t>(inputs_.size());
-        event_.outputs = event.outputs + index;
-        event_.output_count = 1;
-    }
-    Member(const Member&) = delete;
-    Member& operator=(const Member&) = delete;
-    const OpEvent& event() const { return event_; }
-
-  private:
-    std::vector<TensorView> inputs_;
-    OpEvent event_;
-};
 
 bool same(const Health& a, const Health& b) {
     return a.elements == b.elements && a.nan == b.nan && a.pos_inf == b.pos_inf && a.neg_inf == b.neg_inf &&
@@ -211,6 +189,12 @@ void Births::measure_into(Birth& birth, const OpEvent& event, const OpContext& c
     birth.features = measure(event, context, birth.inputs, birth.kind, lineage_);
     birth.features.phase = birth.phase;
     birth.features.mechanism = birth.mechanism;
+    for (int32_t i = 0; i < event.output_count && birth.kind != 0; ++i) {
+        const TensorView& output = event.outputs[i];
+        if (!holds(output, Kind(birth.kind))) continue;
+        birth.in_place = (output.flags & kWritten) != 0 ? output.storage : nullptr;
+        break;
+    }
     // By hand, with gradients on or off: nothing is recorded. A closure that an optimizer calls does record.
     if (birth.phase == Phase::Optimizer && !context.in_optimizer) birth.features.gradients_off = true;
     birth.features.diverging = losses_.diverging();
@@ -359,7 +343,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
 
     int32_t bad = 0;
     while (bad + 1 < event.output_count && is_over_lists(event) && !holds(event.outputs[bad], kind)) ++bad;
-    const Member member(event, bad);
+    const ListMember member(event, bad);
     const OpEvent& at = member.event();
     Birth& birth = make(kind, event, context);
     birth.ignored = context.ignored;
@@ -456,7 +440,7 @@ void Births::becomes_initial_value(BirthId id) {
 
 BirthId Births::flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
                         const char* mechanism, std::string evidence) {
-    const Member member(event, index);
+    const ListMember member(event, index);
     Birth& birth = make(0, event, context);
     birth.ignored = context.ignored;
     ++made_;
@@ -464,7 +448,16 @@ BirthId Births::flushed(const OpEvent& event, int32_t index, const OpContext& co
     birth.evidence.push_back(std::move(evidence));
     describe(birth, member.event());
     measure_into(birth, member.event(), context, forward);
+    if ((event.outputs[index].flags & kWritten) != 0) birth.in_place = event.outputs[index].storage;
     return birth.id;
+}
+
+BirthId Births::crowded(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
+                        const char* mechanism, std::string evidence) {
+    const BirthId id = flushed(event, index, context, forward, mechanism, std::move(evidence));
+    Birth& birth = *find(id);
+    birth.crowded = birth.features.crowded = true;
+    return id;
 }
 
 void Births::sweep(std::set<BirthId> used) {

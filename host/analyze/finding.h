@@ -75,6 +75,12 @@ struct Contaminated {
     int64_t since_step = 0;
 };
 
+/// Largest finite magnitude of a step; none where nothing finite is known.
+struct PastMagnitude {
+    int64_t step = 0;
+    std::optional<double> absmax;
+};
+
 struct Finding {
     std::string id;
     std::string fingerprint;  ///< stable over runs: hash of mechanism, op, location, phase
@@ -101,6 +107,7 @@ struct Finding {
     std::vector<std::string> help;
     Escape escape;
     std::vector<Contaminated> contaminated;
+    std::vector<PastMagnitude> history;  ///< oldest first
     int64_t count = 1;
 };
 

@@ -56,7 +56,7 @@ bool in_layer(const std::vector<SourceFrame>& stack, const LiveNames& names) {
     });
 }
 
-const char* what_happened(const std::string& mechanism, KindSet kind) {
+std::string what_happened(const std::string& mechanism, KindSet kind) {
     if (mechanism == "DOM") return "left its domain";
     if (mechanism == "SING" || mechanism == "DIV0") return "divided by zero";
     if (mechanism == "OVF") return "overflowed";
@@ -71,6 +71,15 @@ const char* what_happened(const std::string& mechanism, KindSet kind) {
     return "made bad values out of finite ones";
 }
 
+/// Values were cut to the largest number, and are not just close to it.
+bool is_cut(const Birth& birth) { return std::strcmp(birth.mechanism, "PREC") == 0; }
+
+std::string how_crowded(const Birth& birth) {
+    const std::string type = info(birth.features.dtype).name;
+    return is_cut(birth) ? "wrote the largest " + type + " in place of larger values"
+                         : "made values close to the largest " + type;
+}
+
 /// Where a value came from that no op was seen to make.
 std::string finding_source(const Birth& birth) {
     return std::strcmp(birth.mechanism, "STATE") == 0 ? "it was in a parameter before training wrote it"
@@ -79,13 +88,14 @@ std::string finding_source(const Birth& birth) {
 
 std::string title_of(const EscapedBirth& escaped, bool first) {
     const Birth& birth = escaped.birth;
-    const std::string kind = birth.kind == 0 ? "underflow" : birth.kind == kNaN ? "NaN" : "infinity";
+    const char* finite = !birth.crowded ? "underflow" : is_cut(birth) ? "saturation" : "near overflow";
+    const std::string kind = birth.kind == 0 ? finite : birth.kind == kNaN ? "NaN" : "infinity";
     std::string title = (first ? "first " + kind + " of this run" : "another " + kind) + ": ";
     if (birth.op == "external") {
         title += finding_source(birth) + ", first read by `" + birth.reader + "`,";
     } else {
         title += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
-        title += std::string(" ") + what_happened(birth.mechanism, birth.kind);
+        title += " " + (birth.crowded ? how_crowded(birth) : what_happened(birth.mechanism, birth.kind));
     }
     const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
     for (const TensorFact& fact : facts) {
@@ -103,7 +113,7 @@ std::string title_of(const EscapedBirth& escaped, bool first) {
 }
 
 FindingKind kind_of(const Birth& birth) {
-    if (birth.kind == 0) return FindingKind::Underflow;
+    if (birth.kind == 0) return birth.crowded ? FindingKind::Overflow : FindingKind::Underflow;
     return birth.kind == kNaN ? FindingKind::NaN : FindingKind::Inf;
 }
 
@@ -195,6 +205,7 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     finding.outputs = birth.outputs;
     finding.inputs = birth.inputs;
     finding.evidence = birth.evidence;
+    finding.history = birth.history;
     const bool own_backward = locate(finding, escaped, stacks, names, places);
     if (finding.user_location && finding.location && finding.user_location->file == finding.location->file &&
         finding.user_location->line == finding.location->line) {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "host/analyze/step_starts.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/atomic_record.h"
 #include "host/core/health.h"
@@ -174,6 +175,19 @@ class Lineage {
         return id != 0 && ring_[id % kRing].load(record) && record.id == id;
     }
 
+    /// Calls visit(record) for every write that is remembered, in no order.
+    template <class Visit>
+    void recent(Visit&& visit) const {
+        Record record;
+        for (size_t i = 0; i < kRing; ++i) {
+            if (ring_[i].load(record) && record.id != 0) visit(record);
+        }
+    }
+
+    /// Op `seq` belongs to `step`; the step that it belonged to, -1 when that is forgotten.
+    void at_step(int64_t step, int64_t seq) noexcept { steps_.op(step, seq); }
+    int64_t step_of(int64_t seq) const noexcept { return steps_.step_of(seq); }
+
     /// An operand was a parameter, a gradient, or an average of them.
     bool reads_state(const Record& record) const {
         if ((record.flags & kReadsParameter) != 0) return true;
@@ -248,6 +262,7 @@ class Lineage {
     HugeArray<Place> places_{kPlaces};
     HugeArray<AtomicRecord<Record>> ring_{kRing};
     std::atomic<WriteId> next_{0};
+    StepStarts steps_;
 };
 
 }  // namespace numsan

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "host/analyze/headroom.h"
 #include "host/analyze/measure.h"
 #include "host/analyze/mechanism.h"
 #include "host/analyze/zeros.h"
@@ -157,6 +158,7 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
                  BirthId* born, Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
     *born = 0;
+    last_step_ = std::max(last_step_, context.step);
     if (births_.full()) sweep();
     if (event.op->op_class == OpClass::Allocation) {
         for (int32_t i = 0; i < event.output_count; ++i) {
@@ -243,7 +245,7 @@ void Verdict::receive(const OpEvent& event, const OpContext& context, const Kind
 
 void Verdict::sweep() {
     std::set<BirthId> used;
-    for (const auto* list : {&gradients_, &discarded_, &reads_, &muted_, &vanished_}) {
+    for (const auto* list : {&gradients_, &discarded_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_}) {
         for (const Pending& p : *list) used.insert(p.birth);
     }
     for (const StateWrite& write : state_writes_) used.insert(write.birth);
@@ -267,6 +269,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
         if (!bad) {
             if (!written || covers_storage(output)) ledger_.clear(output);
             track_zeros(event, context, i, before, forward);
+            if (i < 16 && (context.crowded >> i & 1) != 0) track_headroom(event, context, i, forward);
             continue;
         }
         const Kinds* entry = ledger_.find(output);
@@ -336,20 +339,103 @@ void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_
     }
     if (before.flushed != 0) {
         const Health health = scanner_.health(output);
-        if (2 * health.zero >= health.elements) now.flushed = before.flushed;
-    } else if (context.node != nullptr && context.underflow) {
-        if (const std::optional<std::string> evidence = flushed_share(event, output, scanner_)) {
-            now.flushed = births_.flushed(event, index, context, forward, "UDF", *evidence);
-        }
+        if (2 * (health.zero + health.subnormal) >= health.elements) now.flushed = before.flushed;
+    } else if (context.underflow) {
+        track_flushed(event, context, index, forward, now);
     }
-    if (is_parameter(output) && context.underflow && context.node == nullptr && sampled_step(context.step)) {
+    const bool parameter = is_parameter(output);
+    const bool updated = context.underflow && context.node == nullptr && sampled_step(context.step);
+    if (updated && (parameter || averages(event, context, output))) {
         if (const std::optional<std::string> evidence = lost_updates(event, index);
             evidence && ++lost_[output.impl] == 2) {
-            postpone(births_.flushed(event, index, context, forward, "PREC", *evidence), EscapeInto::Parameter,
-                     output.impl, context, vanished_);
+            postpone(births_.flushed(event, index, context, forward, "PREC", *evidence),
+                     parameter ? EscapeInto::Parameter : EscapeInto::Buffer, output.impl, context, vanished_);
         }
     }
     if (now.muted != muted || now.flushed != flushed) ledger_.set(output, now);
+}
+
+/// `output`, no parameter itself, is an average that the program keeps of something a parameter is or was: by hand, and
+/// not the optimizer's moments, which follow gradients.
+bool Verdict::averages(const OpEvent& event, const OpContext& context, const TensorView& output) const {
+    if ((output.flags & kWritten) == 0 || !context.on_state || context.in_optimizer || is_gradient(output.storage))
+        return false;
+    const auto follows = [&](const TensorView& input) {
+        const uint16_t flags = lineage_.flags(input.storage);
+        return input.storage != output.storage &&
+               (is_parameter(input) || ((flags & Lineage::kState) != 0 && (flags & Lineage::kGradient) == 0));
+    };
+    return std::any_of(event.inputs, event.inputs + event.input_count, follows);
+}
+
+/// Output `index` is finite: was it flushed by this op? A gradient that was is told of at once, as it reaches its
+/// parameter; what a forward op flushes only where it does so in another step, too, and what is left tells of nothing.
+void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward,
+                            Kinds& now) {
+    constexpr size_t kMaxPlaces = 256;
+    const TensorView& output = event.outputs[index];
+    const bool backward = context.node != nullptr;
+    const bool gradient = !backward && (output.flags & kWritten) != 0 && is_gradient(output.storage);
+    const bool result = !backward && context.touched && event.grad_enabled && !context.in_optimizer;
+    if (!backward && !gradient && (!result || output.numel < 2)) return;
+    const std::optional<std::string> evidence = flushed_share(event, index, scanner_, lineage_);
+    if (!evidence) return;
+    const Health health = scanner_.health(output);
+    const bool subnormal = 2 * health.zero < health.elements;
+    if (result && health.zero != health.elements) return;
+    BirthId id = 0;
+    if (!backward || subnormal) {
+        const std::pair<const OpInfo*, StackId> place{event.op, backward ? forward.stack : context.stack};
+        const auto seen = flushes_.find(place);
+        if (seen == flushes_.end()) {
+            if (flushes_.size() >= kMaxPlaces) return;
+            id = births_.flushed(event, index, context, forward, "UDF", *evidence);
+            // What becomes of these zeros in this step goes back to them, and is no birth of its own.
+            births_.find(id)->ignored = true;
+            flushes_[place] = static_cast<int64_t>(id);
+        } else if (Birth* first = births_.find(static_cast<BirthId>(seen->second)); first != nullptr) {
+            id = first->id;
+            if (first->step != context.step) first->ignored = false;
+        }
+    }
+    if (id == 0) id = births_.flushed(event, index, context, forward, "UDF", *evidence);
+    if (gradient) {
+        postpone(id, EscapeInto::Gradient, output.impl, context, vanished_);
+    } else {
+        now.flushed = id;
+    }
+}
+
+/// Output `index` is finite and close to the largest number of its 16- or 8-bit type. Once may be a batch out of line:
+/// it is told of what stays there.
+void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int32_t index,
+                             const ForwardRecord& forward) {
+    constexpr size_t kMaxPlaces = 256;
+    constexpr int kSteps = 3;
+    constexpr int kLooks = 4;  // where nothing steps
+    if (context.ignored) return;
+    const auto known = crowdings_.find({event.op, context.stack});
+    if (known != crowdings_.end() && known->second.told) return;
+    if (known == crowdings_.end() && crowdings_.size() >= kMaxPlaces) return;
+    const char* mechanism = "PREC";
+    std::optional<std::string> evidence = saturated(event, index, context.seq, lineage_);
+    if (!evidence && context.touched) {
+        mechanism = "OVF";
+        evidence = close_to_largest(event, index, context.seq, context.headroom, scanner_, lineage_);
+    }
+    if (!evidence) return;
+    Crowding& place = crowdings_[{event.op, context.stack}];
+    if (place.last_step != context.step) ++place.steps;
+    place.last_step = context.step;
+    ++place.looks;
+    const bool unstepped = place.steps == 1 && context.step == 0 && place.looks == kLooks;
+    if (place.steps < kSteps && !unstepped) return;
+    place.told = place.steps >= kSteps;
+    const BirthId id = births_.crowded(event, index, context, forward, mechanism, *evidence);
+    births_.find(id)->evidence.push_back(unstepped
+                                             ? "so it was " + std::to_string(place.looks) + " times in this run"
+                                             : "so it was in " + std::to_string(place.steps) + " steps of this run");
+    postpone(id, EscapeInto::Output, event.outputs[index].impl, context, unstepped ? unstepped_ : crowded_);
 }
 
 }  // namespace numsan

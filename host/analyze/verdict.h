@@ -118,6 +118,8 @@ class Verdict {
     /// Fork: held over the fork in the parent, so that the child finds it free and whole.
     void lock() { mutex_.lock(); }
     void unlock() { mutex_.unlock(); }
+    /// Steps of magnitude history that a finding has at most; before the first op.
+    void set_history(size_t steps) { history_ = steps; }
     /// In a forked child: what the parent has to report is the parent's.
     void forget_pending();
     /// See Births. Before the first op.
@@ -139,6 +141,10 @@ class Verdict {
                        const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome);
     void track_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
                      const ForwardRecord& forward);
+    void track_flushed(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward,
+                       Kinds& now);
+    bool averages(const OpEvent& event, const OpContext& context, const TensorView& output) const;
+    void track_headroom(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward);
     double sent(const TensorView& operand) const;
     void receive(const OpEvent& event, const OpContext& context, const Kinds& before);
     void sweep();
@@ -163,11 +169,25 @@ class Verdict {
     Ledger ledger_;
     LossHistory losses_;
     Births births_;
-    std::vector<Pending> gradients_;   ///< decided by the optimizer, the loss scaler or the end
-    std::vector<Pending> discarded_;   ///< gradients thrown away unused: a warning at the end
-    std::vector<Pending> reads_;       ///< the program looked: a warning at the end if nothing worse comes
-    std::vector<Pending> muted_;       ///< overflows that became zeros that multiplied something
-    std::vector<Pending> vanished_;    ///< gradients and updates that were flushed to zero
+    std::vector<Pending> gradients_;  ///< decided by the optimizer, the loss scaler or the end
+    std::vector<Pending> discarded_;  ///< gradients thrown away unused: a warning at the end
+    std::vector<Pending> reads_;      ///< the program looked: a warning at the end if nothing worse comes
+    std::vector<Pending> muted_;      ///< overflows that became zeros that multiplied something
+    std::vector<Pending> vanished_;   ///< gradients and updates that were flushed to zero
+    std::vector<Pending> crowded_;    ///< results close to the largest number of their type
+    std::vector<Pending> unstepped_;  ///< the same, seen in one step only: all there is where nothing steps
+    /// Places whose results were close to the largest number of their type, and where that was seen.
+    struct Crowding {
+        int64_t last_step = -1;
+        int steps = 0;
+        int looks = 0;
+        bool told = false;
+    };
+    std::map<std::pair<const OpInfo*, StackId>, Crowding> crowdings_;
+    int64_t last_step_ = 0;
+    size_t history_ = 32;
+    /// where a forward op or a gradient's update flushed, or hardly a bit was left: its first birth there
+    std::map<std::pair<const OpInfo*, StackId>, int64_t> flushes_;
     std::map<const void*, int> lost_;  ///< parameters: how often their updates were found to change nothing
     std::set<std::pair<BirthId, const void*>> contaminated_;
     std::set<std::string> reported_places_;

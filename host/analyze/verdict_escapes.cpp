@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "host/analyze/magnitude_history.h"
 #include "host/analyze/verdict.h"
 
 namespace numsan {
@@ -59,7 +60,11 @@ void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const 
     const Health health = scanner_.health(loss);
     losses_.add(health.finite > 0 ? health.absmax : 0);
     births_.set_bad_loss(0);
-    if (health.kinds() == 0) return;
+    if (health.kinds() == 0) {
+        if (before.flushed != 0 && health.absmax == 0)
+            postpone(before.flushed, EscapeInto::Loss, loss.impl, context, vanished_);
+        return;
+    }
     Kinds kinds = before;
     if (kinds.finite()) {
         kinds = births_.external(loss, event, context, health);
@@ -149,13 +154,15 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     birth.features.into = escape.into;
     birth.features.loss_known = loss_seq_ > birth.forward_seq;
     const bool came_back = escape.into == EscapeInto::Gradient || escape.into == EscapeInto::Parameter;
-    if (birth.phase == Phase::Forward && birth.features.loss_known && came_back && births_.bad_loss() == 0) {
+    if (birth.kind != 0 && birth.phase == Phase::Forward && birth.features.loss_known && came_back &&
+        births_.bad_loss() == 0) {
         birth.features.hidden = true;
     }
     if (birth.features.loss_known && birth.forward_seq > loss_parameter_read_) birth.features.after_parameters = true;
     std::string place = birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" +
                         birth.node + "|" + birth.mechanism +
                         (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
+    birth.history = magnitude_history(birth, lineage_, history_);
     EscapedBirth made;
     made.birth = birth;
     made.severity = severity;
@@ -182,6 +189,7 @@ void Verdict::optimizer_begin(Outcome& outcome) {
     decide(gradients_, Severity::Error, outcome);
     decide(muted_, Severity::Error, outcome);
     decide(vanished_, Severity::Warning, outcome);
+    decide(crowded_, Severity::Warning, outcome);
 }
 
 std::vector<StateWrite> Verdict::take_state_writes() {
@@ -218,11 +226,14 @@ void Verdict::finish(Outcome& outcome) {
     decide(muted_, Severity::Error, outcome);
     decide(discarded_, Severity::Warning, outcome);
     decide(vanished_, Severity::Warning, outcome);
+    decide(crowded_, Severity::Warning, outcome);
+    if (last_step_ == 0) decide(unstepped_, Severity::Warning, outcome);
     decide(reads_, Severity::Warning, outcome);
 }
 
 void Verdict::forget_pending() {
-    for (std::vector<Pending>* list : {&gradients_, &discarded_, &reads_, &muted_, &vanished_}) list->clear();
+    for (std::vector<Pending>* list : {&gradients_, &discarded_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_})
+        list->clear();
     state_writes_.clear();
     births_.begin_child();
 }

@@ -7,13 +7,13 @@
 #include <initializer_list>
 #include <vector>
 
+#include "host/analyze/elements.h"
 #include "host/analyze/measure.h"
 #include "host/analyze/mechanism.h"
 
 namespace numsan {
 namespace {
 
-constexpr double kFlushedShare = 0.5;
 constexpr double kLostShare = 0.95;
 
 bool one_of(const std::string& name, std::initializer_list<const char*> names) {
@@ -24,26 +24,6 @@ std::string number(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.3g", value);
     return text;
-}
-
-double smallest_subnormal(DType dtype) { return magnitude_value(1, dtype); }
-
-bool contiguous(const TensorView& t) {
-    int64_t expected = 1;
-    for (int d = t.ndim - 1; d >= 0; --d) {
-        if (t.sizes[d] != 1 && t.strides[d] != expected) return false;
-        expected *= t.sizes[d];
-    }
-    return true;
-}
-
-/// Real element of a contiguous tensor.
-double element(const TensorView& t, int64_t index) {
-    const DTypeInfo& type = info(t.dtype);
-    uint64_t bits = 0;
-    std::memcpy(&bits, static_cast<const char*>(t.data) + index * type.lane_bytes, type.lane_bytes);
-    const double magnitude = magnitude_value(bits & type.magnitude_mask(), t.dtype);
-    return (bits & type.sign_mask()) != 0 ? -magnitude : magnitude;
 }
 
 /// Half of the distance to the next representable number: what is added and smaller leaves the value as it is.
@@ -76,7 +56,7 @@ struct Update {
 };
 
 bool beside(const TensorView& t, const TensorView& weight) {
-    return (t.flags & kScannable) != 0 && t.numel == weight.numel && info(t.dtype).lanes == 1 && contiguous(t);
+    return (t.flags & kScannable) != 0 && t.numel == weight.numel && info(t.dtype).lanes == 1;
 }
 
 /// torch.optim.Adam, AdamW and SGD with fused=True: lists of weights, gradients, moments and steps, one after another,
@@ -127,6 +107,14 @@ std::optional<Update> update_of(const OpEvent& event, int32_t self) {
     return update;
 }
 
+/// An average takes so small a share of what it follows that even a value twice as large would change nothing. With a
+/// larger share it only follows in steps, which is no loss for an average.
+bool keeps_nothing(const Update& update, DType dtype) {
+    const bool average = update.form == Update::Form::Towards ||
+                         (update.form == Update::Form::Linear && update.decay == 0 && update.factor > 0);
+    return average && std::fabs(update.factor) <= std::ldexp(0.5, -static_cast<int>(info(dtype).mantissa_bits));
+}
+
 }  // namespace
 
 bool mutes(const OpEvent& event, const Birth& overflow) {
@@ -155,53 +143,16 @@ bool asks_for_zeros(const OpEvent& event, bool backward) {
     const std::string op = plain_op_name(event.op->name);
     const bool narrow = std::any_of(event.outputs, event.outputs + event.output_count,
                                     [](const TensorView& t) { return info(t.dtype).lane_bytes < 4; });
-    if (backward && narrow && one_of(op, {"_to_copy", "copy", "square", "pow", "mul", "div", "mm", "bmm"})) return true;
+    if (backward && narrow &&
+        one_of(op, {"_to_copy", "copy", "square", "pow", "mul", "div", "mm", "bmm", "mv", "addmm", "baddbmm",
+                    "convolution", "convolution_backward"}))
+        return true;
     return one_of(op, {"div", "rsqrt", "reciprocal"}) || hands_zeros_on(event);
-}
-
-std::optional<std::string> flushed_share(const OpEvent& event, const TensorView& output, const Scanner& scanner) {
-    if (info(output.dtype).lane_bytes >= 4) return std::nullopt;
-    const std::string op = plain_op_name(event.op->name);
-    const bool unary = one_of(op, {"_to_copy", "copy", "square", "pow"});
-    if (!unary && !one_of(op, {"mul", "div", "mm", "bmm"})) return std::nullopt;
-    std::vector<const TensorView*> operands;
-    for (int32_t i = 0; i < event.input_count; ++i) {
-        const TensorView& input = event.inputs[i];
-        if ((input.flags & kScannable) != 0 && input.storage != output.storage) operands.push_back(&input);
-    }
-    if (operands.empty() || operands.size() > 2) return std::nullopt;
-    const Health result = scanner.health(output);
-    double zeros = 0;  // results that an operand's zero explains
-    double bound = 1;
-    for (size_t i = 0; i < operands.size(); ++i) {
-        const Health health = scanner.health(*operands[i]);
-        if (health.finite != health.elements || health.absmax == 0) return std::nullopt;
-        const double factor = health.elements > 0 ? double(result.elements) / double(health.elements) : 0;
-        if (i == 0 || op != "div") zeros += double(health.zero) * factor;
-        if (op == "div") {
-            bound = i == 0 ? health.absmax : health.absmin > 0 ? bound / health.absmin : INFINITY;
-        } else {
-            bound *= health.absmax;
-        }
-    }
-    if (op == "square" || (op == "pow" && event.scalar_count > 0 && event.scalars[0] == 2)) bound *= bound;
-    const double least = smallest_subnormal(output.dtype);
-    if (one_of(op, {"mm", "bmm"})) {
-        bound *= operands[0]->ndim > 0 ? double(operands[0]->sizes[operands[0]->ndim - 1]) : 1;
-        if (result.zero != result.elements || bound >= least / 2) return std::nullopt;
-        zeros = 0;
-    }
-    const double expected = double(result.elements) - zeros;  // should not be zero
-    const double flushed = double(result.zero) - zeros;
-    if (expected <= 0 || flushed < kFlushedShare * expected) return std::nullopt;
-    return std::to_string(static_cast<int64_t>(flushed)) + " of " + std::to_string(static_cast<int64_t>(expected)) +
-           " results of " + op + " that should not be zero are: the largest is at most " + number(bound) + ", and " +
-           info(output.dtype).name + " holds nothing between 0 and " + number(least);
 }
 
 std::optional<std::string> lost_updates(const OpEvent& event, int32_t index) {
     const TensorView& weight = event.outputs[index];
-    if (info(weight.dtype).lane_bytes >= 4 || info(weight.dtype).lanes != 1 || !contiguous(weight)) return std::nullopt;
+    if (info(weight.dtype).lane_bytes >= 4 || info(weight.dtype).lanes != 1) return std::nullopt;
     if (weight.device != Device::Cpu) return std::nullopt;  // elements are read here, not by a scanner
     int32_t self = -1;
     for (int32_t i = 0; i < event.input_count && self < 0; ++i) {
@@ -209,6 +160,7 @@ std::optional<std::string> lost_updates(const OpEvent& event, int32_t index) {
     }
     if (self < 0) return std::nullopt;
     const std::optional<Update> update = update_of(event, self);
+    if (update && !is_parameter(weight) && !keeps_nothing(*update, weight.dtype)) return std::nullopt;
     if (!update || !beside(*update->first, weight) || !beside(*update->second, weight)) return std::nullopt;
     constexpr int64_t kSampled = 4096;
     const int64_t stride = std::max<int64_t>(weight.numel / kSampled, 1);
@@ -226,7 +178,8 @@ std::optional<std::string> lost_updates(const OpEvent& event, int32_t index) {
     if (updates < 8 || double(lost) < kLostShare * double(updates)) return std::nullopt;
     return std::to_string(lost) + " of " + std::to_string(updates) +
            " updates looked at are below half of the last place of the " + info(weight.dtype).name +
-           " weight they are added to, the largest " + number(largest) + ": they change nothing";
+           (is_parameter(weight) ? " weight" : " average") + " they are added to, the largest " + number(largest) +
+           ": they change nothing";
 }
 
 }  // namespace numsan

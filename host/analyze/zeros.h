@@ -6,6 +6,7 @@
 #include <string>
 
 #include "host/analyze/birth.h"
+#include "host/analyze/lineage.h"
 #include "host/core/scanner.h"
 
 namespace numsan {
@@ -25,12 +26,14 @@ bool hands_zeros_on(const OpEvent& event);
 /// and operands. For scanners that count them only when asked beforehand.
 bool asks_for_zeros(const OpEvent& event, bool backward);
 
-/// What was flushed: at least half of the results that should not be zero are. Nothing when it cannot be shown from the
-/// operands.
-std::optional<std::string> flushed_share(const OpEvent& event, const TensorView& output, const Scanner& scanner);
+/// Output `index` was flushed: at least half of the results that should not be zero are; of a product over many terms
+/// and of what was written in place, all. Or, where nothing could cancel, even the largest has few bits left. Nothing
+/// when it cannot be shown from the operands, each of which must have been measured.
+std::optional<std::string> flushed_share(const OpEvent& event, int32_t index, const Scanner& scanner,
+                                         const Lineage& lineage);
 
-/// A parameter of a 16- or 8-bit type was updated in place: says so when nearly all of the updates were lost because
-/// they are below half of the weight's last place. Reads some thousand elements.
+/// A parameter of a 16- or 8-bit type, or an average that follows one, was updated in place: says so when nearly all of
+/// the updates were lost because they are below half of its last place. Reads some thousand elements.
 std::optional<std::string> lost_updates(const OpEvent& event, int32_t output);
 
 }  // namespace numsan

@@ -157,6 +157,13 @@ Json contaminated_document(const std::vector<Contaminated>& list) {
     return out;
 }
 
+Json history_document(const std::vector<PastMagnitude>& history) {
+    Json out = Json::array();
+    for (const PastMagnitude& past : history)
+        out.push_back({{"step", past.step}, {"absmax", past.absmax ? finite_or_null(*past.absmax) : Json(nullptr)}});
+    return out;
+}
+
 Json run_document(const RunSummary& run) {
     const bool known_tier = run.tier == "sentinel" || run.tier == "boundary" || run.tier == "off";
     Json out = Json::object();
@@ -238,6 +245,7 @@ Json finding_document(const Finding& finding) {
                      {"step", finding.escape.step},
                      {"seq", finding.escape.seq}};
     out["contaminated"] = contaminated_document(finding.contaminated);
+    out["history"] = history_document(finding.history);
     out["count"] = finding.count;
     out["dump"] = nullptr;
     out["taxonomy"] = taxonomy_codes(category_or_unknown(finding.category.id));

@@ -139,7 +139,8 @@ std::string tensor_rows(const Json& finding, const std::string& margin, const Te
     }
     TensorRows outputs(name_width);
     for (const Json& tensor : list(finding, "outputs")) {
-        outputs.add({string_at(tensor, "name"), type_text(tensor), seen_text(tensor)});
+        const bool crowded = string_at(finding, "kind") == "overflow" && !any_bad(tensor) && !gone(tensor);
+        outputs.add({string_at(tensor, "name"), type_text(tensor), crowded ? range_text(tensor) : seen_text(tensor)});
     }
     TensorRows inputs(name_width);
     for (const Json& tensor : list(finding, "inputs")) {
@@ -162,7 +163,8 @@ std::string when_text(const Json& finding) {
     return out;
 }
 
-std::string escape_text(const Json& escape) {
+std::string escape_text(const Json& finding) {
+    const Json& escape = at(finding, "escape");
     const std::string into = string_at(escape, "into");
     const std::string name = string_at(escape, "name");
     const std::string called = name.empty() ? "" : " " + name;
@@ -173,6 +175,7 @@ std::string escape_text(const Json& escape) {
     if (into == "buffer") return "into " + (name.empty() ? "a buffer" : "the buffer " + name);
     if (into == "collective") return "into a collective" + (name.empty() ? "" : ", " + name);
     if (into == "host") return "to the host program" + (name.empty() ? "" : ", read by " + name);
+    if (string_at(finding, "kind") == "overflow") return "into the results that are computed from it";
     return "nowhere: nothing used it";
 }
 
@@ -302,7 +305,7 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     std::string out = header(finding, margin, style) + snippet(place, margin, style);
     out += tensor_rows(finding, margin, style);
     out += row(margin, "when:", when_text(finding), style);
-    out += row(margin, "escaped:", escape_text(at(finding, "escape")) + contamination_text(finding), style);
+    out += row(margin, "escaped:", escape_text(finding) + contamination_text(finding), style);
     out += row(margin, "category:", category_text(finding), style);
     const std::string evidence = evidence_text(finding);
     if (!evidence.empty()) out += row(margin, "because:", evidence, style);

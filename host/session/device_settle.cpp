@@ -243,6 +243,7 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     }
     trace(event.op, event.context);
     narrow_state(event.op, event.context);
+    event.context.crowded = crowded(event.op, event.context, ranges);
     judge(event.op, event.context, bad, ranges, {event.made, event.makes_node}, event.accumulates, side.outcome);
     if (unread != 0) verdict_.unread(event.op, event.context, unread);
     readings_.end();

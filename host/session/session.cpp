@@ -30,7 +30,8 @@ constexpr int64_t kSharedBytes = 1 << 20;  ///< outputs below are scanned by the
 /// Passes that read whole tensors are taken often at first, then ever more seldom.
 bool sampled_step(int64_t step) { return step < 4 || (step & (step - 1)) == 0; }
 
-/// A 16- or 8-bit result that is zero or all but zero, in a backward pass; or a weight of such a type that was updated.
+/// A 16- or 8-bit result that is zero or all but zero in a backward pass, or zero elsewhere; or a weight of such a
+/// type, or an average of one, that was updated.
 bool vanishing(const OpEvent& event, const OpContext& context, const Range* ranges) {
     if (!context.underflow || !sampled_step(context.step)) return false;
     for (int32_t i = 0; i < event.output_count && i < 16; ++i) {
@@ -39,12 +40,32 @@ bool vanishing(const OpEvent& event, const OpContext& context, const Range* rang
         if (!was_read(ranges[i])) continue;
         if ((output.flags & kScannable) == 0 || type.lane_bytes >= 4 || output.numel == 0) continue;
         if (context.node != nullptr && ranges[i].max_magnitude < (uint64_t(4) << type.mantissa_bits)) return true;
-        if (context.node == nullptr && is_parameter(output) && (output.flags & kWritten) != 0) return true;
+        if (context.node != nullptr) continue;
+        if ((is_parameter(output) || context.on_state) && (output.flags & kWritten) != 0) return true;
+        if (context.touched && ranges[i].max_magnitude == 0) return true;
     }
     return false;
 }
 
+/// A place whose results are large is looked at in the first steps and then in some: what it says is that they stay so.
+bool crowding_step(int64_t step) { return step < 16 || (step & 15) == 0; }
+
 }  // namespace
+
+/// Bit i: output i, of a forward op, is of a 16- or 8-bit type and close to its largest number.
+uint16_t Session::crowded(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept {
+    if (options_.headroom <= 0 || context.node != nullptr || context.in_backward || context.in_optimizer ||
+        context.on_state || !crowding_step(context.step))
+        return 0;
+    uint32_t outputs = 0;
+    for (int32_t i = 0; i < event.output_count && i < kMaxRanges; ++i) {
+        if (ranges[i].max_magnitude >= crowded_from_[static_cast<size_t>(event.outputs[i].dtype)] &&
+            !ranges[i].suspicious)
+            outputs |= 1u << i;
+    }
+    if (outputs == 0 || !crowded_places_.due(event.op, context.stack, context.step)) return 0;
+    return static_cast<uint16_t>(outputs);
+}
 
 /// What a look back borrowed. Dropping a last reference may run the program's code, whose ops are none of this event's.
 void Session::give_back(Thread& thread, const OpLog& log) noexcept {
@@ -75,6 +96,8 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       verdict_(readings_, frames_, lineage_, parameters_),
       reporter_(options_, stacks, facts_.torch_root, run_facts(options_)) {
     verdict_.set_hand_over(&worker_births_);
+    verdict_.set_history(static_cast<size_t>(options_.history));
+    for (size_t i = 0; i < kDTypeCount; ++i) crowded_from_[i] = crowded_pattern(DType(i), options_.headroom);
     stacks_.on_own_thread = [] { this_thread().busy = true; };
     // Python has optimizers that say when they step; a loop without one has none that it finished.
     if (!facts_.python_version.empty()) steps_.count_scopes_only();
@@ -89,6 +112,7 @@ OpContext Session::context_of(Thread& thread, int64_t seq) {
     context.in_data_loader = thread.loader_depth > 0;
     context.ignored = thread.ignore_depth > 0;
     context.underflow = options_.underflow;
+    context.headroom = options_.headroom;
     context.after_compiled = thread.after_compiled;
     if (thread.node_depth > 0) {
         const Thread::Node& node = thread.nodes[std::min(thread.node_depth, Thread::kMaxNodes) - 1];
@@ -204,6 +228,7 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
     }
     // A gradient as AccumulateGrad leaves it, an average that starts as zeros_like(parameter): what optimizers work on.
     const bool shaped = event.input_count == 1 && is_parameter(event.inputs[0]) && like_its_operand(event.op->name);
+    lineage_.at_step(context.step, context.seq);
     // What was remembered of the address of new memory says nothing of it.
     const uint16_t flags =
         lifts(event) ? uint16_t(0)
@@ -254,6 +279,7 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         std::optional<Made> noted;
         if (event.forward_sequence != ~uint64_t(0)) noted = note_forward(event, context);
         const Made& made = noted.has_value() ? *noted : kNone;
+        context.crowded = crowded(event, context, ranges);
         // A look back starts from what is bad, or from a value that is read.
         if ((log_.usable() && event.op->op_class == OpClass::HostRead) || concerns(event, context, bad, ranges)) {
             examine(thread, event, context, wanted, bad, ranges, made);
@@ -271,7 +297,7 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
 /// Whether anything about an op can matter whose outputs have been read; see judge.
 bool Session::concerns(const OpEvent& event, const OpContext& context, uint64_t bad,
                        const Range* ranges) const noexcept {
-    return verdict_.interesting(event, bad) || vanishing(event, context, ranges);
+    return verdict_.interesting(event, bad) || vanishing(event, context, ranges) || context.crowded != 0;
 }
 
 /// An op about which something may matter: seldom.
@@ -409,40 +435,6 @@ void Session::scope_end(const char* name) noexcept {
     }
 }
 
-/// Bad values were written into tensors that may be buffers, moments or averages: asks for their names, a few times in
-/// a run.
-void Session::name_state_writes() noexcept {
-    try {
-        const std::vector<StateWrite> writes = verdict_.take_state_writes();
-        if (writes.empty() || look_ups_.fetch_add(1, std::memory_order_relaxed) >= kMaxLookUps) return;
-        Thread& thread = this_thread();
-        thread.busy = true;
-        const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
-        const LiveNames names = stacks_.names(adapter != nullptr ? adapter->storage_of : nullptr);
-        thread.busy = false;
-        Outcome outcome;
-        for (const StateWrite& write : writes) {
-            const auto it = names.tensors.find(write.impl);
-            if (it == names.tensors.end()) continue;
-            const void* storage = it->second.storage;
-            if (storage != write.storage && device_storage(storage) != write.storage) continue;  // another tensor
-            switch (it->second.role) {
-                case LiveNames::TensorName::Role::Buffer: verdict_.confirm(write, EscapeInto::Buffer, outcome); break;
-                case LiveNames::TensorName::Role::OptimizerState:
-                    verdict_.confirm(write, EscapeInto::OptimizerState, outcome);
-                    break;
-                case LiveNames::TensorName::Role::Parameter:
-                    verdict_.confirm(write, EscapeInto::Parameter, outcome);
-                    break;
-                case LiveNames::TensorName::Role::Gradient: break;
-            }
-        }
-        publish(outcome);
-    } catch (...) {
-        fail("out of memory or a failure while naming state");
-    }
-}
-
 void Session::use(const AdapterApi& adapter) noexcept {
     adapter_.store(&adapter, std::memory_order_release);
     if (tier_.keeps_log()) log_.use(adapter.storages);
@@ -463,27 +455,6 @@ void Session::skipped(const char* why) noexcept {
         if (!taken && i + 1 < kMaxReasons && std::strcmp(known, why) != 0) continue;
         entry.count.fetch_add(1, std::memory_order_relaxed);
         return;
-    }
-}
-
-void Session::publish(const Outcome& outcome) {
-    if (outcome.escaped.empty() && outcome.contaminated.empty()) return;
-    Thread& thread = this_thread();
-    thread.busy = true;
-    // A tensor that a known finding reached later is worth a name only if the look-up happens anyway.
-    const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
-                                   [](const EscapedBirth& escaped) { return !escaped.again; });
-    if (fresh || (!outcome.contaminated.empty() && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
-        const LiveNames names = stacks_.names(nullptr);
-        reporter_.add(outcome, names, counts());
-    } else {
-        reporter_.add(outcome, {}, counts());
-    }
-    thread.busy = false;
-    if (options_.halt && fresh && reporter_.has(Severity::Error)) {
-        reporter_.say("halt=1: stopping at the first error");
-        finish(static_cast<int>(options_.exitcode));
-        _exit(static_cast<int>(options_.exitcode));
     }
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "host/analyze/headroom.h"
 #include "host/analyze/verdict.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/scanner.h"
@@ -119,6 +120,7 @@ class Session {
     Made note_forward(const OpEvent& event, const OpContext& context);
     bool judge(const OpEvent& event, OpContext& context, uint64_t bad, const Range* ranges, const Made& made,
                bool accumulates, Outcome& outcome);
+    uint16_t crowded(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
     bool concerns(const OpEvent& event, const OpContext& context, uint64_t bad, const Range* ranges) const noexcept;
     void examine(Thread& thread, const OpEvent& event, OpContext& context, uint64_t wanted, uint64_t bad,
                  const Range* ranges, const Made& made);
@@ -204,6 +206,8 @@ class Session {
     ForwardMap forwards_;
     Lineage lineage_;
     ParameterHistory parameters_;
+    uint64_t crowded_from_[kDTypeCount] = {};  ///< by type: see crowded_pattern()
+    CrowdedPlaces crowded_places_;
     const TorchFrames frames_;
     WorkerBirths worker_births_;
     MakeDeviceScanner make_device_scanner_ = nullptr;

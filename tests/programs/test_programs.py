@@ -61,7 +61,8 @@ def test_first_finding_is_the_bug(bug, victim):
 @pytest.mark.parametrize("bug", together(*BUGS))
 def test_text_names_the_line(bug, victim):
     program, watched, _ = victim(bug)
-    assert re.search(r"^error\[NS\d{3}\]: ", watched.stderr, re.M), watched.describe()
+    severity = json.loads((HERE / bug / "expect.json").read_text())["severity"]
+    assert re.search(rf"^{severity}\[NS\d{{3}}\]: ", watched.stderr, re.M), watched.describe()
     arrows = re.findall(r"^\s*--> (\S+):(\d+)", watched.stderr, re.M)
     assert arrows, watched.describe()
     file, line = arrows[0]

@@ -4,6 +4,11 @@
 namespace numsan {
 
 void precision(const Features& f, Score& score) {
+    if (f.crowded) {
+        score.add(5, std::string(info(f.dtype).name) + (f.mechanism == "PREC" ? " ends below the values it was to hold"
+                                                                              : " has little room above these values"));
+        return;
+    }
     if (f.mechanism == "PREC" || (f.mechanism == "UDF" && f.kind == 0)) {
         score.add(5, f.mechanism == "PREC"
                          ? std::string(info(f.dtype).name) + " has too few places for the updates of this weight"

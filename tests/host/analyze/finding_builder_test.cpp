@@ -174,6 +174,20 @@ TEST_F(Builder, Titles) {
     EXPECT_EQ(build().title, "first infinity of this run: the backward of `aten::norm` divided by zero");
 }
 
+TEST_F(Builder, TitlesOfFiniteValues) {
+    escaped.birth.kind = 0;
+    escaped.birth.mechanism = "PREC";
+    EXPECT_EQ(build().title, "first underflow of this run: `aten::log` made updates too small for the type to hold");
+    EXPECT_EQ(build().kind, FindingKind::Underflow);
+    escaped.birth.crowded = true;
+    escaped.birth.features.dtype = DType::Float8E4M3Fn;
+    EXPECT_EQ(build().title,
+              "first saturation of this run: `aten::log` wrote the largest float8_e4m3fn in place of larger values");
+    EXPECT_EQ(build().kind, FindingKind::Overflow);
+    escaped.birth.mechanism = "OVF";
+    EXPECT_EQ(build(false).title, "another near overflow: `aten::log` made values close to the largest float8_e4m3fn");
+}
+
 TEST_F(Builder, TitleOfEveryMechanismSaysSomething) {
     for (const numsan::Mechanism& m : mechanisms()) {
         escaped.birth.mechanism = m.id;

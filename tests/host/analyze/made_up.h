@@ -168,9 +168,8 @@ class Stream {
     /// Returns the birth of this op, 0 for none.
     BirthId op(const char* name, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
                OpClass op_class = OpClass::Other) {
-        ops_.push_back({name, "", op_class, false, static_cast<uint32_t>(ops_.size())});
         OpEvent event{};
-        event.op = &ops_.back();
+        event.op = &info_of(name, op_class);
         event.inputs = inputs.data();
         event.outputs = outputs.data();
         event.input_count = static_cast<int32_t>(inputs.size());
@@ -225,6 +224,15 @@ class Stream {
     EscapedBirth only() const { return outcome.escaped.size() == 1 ? outcome.escaped[0] : EscapedBirth{}; }
 
   private:
+    /// The same for each call of an op, as the adapter's is.
+    const OpInfo& info_of(const char* name, OpClass op_class) {
+        const auto known = std::find_if(ops_.begin(), ops_.end(), [&](const OpInfo& op) {
+            return std::strcmp(op.name, name) == 0 && op.op_class == op_class;
+        });
+        if (known != ops_.end()) return *known;
+        return ops_.emplace_back(OpInfo{name, "", op_class, false, static_cast<uint32_t>(ops_.size())});
+    }
+
     std::deque<OpInfo> ops_;
     int64_t next_seq_ = 0;
 };

@@ -199,11 +199,79 @@ TEST_F(Flushed, OtherTermsFillTheGradient) {
     EXPECT_TRUE(s.outcome.escaped.empty());
 }
 
-TEST_F(Flushed, ForwardZerosAreNobodysGradient) {
-    s.op("aten::mul", {small.view(), small.view()}, {gradient.returned()});
-    s.accumulate(gradient, weight);
+TEST_F(Flushed, ForwardZerosOfModelsOwnNumbersReachTheGradient) {
+    s.context.touched = true;
+    const auto pass = [&](int64_t step) {
+        s.context.step = step;
+        s.context.node = nullptr;
+        s.context.stack = 3;
+        s.op("aten::mul", {small.view(), small.view()}, {next.returned()});
+        s.context.node = "MulBackward0";
+        s.op("aten::mul", {next.view(), weight.view()}, {gradient.returned()});
+        s.accumulate(gradient, weight);
+        s.context.node = nullptr;
+        s.step();
+    };
+    pass(1);
+    EXPECT_TRUE(s.outcome.escaped.empty()) << "once may be chance";
+    pass(2);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().severity, Severity::Warning);
+    EXPECT_EQ(s.only().into, EscapeInto::Gradient);
+    EXPECT_STREQ(s.only().birth.mechanism, "UDF");
+    EXPECT_EQ(s.only().birth.phase, Phase::Forward);
+    EXPECT_EQ(s.only().birth.step, 1) << "it is told where it began";
+    EXPECT_FALSE(s.only().birth.features.hidden);
+    EXPECT_EQ(s.only().birth.stack, 3u);
+}
+
+TEST_F(Flushed, ForwardZerosThatAreTheLoss) {
+    s.context.touched = true;
+    for (const int64_t step : {1, 2}) {
+        s.context.step = step;
+        s.op("aten::mul", {small.view(), small.view()}, {next.returned()});
+        MadeUp loss{0};
+        s.op("aten::sum", {next.view()}, {loss.returned()});
+        s.loss(loss);
+    }
     s.step();
-    EXPECT_TRUE(s.outcome.escaped.empty());
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().into, EscapeInto::Loss);
+}
+
+TEST_F(Flushed, ForwardZerosAreNobodysGradient) {
+    for (const bool touched : {false, true}) {
+        s.context.touched = touched;
+        for (const int64_t step : {1, 2, 4}) {
+            s.context.step = step;
+            MadeUpHalf some{0, 1e-3};
+            s.op("aten::mul", {small.view(), small.view()}, {touched ? some.returned() : gradient.returned()});
+            if (!touched) s.accumulate(gradient, weight);
+            s.step();
+        }
+    }
+    EXPECT_TRUE(s.outcome.escaped.empty()) << "not of the model's own, or not all of it";
+}
+
+TEST_F(Flushed, GradientThatIsScaledInPlace) {
+    MadeUpHalf factor{1e-4};
+    s.context.on_state = true;
+    s.grad_enabled = false;
+    for (const int64_t step : {1, 2}) {
+        s.context.step = step;
+        s.context.node = "MulBackward0";
+        gradient.bits = small.bits;
+        s.op("aten::add", {small.view()}, {gradient.returned()});
+        s.accumulate(gradient, weight);
+        s.context.node = nullptr;
+        gradient.bits = {0, 0};
+        s.op("aten::mul_", {gradient.view(), factor.view()}, {gradient.written()});
+        EXPECT_TRUE(s.outcome.escaped.empty());
+    }
+    s.step();
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().into, EscapeInto::Gradient);
+    EXPECT_EQ(s.only().birth.step, 1);
 }
 
 /// Updates of a bfloat16 weight that are below its last place.
@@ -262,6 +330,43 @@ TEST_F(Lost, UpdatesThatCountAreNone) {
     s.scalars = {-0.5};
     for (const int64_t step : {1, 2, 4, 8}) update(step);
     s.finish();
+    EXPECT_TRUE(s.outcome.escaped.empty());
+}
+
+/// An average by hand of a weight that the optimizer wrote.
+class Average : public Lost {
+  protected:
+    Average() {
+        s.scalars = {0.001};
+        s.context.in_optimizer = false;
+        s.context.on_state = true;
+    }
+    void follow(const MadeUpTensor& followed) {
+        for (const int64_t step : {1, 2, 4}) {
+            s.context.step = step;
+            s.op("aten::lerp_", {average.view(), followed.view()}, {average.written()});
+        }
+        s.finish();
+    }
+    MadeUpHalf average{std::vector<double>(8, 1.5), 0, DType::BFloat16};
+};
+
+TEST_F(Average, OfAParameterIsAWarning) {
+    follow(weight);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().into, EscapeInto::Buffer);
+    EXPECT_EQ(s.only().impl, &average);
+    EXPECT_STREQ(s.only().birth.mechanism, "PREC");
+}
+
+TEST_F(Average, OfWhatIsNoParameterIsNone) {
+    follow(gradient);
+    EXPECT_TRUE(s.outcome.escaped.empty());
+}
+
+TEST_F(Average, MomentsOfTheOptimizerAreNone) {
+    s.context.in_optimizer = true;
+    follow(weight);
     EXPECT_TRUE(s.outcome.escaped.empty());
 }
 

@@ -77,73 +77,6 @@ TEST(Zeros, WhoMultipliesAndWhoHandsOn) {
     EXPECT_FALSE(hands_zeros_on(op("aten::cos").event()));
 }
 
-std::optional<std::string> flushed(const char* op, std::vector<TensorView> inputs, const MadeUpTensor& output,
-                                   std::vector<double> scalars = {}) {
-    const TensorView view = output.returned();
-    return flushed_share(MadeUpOp(op, std::move(inputs), {view}, OpClass::Other, std::move(scalars)).event(), view,
-                         CpuScanner());
-}
-
-TEST(FlushedShare, SaysWhatWasMeasured) {
-    MadeUpHalf a{1e-4, 2e-4, 1, 0}, b{1e-5, 1e-5, 1, 1}, product{0, 0, 1, 0};
-    EXPECT_EQ(flushed("aten::mul", {a.view(), b.view()}, product),
-              "2 of 3 results of mul that should not be zero are: the largest is at most 1, and float16 holds nothing "
-              "between 0 and "
-              "5.96e-08");
-}
-
-TEST(FlushedShare, ZerosOfAnOperandAreZeros) {
-    MadeUpHalf a{0, 0, 0, 1}, b{1, 1, 1, 1}, product{0, 0, 0, 1};
-    EXPECT_FALSE(flushed("aten::mul", {a.view(), b.view()}, product));
-    MadeUpHalf quotient{0, 0, 0, 1};
-    EXPECT_FALSE(flushed("aten::div", {a.view(), b.view()}, quotient));
-}
-
-TEST(FlushedShare, HalfOfThemMustBe) {
-    MadeUpHalf a{1e-4, 1, 1, 1}, b{1e-5, 1, 1, 1}, one{0, 1, 1, 1}, two{0, 0, 1, 1};
-    EXPECT_FALSE(flushed("aten::mul", {a.view(), b.view()}, one));
-    EXPECT_TRUE(flushed("aten::mul", {a.view(), b.view()}, two));
-}
-
-TEST(FlushedShare, CastsSquaresAndQuotients) {
-    MadeUp tiny{1e-9f, -1e-9f};
-    MadeUpHalf zero{0, 0}, small{1e-5, 1e-5}, large{1e4, 1e4};
-    EXPECT_EQ(flushed("aten::_to_copy", {tiny.view()}, zero),
-              "2 of 2 results of _to_copy that should not be zero are: the largest is at most 1e-09, and float16 holds "
-              "nothing "
-              "between 0 and 5.96e-08");
-    EXPECT_TRUE(flushed("aten::square", {small.view()}, zero));
-    EXPECT_TRUE(flushed("aten::pow", {small.view()}, zero, {2}));
-    EXPECT_TRUE(flushed("aten::div", {small.view(), large.view()}, zero));
-    EXPECT_FALSE(flushed("aten::sub", {small.view(), small.view()}, zero)) << "a difference of equals is zero";
-    EXPECT_FALSE(flushed("aten::relu", {small.view()}, zero));
-}
-
-TEST(FlushedShare, ProductsOfMatricesOnlyWhenTheyCannotCancel) {
-    MadeUpHalf a{1e-5, 1e-5}, b{1e-5, 1e-5}, large{1, -1}, zero{0, 0};
-    EXPECT_TRUE(flushed("aten::mm", {a.view(), b.view()}, zero));
-    EXPECT_FALSE(flushed("aten::mm", {a.view(), large.view()}, zero)) << "may have cancelled";
-}
-
-TEST(FlushedShare, NotInFloat32NotOfBadOperandsNotInPlace) {
-    MadeUp tiny{1e-30f, 1e-30f}, zero{0, 0};
-    EXPECT_FALSE(flushed("aten::mul", {tiny.view(), tiny.view()}, zero));
-    MadeUpHalf a{1e-5, 1e-5}, bad{kInf, 1}, result{0, 0};
-    EXPECT_FALSE(flushed("aten::mul", {a.view(), bad.view()}, result));
-    EXPECT_FALSE(flushed("aten::mul_", {result.view()}, result)) << "what it was is gone";
-    MadeUpHalf zeros{0, 0};
-    EXPECT_FALSE(flushed("aten::mul", {a.view(), zeros.view()}, result));
-}
-
-TEST(FlushedShare, InOtherNarrowTypes) {
-    MadeUp tiny{1e-41f, 1e-41f};
-    MadeUpHalf bf16({0, 0}, 0, DType::BFloat16);
-    EXPECT_EQ(flushed("aten::_to_copy", {tiny.view()}, bf16),
-              "2 of 2 results of _to_copy that should not be zero are: the largest is at most 1e-41, and bfloat16 "
-              "holds nothing "
-              "between 0 and 9.18e-41");
-}
-
 /// Eight weights of 1 in bfloat16, whose last place is 2^-7: half of it is 0.0039.
 class LostUpdates : public testing::Test {
   protected:
@@ -234,6 +167,30 @@ TEST_F(LostUpdates, EachOfAList) {
                       {weight.written(), other.written()}, OpClass::Other, {-0.001});
     EXPECT_TRUE(lost_updates(op.event(), 0));
     EXPECT_FALSE(lost_updates(op.event(), 1)) << "its weights are small enough";
+}
+
+TEST_F(LostUpdates, WhateverTheStrides) {
+    MadeUpHalf both(std::vector<double>(16, 1), kParameter, DType::BFloat16);
+    for (size_t i = 1; i < 16; i += 2) both.bits[i] = 0;  // between the elements
+    const MadeUpHalf gradient = vector_of(1);
+    TensorView weight_view = both.view();
+    const int64_t size = 8, stride = 2;
+    weight_view.numel = size;
+    weight_view.sizes = &size;
+    weight_view.strides = &stride;
+    EXPECT_TRUE(lost("aten::add_", {weight_view, gradient.view()}, {-0.001}));
+    EXPECT_FALSE(lost("aten::add_", {weight_view, gradient.view()}, {-0.01}));
+}
+
+TEST_F(LostUpdates, AverageThatTakesTooLittle) {
+    const MadeUpHalf average = vector_of(1), followed = vector_of(0.5);
+    EXPECT_EQ(lost("aten::lerp_", {average.view(), followed.view()}, {0.001}),
+              "8 of 8 updates looked at are below half of the last place of the bfloat16 average they are added to, "
+              "the largest 0.0005: they change nothing");
+    EXPECT_TRUE(lost("aten::add_", {average.view(), followed.view()}, {0.001}));
+    const MadeUpHalf near = vector_of(0.99);
+    EXPECT_FALSE(lost("aten::lerp_", {average.view(), near.view()}, {0.1})) << "it follows, in steps";
+    EXPECT_TRUE(lost("aten::lerp_", {average.view(), near.view()}, {0.001}));
 }
 
 }  // namespace

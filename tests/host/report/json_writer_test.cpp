@@ -52,6 +52,14 @@ TEST(JsonWriter, NonFiniteNumbersAndInvalidUtf8StayValidJson) {
     EXPECT_EQ(document["findings"][0]["title"], "broken \xef\xbf\xbd\xef\xbf\xbd text");
 }
 
+TEST(JsonWriter, History) {
+    Finding finding = build_finding();
+    EXPECT_EQ(finding_document(finding)["history"].dump(), "[]");
+    finding.history = {{411, 640.0}, {412, std::nullopt}};
+    EXPECT_EQ(finding_document(finding)["history"].dump(),
+              R"([{"step":411,"absmax":640.0},{"step":412,"absmax":null}])");
+}
+
 TEST(JsonWriter, Verdict) {
     Report report = build_report();
     EXPECT_EQ(report_document(report)["verdict"], "findings");

@@ -44,6 +44,19 @@ TEST(Text, WithoutALineAndWithValuesGone) {
     expect_golden("no_line.txt", render_finding(finding, plain()));
 }
 
+TEST(Text, FiniteValuesCloseToTheLargest) {
+    Finding finding = build_finding();
+    finding.kind = FindingKind::Overflow;
+    finding.severity = Severity::Warning;
+    finding.mechanism = "OVF";
+    finding.title = "first near overflow of this run: `aten::mm` made values close to the largest float16";
+    finding.outputs[0].health.pos_inf = finding.outputs[0].health.nan = 0;
+    finding.outputs[0].health.first_bad = -1;
+    finding.escape = {EscapeInto::Output, std::nullopt, 412, 91260};
+    finding.contaminated.clear();
+    expect_golden("near_overflow.txt", render_finding(finding, plain()));
+}
+
 TEST(Text, IncompleteSummary) {
     Report report = build_report();
     report.findings.clear();

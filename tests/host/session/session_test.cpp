@@ -48,6 +48,45 @@ TEST(Session, CleanRunHasAReportWithoutFindings) {
     r.remove();
 }
 
+/// A product in half of a parameter, in every step.
+json crowded_run(const char* options, double value, int steps, const char* node = nullptr) {
+    Played& r = Played::make(options, "3.11.7");
+    static const OpInfo mm{"aten::mm", "", OpClass::Other, false, 9};
+    MadeUpHalf a{200, 180}, b({200, 150}, kParameter), large{value, 1};
+    for (int step = 0; step < steps; ++step) {
+        if (node != nullptr) r.node(node, 1);
+        r.op(mm, {a.view(), b.view()}, {large.returned()});
+        if (node != nullptr) r.session->node_end();
+        r.session->scope_begin("Optimizer.step#SGD.step");
+        r.session->scope_end("Optimizer.step#SGD.step");
+    }
+    r.session->finish(0);
+    json findings = r.read()["findings"];
+    r.remove();
+    return findings;
+}
+
+TEST(Session, LittleHeadroomIsAWarning) {
+    const json findings = crowded_run("", 40000, 4);
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0]["kind"], "overflow");
+    EXPECT_EQ(findings[0]["severity"], "warning");
+    EXPECT_EQ(findings[0]["code"], "NS104");
+    EXPECT_EQ(findings[0]["step"], 2);
+    EXPECT_EQ(findings[0]["category"]["id"], "N8");
+    EXPECT_EQ(findings[0]["history"].dump(),
+              R"([{"absmax":40000.0,"step":0},{"absmax":40000.0,"step":1},{"absmax":40000.0,"step":2}])");
+}
+
+TEST(Session, HeadroomIsAnOptionAndNotForGradients) {
+    EXPECT_EQ(crowded_run("", 30000, 4).size(), 0u);
+    EXPECT_EQ(crowded_run("headroom=0.4", 30000, 4).size(), 1u);
+    EXPECT_EQ(crowded_run("headroom=0", 40000, 4).size(), 0u);
+    EXPECT_EQ(crowded_run("", 40000, 2).size(), 0u) << "two batches out of line";
+    EXPECT_EQ(crowded_run("", 40000, 4, "MmBackward0").size(), 0u) << "a loss scale puts gradients there";
+    EXPECT_EQ(crowded_run("history=2", 40000, 4)[0]["history"].size(), 2u);
+}
+
 TEST(Session, WithoutPythonAnUpdateThatFollowsABackwardIsAStep) {
     for (const char* python : {"", "3.11.7"}) {
         Played& r = Played::make("", python);

@@ -28,6 +28,17 @@ TEST(Precision, LostUpdates) {
     EXPECT_EQ(said(precision, f).size(), 1u);
 }
 
+TEST(Precision, CloseToTheLargestAndCutToIt) {
+    Features f = half("mm", "OVF", 0);
+    f.crowded = true;
+    f.phase = Phase::Forward;
+    EXPECT_EQ(winner(f), "N8");
+    EXPECT_EQ(said(precision, f), Facts{"float16 has little room above these values"});
+    f.mechanism = "PREC";
+    EXPECT_EQ(winner(f), "N8");
+    EXPECT_EQ(said(precision, f), Facts{"float16 ends below the values it was to hold"});
+}
+
 TEST(Precision, FiniteInSinglePrecision) {
     Features f = half("mm", "OVF", kPosInf);
     f.result_estimate = 1.5e6;
