@@ -1,7 +1,5 @@
 #include "host/session/session.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -389,9 +387,10 @@ void Session::scope_begin(const char* name) noexcept {
         if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;
         steps_.optimizer_begins();
         if (mark(side, DeviceEvent::Kind::OptimizerBegin)) return;
+        const std::optional<LiveNames> names = ask_for_gradients();
         Outcome outcome;
         verdict_.optimizer_begin(outcome);
-        publish(outcome);
+        publish(outcome, names.has_value() ? &*names : nullptr);
     } catch (...) {
         fail("out of memory or a failure inside scope_begin");
     }
@@ -403,43 +402,10 @@ void Session::scope_end(const char* name) noexcept {
     if (is_data_loader(name) && thread.loader_depth > 0) --thread.loader_depth;
     if (is_ignore(name) && thread.ignore_depth > 0) --thread.ignore_depth;
     if (is_optimizer_step(name) && thread.optimizer_depth > 0 && --thread.optimizer_depth == 0) {
-        if (on() && !mark(device_side(), DeviceEvent::Kind::OptimizerEnd)) name_state_writes();
+        if (on() && !mark(device_side(), DeviceEvent::Kind::OptimizerEnd))
+            name_state_writes(verdict_.wants_kept(false));
         if (log_.usable()) log_.clear();  // parameters were read as they were written: nothing bad is left of this step
         steps_.optimizer_ends();
-    }
-}
-
-/// Bad values were written into tensors that may be buffers, moments or averages: asks for their names, a few times in
-/// a run.
-void Session::name_state_writes() noexcept {
-    try {
-        const std::vector<StateWrite> writes = verdict_.take_state_writes();
-        if (writes.empty() || look_ups_.fetch_add(1, std::memory_order_relaxed) >= kMaxLookUps) return;
-        Thread& thread = this_thread();
-        thread.busy = true;
-        const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
-        const LiveNames names = stacks_.names(adapter != nullptr ? adapter->storage_of : nullptr);
-        thread.busy = false;
-        Outcome outcome;
-        for (const StateWrite& write : writes) {
-            const auto it = names.tensors.find(write.impl);
-            if (it == names.tensors.end()) continue;
-            const void* storage = it->second.storage;
-            if (storage != write.storage && device_storage(storage) != write.storage) continue;  // another tensor
-            switch (it->second.role) {
-                case LiveNames::TensorName::Role::Buffer: verdict_.confirm(write, EscapeInto::Buffer, outcome); break;
-                case LiveNames::TensorName::Role::OptimizerState:
-                    verdict_.confirm(write, EscapeInto::OptimizerState, outcome);
-                    break;
-                case LiveNames::TensorName::Role::Parameter:
-                    verdict_.confirm(write, EscapeInto::Parameter, outcome);
-                    break;
-                case LiveNames::TensorName::Role::Gradient: break;
-            }
-        }
-        publish(outcome);
-    } catch (...) {
-        fail("out of memory or a failure while naming state");
     }
 }
 
@@ -463,27 +429,6 @@ void Session::skipped(const char* why) noexcept {
         if (!taken && i + 1 < kMaxReasons && std::strcmp(known, why) != 0) continue;
         entry.count.fetch_add(1, std::memory_order_relaxed);
         return;
-    }
-}
-
-void Session::publish(const Outcome& outcome) {
-    if (outcome.escaped.empty() && outcome.contaminated.empty()) return;
-    Thread& thread = this_thread();
-    thread.busy = true;
-    // A tensor that a known finding reached later is worth a name only if the look-up happens anyway.
-    const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
-                                   [](const EscapedBirth& escaped) { return !escaped.again; });
-    if (fresh || (!outcome.contaminated.empty() && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
-        const LiveNames names = stacks_.names(nullptr);
-        reporter_.add(outcome, names, counts());
-    } else {
-        reporter_.add(outcome, {}, counts());
-    }
-    thread.busy = false;
-    if (options_.halt && fresh && reporter_.has(Severity::Error)) {
-        reporter_.say("halt=1: stopping at the first error");
-        finish(static_cast<int>(options_.exitcode));
-        _exit(static_cast<int>(options_.exitcode));
     }
 }
 
