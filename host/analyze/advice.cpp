@@ -70,6 +70,8 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "no_ancestors") return !f.operand_known && !f.operand_touched;
     if (fact == "in_node") return !f.forward_op.empty();
     if (fact == "first_step") return f.step == 0;
+    if (fact == "scaler") return f.scaler;
+    if (fact == "no_scaler") return !f.scaler;
     return false;
 }
 

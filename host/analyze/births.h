@@ -23,7 +23,7 @@ inline bool scannable(const TensorView& t) { return (t.flags & kScannable) != 0;
 bool written_by(const OpEvent& event, const TensorView& input);
 
 /// Whether a collective sends this operand to other ranks. One with operands of two kinds fills the first, whatever was
-/// in it, and sends the others; one that works in place sends what it fills, unless it only receives.
+/// in it, and sends the others; one that works in place sends what it fills, unless it only receives, or may do so.
 bool sends(const OpEvent& event, const TensorView& input);
 
 /// Ops that belong to a model's own computation, whoever's parameters they read: no optimizer's arithmetic.

@@ -58,6 +58,7 @@ struct Features {
     bool loss_known = false;        ///< a backward() has started after it
     bool after_parameters = false;  ///< no parameter is read between it and the loss
     bool hidden = false;            ///< a forward value that only the backward pass brought to light
+    bool scaler = false;            ///< a loss scaler runs
     EscapeInto into = EscapeInto::Output;
 };
 

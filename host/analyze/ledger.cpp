@@ -1,6 +1,18 @@
 #include "host/analyze/ledger.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace numsan {
+namespace {
+
+bool shares_birth(const Ledger::Entry& a, const Ledger::Entry& b) {
+    return std::any_of(std::begin(a.birth), std::end(a.birth), [&](BirthId id) {
+        return id != 0 && std::find(std::begin(b.birth), std::end(b.birth), id) != std::end(b.birth);
+    });
+}
+
+}  // namespace
 
 Ledger::Entry* Ledger::find(const TensorView& tensor) {
     const auto it = bad_.find(tensor.storage);
@@ -20,7 +32,9 @@ void Ledger::set(const TensorView& tensor, const Entry& entry) {
     }
     const auto [it, inserted] = bad_.try_emplace(tensor.storage);
     if (inserted) add_presence(tensor.storage);
+    const Entry before = it->second;
     it->second = entry;
+    if (before.data == tensor.storage_data && shares_birth(before, entry)) it->second.since = before.since;
     it->second.data = tensor.storage_data;
     it->second.bytes = tensor.storage_bytes;
 }

@@ -18,6 +18,7 @@ class Ledger {
     struct Entry {
         const void* data = nullptr;
         int64_t bytes = 0;
+        int64_t since = 0;             ///< the step in which the storage came to hold one of its births
         BirthId birth[3] = {0, 0, 0};  ///< by kind: NaN, +inf, -inf
         BirthId muted = 0;             ///< zeros that an overflow turned into
         BirthId flushed = 0;           ///< zeros that values too small for the type turned into
@@ -43,6 +44,7 @@ class Ledger {
 
     /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here.
     Entry* find(const TensorView& tensor);
+    /// `since` stays what it was while one of the births does.
     void set(const TensorView& tensor, const Entry& entry);
     void clear(const TensorView& tensor);
 

@@ -53,7 +53,7 @@ bool Verdict::interesting(const OpEvent& event, uint64_t bad_outputs) const noex
     if (event.op->op_class == OpClass::HostRead) {
         return event.input_count == 1 && scannable(event.inputs[0]) && scanner_.range(event.inputs[0]).suspicious;
     }
-    return is_root(event) || event.op->op_class == OpClass::Collective;
+    return is_root(event) || event.op->op_class == OpClass::Collective || event.op->op_class == OpClass::LossScale;
 }
 
 bool Verdict::knows(const TensorView& tensor) {
@@ -86,6 +86,7 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, uint64_t ou
         if (births_.full()) sweep();
         handed_on.of(kind) = births_.origin(kind, event, context, {}, {}, {});
     }
+    handed_on.since = context.step;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if (((outputs >> std::min(i, 63)) & 1) == 0 || is_view(event, output)) continue;
@@ -94,6 +95,7 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, uint64_t ou
         Kinds now = handed_on;
         if (const Kinds* before = ledger_.find(output); before != nullptr && !whole) births_.add_kinds(now, *before);
         ledger_.set(output, now);
+        follow_gradients(event, context, output, now);
     }
 }
 
@@ -136,7 +138,8 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
         if (known != nullptr && before.flushed == 0) before.flushed = known->flushed;
         if (!scanner_.range(input).suspicious) continue;  // a clean slice of a bad storage
         if (known == nullptr) {
-            const Kinds made = births_.external(input, event, context, scanner_.health(input));
+            Kinds made = births_.external(input, event, context, scanner_.health(input));
+            made.since = context.step;
             ledger_.set(input, made);
             births_.add_kinds(before, made);
             continue;
@@ -245,7 +248,8 @@ void Verdict::receive(const OpEvent& event, const OpContext& context, const Kind
 
 void Verdict::sweep() {
     std::set<BirthId> used;
-    for (const auto* list : {&gradients_, &discarded_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_}) {
+    for (const auto* list :
+         {&gradients_, &discarded_, &held_back_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_}) {
         for (const Pending& p : *list) used.insert(p.birth);
     }
     for (const StateWrite& write : state_writes_) used.insert(write.birth);
@@ -278,6 +282,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
         // before.
         const bool keep = written || std::strncmp(event.op->name, "aten::", 6) != 0;
         Kinds now = written && !covers_storage(output) ? old : Kinds{};
+        now.since = context.step;
         const KindSet kinds = scanner_.kinds(output);
         for (const Kind kind : kNonFiniteKinds) {
             if ((kinds & kind) == 0) continue;
@@ -288,6 +293,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
             if (birth != nullptr && shrinks(event)) birth->shrunk = true;
         }
         ledger_.set(output, now);
+        follow_gradients(event, context, output, now);
         births_.hand_over(now, output);
         if (!written) continue;
         if (is_parameter(output)) {

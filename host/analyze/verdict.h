@@ -2,16 +2,19 @@
 // streams.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "host/analyze/births.h"
 #include "host/analyze/ledger.h"
 #include "host/analyze/loss_history.h"
+#include "host/analyze/scaler_history.h"
 #include "host/core/scanner.h"
 
 namespace numsan {
@@ -45,6 +48,13 @@ struct StateWrite {
     int64_t step = 0;
     int64_t seq = 0;
     StackId stack = 0;
+};
+
+/// A tensor that the program keeps: a buffer, a moment, an averaged parameter.
+struct KeptTensor {
+    const void* impl = nullptr;
+    const void* storage = nullptr;  ///< where its values lie; a device's goes by the name that events give it
+    EscapeInto kind = EscapeInto::Buffer;
 };
 
 /// What the caller must report. Filled under the verdict's lock, used outside it.
@@ -98,12 +108,24 @@ class Verdict {
 
     void optimizer_begin(Outcome& outcome);
 
+    /// Whether the next decision is about gradients of which the program may have let go.
+    bool doubts_gradients();
+    /// These leaves have no gradient any more.
+    void drop_gradients(const std::set<const void*>& leaves);
+
     /// Tensors that were written in place with bad values and may be somebody's state: only their names tell. Takes
     /// them.
     std::vector<StateWrite> take_state_writes();
     /// One of them is: a buffer, a moment, an averaged parameter.
     void confirm(const StateWrite& write, EscapeInto into, Outcome& outcome);
     void zero_grad();
+
+    /// Whether what the program keeps should be looked up for find_contaminated(): after the next steps that end once a
+    /// finding was made, and, at the end of the run (`last`), if there was any.
+    bool wants_kept(bool last);
+    /// Which of them births that escaped have reached. One that shares its storage with another is passed over: the
+    /// ledger does not know which of them is bad.
+    void find_contaminated(const std::vector<KeptTensor>& kept, Outcome& outcome);
 
     /// The program ends: what is pending is decided.
     void finish(Outcome& outcome);
@@ -133,6 +155,8 @@ class Verdict {
         int64_t step;
         int64_t seq;
         StackId stack;
+        const void* storage = nullptr;  ///< of a gradient: where it lies
+        bool replaced = false;          ///< another gradient has reached the leaf since, and was not added to this one
     };
     using Kinds = Births::Kinds;
 
@@ -150,12 +174,19 @@ class Verdict {
     void sweep();
     bool is_gradient(const void* storage) const noexcept { return (lineage_.flags(storage) & Lineage::kGradient) != 0; }
     void note_state_write(const Kinds& kinds, const TensorView& tensor, const OpContext& context);
+    void scaler_looks(const OpEvent& event);
+    void scale_changes(const OpEvent& event, Outcome& outcome);
+    void give_up(const std::string& why, Outcome& outcome, bool all = false);
+    bool comes_at_any_scale(const Birth& birth) const;
     void loss_begins(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome);
     void escape(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
                 Outcome& outcome);
     /// by value: `escape` may be in a list that is cleared
     void report(Pending escape, Severity severity, Outcome& outcome);
+    void contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome);
     void decide(std::vector<Pending>& list, Severity severity, Outcome& outcome);
+    void decide_gradients(Outcome& outcome);
+    void follow_gradients(const OpEvent& event, const OpContext& context, const TensorView& output, const Kinds& now);
     void postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, std::vector<Pending>& list);
     void postpone(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
                   std::vector<Pending>& list);
@@ -168,14 +199,17 @@ class Verdict {
     mutable std::mutex mutex_;
     Ledger ledger_;
     LossHistory losses_;
+    ScalerHistory scaler_;
     Births births_;
-    std::vector<Pending> gradients_;  ///< decided by the optimizer, the loss scaler or the end
-    std::vector<Pending> discarded_;  ///< gradients thrown away unused: a warning at the end
-    std::vector<Pending> reads_;      ///< the program looked: a warning at the end if nothing worse comes
-    std::vector<Pending> muted_;      ///< overflows that became zeros that multiplied something
-    std::vector<Pending> vanished_;   ///< gradients and updates that were flushed to zero
-    std::vector<Pending> crowded_;    ///< results close to the largest number of their type
-    std::vector<Pending> unstepped_;  ///< the same, seen in one step only: all there is where nothing steps
+    std::vector<Pending> gradients_;    ///< decided by the optimizer, the loss scaler or the end
+    std::atomic<bool> waiting_{false};  ///< whether there may be some
+    std::vector<Pending> discarded_;    ///< gradients thrown away unused: a warning at the end
+    std::vector<Pending> held_back_;    ///< gradients that a loss scaler caught, since the last step it took
+    std::vector<Pending> reads_;        ///< the program looked: a warning at the end if nothing worse comes
+    std::vector<Pending> muted_;        ///< overflows that became zeros that multiplied something
+    std::vector<Pending> vanished_;     ///< gradients and updates that were flushed to zero
+    std::vector<Pending> crowded_;      ///< results close to the largest number of their type
+    std::vector<Pending> unstepped_;    ///< the same, seen in one step only: all there is where nothing steps
     /// Places whose results were close to the largest number of their type, and where that was seen.
     struct Crowding {
         int64_t last_step = -1;
@@ -189,13 +223,14 @@ class Verdict {
     /// where a forward op or a gradient's update flushed, or hardly a bit was left: its first birth there
     std::map<std::pair<const OpInfo*, StackId>, int64_t> flushes_;
     std::map<const void*, int> lost_;  ///< parameters: how often their updates were found to change nothing
-    std::set<std::pair<BirthId, const void*>> contaminated_;
+    std::set<std::tuple<BirthId, EscapeInto, const void*>> contaminated_;
     std::set<std::string> reported_places_;
     std::vector<StateWrite> state_writes_;
     std::map<const void*, Kinds> passed_;  ///< within a look back: births that results which are gone go back to
     int64_t loss_parameter_read_ = -1;     ///< last forward op that read a parameter before the last backward() began
     int64_t loss_seq_ = -1;
     int64_t escaped_births_ = 0;
+    int steps_to_look_ = 0;  ///< ends of optimizer steps at which what the program keeps is still to be looked up
 };
 
 }  // namespace numsan

@@ -10,6 +10,9 @@ namespace {
 
 constexpr size_t kMaxPending = 1 << 12;
 
+/// Moments are written in the step of a finding, averages of parameters and buffers at the latest before the next ends.
+constexpr int kStepsToLook = 2;
+
 /// Whether op `seq` leads to the loss by ops that read no parameter: it is a term of the loss, whatever runs after it.
 bool is_term(const Lineage& lineage, const void* loss, int64_t seq) {
     bool found = false;
@@ -18,6 +21,13 @@ bool is_term(const Lineage& lineage, const void* loss, int64_t seq) {
         return !found && record.seq > seq && !is_layer(record.op->name) && !lineage.reads_state(record);
     });
     return found;
+}
+
+/// What makes two births the same to a reader.
+std::string place_of(const Birth& birth) {
+    return birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" + birth.node +
+           "|" + birth.mechanism +
+           (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
 }
 
 }  // namespace
@@ -31,21 +41,15 @@ void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const K
         if (read.finite() && event.input_count == 1 && scannable(event.inputs[0]) &&
             scanner_.range(event.inputs[0]).suspicious) {
             read = births_.external(event.inputs[0], event, context, scanner_.health(event.inputs[0]));
+            read.since = context.step;
             ledger_.set(event.inputs[0], read);
         }
         postpone(read, EscapeInto::Host, nullptr, context, reads_);
     } else if (cls == OpClass::LossScale) {
-        for (int32_t i = 0; i < event.input_count; ++i) {
-            const Kinds* known = ledger_.find(event.inputs[i]);
-            if (known == nullptr) continue;
-            for (const Kind kind : kNonFiniteKinds) {
-                if (Birth* birth = births_.find(known->of(kind)); birth != nullptr) birth->scaler = true;
-            }
-        }
-        std::erase_if(gradients_, [&](const Pending& p) {
-            const Birth* birth = births_.find(p.birth);
-            return birth == nullptr || (birth->scaler && !birth->escaped);
-        });
+        if (std::strcmp(event.op->name, "aten::_amp_update_scale_") == 0)
+            scale_changes(event, outcome);
+        else
+            scaler_looks(event);
     } else if (is_root(event) && stacks_.is_loss(context.stack)) {
         loss_begins(event, context, before, outcome);
     }
@@ -68,6 +72,7 @@ void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const 
     Kinds kinds = before;
     if (kinds.finite()) {
         kinds = births_.external(loss, event, context, health);
+        kinds.since = context.step;
         ledger_.set(loss, kinds);
     }
     for (const Kind kind : kNonFiniteKinds) {
@@ -88,8 +93,13 @@ void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const 
 
 void Verdict::node(const NodeEvent& event, const OpContext& context) {
     const auto may_hold = [&](const TensorView& gradient) { return ledger_.may_hold(gradient.storage); };
-    if (event.variable == nullptr || std::none_of(event.inputs, event.inputs + event.input_count, may_hold)) return;
+    if (event.variable == nullptr) return;
+    const bool waiting = waiting_.load(std::memory_order_relaxed);
+    if (!waiting && std::none_of(event.inputs, event.inputs + event.input_count, may_hold)) return;
     const std::lock_guard<std::mutex> lock(mutex_);
+    for (Pending& p : gradients_) {
+        if (p.impl == event.variable->impl && p.into == EscapeInto::Gradient) p.replaced = true;
+    }
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& gradient = event.inputs[i];
         if (!scannable(gradient) || !ledger_.may_hold(gradient.storage)) continue;
@@ -103,8 +113,57 @@ void Verdict::node(const NodeEvent& event, const OpContext& context) {
         for (const Kind kind : kNonFiniteKinds) {
             if ((kinds & kind) != 0) here.of(kind) = known->of(kind);
         }
+        const size_t first = gradients_.size();
         postpone(here, EscapeInto::Gradient, event.variable->impl, context, gradients_);
+        for (size_t k = first; k < gradients_.size(); ++k) gradients_[k].storage = gradient.storage;
+        if (first < gradients_.size()) waiting_.store(true, std::memory_order_relaxed);
     }
+}
+
+/// A gradient is added to what its leaf has, or copied there: what is bad in it goes on, and lies there now.
+void Verdict::follow_gradients(const OpEvent& event, const OpContext& context, const TensorView& output,
+                               const Kinds& now) {
+    if (gradients_.empty() || context.node == nullptr || std::strstr(context.node, "AccumulateGrad") == nullptr) return;
+    for (Pending& p : gradients_) {
+        if (p.storage == nullptr || now.finite()) continue;
+        const bool read = std::any_of(event.inputs, event.inputs + event.input_count,
+                                      [&](const TensorView& input) { return input.storage == p.storage; });
+        if (!read && p.storage != output.storage) continue;
+        p.storage = output.storage;
+        p.replaced = false;
+    }
+}
+
+/// What the program has let go of, replaced or cured is not what the optimizer is given.
+void Verdict::decide_gradients(Outcome& outcome) {
+    std::vector<Pending> kept;
+    for (const Pending& p : gradients_) {
+        // Which birth it goes back to may have changed: clipping takes in what other gradients hold.
+        const auto held = ledger_.entries().find(p.storage);
+        const bool bad = held != ledger_.entries().end() && !held->second.finite();
+        if (p.storage == nullptr || (bad && !p.replaced))
+            kept.push_back(p);
+        else if (discarded_.size() < kMaxPending)
+            discarded_.push_back(p);
+    }
+    decide(kept, Severity::Error, outcome);
+    gradients_.clear();
+    waiting_.store(false, std::memory_order_relaxed);
+}
+
+bool Verdict::doubts_gradients() {
+    if (!waiting_.load(std::memory_order_relaxed)) return false;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::any_of(gradients_.begin(), gradients_.end(), [&](const Pending& p) {
+        const Birth* birth = births_.find(p.birth);
+        return p.storage != nullptr && !p.replaced && birth != nullptr && !birth->escaped && !birth->scaler &&
+               reported_places_.count(place_of(*birth)) == 0;
+    });
+}
+
+void Verdict::drop_gradients(const std::set<const void*>& leaves) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (Pending& p : gradients_) p.replaced = p.replaced || leaves.count(p.impl) != 0;
 }
 
 void Verdict::postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context,
@@ -143,15 +202,13 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     Birth& birth = *births_.find(escape.birth);
     const bool named = escape.into == EscapeInto::Parameter || escape.into == EscapeInto::Gradient ||
                        escape.into == EscapeInto::Buffer || escape.into == EscapeInto::OptimizerState;
-    if (named && birth.kind != 0 && contaminated_.size() < kMaxPending &&
-        contaminated_.emplace(birth.id, escape.impl).second) {
-        outcome.contaminated.push_back({birth.id, escape.into, escape.impl, escape.step});
-    }
+    if (named) contaminate(birth, escape.into, escape.impl, escape.step, outcome);
     if (birth.escaped) return;
     birth.escaped = true;
     if (std::strcmp(birth.mechanism, "HYPER") == 0) births_.set_diverged(birth.id);
     if (!birth.intended) ++escaped_births_;
     birth.features.into = escape.into;
+    birth.features.scaler = scaler_.seen();
     birth.features.loss_known = loss_seq_ > birth.forward_seq;
     const bool came_back = escape.into == EscapeInto::Gradient || escape.into == EscapeInto::Parameter;
     if (birth.kind != 0 && birth.phase == Phase::Forward && birth.features.loss_known && came_back &&
@@ -159,9 +216,7 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
         birth.features.hidden = true;
     }
     if (birth.features.loss_known && birth.forward_seq > loss_parameter_read_) birth.features.after_parameters = true;
-    std::string place = birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" +
-                        birth.node + "|" + birth.mechanism +
-                        (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
+    std::string place = place_of(birth);
     birth.history = magnitude_history(birth, lineage_, history_);
     EscapedBirth made;
     made.birth = birth;
@@ -173,7 +228,37 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     made.stack = escape.stack;
     made.again = !reported_places_.insert(place).second;
     made.place = std::move(place);
+    if (!made.again && birth.kind != 0) steps_to_look_ = kStepsToLook;
     outcome.escaped.push_back(std::move(made));
+}
+
+void Verdict::contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome) {
+    if (birth.kind == 0 || contaminated_.size() >= kMaxPending) return;
+    if (!contaminated_.emplace(birth.id, into, impl).second) return;
+    outcome.contaminated.push_back({birth.id, into, impl, step});
+}
+
+bool Verdict::wants_kept(bool last) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (last) return !reported_places_.empty() && !ledger_.entries().empty();
+    if (steps_to_look_ == 0) return false;
+    --steps_to_look_;
+    return true;
+}
+
+void Verdict::find_contaminated(const std::vector<KeptTensor>& kept, Outcome& outcome) {
+    std::map<const void*, int> tensors;
+    for (const KeptTensor& tensor : kept) ++tensors[tensor.storage];
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const KeptTensor& tensor : kept) {
+        const auto held = ledger_.entries().find(tensor.storage);
+        if (held == ledger_.entries().end() || tensors[tensor.storage] > 1) continue;
+        for (const Kind kind : kNonFiniteKinds) {
+            const Birth* birth = births_.find(held->second.of(kind));
+            if (birth == nullptr || !birth->escaped || birth->intended) continue;
+            contaminate(*birth, tensor.kind, tensor.impl, held->second.since, outcome);
+        }
+    }
 }
 
 void Verdict::decide(std::vector<Pending>& list, Severity severity, Outcome& outcome) {
@@ -186,7 +271,7 @@ void Verdict::decide(std::vector<Pending>& list, Severity severity, Outcome& out
 
 void Verdict::optimizer_begin(Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    decide(gradients_, Severity::Error, outcome);
+    decide_gradients(outcome);
     decide(muted_, Severity::Error, outcome);
     decide(vanished_, Severity::Warning, outcome);
     decide(crowded_, Severity::Warning, outcome);
@@ -218,11 +303,14 @@ void Verdict::zero_grad() {
         if (discarded_.size() < kMaxPending) discarded_.push_back(p);
     }
     gradients_.clear();
+    waiting_.store(false, std::memory_order_relaxed);
 }
 
 void Verdict::finish(Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    decide(gradients_, Severity::Error, outcome);
+    decide_gradients(outcome);
+    if (scaler_.never_stepped())
+        give_up("the loss scaler skipped all " + std::to_string(scaler_.skips()) + " steps of this run", outcome);
     decide(muted_, Severity::Error, outcome);
     decide(discarded_, Severity::Warning, outcome);
     decide(vanished_, Severity::Warning, outcome);
@@ -232,7 +320,8 @@ void Verdict::finish(Outcome& outcome) {
 }
 
 void Verdict::forget_pending() {
-    for (std::vector<Pending>* list : {&gradients_, &discarded_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_})
+    for (std::vector<Pending>* list :
+         {&gradients_, &discarded_, &held_back_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_})
         list->clear();
     state_writes_.clear();
     births_.begin_child();

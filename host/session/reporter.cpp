@@ -151,7 +151,9 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         const bool there = std::any_of(list.begin(), list.end(), [&](const Contaminated& have) {
             return have.kind == c.kind && have.name == name->second.name;
         });
-        if (!there) list.push_back({c.kind, name->second.name, c.since_step});
+        if (there) continue;
+        list.push_back({c.kind, name->second.name, c.since_step});
+        worth_writing = true;
     }
     for (const size_t index : told) tell(render_finding(report_.findings[index], style));
     merge_counts(counts);

@@ -1,7 +1,5 @@
 #include "host/session/session.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -415,9 +413,10 @@ void Session::scope_begin(const char* name) noexcept {
         if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;
         steps_.optimizer_begins();
         if (mark(side, DeviceEvent::Kind::OptimizerBegin)) return;
+        const std::optional<LiveNames> names = ask_for_gradients();
         Outcome outcome;
         verdict_.optimizer_begin(outcome);
-        publish(outcome);
+        publish(outcome, names.has_value() ? &*names : nullptr);
     } catch (...) {
         fail("out of memory or a failure inside scope_begin");
     }
@@ -429,7 +428,8 @@ void Session::scope_end(const char* name) noexcept {
     if (is_data_loader(name) && thread.loader_depth > 0) --thread.loader_depth;
     if (is_ignore(name) && thread.ignore_depth > 0) --thread.ignore_depth;
     if (is_optimizer_step(name) && thread.optimizer_depth > 0 && --thread.optimizer_depth == 0) {
-        if (on() && !mark(device_side(), DeviceEvent::Kind::OptimizerEnd)) name_state_writes();
+        if (on() && !mark(device_side(), DeviceEvent::Kind::OptimizerEnd))
+            name_state_writes(verdict_.wants_kept(false));
         if (log_.usable()) log_.clear();  // parameters were read as they were written: nothing bad is left of this step
         steps_.optimizer_ends();
     }

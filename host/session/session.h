@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -180,9 +181,10 @@ class Session {
     void look_behind(DeviceSide& side, const DeviceEvent& event, const TensorView& gradient, const Range& range,
                      const DeviceHit* hit);
     void drain(DeviceSide& side) noexcept;
-    void name_state_writes() noexcept;
+    void name_state_writes(bool kept, bool last = false) noexcept;
+    std::optional<LiveNames> ask_for_gradients();
     void forward_of(const OpContext& context, ForwardRecord& forward);
-    void publish(const Outcome& outcome);
+    void publish(const Outcome& outcome, const LiveNames* known = nullptr);
     RunSummary counts() const;
 
     const Options options_;

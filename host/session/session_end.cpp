@@ -71,11 +71,13 @@ void Session::fail(const char* why) noexcept {
 void Session::decide_pending() noexcept {
     if (!on()) return;
     if (DeviceSide* side = device_side()) drain(*side);
-    name_state_writes();
+    name_state_writes(false);
     try {
+        const std::optional<LiveNames> gradients = ask_for_gradients();
         Outcome outcome;
         verdict_.finish(outcome);
-        publish(outcome);
+        publish(outcome, gradients.has_value() ? &*gradients : nullptr);
+        name_state_writes(verdict_.wants_kept(true), true);
     } catch (...) {
         fail("out of memory or a failure while deciding what is pending");
     }

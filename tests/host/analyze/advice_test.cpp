@@ -38,6 +38,8 @@ const Case kCases[] = {
     {"N8", "UDF", {.op = "mul", .forward_op = "mul", .phase = Phase::Backward, .dtype = DType::Float16}},
     {"N8", "UDF", {.op = "mul", .forward_op = "mul", .phase = Phase::Backward, .dtype = DType::Float8E4M3Fn}},
     {"N8", "UDF", {.op = "mul", .forward_op = "mul", .phase = Phase::Backward, .dtype = DType::BFloat16}},
+    {"N8", "UDF", {.op = "mul", .forward_op = "mul", .phase = Phase::Backward, .dtype = DType::Float16,
+                     .scaler = true}},
     {"N8", "PREC", {.op = "add", .phase = Phase::Optimizer, .dtype = DType::BFloat16}},
     {"N8", "PREC", {.op = "lerp", .phase = Phase::Optimizer, .dtype = DType::BFloat16}},
     {"N8", "PREC", {.op = "_to_copy", .phase = Phase::Forward, .dtype = DType::Float8E4M3Fn}},
@@ -73,6 +75,8 @@ const Case kCases[] = {
     {"N8", "OVF", {.op = "sum", .dtype = DType::Float16, .operand_touched = true}},
     {"N8", "OVF", {.op = "linalg_vector_norm", .dtype = DType::Float16, .operand_touched = true}},
     {"N8", "OVF", {.op = "mul", .forward_op = "mul", .phase = Phase::Backward, .dtype = DType::Float16}},
+    {"N8", "OVF", {.op = "mul", .forward_op = "mul", .phase = Phase::Backward, .dtype = DType::Float16,
+                     .scaler = true}},
     {"N8", "OVF", {.op = "square", .dtype = DType::Float16, .operand_touched = true}},
     {"N8", "DIV0", {.op = "div", .dtype = DType::Float16, .operand_touched = true}},
     {"N8", "DOM", {.op = "log", .dtype = DType::Float16, .operand_touched = true, .saturating = "clamp"}},
@@ -208,7 +212,8 @@ std::string heading(const Case& made) {
                                      {f.reads_parameter, " parameter"},
                                      {f.operand_touched, " touched"},
                                      {f.loss_known, " in_loss"},
-                                     {f.narrow_upstream, " rounded"}}) {
+                                     {f.narrow_upstream, " rounded"},
+                                     {f.scaler, " scaler"}}) {
         if (fact) text += word;
     }
     return text;
@@ -225,6 +230,15 @@ TEST(Advice, Golden) {
     const std::string path = std::string(NUMSAN_SOURCE_DIR) + "/tests/host/analyze/golden/advice.txt";
     if (std::getenv("NUMSAN_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
     EXPECT_EQ(text, testing::file_text(path));
+}
+
+TEST(Advice, ARunningScalerIsNotProposed) {
+    for (const Case& made : kCases) {
+        Case scaled = made;
+        scaled.features.scaler = true;
+        for (const std::string& sentence : said(scaled))
+            EXPECT_EQ(sentence.find("GradScaler"), std::string::npos) << heading(scaled) << ": " << sentence;
+    }
 }
 
 TEST(Advice, EveryRowIsSelected) {

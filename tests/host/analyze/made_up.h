@@ -237,4 +237,22 @@ class Stream {
     int64_t next_seq_ = 0;
 };
 
+/// A root of zero, whose derivative reaches a parameter.
+struct Backward {
+    Stream s;
+    OpInfo sqrt{"aten::sqrt", "", OpClass::Other, false, 0};
+    MadeUp zero{0}, one{1}, gradient{kInf};
+    MadeUp parameter = MadeUp({1}, kParameter);
+
+    BirthId run() {
+        s.context.node = "SqrtBackward0";
+        s.forward.op = &sqrt;
+        s.forward.stack = 5;
+        const BirthId born = s.op("aten::div", {one.view(), zero.view()}, {gradient.returned()});
+        s.accumulate(gradient, parameter);
+        s.context.node = nullptr;
+        return born;
+    }
+};
+
 }  // namespace numsan

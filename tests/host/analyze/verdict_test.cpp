@@ -90,23 +90,6 @@ TEST(Verdict, AbsorbedValueIsNeverReported) {
     EXPECT_EQ(s.verdict.counts().absorbed, 1);
 }
 
-struct Backward {
-    Stream s;
-    OpInfo sqrt{"aten::sqrt", "", OpClass::Other, false, 0};
-    MadeUp zero{0}, one{1}, gradient{kInf};
-    MadeUp parameter = MadeUp({1}, kParameter);
-
-    BirthId run() {
-        s.context.node = "SqrtBackward0";
-        s.forward.op = &sqrt;
-        s.forward.stack = 5;
-        const BirthId born = s.op("aten::div", {one.view(), zero.view()}, {gradient.returned()});
-        s.accumulate(gradient, parameter);
-        s.context.node = nullptr;
-        return born;
-    }
-};
-
 TEST(Verdict, GradientIsAnErrorOnceTheOptimizerSteps) {
     Backward b;
     b.run();
@@ -264,6 +247,23 @@ TEST(Verdict, MemoryThatNothingWrote) {
     EXPECT_STREQ(s.only().birth.mechanism, "UNINIT");
     EXPECT_EQ(s.only().birth.stack, 9u) << "the allocation is the place to look at";
     EXPECT_EQ(s.only().birth.seq, 0);
+}
+
+TEST(Verdict, PlaceholderOfWhatOneRankSendsIsNotSent) {
+    for (const char* op : {"c10d::broadcast_", "_c10d_functional::broadcast_", "c10d::scatter_", "c10d::allreduce_"}) {
+        Stream s;
+        MadeUp x{-1}, memory{kNan};
+        s.op("aten::log", {x.view()}, {memory.returned()});
+        s.op(op, {memory.view()}, {memory.written()}, OpClass::Collective);
+        const bool all_send = std::string(op) == "c10d::allreduce_";
+        EXPECT_EQ(s.outcome.escaped.size(), all_send ? 1u : 0u) << op;
+    }
+    Stream root;
+    MadeUp negative{-1}, part{kNan}, own{0};
+    root.op("aten::log", {negative.view()}, {part.returned()});
+    root.op("c10d::scatter_", {own.view(), part.view()}, {own.written()}, OpClass::Collective);
+    ASSERT_EQ(root.outcome.escaped.size(), 1u) << "the parts are the root's, which sends them";
+    EXPECT_EQ(root.only().into, EscapeInto::Collective);
 }
 
 TEST(Verdict, SentMemoryThatWasWrittenInPart) {

@@ -1,0 +1,130 @@
+// What a loss scaler catches: its business while it helps, a finding when it does not.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/host/analyze/made_up.h"
+
+namespace numsan {
+namespace {
+
+/// Steps of a training with a loss scaler. `divisor`: what the gradient is divided by; 0 makes an infinity.
+struct Scaled {
+    Stream s;
+    OpInfo sqrt{"aten::sqrt", "", OpClass::Other, false, 0};
+    MadeUp weight{{1}, kParameter};
+    MadeUp scale{65536}, found{0}, above{6e30f}, divisor{0}, gradient{kInf};
+
+    void step(bool bad) {
+        gradient.values[0] = bad ? kInf : 1;
+        found.values[0] = bad ? 1 : 0;
+        s.context.node = "SqrtBackward0";
+        s.forward = {&sqrt, 5, 0, 0};
+        s.op("aten::div", {above.view(), divisor.view()}, {gradient.returned()});
+        s.accumulate(gradient, weight);
+        s.context.node = nullptr;
+        s.op("aten::_amp_foreach_non_finite_check_and_unscale_", {gradient.view(), found.view(), scale.view()},
+             {gradient.written(), found.written()}, OpClass::LossScale);
+        if (!bad) s.step();
+        if (bad) scale.values[0] /= 2;
+        s.op("aten::_amp_update_scale_", {scale.view(), found.view()}, {scale.written()}, OpClass::LossScale);
+        s.verdict.zero_grad();
+    }
+    void steps(int count, bool bad) {
+        for (int i = 0; i < count; ++i) step(bad);
+    }
+};
+
+TEST(VerdictScaler, ValueOfNoScaleIsAnErrorAfterEightSkips) {
+    Scaled t;
+    t.steps(7, true);
+    EXPECT_TRUE(t.s.outcome.escaped.empty());
+    t.step(true);
+    ASSERT_EQ(t.s.outcome.escaped.size(), 8u);
+    const EscapedBirth& first = t.s.outcome.escaped[0];
+    EXPECT_EQ(first.severity, Severity::Error);
+    EXPECT_EQ(first.into, EscapeInto::Gradient);
+    EXPECT_EQ(first.impl, &t.weight);
+    EXPECT_STREQ(first.birth.mechanism, "SING");
+    EXPECT_TRUE(first.birth.features.scaler);
+    EXPECT_EQ(first.birth.evidence,
+              (std::vector<std::string>{
+                  "the divisor has 1 zero",
+                  "the loss scaler skipped 8 steps in a row: at a smaller scale this comes about, too"}));
+    EXPECT_TRUE(t.s.outcome.escaped[7].again);
+    t.step(true);
+    EXPECT_EQ(t.s.outcome.escaped.size(), 9u) << "each further one is counted";
+}
+
+TEST(VerdictScaler, StepThatWasTakenBeginsAnew) {
+    Scaled t;
+    for (int i = 0; i < 4; ++i) {
+        t.steps(7, true);
+        t.scale.values[0] = 65536;
+        t.step(false);
+    }
+    t.s.finish();
+    EXPECT_TRUE(t.s.outcome.escaped.empty()) << "now and then a batch that cannot be used";
+}
+
+TEST(VerdictScaler, OverflowIsTheScalersAsLongAsTheScaleIsNotUsedUp) {
+    Scaled t;
+    t.divisor.values[0] = 1e-20f;
+    t.steps(16, true);
+    EXPECT_TRUE(t.s.outcome.escaped.empty()) << "a healthy start with a large scale";
+    EXPECT_EQ(t.scale.values[0], 1);
+    t.step(true);
+    ASSERT_EQ(t.s.outcome.escaped.size(), 17u);
+    EXPECT_EQ(t.s.outcome.escaped[0].birth.evidence.back(),
+              "the loss scaler is down to 0.5, it skipped 17 of 17 steps");
+}
+
+TEST(VerdictScaler, OverflowOfAHealthyStartIsForgottenWithTheFirstStep) {
+    Scaled t;
+    t.divisor.values[0] = 1e-20f;
+    t.steps(9, true);
+    t.step(false);
+    t.s.finish();
+    EXPECT_TRUE(t.s.outcome.escaped.empty());
+}
+
+TEST(VerdictScaler, RunThatTookNoStep) {
+    for (const int count : {2, 3}) {
+        for (const float divisor : {0.0f, 1e-20f}) {
+            Scaled t;
+            t.divisor.values[0] = divisor;
+            t.steps(count, true);
+            t.s.finish();
+            if (count == 2 || divisor != 0) {
+                EXPECT_TRUE(t.s.outcome.escaped.empty()) << count << " " << divisor;
+                continue;
+            }
+            ASSERT_EQ(t.s.outcome.escaped.size(), 3u);
+            EXPECT_EQ(t.s.outcome.escaped[0].birth.evidence.back(), "the loss scaler skipped all 3 steps of this run");
+        }
+    }
+}
+
+TEST(VerdictScaler, CompiledRegionSaysNothingOfItsScale) {
+    Scaled t;
+    t.s.context.after_compiled = true;
+    for (int i = 0; i < 9; ++i) {
+        t.gradient.values[0] = kInf;
+        t.s.verdict.forget(t.gradient.view());
+        t.s.context.node = "CompiledFunctionBackward";
+        MadeUp given{kInf};
+        t.s.op("aten::clone", {given.view()}, {t.gradient.returned()}, OpClass::Preserving);
+        t.s.accumulate(t.gradient, t.weight);
+        t.s.context.node = nullptr;
+        t.found.values[0] = 1;
+        t.s.op("aten::_amp_foreach_non_finite_check_and_unscale_", {t.gradient.view(), t.found.view()},
+               {t.gradient.written(), t.found.written()}, OpClass::LossScale);
+        t.s.op("aten::_amp_update_scale_", {t.scale.view(), t.found.view()}, {t.scale.written()}, OpClass::LossScale);
+        t.s.verdict.zero_grad();
+    }
+    EXPECT_TRUE(t.s.outcome.escaped.empty());
+}
+
+}  // namespace
+}  // namespace numsan
