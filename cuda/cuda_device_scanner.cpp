@@ -96,6 +96,9 @@ class CudaDeviceScanner final : public DeviceScanner {
     bool writes_later(const void* data) const noexcept override { return is_pinned_memory(data); }
     uint64_t window() const noexcept override { return gpu::kResults; }
     void close() noexcept override { scanner_.close(); }
+    int64_t lost() const noexcept override { return static_cast<int64_t>(scanner_.counters().dropped); }
+    int64_t device_bytes() const noexcept override { return scanner_.device_bytes(); }
+    std::vector<ScannedDevice> devices() const override { return scanner_.devices(); }
     const char* reason() const noexcept override { return scanner_.reason(); }
 
   private:

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "cuda/hit_ring.h"
 #include "host/core/adapter_abi.h"
@@ -95,7 +96,7 @@ struct Hit {
 };
 
 /// [MT] No member throws. Nothing is allocated on the way of a scan but a stream's first batch. The driver is never
-/// called with a lock held, nor by the destructor, close(), poll() or counters().
+/// called with a lock held, nor by the destructor, close(), poll(), counters(), device_bytes() or devices().
 ///
 /// Outputs are walked from their end, which L2 still has. A batch is launched when an output is not to be deferred or
 /// its thread goes on with another stream, and at the thresholds of scan_policy.h. What a deferred scan needs is held
@@ -167,6 +168,8 @@ class CudaScanner {
     /// The first thing that went wrong, in one line; empty when nothing did. Owned by the scanner.
     const char* reason() const noexcept { return has_reason_.load(std::memory_order_acquire) ? reason_ : ""; }
     ScanCounters counters() const noexcept;
+    int64_t device_bytes() const noexcept;
+    std::vector<ScannedDevice> devices() const;
 
   private:
     static constexpr int kMaxContexts = 64;

@@ -31,6 +31,15 @@ class RelaxedCapture {
         if (const CUresult tried = (expression)) return Failure{tried, name}; \
     } while (0)
 
+/// For the report alone: what the driver does not tell stays empty.
+void describe(const Driver& driver, CUdevice device, DeviceState& state) {
+    state.device = device;
+    if (driver.device_name(state.device_name, sizeof state.device_name, device) != CUDA_SUCCESS)
+        state.device_name[0] = '\0';
+    driver.device_attribute(&state.major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    driver.device_attribute(&state.minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+}
+
 Failure load_kernels(const Driver& driver, DeviceState& state) {
     CUdevice device;
     int multiprocessors;
@@ -38,6 +47,7 @@ Failure load_kernels(const Driver& driver, DeviceState& state) {
     NUMSAN_TRY("cuDeviceGetAttribute",
                driver.device_attribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
     state.multiprocessors = static_cast<uint32_t>(multiprocessors);
+    describe(driver, device, state);
     NUMSAN_TRY("cuModuleLoadData", driver.module_load(&state.module, numsan_scan_fatbin));
     NUMSAN_TRY("cuModuleGetFunction", driver.module_function(&state.scan_small, state.module, kScanSmallName));
     NUMSAN_TRY("cuModuleGetFunction", driver.module_function(&state.scan_large, state.module, kScanLargeName));

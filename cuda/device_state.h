@@ -40,6 +40,9 @@ struct Channel {
 struct DeviceState {
     CUcontext context = nullptr;
     unsigned long long context_id = 0;
+    int device = -1;
+    char device_name[128] = "";
+    int major = 0, minor = 0;  ///< of the compute capability
     uint32_t multiprocessors = 0;
     CUmodule module = nullptr;
     CUfunction scan_small = nullptr, scan_large = nullptr;

@@ -181,4 +181,29 @@ ScanCounters CudaScanner::counters() const noexcept {
     return c;
 }
 
+int64_t CudaScanner::device_bytes() const noexcept {
+    int64_t bytes = 0;
+    for (int i = 0; i < context_count_.load(std::memory_order_acquire); ++i) {
+        if (contexts_[i].load(std::memory_order_acquire)->status.load(std::memory_order_acquire) == ContextEntry::Ready)
+            bytes += static_cast<int64_t>(sizeof(DeviceMemory));
+    }
+    return bytes;
+}
+
+std::vector<ScannedDevice> CudaScanner::devices() const {
+    std::vector<ScannedDevice> devices;
+    for (int i = 0; i < context_count_.load(std::memory_order_acquire); ++i) {
+        const ContextEntry& context = *contexts_[i].load(std::memory_order_acquire);
+        const int status = context.status.load(std::memory_order_acquire);
+        if (status != ContextEntry::Ready && status != ContextEntry::Lost) continue;
+        const DeviceState& state = context.state;
+        const bool known = std::any_of(devices.begin(), devices.end(),
+                                       [&](const ScannedDevice& device) { return device.index == state.device; });
+        if (!known) devices.push_back({state.device, state.device_name, state.major, state.minor});
+    }
+    std::sort(devices.begin(), devices.end(),
+              [](const ScannedDevice& a, const ScannedDevice& b) { return a.index < b.index; });
+    return devices;
+}
+
 }  // namespace numsan::gpu

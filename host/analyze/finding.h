@@ -83,7 +83,7 @@ struct PastMagnitude {
 
 struct Finding {
     std::string id;
-    std::string fingerprint;  ///< stable over runs: hash of mechanism, op, location, phase
+    std::string fingerprint;  ///< stable over runs: hash of mechanism, op, location, phase, module
     std::string mechanism;    ///< a row of mechanisms.def: DOM, SING, ...
     Severity severity = Severity::Error;
     FindingKind kind = FindingKind::NaN;

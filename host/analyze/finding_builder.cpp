@@ -11,15 +11,22 @@
 #include "host/analyze/tables.h"
 
 namespace numsan {
-namespace {
 
-std::string fingerprint_of(const Finding& finding) {
+std::string place_of_finding(const Finding& finding) {
     std::string key = finding.mechanism + "|" + finding.op + "|" + to_string(finding.phase);
     if (finding.location) {
         const std::string& file = finding.location->file;
         key += "|" + file.substr(file.rfind('/') + 1) + ":" + finding.location->function + ":" +
                finding.location->code.value_or(std::to_string(finding.location->line));
     }
+    return key;
+}
+
+namespace {
+
+/// Of the module too: one line may be many layers.
+std::string fingerprint_of(const Finding& finding) {
+    const std::string key = place_of_finding(finding) + "|" + finding.module.value_or("");
     uint64_t hash = 14695981039346656037ull;  // FNV-1a, 64 bit
     for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
     char text[17];

@@ -11,9 +11,17 @@
 
 namespace numsan {
 
+/// A device whose tensors were seen.
+struct DeviceFacts {
+    int index = 0;
+    std::string name;
+    std::string compute_capability;  ///< "9.0"
+};
+
 struct RunSummary {
     std::string version;
-    std::string run_id;  ///< RFC 4122 text form
+    std::optional<std::string> commit;  ///< none: built outside of a repository
+    std::string run_id;                 ///< RFC 4122 text form
     std::vector<std::string> argv;
     std::string cwd;
     int64_t pid = 0;
@@ -27,7 +35,9 @@ struct RunSummary {
     std::optional<std::string> framework_version;
     std::optional<std::string> python_version;
     std::map<std::string, std::string> options;  ///< the ones that differ from their default
-    std::string tier = "full";
+    std::string tier = "full";                   ///< the least that holds wherever tensors were seen
+    std::map<std::string, std::string> tiers;    ///< by the kind of device: cpu, cuda
+    std::vector<DeviceFacts> devices;
     int64_t steps = 0;
 
     int64_t ops = 0;
@@ -43,6 +53,7 @@ struct RunSummary {
     std::optional<double> hook_s;
     std::optional<double> scan_s;
     std::optional<int64_t> host_bytes;
+    std::optional<int64_t> device_bytes;
 
     bool incomplete = false;  ///< something was lost: the verdict must say so
     std::string lost;         ///< what, in one line, where nobody has said it yet

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "host/core/device_queue.h"
 #include "host/core/health.h"
@@ -39,6 +41,12 @@ struct DeviceHit {
     Health output;
     Input inputs[kMaxInputs];
     int32_t input_count;
+};
+
+struct ScannedDevice {
+    int index;
+    std::string name;
+    int major, minor;  ///< of the compute capability
 };
 
 /// Scans tensors where a device has them, in the order of its queues, and never waits for it. [MT] but for `answer`.
@@ -97,6 +105,12 @@ class DeviceScanner {
 
     /// Forked child, or the end of the process: nothing is handed to the device any more.
     virtual void close() noexcept = 0;
+    /// What was told of and found no room: bad outputs of replays, and what the exact pass found of others.
+    virtual int64_t lost() const noexcept = 0;
+    /// Of memory on devices that is kept for scanning.
+    virtual int64_t device_bytes() const noexcept = 0;
+    /// Those that something was scanned on. Throws std::bad_alloc.
+    virtual std::vector<ScannedDevice> devices() const = 0;
     /// The first thing that went wrong, in one line; empty when nothing did.
     virtual const char* reason() const noexcept = 0;
 };

@@ -201,6 +201,16 @@ void parse(std::string_view text, Options& options, std::vector<std::string>& co
     }
 }
 
+std::vector<std::string> without_effect(const Options& options) {
+    std::vector<std::string> lines;
+    const auto say = [&](const char* key, const char* what) {
+        lines.push_back(std::string(key) + " has no effect: this version does not " + what);
+    };
+    if (!options.dump.empty()) say("dump", "write the inputs of an op to files");
+    if (options.break_at) say("break", "stop in pdb");
+    return lines;
+}
+
 std::map<std::string, std::string> non_default(const Options& options) {
     std::map<std::string, std::string> out;
     for (const OptionRow& row : option_rows()) {

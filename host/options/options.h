@@ -51,6 +51,9 @@ std::optional<std::string> set_option(Options& options, std::string_view key, st
 /// The options that differ from their defaults, as `key -> value`. [MT]
 std::map<std::string, std::string> non_default(const Options& options);
 
+/// One line for each option that was set and that this version does not act upon.
+std::vector<std::string> without_effect(const Options& options);
+
 const char* to_string(Tier tier);
 
 /// What the escapes of a path stand for.

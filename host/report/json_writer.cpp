@@ -182,8 +182,12 @@ Json run_document(const RunSummary& run) {
         run.framework_version ? Json{{"name", "pytorch"}, {"version", *run.framework_version}} : Json(nullptr);
     out["python"] = or_null(run.python_version);
     out["devices"] = Json::array();
+    for (const DeviceFacts& device : run.devices)
+        out["devices"].push_back(
+            {{"index", device.index}, {"name", device.name}, {"compute_capability", device.compute_capability}});
     out["options"] = object_of(run.options);
     out["tier"] = known_tier ? run.tier : "full";
+    if (!run.tiers.empty()) out["tiers"] = object_of(run.tiers);
     out["steps"] = run.steps;
     out["random_seed"] = nullptr;
     return out;
@@ -202,7 +206,7 @@ Json cost_document(const RunSummary& run) {
             {"hook_s", seconds_or_null(run.hook_s)},
             {"scan_s", seconds_or_null(run.scan_s)},
             {"host_bytes", or_null(run.host_bytes)},
-            {"device_bytes", nullptr}};
+            {"device_bytes", or_null(run.device_bytes)}};
 }
 
 const char* verdict(const Report& report) {
@@ -261,8 +265,9 @@ Json report_document(const Report& report) {
 
     Json out = Json::object();
     out["schema"] = kSchemaMarker;
-    out["tool"] = {
-        {"name", "numsan"}, {"version", run.version.empty() ? NUMSAN_VERSION : run.version}, {"commit", nullptr}};
+    out["tool"] = {{"name", "numsan"},
+                   {"version", run.version.empty() ? NUMSAN_VERSION : run.version},
+                   {"commit", or_null(run.commit)}};
     out["run"] = run_document(run);
     out["coverage"] = coverage_document(run);
     out["cost"] = cost_document(run);

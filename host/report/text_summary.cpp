@@ -16,6 +16,12 @@ using fields::Json;
 using fields::list;
 using fields::number;
 
+std::string reason_text(const std::string& reason, Integer count) {
+    if (reason == "tier") return "left out by the tier";
+    const bool noun = reason == "view" || reason == "allocation" || reason == "collective";
+    return noun && count != 1 ? reason + "s" : reason;
+}
+
 std::string skipped_text(const Json& skipped) {
     if (!skipped.is_object()) return "";
     std::vector<std::pair<Integer, std::string>> reasons;
@@ -26,8 +32,7 @@ std::string skipped_text(const Json& skipped) {
     std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     std::string out;
     for (const auto& [count, reason] : reasons) {
-        const std::string name = reason == "view" && count != 1 ? "views" : reason;
-        out += (out.empty() ? " (" : ", ") + grouped(count) + " " + name;
+        out += (out.empty() ? " (" : ", ") + grouped(count) + " " + reason_text(reason, count);
     }
     return out.empty() ? out : out + ")";
 }

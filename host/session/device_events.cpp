@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "host/session/device_look_back.h"
@@ -108,7 +109,8 @@ void Session::read_device(DeviceSide& side) {
 }
 
 void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) {
-    const int64_t seq = counters_.ops.fetch_add(1, std::memory_order_relaxed);
+    const int64_t seq = ops_.fetch_add(1, std::memory_order_relaxed);
+    const char* unseen = std::exchange(thread.unseen, nullptr);
     side.gradients.pass(event.queue, seq);
     OpContext context = context_of(thread, seq);
     follow(thread, event, context);
@@ -142,6 +144,7 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
         kept = side.log.add(event, context, numbers, side.scanner.window());
     }
     if (kept != nullptr) {
+        kept->unseen = unseen;
         kept->made = made.record;
         kept->makes_node = made.node;
         kept->accumulates = accumulates(thread);
@@ -154,7 +157,7 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
         commit(side, *kept);
         if (!all) leave_unread(side, event, context, made, read);
     } else {
-        for (uint64_t i = 0; i < handed; ++i) skipped("behind");
+        coverage_.add({OpFate::Behind, nullptr, 0});
     }
     if (past != nullptr) side.asking.store(false, std::memory_order_release);
     past.reset();
@@ -188,7 +191,9 @@ std::unique_ptr<LookBackScans> Session::ask_back(DeviceSide& side, Thread& threa
         });
         if (thread.borrowed == nullptr) thread.borrowed = new std::vector<const void*>;
         past = std::make_unique<LookBackScans>(side.unread, event.queue, *thread.borrowed);
-        if (past->numbers() == 0 || past->numbers() > side.scanner.window() / 8) past.reset();
+        const bool too_long = past->numbers() > side.scanner.window() / 8;
+        if (past->elsewhere() > 0 || too_long) side.looks_left_out.fetch_add(1, std::memory_order_relaxed);
+        if (past->numbers() == 0 || too_long) past.reset();
         side.asked_at = Governor::now();
         side.asking_took = side.asked_at - began;
         side.governor.spend(side.asking_took);
@@ -246,7 +251,7 @@ void Session::device_node(DeviceSide& side, const NodeEvent& event, const OpCont
         kept = side.log.add(event, context, numbers, side.scanner.window());
     }
     if (kept == nullptr) {
-        skipped("behind");
+        side.lost_events.fetch_add(1, std::memory_order_relaxed);
         return;
     }
     kept->watch = watch;

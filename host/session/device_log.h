@@ -50,6 +50,7 @@ struct DeviceEvent {
     uint32_t watched;           ///< operands that are read because their values go elsewhere
     uint64_t watch;             ///< which
     DeviceLookBack* look_back;  ///< owned; null: none
+    const char* unseen;         ///< why an output could not be shown, a literal; null: all were
     uint64_t log_end;           ///< of OptimizerEnd: ops that were left unread before it have numbers below
     DeviceEvent* graph;         ///< with `captured`: a copy that outlives this
     TensorView* inputs;         ///< of the op or the node

@@ -31,7 +31,10 @@ void LookBackScans::keep(uint64_t number, const LoggedOp& op) {
     look_back_->begin = std::min(look_back_->begin, number);
     look_back_->end = number + 1;
     const DeviceQueue& queue = op.event.queue;
-    if (!queue.known || queue.stream != queue_.stream || queue.device != queue_.device) return;
+    if (!queue.known || queue.stream != queue_.stream || queue.device != queue_.device) {
+        ++elsewhere_;
+        return;
+    }
     ops_.push_back({number, op.unread, may_be_certain(op.event.op->name), op.event.input_count, op.event.output_count,
                     views_.size()});
     for (int32_t i = 0; i < op.event.input_count; ++i) keep(op.inputs[i]);

@@ -36,6 +36,8 @@ class LookBackScans {
     /// after the hand over. Throws std::bad_alloc.
     LookBackScans(OpLog& log, const DeviceQueue& queue, std::vector<const void*>& borrowed);
 
+    /// Ops of the log that the queue is not in order with.
+    size_t elsewhere() const { return elsewhere_; }
     size_t numbers() const { return look_back_->looked.size(); }
     /// `sequence`: of the first.
     DeviceScanner::Taken hand_over(DeviceScanner& scanner, uint64_t sequence);
@@ -69,6 +71,7 @@ class LookBackScans {
     std::vector<int64_t> dims_;
     std::vector<Asked> asked_;
     std::vector<TensorView> inputs_;
+    size_t elsewhere_ = 0;
     std::set<const void*> parameters_;  ///< that are looked at for their own sake
 };
 

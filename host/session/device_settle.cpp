@@ -90,6 +90,7 @@ const DeviceSide::Answer* Session::watched_answer(const DeviceSide& side, const 
 }
 
 void Session::settle_node(DeviceSide& side, DeviceEvent& event) {
+    count_unread_leaving(side, event);
     for (int32_t i = 0; i < event.node.input_count; ++i) {
         const DeviceSide::Answer* answer = watched_answer(side, event, i);
         if (answer == nullptr || !answer->range.suspicious) continue;
@@ -149,42 +150,47 @@ void Session::take_host_readings(DeviceEvent& event, Range* ranges, uint64_t& ba
 uint64_t Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* ranges, uint64_t& bad) {
     uint64_t unread = 0;
     size_t next = 0;
-    int64_t scanned = 0, bytes = 0, left_out = 0;
+    OpTally tally;
+    tally.add_unseen(event.unseen);
     for (int32_t i = 0; i < event.op.output_count; ++i) {
         TensorView& output = event.outputs[i];
-        if ((output.flags & kScannable) != 0) continue;
+        if ((output.flags & kScannable) != 0) {
+            tally.add(OpFate::Scanned);  // on the host
+            continue;
+        }
         if (!is_later(output)) {
-            counters_.integers.fetch_add(1, std::memory_order_relaxed);
+            tally.add(OpFate::Integer);
             continue;
         }
         if (!writes_now(event.op) || event.captured) {
             output.flags |= kScannable;  // its place is known, its values are not
+            tally.add(event.captured ? OpFate::Captured : OpTally::without_values(event.op.op->op_class));
             continue;
         }
         if (is_view(event.op, output)) {
             output.flags |= kScannable;
+            tally.add(OpFate::View);
             continue;
         }
         const bool handed = is_handed(event.op, i, event.read);
         if (!handed || !event.scanned) {
             unread |= uint64_t(1) << std::min(i, 63);
-            if (has_bit(event.read, i))
-                skipped(is_here(event.op.queue, output) ? "cuda" : "another device");
-            else
-                ++left_out;
+            tally.add(!has_bit(event.read, i)           ? OpFate::Tier
+                      : is_here(event.op.queue, output) ? OpFate::Device
+                                                        : OpFate::OtherDevice);
             continue;
         }
         const DeviceSide::Answer& answer = side.answers[next++];
         if (!answer.read) {
-            skipped(answer.why);
+            tally.add_unseen(answer.why);
             unread |= uint64_t(1) << std::min(i, 63);
             continue;
         }
         const DeviceHit* hit = side.hit_of(answer);
         readings_.add(output, answer.range, hit != nullptr ? &hit->output : nullptr);
         output.flags |= kScannable;
-        ++scanned;
-        bytes += bytes_of(output);
+        tally.add(OpFate::Scanned);
+        tally.bytes += bytes_of(output);
         if (answer.range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
         if (i < kMaxRanges) ranges[i] = answer.range;
         int32_t places[DeviceHit::kMaxInputs];
@@ -196,10 +202,25 @@ uint64_t Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* rang
             }
         }
     }
-    counters_.scanned.fetch_add(scanned, std::memory_order_relaxed);
-    counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
-    if (left_out > 0) counters_.left_out.fetch_add(left_out, std::memory_order_relaxed);
+    coverage_.add(tally);
     return unread;
+}
+
+/// What leaves is looked at whatever the tier: where that fails, whether it was healthy is not known.
+void Session::count_unread_leaving(DeviceSide& side, const DeviceEvent& event) {
+    if (event.watched == 0 || event.captured) return;
+    int64_t unread = event.scanned ? 0 : event.watched;
+    const char* why = "the scanner did not take them";
+    for (uint32_t i = 0; event.scanned && i < event.watched; ++i) {
+        const DeviceSide::Answer& answer = side.answers[event.handed + i];
+        if (answer.read) continue;
+        ++unread;
+        why = answer.why;
+    }
+    if (unread == 0) return;
+    const char* none = nullptr;
+    side.why_unread_leaving.compare_exchange_strong(none, why);
+    side.unread_leaving.fetch_add(unread, std::memory_order_relaxed);
 }
 
 void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
@@ -212,6 +233,7 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     Range ranges[kMaxRanges] = {};
     take_host_readings(event, ranges, bad);
     const uint64_t unread = take_answers(side, event, ranges, bad);
+    count_unread_leaving(side, event);
     for (int32_t i = 0; i < event.op.input_count; ++i) {
         TensorView& input = event.inputs[i];
         if (!is_later(input)) continue;
@@ -360,7 +382,6 @@ void Session::drain(DeviceSide& side) noexcept {
         idle = side.log.count() < before ? 0 : idle + 1;
         DeviceSide::pause();
     }
-    for (int64_t left = side.log.count(); left > 0; --left) skipped("the device had not finished");
 }
 
 }  // namespace numsan

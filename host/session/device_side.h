@@ -60,6 +60,11 @@ struct DeviceSide {
     std::atomic<int> captures_due{0};     ///< captured ops whose own turn is still to come
     std::atomic<int> inside{0};           ///< threads that settle, until they have told what they found
 
+    std::atomic<int64_t> lost_events{0};     ///< gradients that reached a leaf, and found no room in the log
+    std::atomic<int64_t> unread_leaving{0};  ///< values that left, and could not be read
+    std::atomic<const char*> why_unread_leaving{nullptr};  ///< of the first; a literal
+    std::atomic<int64_t> looks_left_out{0};                ///< look backs that could not ask about all of the log
+
     std::mutex settling;
     bool publishing = false;  ///< a thread is telling what was found, and looks for more before it stops
     Outcome outcome;          ///< found, not told yet

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 #include "host/analyze/finding_builder.h"
 #include "host/report/atomic_file.h"
 #include "host/report/json_writer.h"
+#include "host/report/report_owner.h"
 #include "host/report/text.h"
 #include "host/session/run_facts.h"
 
@@ -29,6 +31,13 @@ void write_all(int fd, const std::string& text) {
 
 std::string absolute(const std::string& path, const std::string& cwd) {
     return path.empty() || path[0] == '/' || cwd.empty() ? path : cwd + "/" + path;
+}
+
+/// A report of a process that has ended: processes that share a path must not write over what others found.
+bool is_left_over(const std::string& path, const RunSummary& mine) {
+    const std::optional<ReportOwner> owner = owner_of_report(path);
+    if (!owner || owner->pid <= 0 || owner->host != mine.host) return false;
+    return owner->pid == mine.pid || (kill(static_cast<pid_t>(owner->pid), 0) != 0 && errno == ESRCH);
 }
 
 bool is_state(EscapeInto into) {
@@ -85,6 +94,13 @@ void Reporter::merge_counts(const RunSummary& counts) {
     run.ended = counts.ended;
     run.exit_status = counts.exit_status;
     run.dropped = counts.dropped;
+    if (!counts.tiers.empty()) {
+        run.tier = counts.tier;
+        run.tiers = counts.tiers;
+    }
+    run.devices = counts.devices;
+    run.host_bytes = counts.host_bytes;
+    run.device_bytes = counts.device_bytes;
 }
 
 /// True when a rule of the allow-list matches: counted, told to nobody, and nothing is contaminated by it.
@@ -125,7 +141,8 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         Finding finding = build_finding(escaped, stacks_, names, places_, report_.findings.empty());
         finding.rank = report_.run.rank;
         if (suppress(finding, escaped.birth.id)) continue;
-        const auto known = finding_by_mark_.find(finding.fingerprint);
+        const std::string mark = place_of_finding(finding);
+        const auto known = finding_by_mark_.find(mark);
         if (known != finding_by_mark_.end()) {
             finding_by_place_[escaped.place] = known->second;
             count_again(known->second, escaped.birth.id);
@@ -137,7 +154,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
             continue;
         }
         finding.id = "F" + std::to_string(report_.findings.size() + 1);
-        finding_by_mark_[finding.fingerprint] = report_.findings.size();
+        finding_by_mark_[mark] = report_.findings.size();
         finding_by_place_[escaped.place] = report_.findings.size();
         finding_of_[escaped.birth.id] = report_.findings.size();
         told.push_back(report_.findings.size());
@@ -216,12 +233,16 @@ void Reporter::tell_unmatched_rules() const {
 void Reporter::begin(const RunSummary& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     merge_counts(counts);
+    // A rank that is told later would be another file's.
+    const bool named = options_.report.find("%r") == std::string::npos || report_.run.rank.has_value();
+    if (options_.report == "none" || !named) return;
+    const std::string path = report_path();
     struct stat file {};
-    const bool free = options_.report != "none" && lstat(report_path().c_str(), &file) != 0 && errno == ENOENT;
-    write();
-    begun_ = free && !write_failed_ && lstat(report_path().c_str(), &file) == 0 && S_ISREG(file.st_mode)
-                 ? static_cast<uint64_t>(file.st_ino)
-                 : 0;
+    const bool free = lstat(path.c_str(), &file) != 0 && errno == ENOENT;
+    // Pipes and terminals get the last report only. Who cannot write says so at the end.
+    if (!free && (!S_ISREG(file.st_mode) || (file.st_size > 0 && !is_left_over(path, report_.run)))) return;
+    if (write_atomically(path, to_json(in_order_of_birth()))) return;
+    begun_ = free && lstat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) ? static_cast<uint64_t>(file.st_ino) : 0;
 }
 
 /// Only a file that began() made, and that nobody has replaced since.
@@ -251,6 +272,25 @@ void Reporter::finish(const RunSummary& counts) {
         say(std::to_string(dropped_findings_) +
             " further findings were counted and not kept (max_findings=" + std::to_string(options_.max_findings) + ")");
     }
+    if (options_.verbosity >= 3) {
+        const RunSummary& run = report_.run;
+        say("debug: " + grouped(run.births) + " bad values were born, " + grouped(run.escaped) + " escaped, " +
+            grouped(run.absorbed) + " stayed masked; " + grouped(run.bytes) + " bytes were read in a run of " +
+            value_text(run.wall_s) + " seconds");
+    }
+}
+
+bool Reporter::knows_rank() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return report_.run.rank.has_value();
+}
+
+void Reporter::use(const ProcessRank& rank) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (report_.run.rank.has_value() || finished_) return;
+    report_.run.rank = rank.rank;
+    report_.run.world_size = rank.world_size;
+    for (Finding& finding : report_.findings) finding.rank = rank.rank;
 }
 
 bool Reporter::has(Severity severity) const {

@@ -11,6 +11,7 @@
 #include "host/analyze/run_summary.h"
 #include "host/analyze/verdict.h"
 #include "host/options/options.h"
+#include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {
@@ -28,6 +29,9 @@ class Reporter {
     void begin(const RunSummary& counts);
     /// There is nothing to report after all: the file of begin() goes again.
     void withdraw();
+
+    bool knows_rank() const;
+    void use(const ProcessRank& rank);
 
     /// Last words: the final report and, by verbosity, a summary.
     void finish(const RunSummary& counts);
@@ -62,7 +66,7 @@ class Reporter {
     Report report_;
     std::string start_cwd_;
     std::unordered_map<BirthId, size_t> finding_of_;            ///< birth -> position in report_.findings
-    std::unordered_map<std::string, size_t> finding_by_mark_;   ///< fingerprint -> position
+    std::unordered_map<std::string, size_t> finding_by_mark_;   ///< place_of_finding() -> position
     std::unordered_map<std::string, size_t> finding_by_place_;  ///< EscapedBirth::place -> position, or kDropped
     static constexpr size_t kDropped = ~size_t(0);
     int64_t counted_again_ = 0;

@@ -63,6 +63,7 @@ bool runs_generated_kernels() {
 RunSummary run_facts(const Options& options) {
     RunSummary run;
     run.version = NUMSAN_VERSION;
+    if (NUMSAN_COMMIT[0] != '\0') run.commit = NUMSAN_COMMIT;
     run.run_id = random_uuid();
     std::ifstream command("/proc/self/cmdline", std::ios::binary);
     std::string argument;

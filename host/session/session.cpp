@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "host/analyze/finding_builder.h"
 #include "host/analyze/measure.h"
@@ -181,39 +182,34 @@ bool Session::accumulates(const Thread& thread) {
 
 /// Reads the outputs in `wanted` (see TierPolicy::reads) once. Bit i of the result: output i holds something that is
 /// not finite.
-uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges) noexcept {
+uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges, OpTally& tally) noexcept {
+    tally = {};
     // A collective's results are being written by other threads now; they are looked at when they are read.
     if (event.op->op_class == OpClass::Allocation || event.op->op_class == OpClass::Collective) {
         std::fill_n(ranges, std::min(event.output_count, kMaxRanges), Range{});
+        tally.add(OpTally::without_values(event.op->op_class));
         return 0;
     }
     uint64_t bad = 0;
-    int64_t scanned = 0;
-    int64_t left_out = 0;
-    int64_t bytes = 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if (i < kMaxRanges) ranges[i] = Range{};
         if ((output.flags & kScannable) == 0) {
-            (output.device == Device::Cpu ? counters_.integers : counters_.device)
-                .fetch_add(1, std::memory_order_relaxed);
+            tally.add((output.flags & kLater) == 0 ? OpFate::Integer : OpFate::Device);
             continue;
         }
         if (((wanted >> std::min(i, 63)) & 1) == 0) {
-            ++left_out;
+            tally.add(OpFate::Tier);
             continue;
         }
-        ++scanned;
+        tally.add(OpFate::Scanned);
         const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
-        bytes += size;
+        tally.bytes += size;
         const ShareWork share = size >= kSharedBytes ? share_.load(std::memory_order_relaxed) : nullptr;
         const Range range = share != nullptr ? scanner_.shared_range(output, share) : scanner_.range(output);
         if (range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
         if (i < kMaxRanges) ranges[i] = range;
     }
-    counters_.scanned.fetch_add(scanned, std::memory_order_relaxed);
-    if (left_out > 0) counters_.left_out.fetch_add(left_out, std::memory_order_relaxed);
-    counters_.bytes.fetch_add(bytes, std::memory_order_relaxed);
     return bad;
 }
 
@@ -261,13 +257,16 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         if (event.on_device) {
             if (DeviceSide* side = device_side(event)) return device_op(*side, thread, event);
         }
-        const int64_t seq = counters_.ops.fetch_add(1, std::memory_order_relaxed);
+        const int64_t seq = ops_.fetch_add(1, std::memory_order_relaxed);
         for (int32_t i = 0; i < event.output_count && i < kMaxRanges; ++i) lineage_.prefetch(event.outputs[i].storage);
         Range ranges[kMaxRanges];
         const bool all = tier_.reads_all(steps_.count()) || !log_.usable();
         const uint64_t wanted = all || verdict_.interesting(event, 0) ? kAllOutputs : tier_.reads(event);
-        uint64_t bad = scan(event, wanted, ranges);
-        if (bad != 0 && wanted != kAllOutputs) bad = scan(event, kAllOutputs, ranges);
+        OpTally tally;
+        uint64_t bad = scan(event, wanted, ranges, tally);
+        if (bad != 0 && wanted != kAllOutputs) bad = scan(event, kAllOutputs, ranges, tally);
+        tally.add_unseen(std::exchange(thread.unseen, nullptr));
+        coverage_.add(tally);
         OpContext context = context_of(thread, seq);
         Operands operands;
         trace(event, context, &operands);
@@ -376,7 +375,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     if (event.variable == nullptr || thread.busy) return;
     learning_.store(true, std::memory_order_relaxed);
     try {
-        OpContext context = context_of(thread, counters_.ops.load(std::memory_order_relaxed));
+        OpContext context = context_of(thread, ops_.load(std::memory_order_relaxed));
         if (event.variable->device != Device::Cpu) {
             if (DeviceSide* side = device_side()) return device_node(*side, event, context);
         }
@@ -432,6 +431,8 @@ void Session::scope_end(const char* name) noexcept {
             name_state_writes(verdict_.wants_kept(false));
         if (log_.usable()) log_.clear();  // parameters were read as they were written: nothing bad is left of this step
         steps_.optimizer_ends();
+        // While there is a process group: many programs take it down before they end.
+        if (on() && !asked_rank_in_step_.exchange(true)) learn_rank();
     }
 }
 
@@ -448,14 +449,8 @@ void Session::use(const AdapterApi& adapter) noexcept {
 }
 
 void Session::skipped(const char* why) noexcept {
-    for (size_t i = 0; i < kMaxReasons; ++i) {
-        Skipped& entry = skipped_[i];
-        const char* known = nullptr;
-        const bool taken = entry.why.compare_exchange_strong(known, i + 1 < kMaxReasons ? why : "other");
-        if (!taken && i + 1 < kMaxReasons && std::strcmp(known, why) != 0) continue;
-        entry.count.fetch_add(1, std::memory_order_relaxed);
-        return;
-    }
+    Thread& thread = this_thread();
+    if (!thread.busy && thread.unseen == nullptr) thread.unseen = why;
 }
 
 }  // namespace numsan

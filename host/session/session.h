@@ -18,12 +18,14 @@
 #include "host/session/device_readings.h"
 #include "host/session/device_side.h"
 #include "host/session/forward_map.h"
+#include "host/session/op_coverage.h"
 #include "host/session/op_log.h"
 #include "host/session/reporter.h"
 #include "host/session/step_counter.h"
 #include "host/session/tier_policy.h"
 #include "host/session/torch_frames.h"
 #include "host/session/worker_births.h"
+#include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {
@@ -51,7 +53,8 @@ class Session {
     void node_end() noexcept;
     void scope_begin(const char* name) noexcept;
     void scope_end(const char* name) noexcept;
-    /// An output was not looked at; `why` is a literal, a key of the report's coverage.skipped.
+    /// An output of the op that this thread tells of next cannot be looked at; `why` is a literal, a key of the
+    /// report's coverage.skipped.
     void skipped(const char* why) noexcept;
 
     /// What the adapter can be asked, once it is there.
@@ -68,6 +71,9 @@ class Session {
     /// Who adds to the report's coverage what the session does not know; before the first event.
     void use_coverage(void (*add)(RunSummary&)) noexcept { add_coverage_ = add; }
 
+    /// Who knows the rank where the environment does not tell; before the first event.
+    void use_rank(AskRank ask) noexcept { ask_rank_ = ask; }
+
     /// Large outputs may be scanned by several threads from now on; null: no longer.
     void share_scans(ShareWork share) noexcept { share_.store(share, std::memory_order_relaxed); }
 
@@ -77,6 +83,8 @@ class Session {
 
     /// While names can still be looked up (before Python goes away): decides what is pending.
     void decide_pending() noexcept;
+    /// Leaves a report that says so little, for a process that is killed before it has more to say.
+    void begin_report() noexcept;
     /// The process ends with this status. Returns the status it should end with (see fail_on).
     int finish(int status) noexcept;
 
@@ -88,16 +96,6 @@ class Session {
 
   private:
     struct Thread;
-    struct Counters {
-        std::atomic<int64_t> ops{0}, scanned{0}, bytes{0}, integers{0}, device{0}, left_out{0};
-    };
-    /// Outputs that the adapter could not show, by reason. The last entry takes what finds no room.
-    struct Skipped {
-        std::atomic<const char*> why{nullptr};
-        std::atomic<int64_t> count{0};
-    };
-    static constexpr size_t kMaxReasons = 12;
-
     /// outputs of one op whose range is kept; an optimizer's list can have hundreds
     static constexpr int32_t kMaxRanges = 16;
 
@@ -125,7 +123,7 @@ class Session {
     bool concerns(const OpEvent& event, const OpContext& context, uint64_t bad, const Range* ranges) const noexcept;
     void examine(Thread& thread, const OpEvent& event, OpContext& context, uint64_t wanted, uint64_t bad,
                  const Range* ranges, const Made& made);
-    uint64_t scan(const OpEvent& event, uint64_t wanted, Range* ranges) noexcept;
+    uint64_t scan(const OpEvent& event, uint64_t wanted, Range* ranges, OpTally& tally) noexcept;
 
     // what a tier left out: look_back.cpp
     bool is_bad(const TensorView& tensor) const;
@@ -165,6 +163,7 @@ class Session {
     void settle_node(DeviceSide& side, DeviceEvent& event);
     void take_host_readings(DeviceEvent& event, Range* ranges, uint64_t& bad);
     uint64_t take_answers(DeviceSide& side, DeviceEvent& event, Range* ranges, uint64_t& bad);
+    void count_unread_leaving(DeviceSide& side, const DeviceEvent& event);
     void take_copied(const DeviceEvent& event, Range* ranges, uint64_t& bad);
     void settle_op(DeviceSide& side, DeviceEvent& event);
     void settle_replays(DeviceSide& side);
@@ -186,6 +185,9 @@ class Session {
     void forward_of(const OpContext& context, ForwardRecord& forward);
     void publish(const Outcome& outcome, const LiveNames* known = nullptr);
     RunSummary counts() const;
+    void learn_rank() noexcept;
+    void add_coverage(RunSummary& run) const;
+    void add_devices(RunSummary& run) const;
 
     const Options options_;
     const Scanner& scanner_;
@@ -201,8 +203,8 @@ class Session {
     std::atomic<bool> learning_{false};  ///< a gradient has reached a parameter
     static constexpr int kMaxLookUps = 32;
     std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated
-    Counters counters_;
-    Skipped skipped_[kMaxReasons];
+    std::atomic<int64_t> ops_{0};
+    OpCoverage coverage_;
     TierPolicy tier_;
     OpLog log_;
     ForwardMap forwards_;
@@ -214,6 +216,8 @@ class Session {
     WorkerBirths worker_births_;
     MakeDeviceScanner make_device_scanner_ = nullptr;
     void (*add_coverage_)(RunSummary&) = nullptr;
+    AskRank ask_rank_ = nullptr;
+    std::atomic<bool> asked_rank_in_step_{false};
     std::string no_device_;  ///< why there is no scanner of devices; written once, before anybody asks
     std::once_flag device_once_;
     std::atomic<DeviceSide*> device_{nullptr};

@@ -79,6 +79,7 @@ void Session::publish(const Outcome& outcome, const LiveNames* known) {
     // A tensor that a known finding reached later is worth a name only if the look-up happens anyway.
     const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
                                    [](const EscapedBirth& escaped) { return !escaped.again; });
+    if (fresh) learn_rank();
     if (known != nullptr) {
         reporter_.add(outcome, *known, counts());
     } else if (fresh ||

@@ -21,7 +21,9 @@
 
 #include "host/core/version.h"
 #include "interpose/core/adapter_cache.h"
+#include "interpose/core/adapter_failure.h"
 #include "interpose/core/compiler.h"
+#include "interpose/core/string_abi.h"
 
 namespace numsan {
 namespace {
@@ -29,8 +31,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // -DNDEBUG: without it RecordFunction has members that the library's own does not have.
-constexpr const char* kCompileFlags[] = {
-    "-std=c++20", "-O2", "-fPIC", "-shared", "-DNDEBUG", "-fvisibility=hidden", "-w", "-D_GLIBCXX_USE_CXX11_ABI=1"};
+constexpr const char* kCompileFlags[] = {"-std=c++20",          "-O2", "-fPIC", "-shared", "-DNDEBUG",
+                                         "-fvisibility=hidden", "-w"};
 
 /// A reason to do without the adapter; ends up in AdapterLoadResult::reason.
 struct StandDown {
@@ -69,11 +71,24 @@ std::string hex(uint64_t value) {
     return text;
 }
 
+/// Which strings torch's functions take.
+std::string abi_flag(const TorchInstall& torch) {
+    switch (string_abi(torch.cpu_library)) {
+        case StringAbi::Old: return "-D_GLIBCXX_USE_CXX11_ABI=0";
+        case StringAbi::Libcxx:
+            throw StandDown{"torch " + torch.version +
+                            " was built with libc++: the adapter can be built for libstdc++ only"};
+        case StringAbi::Cxx11: break;
+    }
+    return "-D_GLIBCXX_USE_CXX11_ABI=1";
+}
+
 /// "2.11.0+cu130-<sources>-<place>": another torch, another numsan or another installation is another adapter.
-std::string cache_key(const TorchInstall& torch, const fs::path& sources) {
+std::string cache_key(const TorchInstall& torch, const fs::path& sources, const std::string& abi) {
     Fnv1a build;
     build.add(NUMSAN_VERSION);
     for (const char* flag : kCompileFlags) build.add(flag);
+    build.add(abi);
     for (const fs::path& file : files_below(sources)) {
         build.add(fs::relative(file, sources).string());
         build.add(read_file(file));
@@ -86,12 +101,13 @@ std::string cache_key(const TorchInstall& torch, const fs::path& sources) {
     return version + "-" + hex(build.value()) + "-" + hex(place.value());
 }
 
-std::vector<std::string> compile_command(const TorchInstall& torch, const fs::path& sources,
+std::vector<std::string> compile_command(const TorchInstall& torch, const fs::path& sources, const std::string& abi,
                                          const std::string& output) {
     std::vector<std::string> command = find_cxx_compiler();
     if (command.empty())
         throw StandDown{"the adapter for torch " + torch.version + " needs a C++ compiler: set CXX, or install g++"};
     command.insert(command.end(), std::begin(kCompileFlags), std::end(kCompileFlags));
+    command.push_back(abi);
     command.push_back("-I" + sources.string());
     command.push_back("-I" + torch.root + "/include");
     command.push_back("-I" + torch.root + "/include/torch/csrc/api/include");
@@ -114,19 +130,46 @@ bool failed_since(const std::string& log, std::chrono::system_clock::time_point 
     return written > start.time_since_epoch();
 }
 
-void build_adapter(const TorchInstall& torch, const fs::path& sources, Say say, AdapterLoadResult& result) {
+/// Where an adapter is to come from, and what is known of earlier attempts.
+struct Recipe {
+    const TorchInstall& torch;
+    fs::path sources;
+    std::string abi;
+    AdapterFailure failure;
+};
+
+AdapterFailure failure_beside(const std::string& adapter, const TorchInstall& torch) {
+    const std::vector<std::string> compiler = find_cxx_compiler();
+    std::vector<std::string> files = {torch.cpu_library, torch.root + "/include/ATen/record_function.h",
+                                      (fs::path(torch.cpu_library).parent_path() / "libc10.so").string()};
+    if (!compiler.empty()) files.push_back(compiler.front());
+    return AdapterFailure(adapter, compiler, files);
+}
+
+/// The next process stands down with the same line.
+[[noreturn]] void fail_for_all(const AdapterFailure& failure, const std::string& why) {
+    const std::string line = why + "; remove " + failure.path() + " to try again";
+    failure.record(line);
+    throw StandDown{line};
+}
+
+void stand_down_if_it_failed(const AdapterFailure& failure) {
+    if (std::string reason = failure.reason(); !reason.empty()) throw StandDown{std::move(reason)};
+}
+
+/// The caller holds the adapter's lock, and has waited for it since `start`.
+void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point start, Say say,
+                   AdapterLoadResult& result) {
+    const TorchInstall& torch = recipe.torch;
     if (!torch.has_headers)
         throw StandDown{"torch " + torch.version + " has no headers in " + torch.root +
                         "/include to build the adapter with"};
     const std::string log = result.adapter_path + ".log";
-    const auto start = std::chrono::system_clock::now();
-    const FileLock lock(result.adapter_path + ".lock");
-    if (is_trusted_file(result.adapter_path) && is_whole_library(result.adapter_path)) return;
-    if (failed_since(log, start))
-        throw StandDown{"the adapter for torch " + torch.version + " does not compile: see " + log};
+    const std::string does_not_compile = "the adapter for torch " + torch.version + " does not compile: see " + log;
+    if (failed_since(log, start)) throw StandDown{does_not_compile};
     const std::string temporary = result.adapter_path + kTemporaryMark + std::to_string(getpid()) + "-" +
                                   hex(static_cast<uint64_t>(start.time_since_epoch().count()));
-    const std::vector<std::string> command = compile_command(torch, sources, temporary);
+    const std::vector<std::string> command = compile_command(torch, recipe.sources, recipe.abi, temporary);
     say(("building the adapter for torch " + torch.version + " (once, about a minute)").c_str());
     const std::optional<int> status = run_program(command, temporary + ".log");
     std::error_code error;
@@ -135,14 +178,39 @@ void build_adapter(const TorchInstall& torch, const fs::path& sources, Say say, 
         fs::rename(temporary + ".log", log, error);
         if (error)
             throw StandDown{"the folder for the adapter cannot be written: " + fs::path(log).parent_path().string()};
-        throw StandDown{"the adapter for torch " + torch.version + " does not compile: see " + log};
+        // One that was killed or did not start may do better next time.
+        const bool refused = status.has_value() && *status > 0 && *status < 126;
+        if (refused) fail_for_all(recipe.failure, does_not_compile);
+        throw StandDown{does_not_compile};
     }
     fs::permissions(temporary, fs::perms::owner_all, error);
     fs::rename(temporary, result.adapter_path, error);
     if (error) throw StandDown{"cannot write " + result.adapter_path + ": " + error.message()};
     fs::remove(temporary + ".log", error);
     fs::remove(log, error);
+    recipe.failure.remove();
     result.built = true;
+}
+
+/// Null where there is none, or none that can be loaded.
+void* open_adapter(const std::string& path) {
+    return is_trusted_file(path) && is_whole_library(path) ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+}
+
+/// The adapter as a loaded library, made first if need be.
+void* load_library(const Recipe& recipe, Say say, AdapterLoadResult& result) {
+    const std::string& path = result.adapter_path;
+    if (void* library = open_adapter(path)) return library;
+    stand_down_if_it_failed(recipe.failure);
+    const auto start = std::chrono::system_clock::now();
+    const FileLock lock(path + ".lock");
+    if (void* library = open_adapter(path)) return library;
+    stand_down_if_it_failed(recipe.failure);
+    unlink(path.c_str());  // cut short by a full disk, or made on a machine with a newer C library
+    build_adapter(recipe, start, say, result);
+    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    const char* reason = dlerror();
+    fail_for_all(recipe.failure, reason != nullptr ? reason : "the adapter cannot be loaded");
 }
 
 const AdapterApi* attach_adapter(const CoreApi& core, void* library, const std::string& path) {
@@ -166,21 +234,12 @@ const AdapterApi* load(const CoreApi& core, const std::string& lib_dir, Say say,
     const std::string cache = find_adapter_cache();
     if (cache.empty())
         throw StandDown{"no folder to keep the adapter in: set NUMSAN_CACHE to one that only you can write"};
-    result.adapter_path = cache + "/libnumsan_torch-" + cache_key(torch, sources) + ".so";
+    const std::string abi = abi_flag(torch);
+    result.adapter_path = cache + "/libnumsan_torch-" + cache_key(torch, sources, abi) + ".so";
 
     remove_orphans(cache);
-    const bool cached = is_trusted_file(result.adapter_path) && is_whole_library(result.adapter_path);
-    if (!cached) build_adapter(torch, sources, say, result);
-    void* library = dlopen(result.adapter_path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library && cached) {  // cut short by a full disk, or made on a machine with a newer C library
-        unlink(result.adapter_path.c_str());
-        build_adapter(torch, sources, say, result);
-        library = dlopen(result.adapter_path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    }
-    if (!library) {
-        const char* reason = dlerror();
-        throw StandDown{reason ? reason : "the adapter cannot be loaded"};
-    }
+    const Recipe recipe{torch, sources, abi, failure_beside(result.adapter_path, torch)};
+    void* library = load_library(recipe, say, result);
     return attach_adapter(core, library, result.adapter_path);
 }
 

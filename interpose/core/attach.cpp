@@ -19,6 +19,7 @@
 #include "interpose/core/device_scanner.h"
 #include "interpose/python/api.h"
 #include "interpose/python/at_exit.h"
+#include "interpose/python/distributed.h"
 #include "interpose/python/frames.h"
 #include "interpose/python/gate.h"
 #include "interpose/python/higher_order_ops.h"
@@ -90,6 +91,7 @@ Options read_options() {
     const char* text = std::getenv("NUMSAN_OPTIONS");
     parse(text != nullptr ? text : "", options, complaints);
     for (const std::string& complaint : complaints) say(complaint.c_str());
+    for (const std::string& line : without_effect(options)) say(line.c_str());
     return options;
 }
 
@@ -115,11 +117,14 @@ bool attach(const numsan_stub_api& stub) {
 
     SessionFacts facts;
     StackSource* stacks = nullptr;
+    std::string stack_mode = "native frames";
     const PythonApi* python = python_api();
     if (python != nullptr && python_usable(*python)) {
         auto* frames = new PythonStacks;
         const std::string version = python->Py_GetVersion();
         facts.python_version = version.substr(0, version.find(' '));
+        const char* const modes[] = {"python frames in memory", "python's interface", "nothing"};
+        stack_mode = modes[static_cast<int>(frames->mode())];
         if (frames->mode() == PythonStacks::Mode::None) facts.blind_spots.push_back("python lines: " + frames->why());
         stacks = frames;
     } else {
@@ -133,12 +138,18 @@ bool attach(const numsan_stub_api& stub) {
     g_session = new Session(options, scanner(), *stacks, std::move(facts));
     g_session->use_devices(make_device_scanner);
     g_session->use_coverage(add_launches);
+    g_session->use_rank(rank_by_python);
 
     AdapterLoadResult result;
     g_adapter = load_torch_adapter(g_core, stub.lib_dir, say, result);
     if (g_adapter == nullptr) return false;
     g_session->use(*g_adapter);
     g_session->share_scans(g_adapter->share);
+    if (options.verbosity >= 3) {
+        g_session->reporter().say("debug: torch " + result.torch_version + " in " + result.torch_root +
+                                  "; operators by " + g_adapter->hook + "; stacks by " + stack_mode + "; adapter " +
+                                  result.adapter_path);
+    }
     stub.set_thread_start(g_adapter->thread_start);
     on_exit(on_process_exit, nullptr);
     pthread_atfork([] { g_session->before_fork(); }, [] { g_session->after_fork_in_parent(); },
@@ -146,6 +157,8 @@ bool attach(const numsan_stub_api& stub) {
                        python_gate().reset();
                        g_session->after_fork_in_child();
                    });
+    // A forked process that ends as such processes do, by _exit(), would be taken for one that was killed.
+    if (getpid() == stub.first_process) g_session->begin_report();
     const bool running = python != nullptr && python_usable(*python);
     // A key that another library holds is in no thread's set.
     if (running && std::strcmp(g_adapter->hook, "fallback") == 0) pass_higher_order_ops(*python);

@@ -25,6 +25,8 @@ struct numsan_stub_api {
     void (*set_cupti_yield)(void (*yield)(int for_good), void (*again)(void));
 
     const char* other_injection; /* the library that CUDA_INJECTION64_PATH names if it is not ours, else null */
+
+    int32_t first_process; /* pid of the process that this program was started in; that of a fork is another */
 };
 
 /* Exported by the core under the two names above; returns 0, or 1 when the core stands down, which it has said.

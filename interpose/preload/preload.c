@@ -36,6 +36,7 @@ static atomic_bool core_asked;
 static atomic_bool core_is_ours; /* from before we load it */
 static _Atomic(void (*)(void)) thread_start;
 static main_fn real_main;
+static int32_t first_process;
 static char own_path[PATH_MAX]; /* of this library, absolute; "" where it cannot be told */
 
 /* Depth of watched dlopens on this thread: inside one, torch may be mapped but not initialised. */
@@ -165,7 +166,8 @@ void numsan_call_core(const char* symbol, struct numsan_stub_api* api, char* fol
         goto done;
     }
     *api = (struct numsan_stub_api){
-        NUMSAN_STUB_ABI, sizeof *api, set_thread_start, folder, numsan_set_cupti_yield, numsan_other_injection()};
+        NUMSAN_STUB_ABI,          sizeof *api,  set_thread_start, folder, numsan_set_cupti_yield,
+        numsan_other_injection(), first_process};
     snprintf(path, sizeof path, "%s/libnumsan_core.so", folder);
     atomic_store(&core_is_ours, true);
     void* core = numsan_real_dlopen()(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -246,6 +248,7 @@ int __libc_start_main(main_fn program_main, int argc, char** argv, void (*init)(
     if (!next) abort(); /* a program without a C library's start: it could not have come here */
     if (is_wanted()) {
         find_own_path();
+        first_process = (int32_t)getpid();
         /* The environment is the program's: it is added to for who asks to see what no framework announces. */
         const bool asked = option_is("raw=", "1") || option_is("cupti=", "on");
         if (own_path[0] == '/' && asked) numsan_announce_injection(own_path);

@@ -37,7 +37,7 @@ def attach_table(answers):
 def suite_lines(result):
     coverage = result["coverage"]
     yield (f"{result['same']} of {result['programs']} programs of the public suite have the exit status and verdict "
-           f"that they have on the CPU; {coverage['scanned']} outputs were scanned, {coverage['bytes']} bytes; not "
+           f"that they have on the CPU; {coverage['scanned']} ops were scanned, {coverage['bytes']} bytes; not "
            f"looked at: {coverage['skipped'] or 'nothing'}.")
     for name, one in result["different"].items():
         yield f"* {name}: {one['cpu']['verdict']} on the CPU, {one['device']['verdict']} on the device " \
@@ -79,7 +79,7 @@ def step_lines(result):
             coverage = one.get("coverage")
             rows.append([work["title"] if name == "bare" else "", name, range_text(one["seconds"], 1e3),
                          "" if name == "bare" else percent_text(one["of_bare"]),
-                         f"{coverage['scanned']} outputs, {coverage['bytes'] / 1e9:.1f} GB" if coverage else "",
+                         f"{coverage['scanned']} ops, {coverage['bytes'] / 1e9:.1f} GB" if coverage else "",
                          f"{range_text(node)} us a node" if node and name != "bare" else ""])
     yield "Ratios are to the bare turn just before, in a process that lived beside the others; the bare row is of the"
     yield "first such group, so times of other groups compare by their ratios only. Median and quartiles."

@@ -81,7 +81,10 @@ def test_the_device_was_scanned(runs):
     assert reports
     for report in reports:
         assert report["coverage"]["scanned"] > 0
-        assert set(report["coverage"]["skipped"]) <= {"integer"}, report["coverage"]
+        harmless = {"integer", "allocation", "view", "without output"}
+        assert set(report["coverage"]["skipped"]) <= harmless, report["coverage"]
+        assert report["coverage"]["scanned"] + sum(report["coverage"]["skipped"].values()) == report["coverage"]["ops"]
+        assert report["run"]["tier"] == "full" and report["run"]["devices"], report["run"]
         assert report["coverage"]["blind_spots"] == []
 
 

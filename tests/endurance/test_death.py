@@ -97,6 +97,81 @@ def test_own_ending_after_a_finding(ending, status, warm, tmp_path):
     check_report(tmp_path, program)
 
 
+HEALTHY = """
+import os, signal, sys, time
+import torch
+
+torch.ones(3).sum()
+ENDING
+"""
+
+
+def left_behind(folder):
+    """The report of a run that had found nothing; fails if it is not whole, or anything lies beside it."""
+    report = json.loads((folder / "report.json").read_text())
+    run_numsan.validate(report)
+    assert report["findings"] == []
+    leftovers = sorted(path.name for path in folder.iterdir() if path.name not in ("report.json", "victim.py"))
+    assert leftovers == [], f"temporary files stay behind: {leftovers}"
+    return report
+
+
+@pytest.mark.parametrize("ending, status", [
+    ("os._exit(7)", 7),
+    ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+    ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
+    ("os.abort()", -signal.SIGABRT),
+], ids=["_exit", "kill", "term", "abort"])
+def test_death_before_any_finding_is_no_health(ending, status, warm, tmp_path):
+    (tmp_path / "victim.py").write_text(HEALTHY.replace("ENDING", ending))
+    done = run_numsan.run(tmp_path / "victim.py", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (status, ""), done.describe()
+    report = left_behind(tmp_path)
+    assert report["verdict"] == "incomplete" and report["run"]["ended"] is None, report
+    assert any("had not ended" in spot for spot in report["coverage"]["blind_spots"]), report["coverage"]
+
+
+@pytest.mark.parametrize("ending", ["", "sys.exit(3)", "raise ValueError('own trouble')"],
+                         ids=["end", "exit", "exception"])
+def test_a_run_that_ends_is_told_whole(ending, warm, tmp_path):
+    (tmp_path / "victim.py").write_text(HEALTHY.replace("ENDING", ending))
+    run_numsan.run(tmp_path / "victim.py", cwd=tmp_path)
+    report = left_behind(tmp_path)
+    assert report["verdict"] == "clean" and report["run"]["ended"] is not None, report
+    assert report["coverage"]["blind_spots"] == [], report["coverage"]
+
+
+def test_a_folder_that_cannot_be_written_is_no_news_at_the_start(warm, tmp_path):
+    """Who dies before the end has not been told of it; who ends is told once."""
+    for ending, lines in (("os._exit(7)", 0), ("", 1)):
+        (tmp_path / "victim.py").write_text(HEALTHY.replace("ENDING", ending))
+        done = run_numsan.run(tmp_path / "victim.py", cwd=tmp_path, options={"report": "/proc/report.json"})
+        assert done.stderr.count("\n") == lines, done.describe()
+        assert lines == 0 or "the report was not written" in done.stderr, done.describe()
+
+
+@pytest.mark.parametrize("ending", ["os._exit(0)", "sys.exit(0)"], ids=["_exit", "exit"])
+def test_a_forked_child_without_a_finding_leaves_no_report(ending, warm, tmp_path):
+    """Also one that loads torch itself, in a process that had not."""
+    for first in ("import torch", ""):
+        (tmp_path / "victim.py").write_text(f"""
+{first}
+import os, sys
+child = os.fork()
+if child == 0:
+    import torch
+    torch.ones(3).sum()
+    {ending}
+os.waitpid(child, 0)
+""")
+        done = run_numsan.run(tmp_path / "victim.py", cwd=tmp_path, options={"report": "report-%p.json"})
+        assert (done.returncode, done.stderr) == (0, ""), done.describe()
+        verdicts = [json.loads(path.read_text())["verdict"] for path in tmp_path.glob("report-*.json")]
+        assert "incomplete" not in verdicts, verdicts
+        for path in tmp_path.glob("report-*.json"):
+            path.unlink()
+
+
 def test_child_process_finding(warm, tmp_path):
     child = write(tmp_path, "os._exit(0)")
     parent = tmp_path / "parent.py"

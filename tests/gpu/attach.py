@@ -50,7 +50,7 @@ class Run:
         if self.report is None:
             return f"no report; stderr ends {self.stderr[-300:]!r}"
         if not self.findings:
-            return f"{self.report['verdict']}, no finding, {self.report['coverage']['scanned']} outputs scanned"
+            return f"{self.report['verdict']}, no finding, {self.report['coverage']['scanned']} ops scanned"
         first = self.findings[0]
         line = (first.get("location") or {}).get("line")
         return f"{first['code']} {first['op']} at line {line}, step {first['step']}, {first['severity']}"
@@ -99,7 +99,8 @@ class Asker:
 def attaches(asker):
     run = asker.watched("train.py")
     coverage = run.report["coverage"] if run.report else {}
-    missed = {why: count for why, count in coverage.get("skipped", {}).items() if why not in ("integer", "tier")}
+    harmless = ("integer", "tier", "allocation", "view", "without output", "captured", "collective")
+    missed = {why: count for why, count in coverage.get("skipped", {}).items() if why not in harmless}
     yes = coverage.get("scanned", 0) > 0 and not missed and not coverage["blind_spots"]
     return Answer(yes, f"{run.told()}, {coverage.get('bytes', 0)} bytes; not looked at: {missed or 'nothing'}; "
                        f"blind spots: {coverage.get('blind_spots') or 'none'}")

@@ -131,7 +131,7 @@ def main():
         print(f"{name}: {json.dumps(entry)}")
     seen = result["coverage"]
     print(f"{result['same']} of {result['programs']} programs have the CPU's exit status and verdict; "
-          f"{seen['scanned']} outputs scanned, not looked at: {seen['skipped'] or 'nothing'}")
+          f"{seen['scanned']} ops scanned, not looked at: {seen['skipped'] or 'nothing'}")
     if given.out:
         given.out.write_text(json.dumps(result, indent=1) + "\n")
     return 1 if different or not result["coverage"]["scanned"] else 0

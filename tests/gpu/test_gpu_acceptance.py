@@ -66,7 +66,7 @@ def test_a_section_has_what_was_measured_and_nothing_else(tool):
     assert "| steps | timed out | 9 | a \\| b |" in text
     assert ("| float32 | 64 MB | 1 | 4000 (3600..4400) | 17.00 (15.30..18.70) | 3900 (3510..4290) | 0.97 (0.87..1.07) |"
             in text)
-    assert "|  | full | 23.00 (20.70..25.30) | +15.0 % (+3.5..+26.5) | 7 outputs, 2.5 GB |  |" in text
+    assert "|  | full | 23.00 (20.70..25.30) | +15.0 % (+3.5..+26.5) | 7 ops, 2.5 GB |  |" in text
     assert "llama-1b was not measured: out of memory" in text
     assert "| the same? | no | 1 \\| 2 |" in text and "| graphs? | not asked | not asked |" in text
     assert "Verdicts" not in text and "Scores" not in text

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "tests/fakes/cuda/control.h"
@@ -184,6 +185,13 @@ CUresult CUDAAPI cuDeviceGet(CUdevice* device, int ordinal) {
     FAKE_ENTER(cuDeviceGet);
     FAKE_TRY(check_device(ordinal));
     *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice device) {
+    FAKE_ENTER(cuDeviceGetName);
+    FAKE_TRY(check_device(device));
+    std::snprintf(name, static_cast<size_t>(length), "numsan fake device %d", device);
     return CUDA_SUCCESS;
 }
 

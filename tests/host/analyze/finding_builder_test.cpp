@@ -201,6 +201,12 @@ TEST_F(Builder, FingerprintIsOfThePlaceAndNotOfTheTime) {
     escaped.birth.seq = 500;
     escaped.birth.step = 60;
     EXPECT_EQ(build(false).fingerprint, before);
+    const std::string place = place_of_finding(build());
+    stacks.live.modules.begin()->second = "model.tail";  // the same line, of another layer
+    EXPECT_NE(build().fingerprint, before);
+    EXPECT_EQ(place_of_finding(build()), place) << "layers of one line are one finding";
+    stacks.live.modules.begin()->second = "model.head";
+    EXPECT_EQ(build().fingerprint, before);
     escaped.birth.op = "aten::sqrt";
     EXPECT_NE(build().fingerprint, before);
 }

@@ -67,6 +67,16 @@ TEST(Options, BadNumbersAndSwitchesAreRefused) {
     }
 }
 
+TEST(Options, WhatIsSetAndDoesNothingIsSaid) {
+    Options options;
+    EXPECT_TRUE(without_effect(options).empty());
+    options.dump = "/tmp/inputs";
+    options.break_at = true;
+    EXPECT_EQ(without_effect(options),
+              (std::vector<std::string>{"dump has no effect: this version does not write the inputs of an op to files",
+                                        "break has no effect: this version does not stop in pdb"}));
+}
+
 TEST(Options, ComplaintsAreOneLine) {
     Options options;
     for (const std::string& line : complaints_of("ti\ner=\x1b[31m:tier=a\nb:log=\x1b[2J:log=", options)) {

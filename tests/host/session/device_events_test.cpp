@@ -111,6 +111,90 @@ TEST(DeviceEvents, WhatWasNotReadIsCountedAndBlamedOnNobody) {
     EXPECT_EQ(report["coverage"]["skipped"]["freed before the deferred scan"], 2);
 }
 
+/// Every op is scanned, or left out for one reason.
+void expect_that_it_adds_up(const json& coverage) {
+    int64_t ops = coverage["scanned"];
+    for (const auto& [why, count] : coverage["skipped"].items()) ops += count.get<int64_t>();
+    EXPECT_EQ(ops, coverage["ops"]) << coverage;
+    EXPECT_FALSE(coverage["skipped"].contains("not judged yet")) << coverage;
+}
+
+TEST(DeviceEvents, EveryOpCountsOnce) {
+    OnDevice d;
+    const OpInfo reduce{"c10d::allreduce_", "", OpClass::Collective, true, 12};
+    MadeUp x{1}, y{2}, index{3}, host{4};
+    TensorView integers = on_device(index.returned());
+    integers.flags &= ~uint32_t(kLater);
+    d.op(kMul, {on_device(x.view())}, {on_device(y.returned()), on_device(x.written())});
+    d.op(kMul, {on_device(x.view())}, {on_device(y.returned()), integers});
+    d.op(kMul, {on_device(x.view())}, {integers});
+    d.op(kMul, {on_device(x.view())}, {on_device(x.returned())});  // a view
+    d.op(kEmpty, {}, {on_device(y.returned())});
+    d.op(reduce, {on_device(y.view())}, {on_device(y.written())});
+    d.op(kCopy, {on_device(x.view())}, {host.returned()});
+    d.scanner.captures = true;
+    d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+    d.scanner.captures = false;
+    d.session.skipped("sparse");
+    d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+    const json report = d.finish();
+    const json& coverage = report["coverage"];
+    expect_that_it_adds_up(coverage);
+    EXPECT_EQ(coverage["scanned"], 3) << coverage;
+    EXPECT_EQ(
+        coverage["skipped"],
+        (json{{"integer", 1}, {"view", 1}, {"allocation", 1}, {"collective", 1}, {"captured", 1}, {"sparse", 1}}));
+    EXPECT_EQ(report["verdict"], "clean");
+}
+
+TEST(DeviceEvents, TheReportSaysWhatWasSeenOfDevices) {
+    for (const char* options : {"", "tier=boundary"}) {
+        OnDevice d(options);
+        MadeUp x{1}, y{2};
+        d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+        const json report = d.finish();
+        const bool chosen = options[0] != '\0';
+        EXPECT_EQ(report["run"]["tier"], chosen ? "boundary" : "sentinel");
+        EXPECT_EQ(report["run"]["tiers"]["cpu"], chosen ? "boundary" : "full");
+        EXPECT_EQ(report["run"]["tiers"]["cuda"], chosen ? "boundary" : "sentinel");
+        EXPECT_EQ(report["run"]["devices"],
+                  json::parse(R"([{"index": 0, "name": "a made-up device", "compute_capability": "9.0"}])"));
+        EXPECT_EQ(report["cost"]["device_bytes"], 4096);
+        EXPECT_EQ(report["verdict"], "clean");
+    }
+}
+
+TEST(DeviceEvents, WhatWasLostMakesTheReportIncomplete) {
+    MadeUp x{1}, y{2};
+    {
+        OnDevice d;
+        d.scanner.lost_hits = 3;
+        d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+        const json report = d.finish();
+        EXPECT_EQ(report["coverage"]["dropped"], 3);
+        EXPECT_EQ(report["verdict"], "incomplete");
+    }
+    {
+        OnDevice d;
+        d.scanner.takes_nothing = true;
+        d.op(kMul, {on_device(x.view())}, {on_device(y.returned())});
+        const json report = d.finish();
+        EXPECT_EQ(report["coverage"]["skipped"], (json{{"cuda", 1}}));
+        EXPECT_EQ(report["verdict"], "incomplete");
+    }
+    {
+        OnDevice d;
+        d.scanner.refuses = "more streams than there is room for";
+        d.loss(y);
+        const json report = d.finish();
+        EXPECT_EQ(report["verdict"], "incomplete");
+        EXPECT_NE(report["coverage"]["blind_spots"].dump().find(
+                      "values that left a device: 1 could not be read: more streams than there is room for"),
+                  std::string::npos)
+            << report["coverage"];
+    }
+}
+
 TEST(DeviceEvents, ALostHitStillNamesTheOp) {
     OnDevice d;
     MadeUp x{-1, 2}, y{kNan, 1};

@@ -154,7 +154,7 @@ TEST_F(DeviceLookBack, NeitherIsWhatAnotherDeviceHasLookedBackAt) {
     d.op(kMean, {on_device(made.view())}, {on_device(loss.returned())}, 5);
     d.loss(loss);
     d.finish();
-    EXPECT_EQ(d.scanner.devices, std::set<int>{0});
+    EXPECT_EQ(d.scanner.seen_devices, std::set<int>{0});
 }
 
 TEST_F(DeviceLookBack, TensorsOfAnotherDeviceAreNotHandedToTheQueue) {

@@ -30,11 +30,14 @@ class HeldScanner final : public DeviceScanner {
     const char* refuses = nullptr;  ///< outputs are not read, for this reason
     const void* pinned = nullptr;   ///< memory of the host that the device writes
     uint64_t numbers = 1 << 12;
+    int64_t lost_hits = 0;
+    bool takes_nothing = false;
     int scans = 0, gathered = 0, inputs = 0, looks_back = 0, given_up = 0, flushes = 0, closes = 0;
     std::vector<const void*> written;
-    std::set<int> devices;  ///< of all that was handed over
+    std::set<int> seen_devices;  ///< of all that was handed over
 
     Taken scan(const DeviceScan* all, int32_t count) noexcept override {
+        if (takes_nothing) return Taken::No;
         const std::lock_guard<std::mutex> lock(mutex_);
         for (int32_t i = 0; i < count; ++i) take(all[i]);
         return captures ? Taken::Captured : Taken::Now;
@@ -57,8 +60,8 @@ class HeldScanner final : public DeviceScanner {
         ++scans;
         gathered += scan.held_by != nullptr;
         inputs += scan.input_count;
-        for (int32_t i = 0; i < scan.output_count; ++i) devices.insert(scan.outputs[i].device_index);
-        for (int32_t i = 0; i < scan.input_count; ++i) devices.insert(scan.inputs[i].device_index);
+        for (int32_t i = 0; i < scan.output_count; ++i) seen_devices.insert(scan.outputs[i].device_index);
+        for (int32_t i = 0; i < scan.input_count; ++i) seen_devices.insert(scan.inputs[i].device_index);
         for (int32_t i = 0; i < scan.output_count; ++i) {
             const TensorView& output = scan.outputs[i];
             EXPECT_EQ(output.device, Device::Cuda);
@@ -111,6 +114,9 @@ class HeldScanner final : public DeviceScanner {
     bool writes_later(const void* data) const noexcept override { return data == pinned; }
     uint64_t window() const noexcept override { return numbers; }
     void close() noexcept override { ++closes; }
+    int64_t lost() const noexcept override { return lost_hits; }
+    int64_t device_bytes() const noexcept override { return 4096; }
+    std::vector<ScannedDevice> devices() const override { return {{0, "a made-up device", 9, 0}}; }
     const char* reason() const noexcept override { return ""; }
 
   private:

@@ -122,6 +122,36 @@ TEST_F(ReporterTest, KeepsAsManyAsWasAsked) {
               std::string::npos);
 }
 
+TEST_F(ReporterTest, SaysWhatWasCountedAtTheHighestVerbosity) {
+    RunSummary counts;
+    counts.births = 1234;
+    counts.escaped = 1;
+    counts.absorbed = 1233;
+    counts.bytes = 5000000;
+    counts.wall_s = 0.5;
+    const std::string line =
+        "numsan: debug: 1 234 bad values were born, 1 escaped, 1 233 stayed masked; 5 000 000 bytes were read in a run "
+        "of 0.5 seconds\n";
+    options.verbosity = 2;
+    reporter->finish(counts);
+    EXPECT_EQ(testing::file_text(options.log).find("debug"), std::string::npos);
+    options.verbosity = 3;
+    reporter->finish(counts);
+    EXPECT_NE(testing::file_text(options.log).find(line), std::string::npos) << testing::file_text(options.log);
+}
+
+TEST_F(ReporterTest, TheRankOfAProcessGroupIsThatOfTheFindingsToo) {
+    EXPECT_FALSE(reporter->knows_rank());
+    add({escaped(1, 10, 1)});
+    reporter->use(ProcessRank{3, 8});
+    EXPECT_TRUE(reporter->knows_rank());
+    add({escaped(2, 20, 2)});
+    for (const json& finding : findings()) EXPECT_EQ(finding["rank"], 3);
+    reporter->use(ProcessRank{4, 8});
+    reporter->finish(RunSummary());
+    for (const json& finding : findings()) EXPECT_EQ(finding["rank"], 3) << "the first answer holds";
+}
+
 TEST_F(ReporterTest, ChildStartsWithNothing) {
     add({escaped(1, 10, 1)});
     reporter->begin_child();

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,16 +57,25 @@ class AdapterLoader : public testing::Test {
               "from typing import Optional\n\n__all__ = ['__version__', 'debug']\n__version__ = '9.8.7+cpu'\n");
         write(torch() / "include/ATen/record_function.h", "#pragma once\nconstexpr int kHeaderValue = 5;\n");
         write(root_ / "a.cpp", "int torch_cpu_value() { return 5; }");
+        real_compiler_ = "exec";
+        for (const std::string& word : compiler) real_compiler_ += " " + word;
+        real_compiler_ += " \"$@\"";
         make_library(compiler, "torch_cpu");
         make_library(compiler, "c10");
         write(root_ / "numsan/adapter/interpose/torch/adapter.cpp", kAdapter);
         fs::create_directories(sources() / "host");
         fs::copy(fs::path(NUMSAN_SOURCE_DIR) / "host/core", sources() / "host/core");
         said.clear();
+        const char* cxx = std::getenv("CXX");
+        if (cxx != nullptr) cxx_ = cxx;
         setenv("NUMSAN_CACHE", (root_ / "cache").c_str(), 1);
     }
     void TearDown() override {
         unsetenv("NUMSAN_CACHE");
+        if (cxx_)
+            setenv("CXX", cxx_->c_str(), 1);
+        else
+            unsetenv("CXX");
         fs::remove_all(root_);
     }
 
@@ -102,9 +113,22 @@ class AdapterLoader : public testing::Test {
         return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
     }
 
+    /// A compiler that notes each call and then does as `rest` of a shell script says; `$@` is what it was given.
+    void compile_by(const std::string& rest) {
+        write(root_ / "cxx", "#!/bin/sh\necho >> " + (root_ / "compiled").string() + "\n" + rest + "\n");
+        fs::permissions(root_ / "cxx", fs::perms::owner_all);
+        setenv("CXX", (root_ / "cxx").c_str(), 1);
+    }
+    int64_t compiled() const {
+        std::ifstream in(root_ / "compiled");
+        return std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+    }
+
     static bool said_only(const std::string& start) { return said.size() == 1 && said[0].rfind(start, 0) == 0; }
 
     fs::path root_;
+    std::optional<std::string> cxx_;
+    std::string real_compiler_;  ///< as a line of a shell script
 };
 
 TEST_F(AdapterLoader, BuildsOnceThenUsesTheCache) {
@@ -124,16 +148,15 @@ TEST_F(AdapterLoader, BuildsOnceThenUsesTheCache) {
 }
 
 TEST_F(AdapterLoader, ManyProcessesBuildOnce) {
+    compile_by(real_compiler_);
     std::vector<pid_t> children;
     for (int i = 0; i < 4; ++i) {
         const pid_t child = fork();
         if (child == 0) {
-            bool built = false;
-            const int status = in_child([&](const AdapterApi*, const AdapterLoadResult& result) {
-                built = result.built;
+            _exit(in_child([&](const AdapterApi*, const AdapterLoadResult& result) {
+                if (result.built) write(root_ / "built" / std::to_string(getpid()), "");
                 return true;
-            });
-            _exit(status);
+            }));
         }
         children.push_back(child);
     }
@@ -142,6 +165,8 @@ TEST_F(AdapterLoader, ManyProcessesBuildOnce) {
         ASSERT_EQ(waitpid(child, &status, 0), child);
         EXPECT_EQ(status, 0);
     }
+    EXPECT_EQ(compiled(), 1);
+    EXPECT_EQ(std::distance(fs::directory_iterator(root_ / "built"), fs::directory_iterator()), 1);
     int libraries = 0;
     for (const auto& entry : fs::directory_iterator(root_ / "cache")) libraries += entry.path().extension() == ".so";
     EXPECT_EQ(libraries, 1);
@@ -165,14 +190,9 @@ TEST_F(AdapterLoader, DamagedCacheIsBuiltAgain) {
 TEST_F(AdapterLoader, WhatAKilledBuildLeftIsRemoved) {
     write(root_ / "cxx", "#!/bin/sh\nkill -KILL $PPID\n");  // the compiler ends the run that waits for it
     fs::permissions(root_ / "cxx", fs::perms::owner_all);
-    const char* before = std::getenv("CXX");
-    const std::string kept = before ? before : "";
     setenv("CXX", (root_ / "cxx").c_str(), 1);
     EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) { return true; }), 100 + SIGKILL);
-    if (before)
-        setenv("CXX", kept.c_str(), 1);
-    else
-        unsetenv("CXX");
+    unsetenv("CXX");
     const auto temporary = [&] {
         return std::count_if(fs::directory_iterator(root_ / "cache"), fs::directory_iterator(), [](const auto& entry) {
             return entry.path().string().find(kTemporaryMark) != std::string::npos;
@@ -217,13 +237,94 @@ TEST_F(AdapterLoader, HostThatIgnoresItsChildren) {
     EXPECT_EQ(status, 0);
 }
 
-TEST_F(AdapterLoader, CompileFailureNamesTheLog) {
+TEST_F(AdapterLoader, CompileFailureNamesTheLogAndIsNotRepeated) {
+    compile_by(real_compiler_);
     write(sources() / "interpose/torch/broken.cpp", "int broken = ;");
+    const auto line = [](const AdapterLoadResult& result) {
+        return "off: the adapter for torch 9.8.7+cpu does not compile: see " + result.adapter_path + ".log; remove " +
+               result.adapter_path + ".failed to try again";
+    };
     EXPECT_EQ(in_child([&](const AdapterApi*, const AdapterLoadResult& result) {
-                  const std::string log = result.adapter_path + ".log";
-                  return said.size() == 2 &&
-                         said[1] == "off: the adapter for torch 9.8.7+cpu does not compile: see " + log &&
-                         fs::file_size(log) > 0;
+                  return said.size() == 2 && said[1] == line(result) && fs::file_size(result.adapter_path + ".log") > 0;
+              }),
+              1);
+    EXPECT_EQ(compiled(), 1);
+    std::string marker;
+    EXPECT_EQ(in_child([&](const AdapterApi*, const AdapterLoadResult& result) {
+                  write(root_ / "marker", result.adapter_path + ".failed");
+                  return said_only(line(result));
+              }),
+              1);
+    EXPECT_EQ(compiled(), 1) << "the second process asked the compiler again";
+    std::getline(std::ifstream(root_ / "marker"), marker);
+    ASSERT_TRUE(fs::remove(marker));
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) { return said.size() == 2; }), 1);
+    EXPECT_EQ(compiled(), 2) << "what the line says to do has no effect";
+}
+
+TEST_F(AdapterLoader, FailureIsForgottenWithAnotherCompilerOrTorch) {
+    write(sources() / "interpose/torch/broken.cpp", "int broken = ;");
+    const auto fails = [](const AdapterApi*, const AdapterLoadResult&) { return true; };
+    compile_by(real_compiler_);
+    EXPECT_EQ(in_child(fails), 1);
+    EXPECT_EQ(in_child(fails), 1);
+    EXPECT_EQ(compiled(), 1);
+    compile_by(real_compiler_ + " # newer");
+    EXPECT_EQ(in_child(fails), 1);
+    EXPECT_EQ(compiled(), 2);
+    EXPECT_EQ(in_child(fails), 1);
+    EXPECT_EQ(compiled(), 2);
+    fs::last_write_time(torch() / "lib/libc10.so", fs::file_time_type::clock::now() + std::chrono::hours(1));
+    EXPECT_EQ(in_child(fails), 1);
+    EXPECT_EQ(compiled(), 3);
+}
+
+TEST_F(AdapterLoader, CompilerThatWasKilledIsAskedAgain) {
+    compile_by("kill -KILL $$");
+    const auto fails = [](const AdapterApi*, const AdapterLoadResult&) { return true; };
+    EXPECT_EQ(in_child(fails), 1);
+    EXPECT_EQ(in_child(fails), 1);
+    EXPECT_EQ(compiled(), 2);
+}
+
+TEST_F(AdapterLoader, AdapterThatCannotBeLoadedIsBuiltOnce) {
+    compile_by(real_compiler_);
+    write(sources() / "interpose/torch/undefined.cpp",
+          "int nobody_has_this();\nextern int (*const pointer)();\nint (*const pointer)() = nobody_has_this;\n");
+    const auto fails = [&](const AdapterApi*, const AdapterLoadResult& result) {
+        return said.back().find("nobody_has_this") != std::string::npos &&
+               said.back().find("; remove " + result.adapter_path + ".failed to try again") != std::string::npos;
+    };
+    EXPECT_EQ(in_child(fails), 1);
+    EXPECT_EQ(in_child([&](const AdapterApi* adapter, const AdapterLoadResult& result) {
+                  return said.size() == 1 && fails(adapter, result);
+              }),
+              1);
+    EXPECT_EQ(compiled(), 1);
+}
+
+TEST_F(AdapterLoader, AdapterTakesTheStringsThatTorchTakes) {
+    write(torch() / "include/ATen/record_function.h",
+          "#include <string>\nconstexpr int kHeaderValue = _GLIBCXX_USE_CXX11_ABI ? 6 : 5;\n");
+    const auto attached = [](const AdapterApi* adapter, const AdapterLoadResult&) { return adapter != nullptr; };
+    EXPECT_EQ(in_child([](const AdapterApi* adapter, const AdapterLoadResult&) { return adapter == nullptr; }), 1)
+        << "a torch that does not tell has those of today";
+    const std::string check = "_ZN3c106detail14torchCheckFailEPKcS2_jRK";
+    const auto torch_with = [&](const std::string& symbol) {
+        write(root_ / "a.cpp",
+              "int torch_cpu_value() { return 5; }\nvoid check() asm(\"" + symbol + "\");\nvoid check() {}\n");
+        make_library(find_cxx_compiler(), "torch_cpu");
+        make_library(find_cxx_compiler(), "c10");
+    };
+    torch_with(check + "Ss");
+    EXPECT_EQ(in_child(attached), 0);
+    torch_with(check + "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE");
+    EXPECT_EQ(in_child([](const AdapterApi* adapter, const AdapterLoadResult&) { return adapter == nullptr; }), 1);
+    torch_with(check + "NSt3__112basic_stringIcNS3_11char_traitsIcEENS3_9allocatorIcEEEE");
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) {
+                  return said_only(
+                      "off: torch 9.8.7+cpu was built with libc++: the adapter can be built for "
+                      "libstdc++ only");
               }),
               1);
 }

@@ -56,7 +56,9 @@ def test_events_are_the_same(no_key, tmp_path):
     assert len(spots(record)) == 1, record.describe()
     counts = [{key: done.report["coverage"][key] for key in ("ops", "scanned", "bytes", "skipped")}
               for done in (usual, record)]
-    counts[0]["ops"] -= 2  # the profiler's own, around the one Optimizer.step: no record function observes them
+    # The profiler's own, around the one Optimizer.step: no record function observes them.
+    counts[0]["ops"] -= 2
+    counts[0]["skipped"]["without output"] -= 2
     assert counts[0] == counts[1] and counts[0]["scanned"] > 100
 
 
@@ -67,12 +69,23 @@ def test_says_so_only_when_asked(verbosity, said, no_key, tmp_path):
     assert (LINE in done.stderr) == said, done.describe()
 
 
+@pytest.mark.parametrize("hook, name", [("dispatch", "fallback"), ("record", "record_function")])
+def test_the_highest_verbosity_tells_how_it_is_attached(hook, name, no_key, tmp_path):
+    done = run_numsan.run(PROGRAMS / "log_of_negative" / "twin.py", env=no_key if hook == "record" else {},
+                          options={"verbosity": 3}, cwd=tmp_path)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("numsan: debug: ")]
+    assert len(lines) == 2 and f"; operators by {name}; stacks by python" in lines[0], done.describe()
+
+
 @pytest.mark.parametrize("hook", ["dispatch", "record"])
 def test_what_cannot_be_looked_at_is_counted(hook, no_key, tmp_path):
     done = run_numsan.run(HERE / "opaque.py", env=no_key if hook == "record" else {}, cwd=tmp_path)
     assert done.stdout == "made\n" and done.report is not None, done.describe()
     assert bool(spots(done)) == (hook == "record"), done.describe()
-    skipped = {key: count for key, count in done.report["coverage"]["skipped"].items() if key != "integer"}
+    coverage = done.report["coverage"]
+    assert coverage["scanned"] + sum(coverage["skipped"].values()) == coverage["ops"], coverage
+    seen = ("integer", "allocation", "without output")
+    skipped = {key: count for key, count in coverage["skipped"].items() if key not in seen}
     # One sparse and one nested tensor are made by operators, too. Of a wrapper's calls the ops inside are seen.
     assert skipped == {"sparse": 4, "meta": 6, "nested": 3}, done.describe()
 

@@ -1,0 +1,71 @@
+// How many ops were looked at, and why the others were not: each op counts once, so that the report's figures add up.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "host/core/adapter_abi.h"
+
+namespace numsan {
+
+enum class OpFate : uint8_t {
+#define NUMSAN_OP_FATE(id, key) id,
+#include "host/session/op_fates.def"
+#undef NUMSAN_OP_FATE
+};
+
+/// One op, output by output.
+struct OpTally {
+    OpFate fate = OpFate::NoOutput;
+    const char* why = nullptr;  ///< of Unseen: a literal
+    int64_t bytes = 0;          ///< that were read
+
+    void add(OpFate output) noexcept { fate = std::max(fate, output); }
+    void add_unseen(const char* reason) noexcept {
+        if (reason == nullptr) return;
+        if (why == nullptr) why = reason;
+        fate = OpFate::Unseen;
+    }
+    /// Of an op that leaves nothing to read when it returns.
+    static OpFate without_values(OpClass op) noexcept {
+        return op == OpClass::Collective ? OpFate::Collective : OpFate::Allocation;
+    }
+};
+
+/// [MT] No lock, no allocation but in skipped().
+class OpCoverage {
+  public:
+    void add(const OpTally& op) noexcept {
+        if (op.fate == OpFate::Unseen)
+            add_unseen(op.why);
+        else
+            ops_[size_t(op.fate)].fetch_add(1, std::memory_order_relaxed);
+        if (op.bytes > 0) bytes_.fetch_add(op.bytes, std::memory_order_relaxed);
+    }
+
+    int64_t scanned() const noexcept { return of(OpFate::Scanned); }
+    int64_t of(OpFate fate) const noexcept { return ops_[size_t(fate)].load(std::memory_order_relaxed); }
+    int64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+    /// Reason -> ops, of all that were not scanned.
+    std::map<std::string, int64_t> skipped() const;
+
+  private:
+    static constexpr size_t kFates = size_t(OpFate::Unseen) + 1;
+    /// By reason. The last entry takes what finds no room.
+    struct Unseen {
+        std::atomic<const char*> why{nullptr};
+        std::atomic<int64_t> ops{0};
+    };
+    static constexpr size_t kMaxReasons = 12;
+
+    [[gnu::cold]] void add_unseen(const char* why) noexcept;
+
+    std::atomic<int64_t> ops_[kFates]{};
+    std::atomic<int64_t> bytes_{0};
+    Unseen unseen_[kMaxReasons];
+};
+
+}  // namespace numsan

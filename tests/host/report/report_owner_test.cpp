@@ -1,0 +1,28 @@
+// Whose report a file is: its own word, and none for anything else.
+#include "host/report/report_owner.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "host/report/json_writer.h"
+#include "tests/support/builders.h"
+
+namespace numsan {
+namespace {
+
+TEST(ReportOwner, IsWhatTheReportSays) {
+    const std::string path = ::testing::TempDir() + "numsan_report_owner.json";
+    std::ofstream(path) << to_json(testing::build_report());
+    const std::optional<ReportOwner> owner = owner_of_report(path);
+    ASSERT_TRUE(owner.has_value());
+    EXPECT_EQ(owner->pid, 4242);
+    EXPECT_EQ(owner->host, "node7");
+    std::ofstream(path) << "not a report";
+    EXPECT_FALSE(owner_of_report(path).has_value());
+    std::remove(path.c_str());
+    EXPECT_FALSE(owner_of_report(path).has_value());
+}
+
+}  // namespace
+}  // namespace numsan
