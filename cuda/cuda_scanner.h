@@ -52,12 +52,12 @@ struct ScanRequest {
 };
 
 enum class SkipReason : uint8_t {
-#define NUMSAN_SKIP_REASON(id, text) id,
+#define NUMSAN_SKIP_REASON(id, text, told) id,
 #include "cuda/skip_reasons.def"
 #undef NUMSAN_SKIP_REASON
 };
 inline constexpr const char* kSkipReasons[] = {
-#define NUMSAN_SKIP_REASON(id, text) text,
+#define NUMSAN_SKIP_REASON(id, text, told) text,
 #include "cuda/skip_reasons.def"
 #undef NUMSAN_SKIP_REASON
 };
@@ -221,6 +221,7 @@ class CudaScanner {
     bool is_alive(CUctx_st* context) const noexcept;
     SkipReason driver_failed(CUctx_st* context, const char* call, int result) noexcept;
     void say(const char* call, int result) noexcept;
+    void say(const char* reason) noexcept;
     void turn_off(SkipReason why) noexcept;
 
     uint64_t widen(uint32_t sequence) const noexcept;

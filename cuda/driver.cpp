@@ -25,6 +25,7 @@ bool load_driver(const char* library, Driver& driver, char* reason, size_t reaso
                       version / 1000, version % 1000 / 10, kOldestDriver / 1000, kOldestDriver % 1000 / 10);
         return false;
     }
+    driver.version = version;
     const auto find = reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(handle, "cuGetProcAddress_v2"));
     if (find == nullptr) {
         std::snprintf(reason, reason_size, "%s lacks cuGetProcAddress_v2", library);

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "cuda/lane.h"
@@ -84,6 +85,12 @@ void CudaScanner::skip_item(const Lane& lane, uint64_t sequence, SkipReason why)
 }
 
 DeviceScanner::Taken CudaScanner::skip_request(const ScanRequest& request, SkipReason why) noexcept {
+    static constexpr const char* kTold[] = {
+#define NUMSAN_SKIP_REASON(id, text, told) told,
+#include "cuda/skip_reasons.def"
+#undef NUMSAN_SKIP_REASON
+    };
+    if (const char* told = kTold[static_cast<int>(why)]; told[0] != '\0') say(told);
     const bool taken = why != SkipReason::EngineOff && why != SkipReason::Closed && why != SkipReason::Forked &&
                        why != SkipReason::SetUpFailed;
     const Outcomes::Outcome empty{Outcomes::Kind::Empty, 0}, skipped = Outcomes::Outcome::skipped(why);
@@ -124,12 +131,24 @@ CUcontext CudaScanner::primary_context(int device) noexcept {
 }
 
 /// The first one is kept.
-void CudaScanner::say(const char* call, int result) noexcept {
+void CudaScanner::say(const char* reason) noexcept {
     if (reason_taken_.exchange(true)) return;
+    std::snprintf(reason_, sizeof reason_, "%s", reason);
+    has_reason_.store(true, std::memory_order_release);
+}
+
+void CudaScanner::say(const char* call, int result) noexcept {
     char name[96];
     name_error(*driver_, static_cast<CUresult>(result), name, sizeof name);
-    std::snprintf(reason_, sizeof reason_, "%s: %s", call, name);
-    has_reason_.store(true, std::memory_order_release);
+    char text[sizeof reason_];
+    const int version = driver_->version;
+    if (std::strcmp(call, "cuModuleLoadData") == 0 && version < CUDA_VERSION) {
+        std::snprintf(text, sizeof text, "%s: %s: numsan's kernels are of CUDA %d.%d, the driver is of CUDA %d.%d",
+                      call, name, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10, version / 1000, version % 1000 / 10);
+    } else {
+        std::snprintf(text, sizeof text, "%s: %s", call, name);
+    }
+    say(text);
 }
 
 /// An invalid handle is that of a stream that is gone, or another context's, unless the context itself is gone. To be

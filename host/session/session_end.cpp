@@ -53,7 +53,7 @@ void Session::add_devices(RunSummary& run) const {
     run.dropped = side->scanner.lost() + side->lost_events.load(std::memory_order_relaxed);
     if (run.dropped > 0) run.incomplete = true;
     if (side->scanner.reason()[0] != '\0') {
-        lose(run, std::string("tensors on cuda devices since an error of the driver: ") + side->scanner.reason());
+        lose(run, std::string("tensors on cuda devices, some or all: ") + side->scanner.reason());
         return;
     }
     if (finished_.load() && !side->log.empty())

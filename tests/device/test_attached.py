@@ -20,14 +20,15 @@ def step(model=model, x=x):
 @pytest.fixture
 def watched(test_device, warm, tmp_path):
     """Runs a program after prelude.py with and without numsan; gives back both results. Its work takes a while."""
-    def run(text, delay_us=200, status=0):
+    def run(text, delay_us=200, status=0, options=None):
         program = tmp_path / "program.py"
         program.write_text("from prelude import *\n" + text)
         results = []
         for attach in (False, True):
             command, environment = [run_numsan.PYTHON, str(program)], test_device
             if attach:
-                command, environment = run_numsan.attached(command, report=tmp_path / "report.json", env=test_device)
+                command, environment = run_numsan.attached(command, report=tmp_path / "report.json", env=test_device,
+                                                           options=options)
                 environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)
             environment = {**environment, "FAKEGPU_DELAY_US": str(delay_us)}
             results.append(subprocess.run(command, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
@@ -103,6 +104,45 @@ _, status = os.waitpid(child, 0)
 print(status, work(3) > 0, step().isfinite().item())
 """)
     assert done.stderr == "", done.stderr
+
+
+def test_two_devices_at_once(watched):
+    done = watched("""
+torch.manual_seed(0)
+models = [nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 1)).to(f"{GPU}:{n}") for n in range(2)]
+inputs = [torch.randn(32, 6).to(f"{GPU}:{n}") for n in range(2)]
+for i in range(6):
+    losses = [model(x).square().mean() for model, x in zip(models, inputs)]
+    if i == 4:
+        losses[1] = torch.log(-losses[1])  # BUG
+    for loss in losses: loss.backward()
+    total = losses[0] + losses[1].to(f"{GPU}:0")
+print(torch.isfinite(total).item(), [torch.isfinite(p.grad).all().item() for p in models[0].parameters()])
+""")
+    assert done.stderr.count("error[NS101]") == 1 and "program.py:9" in done.stderr, done.stderr
+
+
+def test_what_a_graph_does_is_told_by_its_replays(watched):
+    done = watched("""
+import ctypes
+driver = ctypes.CDLL("libcuda.so.1")
+side = torch.Stream(device=GPU)
+stream = ctypes.c_void_p(side.native_handle)
+x = torch.full((8,), -1.0, device=GPU)
+D.synchronize()
+graph, ready = ctypes.c_void_p(), ctypes.c_void_p()
+with side:
+    assert driver.cuStreamBeginCapture_v2(stream, 2) == 0
+    y = (x * 2).log()  # BUG
+    assert driver.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
+assert driver.cuGraphInstantiateWithFlags(ctypes.byref(ready), graph, ctypes.c_uint64(0)) == 0
+for _ in range(3):
+    assert driver.cuGraphLaunch(ready, stream) == 0
+assert driver.cuStreamSynchronize(stream) == 0
+print(y.sum().item())
+""")
+    assert done.stderr.count("[NS101]") == 1 and "aten::log" in done.stderr, done.stderr
+    assert "program.py:12" in done.stderr, done.stderr
 
 
 def test_a_backend_that_does_not_tell_its_streams_is_asked_once(test_device, warm, tmp_path):

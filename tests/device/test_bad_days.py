@@ -63,11 +63,89 @@ def attached(test_device, warm, tmp_path):
     ("cuModuleLoadData=2", "CUDA_ERROR_OUT_OF_MEMORY"),
     ("cuMemHostRegister=2", "CUDA_ERROR_OUT_OF_MEMORY"),
     ("cuLaunchKernel=719:9", "CUDA error 719"),
-], ids=["old driver", "architecture", "not permitted", "registering not permitted", "memory", "host memory", "launch"])
+    ("version=12010;cuModuleLoadData=222",
+     "cuModuleLoadData: CUDA_ERROR_UNSUPPORTED_PTX_VERSION: numsan's kernels are of CUDA "),
+    ("version=12090;cuModuleLoadData=200", "CUDA_ERROR_INVALID_IMAGE: numsan's kernels are of CUDA "),
+], ids=["old driver", "architecture", "not permitted", "registering not permitted", "memory", "host memory", "launch",
+        "ptx too new", "image too new"])
 def test_a_driver_that_fails_numsan(script, reason, attached):
     said, report = attached("from prelude import *\n" + HEALTHY, env={"FAKE_CUDA": script})
     assert said.count("\n") == 1 and said.startswith("numsan: incomplete: tensors on ") and reason in said, said
     assert report["verdict"] == "incomplete" and reason in " ".join(report["coverage"]["blind_spots"])
+
+
+def test_drivers_of_cuda_12_that_load_the_kernels_are_as_good(attached):
+    for version in (12010, 12090):
+        said, report = attached("from prelude import *\n" + HEALTHY, env={"FAKE_CUDA": f"version={version}"})
+        assert (said, report["verdict"]) == ("", "clean"), said
+
+
+def test_no_memory_for_numsan_on_the_device(attached):
+    """The second allocation is numsan's; without it, the program's own, which asks again after it has tidied up."""
+    said, report = attached("from prelude import *\n" + HEALTHY, env={"FAKE_CUDA": "cuMemAlloc=2:1:1"})
+    assert said.count("\n") == 1 and said.startswith("numsan: incomplete: tensors on "), said
+    assert "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY" in said and report["verdict"] == "incomplete"
+
+
+def test_no_driver(attached, tmp_path):
+    """torch on the host, on a machine where nothing of CUDA is."""
+    said, report = attached("import torch\nx = torch.ones(3, requires_grad=True)\n(x * 2).sum().backward()\n"
+                            "print(x.grad.tolist())\n", env={"LD_LIBRARY_PATH": str(tmp_path)},
+                            options={"cupti": "off"})
+    assert (said, report["verdict"]) == ("", "clean"), said
+
+
+CAPTURES = """
+import ctypes
+driver = ctypes.CDLL("libcuda.so.1")
+side = torch.Stream(device=GPU)
+stream, RELAXED = ctypes.c_void_p(side.native_handle), 2  # relaxed: the device's allocator asks the driver meanwhile
+def captured(work):
+    graph, ready = ctypes.c_void_p(), ctypes.c_void_p()
+    with side:
+        assert driver.cuStreamBeginCapture_v2(stream, RELAXED) == 0
+        result = work()
+        assert driver.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
+    assert driver.cuGraphInstantiateWithFlags(ctypes.byref(ready), graph, ctypes.c_uint64(0)) == 0
+    assert driver.cuGraphDestroy(graph) == 0
+    return result, ready
+def replay(graph):
+    assert driver.cuGraphLaunch(graph, stream) == 0
+    assert driver.cuStreamSynchronize(stream) == 0
+"""
+
+
+def test_a_first_use_inside_a_capture(attached):
+    said, report = attached("from prelude import *\n" + CAPTURES + """
+y, graph = captured(lambda: torch.full((8,), 2.0, device=GPU) * 3)
+replay(graph)
+print(y.sum().item())
+z = torch.ones(4, device=GPU) * 5
+print(z.sum().item())
+""")
+    assert said.count("\n") == 1 and said.startswith("numsan: incomplete: "), said
+    assert "captured into a graph, and nothing can be prepared meanwhile: run an operator before the capture" in said
+    assert report["verdict"] == "incomplete" and report["coverage"]["scanned"] > 0
+
+
+@pytest.mark.parametrize("script", ["", "cuUserObjectCreate=801"], ids=["told of their end", "never told"])
+def test_more_graphs_than_there_is_scratch_for(script, attached):
+    """A driver that does not say when a graph is gone leaves all that come after the first 384 unseen."""
+    said, report = attached("from prelude import *\n" + CAPTURES + """
+x = torch.ones(8, device=GPU)
+D.synchronize()
+for _ in range(400):
+    y, graph = captured(lambda: x * 3)
+    assert driver.cuGraphExecDestroy(graph) == 0
+replay(captured(lambda: x * 4)[1])
+print(x.sum().item())
+""", env={"FAKE_CUDA": script})
+    if not script:
+        assert (said, report["verdict"]) == ("", "clean"), said
+        return
+    assert said.count("\n") == 1 and said.startswith("numsan: incomplete: "), said
+    assert "there are more streams and graphs than there is scratch for: let go of graphs that are over" in said
+    assert report["verdict"] == "incomplete"
 
 
 LOSES = """
@@ -161,16 +239,33 @@ print(counts["aten::gelu"], state())
     assert "numsan" not in said and report["verdict"] == "clean", said
 
 
-def test_a_process_killed_while_the_device_works(test_device, warm, tmp_path):
-    """What was found before is on disk, whole."""
-    program = tmp_path / "program.py"
-    program.write_text("from prelude import *\nimport os, signal\n" + TRAIN + """
-for n in range(3): step(n == 1)
-print(state(), flush=True)
+WHILE_IT_WORKS = """
 hold()
 for _ in range(3): step()
 os.kill(os.getpid(), signal.SIGKILL)
-""")
+"""
+IN_MID_LAUNCH = """
+driver = ctypes.CDLL("libcuda.so.1")
+stall, calls = driver._ZN9fake_cuda5stallEPKcb, driver._ZN9fake_cuda5callsEPKc
+calls.restype = ctypes.c_uint64
+before = calls(b"cuLaunchKernel")
+def kill():
+    while calls(b"cuLaunchKernel") == before: pass
+    os.kill(os.getpid(), signal.SIGKILL)
+stall(b"cuLaunchKernel", True)
+threading.Thread(target=kill).start()
+step()
+"""
+
+
+@pytest.mark.parametrize("end", [WHILE_IT_WORKS, IN_MID_LAUNCH], ids=["while the device works", "in mid-launch"])
+def test_a_process_that_is_killed(end, test_device, warm, tmp_path):
+    """What was found before is on disk, whole."""
+    program = tmp_path / "program.py"
+    program.write_text("from prelude import *\nimport ctypes, os, signal, threading\n" + TRAIN + """
+for n in range(3): step(n == 1)
+print(state(), flush=True)
+""" + end)
     command, environment = run_numsan.attached([run_numsan.PYTHON, program], report=tmp_path / "report.json",
                                                env=test_device)
     environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)

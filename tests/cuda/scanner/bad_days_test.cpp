@@ -9,6 +9,7 @@
 #include <fstream>
 #include <ostream>
 #include <string>
+#include <tuple>
 
 #include "tests/cuda/scanner/fake_gpu.h"
 
@@ -55,6 +56,22 @@ TEST_F(BadDays, AMissingCall) {
     fake_cuda::hide("cuCtxGetId");
     CudaScanner scanner;
     expect_off(scanner, SkipReason::EngineOff, "cuCtxGetId");
+}
+
+TEST_F(BadDays, ADriverThatIsOlderThanTheKernels) {
+    for (const auto& [version, result, name] :
+         {std::tuple(12010, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"),
+          std::tuple(12090, CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE")}) {
+        fake_cuda::set_driver_version(version);
+        fake_cuda::fail("cuModuleLoadData", result);
+        CudaScanner scanner;
+        EXPECT_FALSE(scanner.prepare({context, stream}));
+        const int minor = version % 1000 / 10;
+        EXPECT_EQ(scanner.reason(), "cuModuleLoadData: " + std::string(name) + ": numsan's kernels are of CUDA " +
+                                        std::to_string(CUDA_VERSION / 1000) + "." +
+                                        std::to_string(CUDA_VERSION % 1000 / 10) + ", the driver is of CUDA 12." +
+                                        std::to_string(minor));
+    }
 }
 
 struct SetUpCase {

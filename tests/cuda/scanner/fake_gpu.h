@@ -21,8 +21,8 @@ inline constexpr uint32_t kNan = 0x7fc00000, kOne = 0x3f800000;
 /// float32 in device memory, flat.
 class GpuTensor {
   public:
-    GpuTensor(int64_t elements) : sizes_{elements} {
-        EXPECT_EQ(cuMemAlloc(&data_, size_t(elements) * 4), CUDA_SUCCESS);
+    explicit GpuTensor(int64_t elements) : GpuTensor(elements, allocated(elements)) {}
+    GpuTensor(int64_t elements, CUdeviceptr memory) : data_(memory), sizes_{elements} {
         view.data = view.storage = view.storage_data = reinterpret_cast<const void*>(data_);
         view.storage_bytes = elements * 4;
         view.numel = elements;
@@ -47,7 +47,13 @@ class GpuTensor {
     TensorView view{};
 
   private:
-    CUdeviceptr data_ = 0;
+    static CUdeviceptr allocated(int64_t elements) {
+        CUdeviceptr memory = 0;
+        EXPECT_EQ(cuMemAlloc(&memory, size_t(elements) * 4), CUDA_SUCCESS);
+        return memory;
+    }
+
+    const CUdeviceptr data_;
     int64_t sizes_[1];
     int64_t strides_[1] = {1};
 };

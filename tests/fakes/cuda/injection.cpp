@@ -14,7 +14,8 @@
 namespace fake_cuda {
 namespace {
 
-/// FAKE_CUDA="version=12000;devices=0;cuMemAlloc=2:1": as set_driver_version, set_devices, fail(name, result, skip).
+/// FAKE_CUDA="version=12000;devices=0;cuMemAlloc=2:1:3": as set_driver_version, set_devices, and fail(name, result,
+/// skip, times).
 const bool scripted = [] {
     const char* script = std::getenv("FAKE_CUDA");
     std::istringstream parts(script != nullptr ? script : "");
@@ -23,14 +24,14 @@ const bool scripted = [] {
         const size_t equals = part.find('=');
         if (equals == std::string::npos) std::abort();
         const std::string name = part.substr(0, equals);
-        int value = 0, skip = 0;
-        if (std::sscanf(part.c_str() + equals + 1, "%d:%d", &value, &skip) < 1) std::abort();
+        int value = 0, skip = 0, times = 1 << 30;
+        if (std::sscanf(part.c_str() + equals + 1, "%d:%d:%d", &value, &skip, &times) < 1) std::abort();
         if (name == "version") {
             set_driver_version(value);
         } else if (name == "devices") {
             set_devices(value);
         } else {
-            fail(name.c_str(), value, skip);
+            fail(name.c_str(), value, skip, times);
         }
     }
     return true;

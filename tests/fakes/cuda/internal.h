@@ -79,6 +79,10 @@ CUresult watched(uint32_t callback, const char* name, const void* arguments, con
 void wait(const Marker& marker);
 void drain(CUcontext context);
 void free_memory(CUcontext context);
+/// Device memory that somebody else makes and takes back: that it is there, and that it is no more.
+void note_memory(CUcontext context, void* memory, size_t bytes);
+/// False where there is no such memory.
+bool forget_memory(void* memory);
 
 struct Settings {
     std::atomic<int> devices{1}, version{13000}, threads{1};

@@ -61,6 +61,16 @@ CUresult copy(CUstream stream, void* to, const void* from, size_t bytes) {
 
 }  // namespace
 
+void note_memory(CUcontext context, void* memory, size_t bytes) {
+    const std::lock_guard lock(blocks().mutex);
+    blocks().all[memory] = Block{context, true, false, bytes};
+}
+
+bool forget_memory(void* memory) {
+    const std::lock_guard lock(blocks().mutex);
+    return blocks().all.erase(memory) == 1;
+}
+
 void free_memory(CUcontext context) {
     const std::lock_guard lock(blocks().mutex);
     for (auto at = blocks().all.begin(); at != blocks().all.end();) {
