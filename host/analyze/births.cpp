@@ -63,10 +63,12 @@ bool is_layer(const char* name) {
 }
 
 bool written_by(const OpEvent& event, const TensorView& input) {
-    for (int32_t i = 0; i < event.output_count; ++i) {
-        if ((event.outputs[i].flags & kWritten) != 0 && event.outputs[i].storage == input.storage) return true;
-    }
-    return false;
+    // A rank's own part of the buffer that a collective fills is handed on as it is.
+    const bool whole = event.op->op_class != OpClass::Collective;
+    return std::any_of(event.outputs, event.outputs + event.output_count, [&](const TensorView& output) {
+        return (output.flags & kWritten) != 0 && output.storage == input.storage &&
+               (whole || output.impl == input.impl);
+    });
 }
 
 bool sends(const OpEvent& event, const TensorView& input) {
@@ -262,9 +264,9 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.stack = unwritten->stack;
             birth.seq = unwritten->seq;
             birth.node.clear();
-            birth.phase = is_parameter(tensor)                        ? Phase::Load
-                          : event.op->op_class == OpClass::Collective ? Phase::Comm
-                                                                      : Phase::Forward;
+            birth.phase = is_parameter(tensor) || view_of_parameter(event, context, tensor) ? Phase::Load
+                          : event.op->op_class == OpClass::Collective                       ? Phase::Comm
+                                                                                            : Phase::Forward;
             const int64_t written = unwritten->bytes - unwritten->missing;
             birth.evidence.push_back((written == 0 ? "nothing wrote this memory"
                                                    : "ops wrote only " + std::to_string(written) + " of the " +

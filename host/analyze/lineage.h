@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -32,6 +33,8 @@ class Lineage {
         /// a parameter, a gradient or an average of them, made outside modules with gradients off
         kState = 16,
         kGradient = 32,  ///< an autograd node handed it to a leaf: what the optimizer will read
+        /// of a record alone: a number among the op's arguments is not zero, but is in the result's 16- or 8-bit type
+        kLostNumber = 64,
     };
     static constexpr size_t kMaxInputs = 4;
 
@@ -141,9 +144,10 @@ class Lineage {
         const WriteId id = next_.fetch_add(1, std::memory_order_relaxed) + 1;
         // Of the type of others than these nothing is said.
         const DType dtype = (output.flags & kScannable) != 0 ? output.dtype : DType::Float32;
+        const uint16_t lost = loses_number(event, dtype) ? kLostNumber : 0;
         if (ring_[id % kRing].store({id, output.storage, event.op, seq, range.max_magnitude,
-                                     range.min_nonzero_magnitude, output.numel, inputs, stack, flags,
-                                     static_cast<uint8_t>(count), dtype})) {
+                                     range.min_nonzero_magnitude, output.numel, inputs, stack,
+                                     static_cast<uint16_t>(flags | lost), static_cast<uint8_t>(count), dtype})) {
             home(output.storage).hold(output.storage, flags, id, seq);
         }
     }
@@ -210,6 +214,15 @@ class Lineage {
         if (std::strncmp(event.op->name, kFused, sizeof kFused - 1) == 0) return {event.input_count, 1};
         if (std::strncmp(event.op->name, kForeach, sizeof kForeach - 1) != 0) return {0, 1};
         return {static_cast<int32_t>(&output - event.outputs), event.output_count};
+    }
+
+    /// Half of the smallest number and less is rounded to zero.
+    static bool loses_number(const OpEvent& event, DType dtype) noexcept {
+        const DTypeInfo& type = info(dtype);
+        if (event.scalar_count == 0 || type.lane_bytes >= 4) return false;
+        const double half = std::ldexp(0.5, 1 - static_cast<int>(type.bias) - static_cast<int>(type.mantissa_bits));
+        return std::any_of(event.scalars, event.scalars + event.scalar_count,
+                           [&](double number) { return number != 0 && std::fabs(number) <= half; });
     }
 
     static constexpr size_t kPlaces = 1 << 14;

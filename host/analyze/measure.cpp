@@ -156,9 +156,11 @@ std::string flushed_upstream(const TensorView& operand, const Health& health, in
         const bool shrinks = squares || one_of(op, {"mul", "_to_copy"});
         if (squares) bound *= bound;
         const double smallest = record.smallest == ~uint64_t(0) ? 0 : magnitude_value(record.smallest, record.dtype);
-        // What is added to values that are not negative keeps them from zero, unless it is zero itself.
-        if (op == "add" && record.input_count == 1 && health.min >= 0) {
-            why = "the number that was added to keep it from zero is zero in " + type;
+        // What is added to values that are not negative, or bounds them, keeps them from zero unless it is zero.
+        const bool lost = (record.flags & Lineage::kLostNumber) != 0 && one_of(op, {"add", "clamp", "clamp_min"});
+        if (lost || (op == "add" && record.input_count == 1 && health.min >= 0)) {
+            why = op == "add" ? "the number that was added to keep it from zero is zero in " + type
+                              : "the number that bounds it from below is zero in " + type;
         } else if (one_of(op, {"cumprod", "prod"}) && smallest > 0 && smallest < 256 * least) {
             why = op + " went down to " + short_number(smallest) + ", and " + type + " holds nothing below " +
                   short_number(least);

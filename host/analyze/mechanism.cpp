@@ -55,6 +55,11 @@ const TotalOp* total(std::string_view plain_name) {
     return it == std::end(kTotalOps) ? nullptr : it;
 }
 
+/// Whether a batch, channels second, has one value of each channel.
+bool one_a_channel(const TensorFact* batch) {
+    return batch != nullptr && batch->shape.size() >= 2 && batch->health.elements == batch->shape[1];
+}
+
 /// Which operand an operator divides by; -1 when it does not divide.
 int divisor_of(const std::string& op) {
     if (one_of(op, {"div", "true_divide", "divide", "fmod", "remainder"})) return 1;
@@ -159,6 +164,9 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     }
     if (facts.kind == kNaN && op.find("weight_norm") != std::string::npos) {
         return {"DIV0", {"a row of the weight has norm 0"}};
+    }
+    if (facts.kind == kNaN && op.find("batch_norm") != std::string::npos && one_a_channel(operand(facts, 0))) {
+        return {"DIV0", {op + " of one value a channel: its running variance divides by n - 1"}};
     }
     if (facts.gone == 0 && (facts.kind == kNaN || none_read)) {
         if (one_of(op, {"mean", "std", "var", "std_mean", "var_mean", "nll_loss_forward", "nll_loss2d_forward"})) {

@@ -1,14 +1,29 @@
 #include "host/analyze/place_of.h"
 
+#include <filesystem>
 #include <fstream>
 
 namespace numsan {
+namespace {
+
+/// Python names files by the path it was started with, the loader tells where torch lies in the end: an environment may
+/// be reached through a link.
+bool lies_in(const std::string& folder, const std::string& file) {
+    if (folder.empty()) return false;
+    if (file.rfind(folder + "/", 0) == 0) return true;
+    const std::filesystem::path root(folder);
+    if (file.find("/" + root.filename().string() + "/") == std::string::npos) return false;
+    std::error_code none;
+    return std::filesystem::canonical(file, none).string().rfind(folder + "/", 0) == 0;
+}
+
+}  // namespace
 
 Origin PlaceFinder::origin(const SourceFrame& frame) const {
     const std::string& file = frame.file;
     if (file.empty() || file.rfind("<frozen", 0) == 0) return Origin::StandardLibrary;
     if (file.rfind("<eval_with_key>", 0) == 0) return Origin::Torch;  // code that torch.fx wrote: nobody can look at it
-    if (!torch_root_.empty() && file.rfind(torch_root_ + "/", 0) == 0) return Origin::Torch;
+    if (lies_in(torch_root_, file)) return Origin::Torch;
     const bool installed =
         file.find("/site-packages/") != std::string::npos || file.find("/dist-packages/") != std::string::npos;
     if (installed) return Origin::Library;

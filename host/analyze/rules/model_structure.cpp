@@ -20,7 +20,8 @@ void model_structure(const Features& f, Score& score) {
             score.add(2, "values grew " + fact_number(f.growth) + " times through the ops before it in this step");
         }
     }
-    if (is_one_of(f.op, {"std", "var", "std_mean", "var_mean"}) && f.phase == Phase::Forward) {
+    const bool one_a_channel = f.mechanism == "DIV0" && f.op.find("batch_norm") != std::string::npos;
+    if (is_one_of(f.op, {"std", "var", "std_mean", "var_mean"}) || one_a_channel) {
         score.add(1.5, f.op + " of too few values is undefined");
     }
     if (f.mechanism == "DIV0" && (f.touched || f.in_layer) && !in_loss(f)) {

@@ -105,6 +105,15 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
     EXPECT_EQ(birth.evidence,
               std::vector<std::string>{"nothing wrote this memory between its allocation and the read by aten::mul"});
     EXPECT_EQ(outside(parameter, kNaN).phase, Phase::Load);
+    MadeUp transposed{kNan};  // F.linear reads a view of the weight
+    ledger.mark_unwritten(transposed.view(), 9, 4);
+    const uint32_t kin = kViewOfParameter;
+    context.kin = &kin;
+    const MadeUpOp reads("aten::mm", {transposed.view()}, {out.returned()});
+    const OpEvent event = reads.event();
+    const Births::Kinds made = births.external(event.inputs[0], event, context, scanner.health(event.inputs[0]));
+    EXPECT_EQ(births.find(made.of(kNaN))->phase, Phase::Load);
+    context.kin = nullptr;
     MadeUp partly{1, 2, kNan};
     ledger.mark_unwritten(partly.view(), 9, 5);
     TensorView written = partly.view();
@@ -113,6 +122,21 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
     EXPECT_EQ(outside(partly, kNaN, OpClass::Collective).phase, Phase::Comm);
     EXPECT_EQ(outside(partly, kNaN).evidence.front(),
               "ops wrote only 8 of the 12 bytes of this memory between its allocation and the read by aten::mul");
+}
+
+TEST_F(BirthsTest, ARanksOwnPartOfTheBufferIsSentAndTheBufferIsNot) {
+    MadeUp buffer{1, kNan};
+    TensorView part = buffer.view();
+    part.numel = 1;
+    part.impl = &part;
+    const MadeUpOp gather("c10d::_allgather_base_", {buffer.view(), part}, {buffer.written()}, OpClass::Collective);
+    const OpEvent event = gather.event();
+    EXPECT_FALSE(sends(event, event.inputs[0]));
+    EXPECT_TRUE(sends(event, event.inputs[1]));
+    EXPECT_TRUE(written_by(event, event.inputs[0]));
+    EXPECT_FALSE(written_by(event, event.inputs[1])) << "it holds afterwards what it held before";
+    const MadeUpOp copy("aten::copy_", {buffer.view(), part}, {buffer.written()});
+    EXPECT_TRUE(written_by(copy.event(), copy.event().inputs[1])) << "of other ops one memory is one operand";
 }
 
 TEST_F(BirthsTest, InfinityThatTheProgramWroteDown) {

@@ -54,8 +54,9 @@ class Measure : public testing::Test {
             .result_estimate;
     }
     /// `op` wrote `output` out of `inputs`, before what is measured.
-    void wrote(const char* op, const std::vector<TensorView>& inputs, const MadeUpTensor& output, bool touched = true) {
-        past.emplace_back(op, inputs, std::vector<TensorView>{output.returned()});
+    void wrote(const char* op, const std::vector<TensorView>& inputs, const MadeUpTensor& output, bool touched = true,
+               std::vector<double> scalars = {}) {
+        past.emplace_back(op, inputs, std::vector<TensorView>{output.returned()}, OpClass::Other, std::move(scalars));
         const TensorView view = output.returned();
         lineage.add(past.back().event(), view, scanner.range(view), context.seq++, 1, touched ? Lineage::kTouched : 0);
     }
@@ -209,6 +210,13 @@ TEST_F(Measure, ZeroThatItsTypeMadeOfASmallValue) {
               "the number that was added to keep it from zero is zero in float16");
     wrote("aten::relu", {kept.view()}, root);
     EXPECT_EQ(of(MadeUpOp("aten::reciprocal", {root.view()}, {out.returned()})).flushed, "") << "zero by itself";
+    wrote("aten::clamp_min", {variance.view()}, kept, true, {0});
+    EXPECT_EQ(of(MadeUpOp("aten::reciprocal", {kept.view()}, {out.returned()})).flushed, "") << "bounded by zero";
+    wrote("aten::clamp_min", {variance.view()}, kept, true, {3e-8});
+    EXPECT_EQ(of(MadeUpOp("aten::reciprocal", {kept.view()}, {out.returned()})).flushed, "") << "half holds it";
+    wrote("aten::clamp_min", {variance.view()}, kept, true, {1e-12});
+    EXPECT_EQ(of(MadeUpOp("aten::reciprocal", {kept.view()}, {out.returned()})).flushed,
+              "the number that bounds it from below is zero in float16");
     wrote("aten::clone", {little.view()}, little);
     wrote("aten::square", {little.view()}, square);
     EXPECT_EQ(of(MadeUpOp("aten::log", {square.view()}, {out.returned()})).flushed,

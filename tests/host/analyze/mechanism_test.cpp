@@ -79,6 +79,18 @@ TEST(MechanismEvidence, SaysWhatWasMeasured) {
               std::vector<std::string>{"the operand of log ranges from -1.5 to 2, 1 zero among them"});
 }
 
+TEST(MechanismEvidence, BatchNormOfOneValueAChannel) {
+    std::vector<TensorFact> batch{fact({1, 2, 3})};
+    batch[0].shape = {1, 3};
+    const MechanismVerdict one = mechanism_of({"aten::native_batch_norm", kNaN, false, false, DType::Float32, &batch});
+    EXPECT_STREQ(one.mechanism, "DIV0");
+    EXPECT_EQ(one.evidence, std::vector<std::string>{
+                                "native_batch_norm of one value a channel: its running variance divides by n - 1"});
+    batch[0].shape = {3, 1};
+    EXPECT_STREQ(mechanism_of({"aten::native_batch_norm", kNaN, false, false, DType::Float32, &batch}).mechanism,
+                 "KERN");
+}
+
 /// What an op must make of such operands.
 KindSet certain(const char* op, std::initializer_list<TensorFact> operands, std::initializer_list<double> scalars = {},
                 DType dtype = DType::Float32) {

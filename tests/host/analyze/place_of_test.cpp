@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 namespace numsan {
@@ -29,6 +30,23 @@ TEST(PlaceOf, Origin) {
     EXPECT_EQ(kPlaces.origin(frame("train.py")), Origin::User);
     EXPECT_EQ(kPlaces.origin(frame("/home/me/lib/python3.c", "f", 1, true)), Origin::User);
     EXPECT_EQ(PlaceFinder("").origin(frame("/x/torch/a.py")), Origin::User) << "without a root nothing is torch's";
+}
+
+TEST(PlaceOf, EnvironmentBehindALink) {
+    namespace fs = std::filesystem;
+    const fs::path folder = fs::canonical(testing::TempDir()) / ("numsan_link_" + std::to_string(getpid()));
+    for (const char* package : {"torch", "torchvision"}) {
+        fs::create_directories(folder / "real/site-packages" / package);
+        std::ofstream(folder / "real/site-packages" / package / "a.py") << "x\n";
+    }
+    fs::create_directory_symlink(folder / "real", folder / "link");
+    const PlaceFinder places((folder / "real/site-packages/torch").string());
+    const auto origin = [&](const char* file) { return places.origin(frame((folder / file).c_str())); };
+    EXPECT_EQ(origin("real/site-packages/torch/a.py"), Origin::Torch);
+    EXPECT_EQ(origin("link/site-packages/torch/a.py"), Origin::Torch);
+    EXPECT_EQ(origin("link/site-packages/torchvision/a.py"), Origin::Library);
+    EXPECT_EQ(origin("link/site-packages/torch/gone.py"), Origin::Library);
+    fs::remove_all(folder);
 }
 
 TEST(PlaceOf, InnermostFrames) {

@@ -1,0 +1,159 @@
+"""Births in updates, and state that keeps what was bad: parameters, moments, averages, statistics."""
+import io
+import struct
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def adam_loop_without_eps():
+    """Adam with eps=0: a feature that is always off has no gradient, and its update is 0 / 0."""
+    # expect: op=aten::addcdiv_ phase=optimizer kind=nan mechanism=DIV0 category=N5 step=0
+    layer = nn.Linear(4, 2)
+    opt = torch.optim.Adam(layer.parameters(), lr=1e-3, eps=0.0, foreach=False)
+    for _ in range(3):
+        x = torch.rand(8, 4)
+        x[:, 2] = 0.0
+        loss = layer(x).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()  # BUG
+    return layer.weight
+
+
+def adam_foreach_without_eps():
+    """The same over lists of parameters."""
+    # expect: op=aten::_foreach_addcdiv_ phase=optimizer kind=nan mechanism=DIV0 category=N5 step=0
+    layer = nn.Linear(4, 2)
+    opt = torch.optim.Adam(layer.parameters(), lr=1e-3, eps=0.0, foreach=True)
+    for _ in range(3):
+        x = torch.rand(8, 4)
+        x[:, 2] = 0.0
+        loss = layer(x).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()  # BUG
+    return layer.weight
+
+
+def adam_fused_without_eps():
+    """The same in one kernel."""
+    # expect: op=aten::_fused_adam_ phase=optimizer kind=nan mechanism=DIV0 category=N5 step=0
+    layer = nn.Linear(4, 2)
+    opt = torch.optim.Adam(layer.parameters(), lr=1e-3, eps=0.0, fused=True)
+    for _ in range(3):
+        x = torch.rand(8, 4)
+        x[:, 2] = 0.0
+        loss = layer(x).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()  # BUG
+    return layer.weight
+
+
+def eps_after_the_root():
+    """An update by hand adds eps to the reciprocal root instead of to what is under it."""
+    # expect: op=aten::rsqrt phase=optimizer kind=inf mechanism=DIV0 category=N5 step=0
+    layer = nn.Linear(4, 2)
+    square = torch.zeros_like(layer.weight)
+    for _ in range(3):
+        x = torch.rand(8, 4)
+        x[:, 2] = 0.0
+        layer.zero_grad()
+        layer(x).square().mean().backward()
+        with torch.no_grad():
+            square.mul_(0.99).addcmul_(layer.weight.grad, layer.weight.grad, value=0.01)
+            layer.weight -= 1e-3 * layer.weight.grad * (square.rsqrt() + 1e-8)  # BUG
+    return layer.weight
+
+
+def statistics_of_a_skipped_step():
+    """Half overflows in one batch: the scaler skips the step, the running statistics keep the batch."""
+    # expect: op=aten::addmm phase=forward kind=inf mechanism=OVF category=N8 step=2 reaches=1.running_mean
+    model = nn.Sequential(nn.Linear(10, 10), nn.BatchNorm1d(10), nn.Linear(10, 1))
+    nn.init.ones_(model[0].weight)
+    opt = torch.optim.SGD(model.parameters(), lr=1e-3)
+    scaler = torch.amp.GradScaler("cpu", init_scale=16.0)
+    for scale in (1.0, 1.0, 2e4, 1.0):
+        x = scale * torch.rand(8, 10).clamp_min(0.5)
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = model(x).float().square().mean()  # BUG
+        opt.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(opt)
+        scaler.update()
+    return model[1].running_mean
+
+
+def moments_of_a_damaged_checkpoint():
+    """Adam resumes from a file in which one bit pattern became a nan."""
+    # expect: op=external phase=load kind=nan mechanism=STATE category=N6 reaches=weight
+    layer = nn.Linear(4, 2)
+    opt = torch.optim.Adam(layer.parameters(), lr=1e-3)
+    layer(torch.rand(8, 4)).square().mean().backward()
+    opt.step()
+    file = io.BytesIO()
+    torch.save(opt.state_dict(), file)
+    moment = opt.state[layer.weight]["exp_avg"][0, 0].item()
+    damaged = file.getvalue().replace(struct.pack("<f", moment), b"\x00\x00\xc0\x7f")
+
+    layer = nn.Linear(4, 2)
+    opt = torch.optim.Adam(layer.parameters(), lr=1e-3)
+    opt.load_state_dict(torch.load(io.BytesIO(damaged)))  # BUG
+    for _ in range(2):
+        opt.zero_grad()
+        layer(torch.rand(8, 4)).square().mean().backward()
+        opt.step()
+    return layer.weight
+
+
+def moments_after_one_bad_batch():
+    """One batch with a nan, no guard: the moments, and through them the parameters, are bad from then on."""
+    # expect: op=external,aten::lift_fresh phase=data kind=nan mechanism=DATA category=N1 step=1 reaches=exp_avg
+    # wrong: a birth that has reached the loss is not followed into moments and averages (note_state_write)
+    layer = nn.Linear(3, 1)
+    opt = torch.optim.Adam(layer.parameters(), lr=1e-3)
+    for rows in ([[1.0, 2.0, 3.0]], [[1.0, float("nan"), 3.0]], [[2.0, 1.0, 0.5]]):
+        x = torch.tensor(rows)  # BUG
+        loss = layer(x).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return layer.weight
+
+
+def head_that_nobody_initialised():
+    """A model made on meta and moved by to_empty(): the loop over its layers forgets the head."""
+    # expect: op=aten::empty,aten::fill_ phase=load kind=nan mechanism=UNINIT category=N6,N9 step=0
+    torch.use_deterministic_algorithms(True)  # fresh memory is filled with nan
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1, bias=False))
+    model.to_empty(device="cpu")  # BUG
+    nn.init.normal_(model[0].weight)
+    nn.init.zeros_(model[0].bias)
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        loss = model(torch.randn(6, 4)).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return model[2].weight
+
+
+def average_of_poisoned_parameters():
+    """One bad step, and the average of the parameters, which is what gets saved, is bad as well."""
+    # expect: op=aten::sqrt phase=forward kind=nan mechanism=DOM category=N2,N4 step=2 reaches=module.0.weight
+    # wrong: a birth that has reached the loss is not followed into moments and averages (note_state_write)
+    model = nn.Sequential(nn.Linear(4, 1))
+    nn.init.ones_(model[0].weight)
+    average = torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
+    opt = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for sign in (1.0, 1.0, -2.0, 1.0):
+        x = sign * (1 + torch.rand(6, 4))
+        loss = (F.softplus(model(x)) - model(x).sqrt()).mean()  # BUG
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        average.update_parameters(model)
+    return average.module[0].weight
