@@ -93,6 +93,9 @@ class CudaDeviceScanner final : public DeviceScanner {
         return true;
     }
 
+    bool next_ended(uint64_t& sequence) noexcept override { return scanner_.next_ended(sequence); }
+    void keep_held() noexcept override { scanner_.keep_held(); }
+
     bool writes_later(const void* data) const noexcept override { return is_pinned_memory(data); }
     uint64_t window() const noexcept override { return gpu::kResults; }
     void close() noexcept override { scanner_.close(); }

@@ -122,7 +122,8 @@ bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request
     const uint64_t sequence = request.sequence + static_cast<uint64_t>(index);
     const uint32_t slot = static_cast<uint32_t>(sequence);
     const uint32_t order = lane.is_captured() ? static_cast<uint32_t>(batch.count) : slot;
-    const auto flags = static_cast<uint8_t>((request.raises_gate ? kRaisesGate : 0) | (request.told ? kTold : 0));
+    const bool told = request.told && !lane.is_captured();  // not at every replay
+    const auto flags = static_cast<uint8_t>((request.raises_gate ? kRaisesGate : 0) | (told ? kTold : 0));
     const Admission admission = batch.filler.add(view, slot, order, flags, batch.inputs);
     if (admission == Admission::Full) return false;
     if (!lane.is_captured()) {

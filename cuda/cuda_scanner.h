@@ -141,6 +141,9 @@ class CudaScanner {
     /// The same for what replays of graphs told of.
     int poll_replays(const std::function<void(const Hit&)>& callback);
 
+    /// The number of a captured output whose graph is gone: no later poll_replays() tells of it. False: none for now.
+    bool next_ended(uint64_t& sequence) noexcept;
+
     /// What became of the output with this number. One thread at a time.
     struct Outcome {
         DeviceScanner::Answer answer;
@@ -163,6 +166,9 @@ class CudaScanner {
     /// No more scans; what is pending is dropped, and what it holds stays held. For the end of the program, in any
     /// order with that of CUDA.
     void close() noexcept;
+
+    /// From here on what deferred scans hold stays held. [MT]
+    void keep_held() noexcept { keeps_held_.store(true, std::memory_order_relaxed); }
 
     bool is_off() const noexcept { return off_.load(std::memory_order_relaxed) >= 0; }
     /// The first thing that went wrong, in one line; empty when nothing did. Owned by the scanner.
@@ -234,6 +240,7 @@ class CudaScanner {
     const uint64_t id_;
     const uint64_t forks_;
     std::atomic<int> off_{-1};
+    std::atomic<bool> keeps_held_{false};
     std::atomic<bool> reason_taken_{false}, has_reason_{false};
     char reason_[256] = "";
 

@@ -153,7 +153,8 @@ void CudaScanner::look_again(Lane& lane, Batch& batch) noexcept {
 
 /// Not at the end of the program: it has no code to run by then.
 void CudaScanner::let_go(Batch& batch) noexcept {
-    if (batch.held_count != 0 && off_.load(std::memory_order_relaxed) != static_cast<int>(SkipReason::Closed))
+    if (batch.held_count != 0 && !keeps_held_.load(std::memory_order_relaxed) &&
+        off_.load(std::memory_order_relaxed) != static_cast<int>(SkipReason::Closed))
         gpu::let_go(*batch.storages, batch.held, batch.held_count);
     batch.held_count = 0;
     batch.held_bytes = 0;

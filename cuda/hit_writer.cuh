@@ -34,12 +34,15 @@ NUMSAN_DEVICE void report_offender(const ScanHeader& header, uint32_t sequence, 
 }
 
 /// One thread. Takes `count` neighbouring tickets; false when the ring has no room for all of them: they are dropped.
-NUMSAN_DEVICE bool take_tickets(const ScanHeader& header, uint32_t count, uint64_t& first) {
+/// What is told of a clean tensor leaves half of the ring to the bad ones, and is not missed.
+NUMSAN_DEVICE bool take_tickets(const ScanHeader& header, uint32_t count, bool bad, uint64_t& first) {
+    const uint32_t room = bad ? header.ring_capacity : header.ring_capacity / 2;
     for (;;) {
         const uint64_t head = shared_load(&header.state->head);
         const uint64_t tail = shared_load(&header.ring->tail);
         fence_system();  // the host is done with the slots below `tail` before they are written again
-        if (head + count - tail > header.ring_capacity) {
+        if (head + count - tail > room) {
+            if (!bad) return false;
             atomic_add(&header.state->dropped, uint64_t(count));
             ring_bell(&header.state->dropped, &header.ring->dropped);
             return false;

@@ -79,6 +79,7 @@ struct ContextEntry {
     };
     std::mutex captured_mutex;
     std::unordered_map<uint32_t, Captured> captured;
+    std::vector<uint64_t> ended;  ///< sequences of those whose graph is gone
 };
 
 /// Whether a graph and all that was made of it are gone, and no launch of it is on its way. Shared by a lane and the

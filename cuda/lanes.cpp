@@ -121,10 +121,27 @@ void CudaScanner::forget_captured(Lane& lane) noexcept {
     const std::lock_guard lock(lane.context.captured_mutex);
     for (const uint32_t number : lane.captured_numbers) {
         const auto found = lane.context.captured.find(number);
-        if (found != lane.context.captured.end() && found->second.lane == &lane) lane.context.captured.erase(found);
+        if (found == lane.context.captured.end() || found->second.lane != &lane) continue;
+        try {
+            lane.context.ended.push_back(found->second.sequence);
+        } catch (const std::bad_alloc&) {  // who waits for it keeps what it has
+        }
+        lane.context.captured.erase(found);
     }
     lane.captured_numbers.clear();
     lane.captured_outputs.store(0, std::memory_order_relaxed);
+}
+
+bool CudaScanner::next_ended(uint64_t& sequence) noexcept {
+    for (int i = 0; i < context_count_.load(std::memory_order_acquire); ++i) {
+        ContextEntry& context = *contexts_[i].load(std::memory_order_acquire);
+        const std::lock_guard lock(context.captured_mutex);
+        if (context.ended.empty()) continue;
+        sequence = context.ended.back();
+        context.ended.pop_back();
+        return true;
+    }
+    return false;
 }
 
 /// The graph in the making is given an object to own, which the driver destroys when the graph, what was instantiated

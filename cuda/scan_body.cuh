@@ -126,7 +126,7 @@ NUMSAN_DEVICE void conclude(const TableView& table, BlockShared& shared) {
         if ((item.flags & kRaisesGate) != 0 && header.raise != nullptr) shared_store(header.raise, 1u);
         report_offender(header, sequence, item.slot);
     }
-    if (!take_tickets(header, 1u + item.inputs, shared.ticket))
+    if (!take_tickets(header, 1u + item.inputs, bad, shared.ticket))
         return publish_result(header, item, words, sequence, bad ? kHitDropped : kFinite);
     shared.words = words;
     shared.sequence = sequence;

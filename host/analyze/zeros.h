@@ -22,6 +22,9 @@ bool multiplies(const OpEvent& event);
 /// True for ops that hand zeros on as they are.
 bool hands_zeros_on(const OpEvent& event);
 
+/// Passes that read whole tensors are taken often at first, then ever more seldom.
+inline bool looks_for_zeros(int64_t step) { return step < 4 || (step & (step - 1)) == 0; }
+
 /// True if the two below, or the verdict that follows zeros, may want to know how many there are in the op's outputs
 /// and operands. For scanners that count them only when asked beforehand.
 bool asks_for_zeros(const OpEvent& event, bool backward);

@@ -42,9 +42,9 @@ struct OpEvent {
     bool grad_enabled;
     bool infinite_scalar;  ///< a scalar argument was +inf, -inf or the dtype's lowest value
     int64_t graph_task;    ///< number of the backward() this thread is inside of, hooks included; -1 outside
-    /// bits of TensorKin for one of `inputs`; null in made-up events. Takes the interpreter's lock, for a moment, where
-    /// the tensor was made by a node that is written in Python
-    uint32_t (*kin)(const void* impl);
+    /// Bits of TensorKin for one of `inputs`; null in made-up events. kFromCompiled only if it `may_wait`: the name of a
+    /// node that is written in Python takes the interpreter's lock.
+    uint32_t (*kin)(const void* impl, bool may_wait);
     int32_t scalar_count;  ///< numbers among the arguments, in order: exponents, factors, eps
     const double* scalars;
     bool on_device;     ///< a tensor of it is in the memory of a device; then `queue` is set

@@ -24,7 +24,7 @@ struct DeviceScan {
     int32_t input_count;
     uint64_t sequence;  ///< of the first output; the others count on. Grows from op to op
     bool raises_gate;   ///< a bad output lets the device look at what the next scan_behind_gate() hands over
-    bool told;          ///< each output is looked at closely, bad or not: Reading::hit tells what was found
+    bool told;  ///< each output is looked at closely, bad or not: Reading::hit tells what was found. Not in a graph
     /// Null: the scan is in its queue on return. Else small outputs may be gathered until their queue's next scan,
     /// before_write() of one of them, or flush(). What they lie in is held by this meanwhile: for tensors that somebody
     /// keeps anyway. Lives as long as the scanner, the same for all.
@@ -94,6 +94,11 @@ class DeviceScanner {
     /// The next bad output that a replay of a graph told of, each time the graph runs: the number it had when it was
     /// captured. False: no more for now. One thread at a time, the same as `answer`.
     virtual bool next_replayed(uint64_t& sequence, DeviceHit& hit) noexcept = 0;
+    /// The number of a captured output whose graph is gone: when next_replayed() has told what it had, it tells of that
+    /// output no more. False: none for now. One thread at a time, the same.
+    virtual bool next_ended(uint64_t& sequence) noexcept = 0;
+    /// The process ends: what is held is given back no more, it may have nowhere to go.
+    virtual void keep_held() noexcept = 0;
 
     /// Whether the device writes this memory of the host by itself, when its queue gets there, so that a copy which has
     /// returned may not be there yet.

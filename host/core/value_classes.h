@@ -41,6 +41,16 @@ inline double decode_magnitude(uint64_t magnitude, const DTypeInfo& type) {
     return std::ldexp(static_cast<double>(significand), scale);
 }
 
+/// The other way round, of a positive number that the type holds.
+inline uint64_t encode_magnitude(double value, const DTypeInfo& type) {
+    const int lowest = (type.has_zero() ? 1 : 0) - int(type.bias);
+    const int exponent = std::ilogb(value) > lowest ? std::ilogb(value) : lowest;
+    const auto significand = static_cast<uint64_t>(std::ldexp(value, int(type.mantissa_bits) - exponent));
+    // A normal number's leading one counts as one step of the exponent.
+    return (static_cast<uint64_t>(exponent + int(type.bias)) << type.mantissa_bits) + significand -
+           (type.mantissa_mask() + 1);
+}
+
 /// The value of a finite pattern given as a signed magnitude.
 inline double decode_signed_magnitude(int64_t value, const DTypeInfo& type) {
     return value < 0 ? -decode_magnitude(uint64_t(0) - uint64_t(value), type) : decode_magnitude(uint64_t(value), type);

@@ -43,13 +43,13 @@ void read_on_host(const OpEvent& event, HostReading* reading, const Scanner& sca
 
 }  // namespace
 
-/// What autograd knows of operands: it is asked while they live. False: nothing.
+/// What autograd knows of operands without waiting for anybody: it is asked while they live. False: nothing.
 bool Session::ask_kin(const OpEvent& event, uint32_t (&kin)[kMaxKin]) {
     if (event.kin == nullptr || !event.grad_enabled) return false;
     uint32_t any = 0;
     for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
         const TensorView& input = event.inputs[i];
-        if ((input.flags & (kRequiresGrad | kLeaf)) == kRequiresGrad) any |= kin[i] = event.kin(input.impl);
+        if ((input.flags & (kRequiresGrad | kLeaf)) == kRequiresGrad) any |= kin[i] = event.kin(input.impl, false);
     }
     return any != 0;
 }
@@ -111,7 +111,7 @@ void Session::read_device(DeviceSide& side) {
 void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) {
     const int64_t seq = ops_.fetch_add(1, std::memory_order_relaxed);
     const char* unseen = std::exchange(thread.unseen, nullptr);
-    side.gradients.pass(event.queue, seq);
+    side.gradients.pass(event, seq);
     OpContext context = context_of(thread, seq);
     follow(thread, event, context);
     const Made made = note_forward(event, context);
@@ -247,6 +247,7 @@ void Session::device_node(DeviceSide& side, const NodeEvent& event, const OpCont
     const auto numbers = static_cast<uint32_t>(std::popcount(watch));
     DeviceEvent* kept = side.log.add(event, context, numbers, side.scanner.window());
     if (kept == nullptr) {
+        side.gradients.flush();
         settle(side);
         kept = side.log.add(event, context, numbers, side.scanner.window());
     }
@@ -258,10 +259,12 @@ void Session::device_node(DeviceSide& side, const NodeEvent& event, const OpCont
     kept->watched = numbers;
     if (numbers > 0) {
         std::vector<DeviceScan> scans = watching_scans(kept->inputs, watch, event.queue, kept->sequence, false);
-        for (DeviceScan& scan : scans) scan.held_by = side.gradients.hold(event.queue, context.seq);
+        const StorageApi* held_by = side.gradients.hold(event.queue);
+        for (DeviceScan& scan : scans) scan.held_by = held_by;
         side.governor.spend(cost_of(scans));
         kept->scanned =
             side.scanner.scan(scans.data(), static_cast<int32_t>(scans.size())) == DeviceScanner::Taken::Now;
+        if (held_by != nullptr) side.gradients.held(context.seq);
     }
     commit(side, *kept);
 }
@@ -269,7 +272,8 @@ void Session::device_node(DeviceSide& side, const NodeEvent& event, const OpCont
 /// False: nothing waits for the device, so that what is marked can be done at once.
 bool Session::mark(DeviceSide* side, DeviceEvent::Kind kind) noexcept {
     if (side == nullptr) return false;
-    if (kind != DeviceEvent::Kind::OptimizerEnd) side->gradients.flush();
+    if (kind == DeviceEvent::Kind::OptimizerBegin) side->gradients.step();
+    if (kind == DeviceEvent::Kind::ZeroGrad) side->gradients.flush();
     const uint64_t unread = kind == DeviceEvent::Kind::OptimizerEnd && side->unread.usable() ? side->unread.end() : 0;
     DeviceEvent* kept = side->log.empty() ? nullptr : side->log.add(kind);
     if (kept != nullptr) {

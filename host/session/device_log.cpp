@@ -135,6 +135,11 @@ DeviceEvent* DeviceLog::keep(const DeviceEvent& event) noexcept {
     return kept;
 }
 
+void DeviceLog::drop(const DeviceEvent* kept) noexcept {
+    kept->~DeviceEvent();
+    ::operator delete(const_cast<DeviceEvent*>(kept));
+}
+
 DeviceEvent* DeviceLog::add(const NodeEvent& event, const OpContext& context, uint64_t numbers,
                             uint64_t window) noexcept {
     const int32_t variables = event.variable != nullptr ? 1 : 0;

@@ -80,6 +80,8 @@ class DeviceLog {
 
     /// A copy of an op that is not in the ring. The caller's; null without memory.
     static DeviceEvent* keep(const DeviceEvent& event) noexcept;
+    /// Of such a copy.
+    static void drop(const DeviceEvent* kept) noexcept;
 
     /// The oldest event, null when there is none or it is not committed yet. One thread at a time.
     DeviceEvent* front() noexcept;

@@ -139,7 +139,8 @@ void Session::take_results(const DeviceSide& side, const DeviceEvent& event, uin
             if ((here.with & (1u << k)) == 0) continue;
             for (int32_t h = 0; h < hit->input_count && !written_since(op.inputs[k]); ++h) {
                 if (hit->inputs[h].index != of) continue;
-                readings_.add(op.inputs[k], range_of(hit->inputs[h].health), &hit->inputs[h].health);
+                readings_.add(op.inputs[k], range_of(hit->inputs[h].health, op.inputs[k].dtype),
+                              &hit->inputs[h].health);
                 op.inputs[k].flags |= kScannable;
             }
             ++of;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/analyze/measure.h"
+#include "host/core/value_classes.h"
 
 namespace numsan {
 namespace {
@@ -19,6 +20,12 @@ int64_t extent_of(const TensorView& view) {
 }
 
 }  // namespace
+
+Range range_of(const Health& health, DType dtype) {
+    if (health.kinds() != 0) return {1, 1, true};
+    const uint64_t smallest = health.absmin > 0 ? encode_magnitude(health.absmin, info(dtype)) : ~uint64_t(0);
+    return {health.absmax > 0 ? encode_magnitude(health.absmax, info(dtype)) : 0, smallest, false};
+}
 
 void DeviceReadings::begin() noexcept { judging = this; }
 

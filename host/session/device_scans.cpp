@@ -1,7 +1,6 @@
 #include "host/session/device_scans.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "host/analyze/zeros.h"
 #include "host/session/device_views.h"
@@ -10,12 +9,10 @@
 namespace numsan {
 namespace {
 
-bool is_power_of_two(int64_t step) { return step > 0 && std::has_single_bit(static_cast<uint64_t>(step)); }
-
 /// The quick pass does not count zeros. The exact pass is one block's work if nothing is bad: seldom, and not of much.
 bool counts_zeros(const DeviceEvent& event) {
     constexpr int64_t kMostBytes = 16 << 20;
-    if (!event.context.underflow || !is_power_of_two(event.context.step)) return false;
+    if (!event.context.underflow || !looks_for_zeros(event.context.step)) return false;
     int64_t bytes = 0;
     for (int32_t i = 0; i < event.op.output_count; ++i) bytes += bytes_of(event.outputs[i]);
     for (int32_t i = 0; i < event.op.input_count; ++i) bytes += bytes_of(event.inputs[i]);

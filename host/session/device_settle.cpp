@@ -198,7 +198,9 @@ uint64_t Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* rang
         for (int32_t k = 0; k < operands && hit != nullptr; ++k) {
             for (int32_t h = 0; h < hit->input_count; ++h) {
                 const DeviceHit::Input& input = hit->inputs[h];
-                if (input.index == k) readings_.add(event.inputs[places[k]], range_of(input.health), &input.health);
+                if (input.index == k)
+                    readings_.add(event.inputs[places[k]], range_of(input.health, event.inputs[places[k]].dtype),
+                                  &input.health);
             }
         }
     }
@@ -301,7 +303,7 @@ void Session::look_behind_bad(DeviceSide& side, const DeviceEvent& event) {
             DeviceHit found{};
             found.output = input.health;
             if (written_by(event.op, operand) || is_explained(operand, &found)) continue;
-            look_behind(side, event, operand, range_of(input.health), &found);
+            look_behind(side, event, operand, range_of(input.health, operand.dtype), &found);
         }
     }
 }
@@ -327,10 +329,14 @@ void Session::take_copied(const DeviceEvent& event, Range* ranges, uint64_t& bad
 void Session::settle_replays(DeviceSide& side) {
     if (side.captured.empty() || side.captures_due.load() > 0) return;
     uint64_t sequence = 0;
+    std::vector<uint64_t> ended;
+    while (side.scanner.next_ended(sequence)) ended.push_back(sequence);
     DeviceHit hit;
     while (side.scanner.next_replayed(sequence, hit)) {
+        if (hit.output.kinds() == 0) continue;
         if (const DeviceEvent* event = side.captured_at(sequence)) settle_replay(side, *event, sequence, hit);
     }
+    for (const uint64_t number : ended) side.forget_captured(number);
 }
 
 /// One bad output of an op in a graph, each time the graph makes it.
@@ -349,8 +355,8 @@ void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t
         told = i;
         output.flags |= kScannable;
         bad = uint64_t(1) << std::min(i, 63);
-        readings_.add(output, range_of(hit.output), &hit.output);
-        readings_.wrote(output, range_of(hit.output), &hit.output);
+        readings_.add(output, range_of(hit.output, output.dtype), &hit.output);
+        readings_.wrote(output, range_of(hit.output, output.dtype), &hit.output);
         side.replayed[output.storage] = steps_.count();
     }
     int32_t places[DeviceHit::kMaxInputs];
@@ -359,7 +365,7 @@ void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t
         const DeviceHit::Input& input = hit.inputs[i];
         if (input.index < 0 || input.index >= operands) continue;
         TensorView& operand = event.inputs[places[input.index]];
-        readings_.add(operand, range_of(input.health), &input.health);
+        readings_.add(operand, range_of(input.health, operand.dtype), &input.health);
         operand.flags |= kScannable;
     }
     OpContext context = event.context;

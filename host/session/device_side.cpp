@@ -87,4 +87,11 @@ const DeviceEvent* DeviceSide::captured_at(uint64_t sequence) const {
     return sequence < event->sequence + event->handed ? event : nullptr;
 }
 
+void DeviceSide::forget_captured(uint64_t sequence) noexcept {
+    const DeviceEvent* event = captured_at(sequence);
+    if (event == nullptr) return;  // with another of its outputs
+    captured.erase(std::find(captured.begin(), captured.end(), event));
+    DeviceLog::drop(event);
+}
+
 }  // namespace numsan

@@ -71,7 +71,7 @@ struct DeviceSide {
     bool names = false;       ///< an optimizer has stepped: names of what it wrote are to be asked
     std::vector<Answer> answers;
     std::vector<DeviceHit> hits;
-    std::vector<const DeviceEvent*> captured;  ///< by their numbers; never freed: a graph may run any time
+    std::vector<const DeviceEvent*> captured;  ///< by their numbers; owned until their graph is gone
     /// Storages in which replays left bad values, and in which step: a replay without any tells nothing.
     std::map<const void*, int64_t> replayed;
 
@@ -94,6 +94,7 @@ struct DeviceSide {
         hits.clear();
     }
     const DeviceEvent* captured_at(uint64_t sequence) const;
+    void forget_captured(uint64_t sequence) noexcept;
     /// With answers collected: a watched operand is bad, so the device has looked back.
     bool saw_bad(const DeviceEvent& event) const;
     /// An Optimizer.step is over; `end`: of `unread`, then.

@@ -62,7 +62,7 @@ inline void tell_apart(TensorView* views, int32_t count) {
     }
 }
 
-/// Of a tensor that was looked at closely.
-inline Range range_of(const Health& health) { return {1, 1, health.kinds() != 0}; }
+/// Of a tensor that was looked at closely. What a bad one has besides is not told.
+Range range_of(const Health& health, DType dtype);
 
 }  // namespace numsan

@@ -9,31 +9,38 @@
 
 namespace numsan {
 
-/// When a scan of a gradient may wait, and until when. A parameter keeps its gradient, so holding the memory costs
-/// nothing. Only while the program uses one queue: what frees the memory in another may not wait for a scan that comes
-/// later than the program's own last use. [MT]
+/// When a scan of a gradient may wait, and until when: at most until its backward is over. A parameter that had no
+/// gradient keeps this one, so that holding its memory costs nothing; of others little is held. Only in a program that
+/// has used one queue up to its first optimizer step, and as long as it does: what frees or writes the memory in another
+/// queue may not wait for a scan that comes after the program's own last use. [MT]
 class GatheredGradients {
   public:
     /// `storages`: null: nothing waits. Both live as long as this.
     GatheredGradients(DeviceScanner& scanner, const StorageApi* storages) : scanner_(scanner), storages_(storages) {}
 
-    /// DeviceScan::held_by of a gradient that reaches its leaf now; `op`: the session's number of ops so far.
-    const StorageApi* hold(const DeviceQueue& queue, int64_t op) noexcept {
-        if (storages_ == nullptr || !is_sole(queue)) return nullptr;
+    /// DeviceScan::held_by of a gradient that reaches its leaf now. When it is handed over, held() follows.
+    const StorageApi* hold(const DeviceQueue& queue) noexcept {
+        return is_sole(queue) && has_stepped_.load(std::memory_order_relaxed) ? storages_ : nullptr;
+    }
+    /// `op`: the session's number of ops so far.
+    void held(int64_t op) noexcept {
         int64_t none = kNone;
         since_.compare_exchange_strong(none, op, std::memory_order_relaxed);
-        return storages_;
     }
 
-    /// Before any other event of a device.
-    void pass(const DeviceQueue& queue, int64_t op) noexcept {
+    /// At any other event of a device.
+    void pass(const OpEvent& event, int64_t op) noexcept {
         constexpr int64_t kPatience = 1024;  // ops: those behind are judged after the gradient
-        const bool sole = is_sole(queue);
+        const bool sole = is_sole(event.queue);
         const int64_t since = since_.load(std::memory_order_relaxed);
-        if (since != kNone && (!sole || op - since > kPatience)) flush();
+        if (since != kNone && (!sole || event.graph_task == -1 || op - since > kPatience)) flush();
     }
 
-    /// An optimizer begins, or gradients are let go.
+    /// An optimizer begins.
+    void step() noexcept {
+        has_stepped_.store(true, std::memory_order_relaxed);
+        flush();
+    }
     void flush() noexcept {
         if (since_.exchange(kNone, std::memory_order_relaxed) != kNone) scanner_.flush();
     }
@@ -56,6 +63,7 @@ class GatheredGradients {
 
     DeviceScanner& scanner_;
     const StorageApi* const storages_;
+    std::atomic<bool> has_stepped_{false};
     std::atomic<int64_t> since_{kNone};
     std::atomic<uint64_t> sole_{0};  ///< the one queue that was seen
 };

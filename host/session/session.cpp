@@ -7,6 +7,7 @@
 
 #include "host/analyze/finding_builder.h"
 #include "host/analyze/measure.h"
+#include "host/analyze/zeros.h"
 #include "host/session/run_facts.h"
 #include "host/session/session_thread.h"
 
@@ -26,13 +27,10 @@ bool like_its_operand(const char* op) {
 
 constexpr int64_t kSharedBytes = 1 << 20;  ///< outputs below are scanned by the calling thread alone
 
-/// Passes that read whole tensors are taken often at first, then ever more seldom.
-bool sampled_step(int64_t step) { return step < 4 || (step & (step - 1)) == 0; }
-
 /// A 16- or 8-bit result that is zero or all but zero in a backward pass, or zero elsewhere; or a weight of such a
 /// type, or an average of one, that was updated.
 bool vanishing(const OpEvent& event, const OpContext& context, const Range* ranges) {
-    if (!context.underflow || !sampled_step(context.step)) return false;
+    if (!context.underflow || !looks_for_zeros(context.step)) return false;
     for (int32_t i = 0; i < event.output_count && i < 16; ++i) {
         const TensorView& output = event.outputs[i];
         const DTypeInfo& type = info(output.dtype);
@@ -337,7 +335,7 @@ bool Session::judge(const OpEvent& event, OpContext& context, uint64_t bad, cons
     if (bad != 0 && event.kin != nullptr) {  // may take the interpreter's lock, so not under ours
         for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
             if ((event.inputs[i].flags & (kRequiresGrad | kLeaf)) == kRequiresGrad)
-                kin[i] = event.kin(event.inputs[i].impl);
+                kin[i] = event.kin(event.inputs[i].impl, true);
         }
         context.kin = kin;
     }

@@ -164,6 +164,7 @@ void Session::decide_pending() noexcept {
 
 int Session::finish(int status) noexcept {
     if (finished_.exchange(true)) return status;
+    if (DeviceSide* side = device_side()) side->scanner.keep_held();
     decide_pending();
     steps_.finish();
     try {

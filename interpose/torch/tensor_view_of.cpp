@@ -41,15 +41,22 @@ const void* storage_of(const void* impl) {
     return tensor->unsafe_storage().unsafeGetStorageImpl();
 }
 
-uint32_t kin_of(const void* impl) try {
-    const auto borrowed = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(
-        static_cast<c10::TensorImpl*>(const_cast<void*>(impl)));
-    const at::Tensor tensor(borrowed);
-    if (!tensor.requires_grad() || tensor.is_leaf()) return 0;
+/// Nothing is retained: the last but one reference to a tensor that Python knows takes the interpreter's lock.
+uint32_t kin_of(const void* impl, bool may_wait) try {
+    const auto meta_of = [](const c10::TensorImpl& tensor) {
+        return static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
+    };
+    const auto* meta = meta_of(*static_cast<const c10::TensorImpl*>(impl));
+    if (meta == nullptr) return 0;
     uint32_t kin = 0;
-    if (tensor.is_view() && tensor._base().is_leaf()) kin |= kViewOfParameter;
-    const torch::autograd::Node* node = torch::autograd::impl::grad_fn_unsafe(tensor);
-    if (node != nullptr && is_python(*node) && node->name().find("CompiledFunction") != std::string::npos)
+    if (meta->is_view_) {
+        const auto& view = static_cast<const torch::autograd::DifferentiableViewMeta&>(*meta);
+        const auto* base =
+            view.has_bw_view() ? meta_of(*view.get_backward_view().base_.unsafeGetTensorImpl()) : nullptr;
+        if (base != nullptr && base->requires_grad_ && base->grad_fn_ == nullptr) kin |= kViewOfParameter;
+    }
+    const torch::autograd::Node* node = meta->grad_fn_.get();
+    if (may_wait && node != nullptr && is_python(*node) && node->name().find("CompiledFunction") != std::string::npos)
         kin |= kFromCompiled;
     return kin;
 } catch (const std::exception&) {

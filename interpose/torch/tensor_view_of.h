@@ -117,6 +117,6 @@ const char* why_not_viewed(const at::Tensor& tensor);
 const void* storage_of(const void* impl);
 
 /// Bits of TensorKin for a live tensor.
-uint32_t kin_of(const void* impl);
+uint32_t kin_of(const void* impl, bool may_wait);
 
 }  // namespace numsan

@@ -354,6 +354,21 @@ TEST(DeviceEvents, AGraphTellsAtEachReplay) {
     EXPECT_EQ(report["coverage"]["skipped"].value("cuda", 0), 0);
 }
 
+TEST(DeviceEvents, AGraphThatIsGoneIsForgotten) {
+    OnDevice d;
+    MadeUp x{1, 2}, y{0, 1}, other{1, 2};
+    d.scanner.captures = true;
+    d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 3);
+    d.scanner.captures = false;
+    d.read(other);
+    d.scanner.ended = {d.scanner.captured()};
+    d.read(other);
+    y.values[0] = kNan;
+    d.scanner.replay();  // a number that is nobody's any more
+    d.loss(other);
+    EXPECT_EQ(d.finish()["findings"].size(), 0u);
+}
+
 TEST(DeviceEvents, WhatAReplayLeftIsForgottenInTheNextStep) {
     OnDevice d;
     MadeUp x{-1, 2}, y{kNan, 1}, other{1};

@@ -13,28 +13,41 @@ DeviceQueue queue(uintptr_t stream, int16_t device = 0, bool known = true) {
     return {reinterpret_cast<void*>(stream), device, known};
 }
 
+OpEvent op_in(const DeviceQueue& queue, int64_t graph_task = 0) {
+    OpEvent event{};
+    event.queue = queue;
+    event.graph_task = graph_task;
+    return event;
+}
+
 TEST(GatheredGradients, WaitUntilSomebodyIsToActUponThem) {
     HeldScanner scanner;
     GatheredGradients gradients(scanner, &kStorages);
-    gradients.flush();
+    EXPECT_EQ(gradients.hold(queue(0)), nullptr) << "not in the first step";
+    gradients.step();
     EXPECT_EQ(scanner.flushes, 0) << "nothing waits";
-    EXPECT_EQ(gradients.hold(queue(0), 5), &kStorages);
-    EXPECT_EQ(gradients.hold(queue(0), 7), &kStorages);
-    gradients.pass(queue(0), 8);
+    EXPECT_EQ(gradients.hold(queue(0)), &kStorages);
+    gradients.held(5);
+    EXPECT_EQ(gradients.hold(queue(0)), &kStorages);
+    gradients.held(7);
+    gradients.pass(op_in(queue(0)), 8);
     EXPECT_EQ(scanner.flushes, 0);
-    gradients.flush();
+    gradients.step();
     EXPECT_EQ(scanner.flushes, 1);
     gradients.flush();
     EXPECT_EQ(scanner.flushes, 1);
+    gradients.held(9);
+    gradients.pass(op_in(queue(0), -1), 10);
+    EXPECT_EQ(scanner.flushes, 2) << "the backward is over";
 }
 
 TEST(GatheredGradients, DoNotKeepTheOpsBehindThemWaiting) {
     HeldScanner scanner;
     GatheredGradients gradients(scanner, &kStorages);
-    gradients.hold(queue(0), 5);
-    for (int64_t op = 6; op <= 5 + 1024; ++op) gradients.pass(queue(0), op);
+    gradients.held(5);
+    for (int64_t op = 6; op <= 5 + 1024; ++op) gradients.pass(op_in(queue(0)), op);
     EXPECT_EQ(scanner.flushes, 0);
-    for (int64_t op = 5 + 1025; op < 5 + 4096; ++op) gradients.pass(queue(0), op);
+    for (int64_t op = 5 + 1025; op < 5 + 4096; ++op) gradients.pass(op_in(queue(0)), op);
     EXPECT_EQ(scanner.flushes, 1);
 }
 
@@ -42,21 +55,24 @@ TEST(GatheredGradients, NeverWaitOnceASecondQueueWasSeen) {
     for (const DeviceQueue& other : {queue(64), queue(0, 1)}) {
         HeldScanner scanner;
         GatheredGradients gradients(scanner, &kStorages);
-        gradients.hold(queue(0), 1);
-        gradients.pass(queue(0, 0, false), 2);
+        gradients.step();
+        EXPECT_NE(gradients.hold(queue(0)), nullptr);
+        gradients.held(1);
+        gradients.pass(op_in(queue(0, 0, false)), 2);
         EXPECT_EQ(scanner.flushes, 0) << "an unknown queue is none";
-        gradients.pass(other, 3);
+        gradients.pass(op_in(other), 3);
         EXPECT_EQ(scanner.flushes, 1);
-        EXPECT_EQ(gradients.hold(queue(0), 4), nullptr);
-        EXPECT_EQ(gradients.hold(other, 5), nullptr);
-        EXPECT_EQ(gradients.hold(queue(0, 0, false), 6), nullptr);
+        EXPECT_EQ(gradients.hold(queue(0)), nullptr);
+        EXPECT_EQ(gradients.hold(other), nullptr);
+        EXPECT_EQ(gradients.hold(queue(0, 0, false)), nullptr);
     }
 }
 
 TEST(GatheredGradients, NothingWaitsThatCannotBeHeld) {
     HeldScanner scanner;
     GatheredGradients gradients(scanner, nullptr);
-    EXPECT_EQ(gradients.hold(queue(0), 1), nullptr);
+    gradients.step();
+    EXPECT_EQ(gradients.hold(queue(0)), nullptr);
 }
 
 /// A loop whose second gradient is bad; only gradients are handed over to wait.
@@ -66,8 +82,11 @@ TEST(GatheredGradients, OfASessionAreToldWhenTheOptimizerBegins) {
     d.session.use(Storages::kAdapter);
     MadeUp weight{1}, bias{1}, good{2}, bad{kNan};
     weight.flags = bias.flags = kParameter;
+    d.op(kMul, {on_device(weight.view())}, {on_device(good.returned())}, 3);
+    d.op(kMul, {on_device(bias.view())}, {on_device(bad.returned())}, 4);
+    d.session.scope_begin("Optimizer.step#SGD.step");
+    d.session.scope_end("Optimizer.step#SGD.step");
     const auto reaches = [&](const MadeUp& gradient, const MadeUp& parameter) {
-        d.op(kMul, {on_device(parameter.view())}, {on_device(gradient.returned())}, 3);
         TensorView input = on_device(gradient.view()), leaf = on_device(parameter.view());
         NodeEvent node{};
         node.name = "torch::autograd::AccumulateGrad";

@@ -34,6 +34,8 @@ class HeldScanner final : public DeviceScanner {
     bool takes_nothing = false;
     int scans = 0, gathered = 0, inputs = 0, looks_back = 0, given_up = 0, flushes = 0, closes = 0;
     std::vector<const void*> written;
+    std::vector<uint64_t> ended;  ///< numbers of captured outputs whose graph is gone
+    bool keeps = false;
     std::set<int> seen_devices;  ///< of all that was handed over
 
     Taken scan(const DeviceScan* all, int32_t count) noexcept override {
@@ -81,6 +83,11 @@ class HeldScanner final : public DeviceScanner {
                 told_[scan.sequence + static_cast<uint64_t>(i)] = told;
         }
     }
+    /// The number of the first captured output.
+    uint64_t captured() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return graph_.begin()->first;
+    }
     /// Runs the graph: values are those that its tensors have now.
     void replay() {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -111,6 +118,14 @@ class HeldScanner final : public DeviceScanner {
         replayed_.erase(replayed_.begin());
         return true;
     }
+    bool next_ended(uint64_t& sequence) noexcept override {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (ended.empty()) return false;
+        sequence = ended.back();
+        ended.pop_back();
+        return true;
+    }
+    void keep_held() noexcept override { keeps = true; }
     bool writes_later(const void* data) const noexcept override { return data == pinned; }
     uint64_t window() const noexcept override { return numbers; }
     void close() noexcept override { ++closes; }
