@@ -19,7 +19,8 @@ TEST(Magnitudes, EveryNumberOfTheNarrowTypesComesBack) {
     for (const DTypeInfo& type : kDTypes) {
         if (type.lane_bytes > 2) continue;
         const uint64_t largest = value_classes(type).largest_number;
-        for (uint64_t pattern = type.has_zero() ? 1 : 0; pattern <= largest; ++pattern) expect_round_trip(pattern, type);
+        for (uint64_t pattern = type.has_zero() ? 1 : 0; pattern <= largest; ++pattern)
+            expect_round_trip(pattern, type);
     }
 }
 
