@@ -10,9 +10,9 @@
 namespace numsan {
 
 /// When a scan of a gradient may wait, and until when: at most until its backward is over. A parameter that had no
-/// gradient keeps this one, so that holding its memory costs nothing; of others little is held. Only in a program that
-/// has used one queue up to its first optimizer step, and as long as it does: what frees or writes the memory in another
-/// queue may not wait for a scan that comes after the program's own last use. [MT]
+/// gradient keeps this one, so that holding it costs nothing; of others little is held. Only in a program that has used
+/// one queue up to its first optimizer step, and as long as it does: what frees or writes the memory in another queue
+/// may not wait for a scan that comes after the program's own last use. [MT]
 class GatheredGradients {
   public:
     /// `storages`: null: nothing waits. Both live as long as this.
