@@ -171,6 +171,10 @@ def short_table(results):
     yield "missed ones included; false alarms are of the healthy ones. `-`: the tool does not tell that at all."
     yield "The others are this project's own adapters of these methods (`tests/suite/baselines`), each credited with"
     yield "any line it could name. numsan's rules were set with these programs in view."
+    suite = manifests.load()
+    today = len(suite["programs"]), len(suite["controls"])
+    if today != (results["programs"], results["controls"]):
+        yield f"The suite has grown since, to {today[0]} and {today[1]}."
 
 
 def long_table(results):
