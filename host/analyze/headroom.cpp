@@ -71,19 +71,27 @@ void behind(const void* storage, int64_t seq, const Lineage& lineage, Decide&& d
 }
 
 /// Somebody set how large these values may be.
-bool deliberate(const TensorView& operand, int64_t seq, const Lineage& lineage) {
+bool deliberate(const TensorView& operand, int64_t seq, const Lineage& lineage, bool to_bytes) {
     bool found = false;
     behind(operand.storage, seq, lineage, [&](const Lineage::Record& record, const std::string& op) {
         bool scaled = false;
         if (scales(op)) {
             Lineage::Record factor;
-            scaled = record.input_count < 2;
+            // Into eight bits nobody casts without a scale of some shape, whose largest value then is the type's.
+            scaled = record.input_count < 2 || to_bytes;
             for (uint8_t i = 0; i < record.input_count; ++i)
                 scaled = scaled || (lineage.find(record.inputs[i], factor) && factor.numel < record.numel);
         }
         found = found || scaled || bounds(op) || record.op->op_class == OpClass::Constant;
     });
     return found;
+}
+
+/// A mask, written down with a number that was meant to be large: what is not zero in it is all of one magnitude, or it
+/// was filled in.
+bool is_chosen(const Lineage::Record& record) {
+    return record.largest == record.smallest || record.op->op_class == OpClass::Constant ||
+           one_of(plain_op_name(record.op->name), {"masked_fill", "where", "full", "full_like", "fill"});
 }
 
 /// Largest magnitude of an operand, by a pass over it or as it was written; nothing when neither tells.
@@ -135,7 +143,7 @@ std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index,
         if (is_cast(op) && info(input.dtype).lane_bytes <= info(output.dtype).lane_bytes) return std::nullopt;
         const std::optional<double> magnitude = magnitude_of(input, scanner, lineage);
         if (!magnitude || (!is_cast(op) && *magnitude > share * limit)) return std::nullopt;
-        if (deliberate(input, seq, lineage)) return std::nullopt;
+        if (deliberate(input, seq, lineage, info(output.dtype).lane_bytes == 1)) return std::nullopt;
         read = true;
     }
     if (!read) return std::nullopt;
@@ -153,21 +161,25 @@ std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_
     // Half a place beyond the largest number still rounds to it.
     const double beyond = limit + std::ldexp(1, std::ilogb(limit) - info(output.dtype).mantissa_bits - 1);
     double uncut = 0;  // largest magnitude before the values were cut
+    bool chosen = false;
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if (input.storage == output.storage || info(input.dtype).lane_bytes <= info(output.dtype).lane_bytes) continue;
         behind(input.storage, seq, lineage, [&](const Lineage::Record& record, const std::string& by) {
             Lineage::Record read;
             for (uint8_t k = 0; clamps(by) && k < record.input_count; ++k) {
-                if (lineage.find(record.inputs[k], read) && read.smallest != 0)
-                    uncut = std::max(uncut, magnitude_value(read.largest, read.dtype));
+                if (!lineage.find(record.inputs[k], read) || read.smallest == 0) continue;
+                chosen = chosen || is_chosen(read);
+                uncut = std::max(uncut, magnitude_value(read.largest, read.dtype));
             }
         });
         Lineage::Record written;
-        if (lineage.find(input.storage, written) && written.smallest != 0)
+        if (lineage.find(input.storage, written) && written.smallest != 0) {
+            chosen = chosen || is_chosen(written);
             uncut = std::max(uncut, magnitude_value(written.largest, written.dtype));
+        }
     }
-    if (!(uncut > beyond) || !std::isfinite(uncut)) return std::nullopt;
+    if (chosen || !(uncut > beyond) || !std::isfinite(uncut)) return std::nullopt;
     const int64_t stride = std::max<int64_t>(output.numel / kSampled, 1);
     const uint64_t full = largest_pattern(output.dtype);
     int64_t looked = 0;

@@ -43,6 +43,8 @@ class CrowdedPlaces {
             looks = kept & 0xff;
             // Without steps there is nothing else to tell one pass from another.
             if (looks >= kMostLooks || (step > 0 && (kept >> 8 & 0xffffffff) == now)) return false;
+        } else if (kept != 0 && (kept & 0xff) < kMostLooks) {
+            return false;  // the other place first
         }
         word.store(tag << 40 | now << 8 | (looks + 1), std::memory_order_relaxed);
         return true;

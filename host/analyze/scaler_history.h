@@ -39,7 +39,8 @@ class ScalerHistory {
     double scale() const { return scale_; }
 
     bool is_stuck() const { return skips_ >= kStuck; }
-    bool is_used_up() const { return skips_ > 0 && skipped_ >= kFew && scale_ >= 0 && scale_ < 1; }
+    /// Below 1 a scale still finds its place where losses are sums; not where gradients would have to be this large.
+    bool is_used_up() const { return skips_ >= kFew && scale_ >= 0 && scale_ < 1.0 / 1024; }
     bool never_stepped() const { return skipped_ >= kFew && skipped_ == steps_; }
 
   private:

@@ -110,6 +110,8 @@ class Verdict {
 
     /// Whether the next decision is about gradients of which the program may have let go.
     bool doubts_gradients();
+    /// Nobody can be asked any more: they are a warning at the end.
+    void drop_doubted_gradients();
     /// These leaves have no gradient any more.
     void drop_gradients(const std::set<const void*>& leaves);
 
@@ -160,6 +162,7 @@ class Verdict {
     };
     using Kinds = Births::Kinds;
 
+    bool is_doubted(const Pending& p);
     Kinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);
     void write_outputs(const OpEvent& event, const OpContext& context, uint64_t bad_outputs,
                        const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome);

@@ -151,14 +151,21 @@ void Verdict::decide_gradients(Outcome& outcome) {
     waiting_.store(false, std::memory_order_relaxed);
 }
 
+bool Verdict::is_doubted(const Pending& p) {
+    const Birth* birth = births_.find(p.birth);
+    return p.storage != nullptr && !p.replaced && birth != nullptr && !birth->escaped && !birth->scaler &&
+           reported_places_.count(place_of(*birth)) == 0;
+}
+
 bool Verdict::doubts_gradients() {
     if (!waiting_.load(std::memory_order_relaxed)) return false;
     const std::lock_guard<std::mutex> lock(mutex_);
-    return std::any_of(gradients_.begin(), gradients_.end(), [&](const Pending& p) {
-        const Birth* birth = births_.find(p.birth);
-        return p.storage != nullptr && !p.replaced && birth != nullptr && !birth->escaped && !birth->scaler &&
-               reported_places_.count(place_of(*birth)) == 0;
-    });
+    return std::any_of(gradients_.begin(), gradients_.end(), [&](const Pending& p) { return is_doubted(p); });
+}
+
+void Verdict::drop_doubted_gradients() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (Pending& p : gradients_) p.replaced = p.replaced || is_doubted(p);
 }
 
 void Verdict::drop_gradients(const std::set<const void*>& leaves) {
@@ -217,7 +224,8 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     }
     if (birth.features.loss_known && birth.forward_seq > loss_parameter_read_) birth.features.after_parameters = true;
     std::string place = place_of(birth);
-    birth.history = magnitude_history(birth, lineage_, history_);
+    const bool again = !reported_places_.insert(place).second;
+    if (!again) birth.history = magnitude_history(birth, lineage_, history_);
     EscapedBirth made;
     made.birth = birth;
     made.severity = severity;
@@ -226,7 +234,7 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     made.step = escape.step;
     made.seq = escape.seq;
     made.stack = escape.stack;
-    made.again = !reported_places_.insert(place).second;
+    made.again = again;
     made.place = std::move(place);
     if (!made.again && birth.kind != 0) steps_to_look_ = kStepsToLook;
     outcome.escaped.push_back(std::move(made));

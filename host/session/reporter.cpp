@@ -35,6 +35,9 @@ std::string absolute(const std::string& path, const std::string& cwd) {
 
 /// A report of a process that has ended: processes that share a path must not write over what others found.
 bool is_left_over(const std::string& path, const RunSummary& mine) {
+    constexpr off_t kMostBytes = 16 << 20;  // nothing larger is read while a program starts
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0 && status.st_size > kMostBytes) return false;
     const std::optional<ReportOwner> owner = owner_of_report(path);
     if (!owner || owner->pid <= 0 || owner->host != mine.host) return false;
     return owner->pid == mine.pid || (kill(static_cast<pid_t>(owner->pid), 0) != 0 && errno == ESRCH);

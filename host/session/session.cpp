@@ -39,7 +39,7 @@ bool vanishing(const OpEvent& event, const OpContext& context, const Range* rang
         if (context.node != nullptr && ranges[i].max_magnitude < (uint64_t(4) << type.mantissa_bits)) return true;
         if (context.node != nullptr) continue;
         if ((is_parameter(output) || context.on_state) && (output.flags & kWritten) != 0) return true;
-        if (context.touched && ranges[i].max_magnitude == 0) return true;
+        if (context.touched && event.grad_enabled && ranges[i].max_magnitude == 0) return true;
     }
     return false;
 }

@@ -54,7 +54,11 @@ void Session::name_state_writes(bool kept, bool last) noexcept {
 /// Bad gradients are about to become a finding: the program may have let go of them meanwhile.
 std::optional<LiveNames> Session::ask_for_gradients() {
     using Role = LiveNames::TensorName::Role;
-    if (!verdict_.doubts_gradients() || look_ups_.fetch_add(1, std::memory_order_relaxed) >= kMaxLookUps) return {};
+    if (!verdict_.doubts_gradients()) return {};
+    if (look_ups_.fetch_add(1, std::memory_order_relaxed) >= kMaxLookUps) {
+        verdict_.drop_doubted_gradients();
+        return {};
+    }
     Thread& thread = this_thread();
     thread.busy = true;
     LiveNames names = stacks_.names(nullptr);

@@ -157,6 +157,17 @@ void stand_down_if_it_failed(const AdapterFailure& failure) {
     if (std::string reason = failure.reason(); !reason.empty()) throw StandDown{std::move(reason)};
 }
 
+/// What the compiler says of a machine, not of what it compiles: a driver ends with 1, too, when its parts are killed.
+bool lacked_room(const std::string& log) {
+    std::ifstream file(log);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    for (const char* sign : {"Killed", "No space left", "out of memory", "cannot allocate memory", "Cannot allocate",
+                             "internal compiler error", "Disk quota exceeded", "No such file or directory"}) {
+        if (text.find(sign) != std::string::npos) return true;
+    }
+    return false;
+}
+
 /// The caller holds the adapter's lock, and has waited for it since `start`.
 void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point start, Say say,
                    AdapterLoadResult& result) {
@@ -178,8 +189,8 @@ void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point s
         fs::rename(temporary + ".log", log, error);
         if (error)
             throw StandDown{"the folder for the adapter cannot be written: " + fs::path(log).parent_path().string()};
-        // One that was killed or did not start may do better next time.
-        const bool refused = status.has_value() && *status > 0 && *status < 126;
+        // One that was killed or did not start may do better next time; so may one that had no room.
+        const bool refused = status.has_value() && *status > 0 && *status < 126 && !lacked_room(log);
         if (refused) fail_for_all(recipe.failure, does_not_compile);
         throw StandDown{does_not_compile};
     }
