@@ -90,8 +90,10 @@ bool deliberate(const TensorView& operand, int64_t seq, const Lineage& lineage, 
 /// A mask, written down with a number that was meant to be large: what is not zero in it is all of one magnitude, or it
 /// was filled in.
 bool is_chosen(const Lineage::Record& record) {
+    const std::string op = plain_op_name(record.op->name);
+    if (clamps(op)) return false;  // what it read says
     return record.largest == record.smallest || record.op->op_class == OpClass::Constant ||
-           one_of(plain_op_name(record.op->name), {"masked_fill", "where", "full", "full_like", "fill"});
+           one_of(op, {"masked_fill", "where", "full", "full_like", "fill"});
 }
 
 /// Largest magnitude of an operand, by a pass over it or as it was written; nothing when neither tells.

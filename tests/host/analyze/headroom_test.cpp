@@ -133,11 +133,44 @@ TEST_F(Saturated, QuarterOfTheValues) {
 }
 
 TEST_F(Saturated, CastThatSaturatesByItself) {
-    MadeUp wide(std::vector<float>(8, 90000));
+    MadeUp wide{90000, 80000, 90000, 90000, 90000, 90000, 90000, 90000};
     write("aten::add", {a.view()}, wide);
     EXPECT_TRUE(cast(wide, kept));
     MadeUpHalf narrow(std::vector<double>(8, 65504));
     EXPECT_FALSE(cast(narrow, kept)) << "no cast from a wider type";
+}
+
+TEST_F(Saturated, NotAMaskThatWasMeantToBeLarge) {
+    MadeUp mask{0, -1e9f, 0, -1e9f, -1e9f, 0, 0, -1e9f}, bounded{0, -65504, 0, -65504, -65504, 0, 0, -65504};
+    MadeUpHalf half{0, -65504, 0, -65504, -65504, 0, 0, -65504};
+    write("aten::mul", {a.view()}, mask);
+    write("aten::clamp", {mask.view()}, bounded, OpClass::Constant);
+    EXPECT_FALSE(cast(bounded, half)) << "all of one magnitude";
+    MadeUp distance{3, -1e9f, 7, -1e9f, -1e9f, 2, 0, -1e9f};
+    write("aten::masked_fill", {a.view()}, distance, OpClass::Constant);
+    write("aten::clamp", {distance.view()}, bounded, OpClass::Constant);
+    EXPECT_FALSE(cast(bounded, half)) << "filled in";
+}
+
+/// Of float8_e4m3fn.
+class MadeUpEight final : public MadeUpTensor {
+  public:
+    explicit MadeUpEight(const std::vector<double>& values) : MadeUpTensor(values.size(), 0, DType::Float8E4M3Fn) {
+        for (const double value : values) bits_.push_back(static_cast<uint8_t>(encoded(value, dtype)));
+    }
+
+  private:
+    const void* data() const override { return bits_.data(); }
+    std::vector<uint8_t> bits_;
+};
+
+TEST_F(Close, NotWhatWasScaledIntoEightBits) {
+    MadeUp scaled{440, -448, 3, 100}, factor{2, 2, 4, 4}, x{220, -224, 0.75f, 25};
+    const MadeUpEight bytes({448, -448, 3, 96});
+    write("aten::mul", {x.view(), factor.view()}, scaled);
+    EXPECT_FALSE(close("aten::_to_copy", {scaled.view()}, bytes)) << "by blocks: a factor for each value";
+    write("aten::add", {x.view(), factor.view()}, scaled);
+    EXPECT_TRUE(close("aten::_to_copy", {scaled.view()}, bytes));
 }
 
 }  // namespace

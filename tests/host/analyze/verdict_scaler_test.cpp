@@ -71,13 +71,25 @@ TEST(VerdictScaler, StepThatWasTakenBeginsAnew) {
 TEST(VerdictScaler, OverflowIsTheScalersAsLongAsTheScaleIsNotUsedUp) {
     Scaled t;
     t.divisor.values[0] = 1e-20f;
-    t.steps(16, true);
-    EXPECT_TRUE(t.s.outcome.escaped.empty()) << "a healthy start with a large scale";
-    EXPECT_EQ(t.scale.values[0], 1);
+    t.steps(26, true);
+    EXPECT_EQ(t.scale.values[0], 1.0f / 1024);
+    EXPECT_TRUE(t.s.outcome.escaped.empty()) << "of losses that are sums a scale below 1 is right";
     t.step(true);
-    ASSERT_EQ(t.s.outcome.escaped.size(), 17u);
+    ASSERT_EQ(t.s.outcome.escaped.size(), 27u);
     EXPECT_EQ(t.s.outcome.escaped[0].birth.evidence.back(),
-              "the loss scaler is down to 0.5, it skipped 17 of 17 steps");
+              "the loss scaler is down to 0.000488, it skipped 27 of 27 steps");
+}
+
+TEST(VerdictScaler, AScaleThatLivesBelowOneSkipsNowAndThen) {
+    Scaled t;
+    t.divisor.values[0] = 1e-20f;
+    for (int i = 0; i < 40; ++i) {
+        t.scale.values[0] = 1.0f / 1024;
+        t.step(true);
+        t.step(false);
+    }
+    t.s.finish();
+    EXPECT_TRUE(t.s.outcome.escaped.empty());
 }
 
 TEST(VerdictScaler, OverflowOfAHealthyStartIsForgottenWithTheFirstStep) {
