@@ -144,7 +144,6 @@ def head_that_nobody_initialised():
 def average_of_poisoned_parameters():
     """One bad step, and the average of the parameters, which is what gets saved, is bad as well."""
     # expect: op=aten::sqrt phase=forward kind=nan mechanism=DOM category=N2,N4 step=2 reaches=module.0.weight
-    # wrong: a birth that has reached the loss is not followed into moments and averages (note_state_write)
     model = nn.Sequential(nn.Linear(4, 1))
     nn.init.ones_(model[0].weight)
     average = torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))

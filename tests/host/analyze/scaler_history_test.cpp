@@ -29,14 +29,18 @@ TEST(ScalerHistory, StuckIsInARow) {
     EXPECT_TRUE(h.is_stuck());
 }
 
-TEST(ScalerHistory, UsedUpBelowOne) {
+TEST(ScalerHistory, UsedUpFarBelowOneAndStillSkipping) {
     ScalerHistory h;
-    h.updated(true, 0.5);
-    h.updated(true, 0.25);
-    EXPECT_FALSE(h.is_used_up()) << "a scale that began at 1, and two bad batches";
-    h.updated(false, 0.25);
+    for (const double scale : {0.5, 0.25, 0.125}) h.updated(true, scale);
+    EXPECT_FALSE(h.is_used_up()) << "losses that are sums";
+    h.updated(true, 1.0 / 2048);
+    EXPECT_TRUE(h.is_used_up());
+    h.updated(false, 1.0 / 2048);
     EXPECT_FALSE(h.is_used_up());
-    h.updated(true, 0.125);
+    h.updated(true, 1.0 / 4096);
+    h.updated(true, 1.0 / 8192);
+    EXPECT_FALSE(h.is_used_up()) << "two bad batches";
+    h.updated(true, 1.0 / 16384);
     EXPECT_TRUE(h.is_used_up());
     h.updated(true, -1);
     EXPECT_FALSE(h.is_used_up()) << "nobody knows the scale";

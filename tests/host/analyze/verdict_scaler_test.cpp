@@ -77,7 +77,7 @@ TEST(VerdictScaler, OverflowIsTheScalersAsLongAsTheScaleIsNotUsedUp) {
     t.step(true);
     ASSERT_EQ(t.s.outcome.escaped.size(), 27u);
     EXPECT_EQ(t.s.outcome.escaped[0].birth.evidence.back(),
-              "the loss scaler is down to 0.000488, it skipped 27 of 27 steps");
+              "the loss scaler is down to 0.0004883, it skipped 27 of 27 steps");
 }
 
 TEST(VerdictScaler, AScaleThatLivesBelowOneSkipsNowAndThen) {
