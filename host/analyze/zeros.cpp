@@ -139,13 +139,12 @@ bool hands_zeros_on(const OpEvent& event) {
                                                   "clone", "neg", "abs", "sqrt", "pow", "expand"});
 }
 
-bool asks_for_zeros(const OpEvent& event, bool backward) {
+bool asks_for_zeros(const OpEvent& event) {
     const std::string op = plain_op_name(event.op->name);
     const bool narrow = std::any_of(event.outputs, event.outputs + event.output_count,
                                     [](const TensorView& t) { return info(t.dtype).lane_bytes < 4; });
-    if (backward && narrow &&
-        one_of(op, {"_to_copy", "copy", "square", "pow", "mul", "div", "mm", "bmm", "mv", "addmm", "baddbmm",
-                    "convolution", "convolution_backward"}))
+    if (narrow && one_of(op, {"_to_copy", "copy", "square", "pow", "mul", "div", "mm", "bmm", "mv", "addmm", "baddbmm",
+                              "convolution", "convolution_backward"}))
         return true;
     return one_of(op, {"div", "rsqrt", "reciprocal"}) || hands_zeros_on(event);
 }

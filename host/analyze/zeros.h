@@ -27,7 +27,7 @@ inline bool looks_for_zeros(int64_t step) { return step < 4 || (step & (step - 1
 
 /// True if the two below, or the verdict that follows zeros, may want to know how many there are in the op's outputs
 /// and operands. For scanners that count them only when asked beforehand.
-bool asks_for_zeros(const OpEvent& event, bool backward);
+bool asks_for_zeros(const OpEvent& event);
 
 /// Output `index` was flushed: at least half of the results that should not be zero are; of a product over many terms
 /// and of what was written in place, all. Or, where nothing could cancel, even the largest has few bits left. Nothing

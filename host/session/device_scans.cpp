@@ -16,7 +16,7 @@ bool counts_zeros(const DeviceEvent& event) {
     int64_t bytes = 0;
     for (int32_t i = 0; i < event.op.output_count; ++i) bytes += bytes_of(event.outputs[i]);
     for (int32_t i = 0; i < event.op.input_count; ++i) bytes += bytes_of(event.inputs[i]);
-    return bytes < kMostBytes && asks_for_zeros(event.op, event.context.node != nullptr);
+    return bytes < kMostBytes && asks_for_zeros(event.op);
 }
 
 }  // namespace
