@@ -37,9 +37,12 @@ def traced(step, device=None):
 
 
 def counted(events, tier, place):
-    """What is read of the outputs of ops."""
-    outputs = [output for event in events for output in tier_rule.read(event, tier, place)]
-    return {"outputs": len(outputs), "bytes": sum(output.bytes for output in outputs)}
+    """What is read of the outputs of ops; `ops`: those of which all is read."""
+    reads = [tier_rule.read(event, tier, place) for event in events]
+    outputs = [output for read in reads for output in read]
+    return {"ops": sum(len(read) == len(event.outputs) > 0 for read, event in zip(reads, events)),
+            "outputs": len(outputs),
+            "bytes": sum(output.bytes for output in outputs)}
 
 
 def on_device(trace, tier):

@@ -84,6 +84,8 @@ def test_the_device_was_scanned(runs):
     for report in reports:
         assert report["coverage"]["scanned"] > 0
         harmless = {"integer", "allocation", "view", "without output"}
+        if report["run"]["ended"] is None:  # told while the finding was made: what came after it is still to be judged
+            harmless.add("not judged yet")
         assert set(report["coverage"]["skipped"]) <= harmless, report["coverage"]
         assert report["coverage"]["scanned"] + sum(report["coverage"]["skipped"].values()) == report["coverage"]["ops"]
         assert report["run"]["tier"] == "sentinel" and report["run"]["devices"], report["run"]
