@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks what no formatter enforces in a source: line width, length, trailing blanks, last newline, #pragma once; and,
-where the root has a .clang-format, that the formatter would leave the source as it is.
+"""Checks what no formatter enforces in a source: line width, length, trailing blanks, last newline, #pragma once, no
+two Python modules of one name; and, where the root has a .clang-format, that the formatter would leave the source as it
+is.
 
     scripts/check_style.py [ROOT]
 
@@ -68,6 +69,17 @@ def faults(path, text):
         yield 1, "a header without #pragma once"
 
 
+def namesakes(paths):
+    """Yields (path, the earlier path) of Python modules that have one name: tests import by name, and whichever comes
+    first on a worker's path would be had by both. Programs are never imported."""
+    first = {}
+    for path in paths:
+        if path.suffix != ".py" or path.name == "conftest.py" or "programs" in path.parts:
+            continue
+        if first.setdefault(path.name, path) is not path:
+            yield path, first[path.name]
+
+
 def unformatted(root, paths):
     """Yields (path, line) where the formatter would change something; says so when there is no formatter."""
     wanted = [str(path) for path in paths if path.suffix in FORMATTED]
@@ -90,6 +102,9 @@ def main():
         for line, reason in faults(path, text):
             print(f"{path.as_posix()}:{line}: {reason}")
             found += 1
+    for path, earlier in namesakes(paths):
+        print(f"{path.as_posix()}:1: {earlier.as_posix()} has the name, too: a test that imports it may get the other")
+        found += 1
     for path, line in unformatted(root, paths):
         print(f"{path}:{line}: not as {FORMATTER} has it")
         found += 1

@@ -2,7 +2,7 @@
 import json
 import re
 
-import targets
+import gpu_targets
 from part import Command, Part
 
 FAKES = "tests/fakes/torch_device"
@@ -98,7 +98,7 @@ def fakes(setting):
 
 def read_scan(setting, texts):
     result = load(setting, "scan")
-    largest = max(targets.plain_rows({"scan": result}), key=lambda row: row["bytes"])
+    largest = max(gpu_targets.plain_rows({"scan": result}), key=lambda row: row["bytes"])
     rate = largest["subjects"]["scan"]
     host = ", ".join(f"{one['what']} {one['nanoseconds']['median']:.0f} ns" for one in result["host"])
     return (f"float32, {largest['bytes'] >> 10} KB: {rate['gb_per_s']['median']:.0f} GB/s, "

@@ -1,6 +1,6 @@
 """The section of tests/bench/RESULTS.md that a run makes. Only what was measured is in it; of targets also that they
 were not."""
-import targets
+import gpu_targets
 
 
 def row(cells):
@@ -121,7 +121,7 @@ def text(summary):
                     for name, one in summary["parts"].items()])
     data = {name: one["data"] for name, one in summary["parts"].items()}
     lines += ["", "#### Targets", "", "The figure that is furthest from its target, and whose it is.", ""]
-    lines += table(["target", "limit", "measured", "holds"], targets.held(data))
+    lines += table(["target", "limit", "measured", "holds"], gpu_targets.held(data))
     for name, title, make in SECTIONS:
         data = summary["parts"].get(name, {}).get("data")
         if data:

@@ -77,7 +77,7 @@ def test_a_section_has_what_was_measured_and_nothing_else(tool):
 
 def targets_of(tool, parts):
     """{target: (limit, measured, holds)} of a run."""
-    rows = tool.section.targets.held({name: one["data"] for name, one in parts.items()})
+    rows = tool.section.gpu_targets.held({name: one["data"] for name, one in parts.items()})
     return {target: tuple(rest) for target, *rest in rows}
 
 

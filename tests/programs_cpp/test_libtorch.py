@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 import run_numsan
+from compiled_once import compiled_once
 
 SOURCE = pathlib.Path(__file__).resolve().parent / "train.cpp"
 
@@ -24,12 +25,11 @@ def torch_flags():
 @pytest.fixture(scope="module")
 def program(warm):
     """The compiled program; kept beside the adapter cache, since the torch headers take the better part of a minute."""
-    binary = run_numsan.CACHE / "tests" / "train"
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    if not binary.exists() or binary.stat().st_mtime < SOURCE.stat().st_mtime:
+    def command(output):
         compile_flags, link_flags = torch_flags()
-        subprocess.run(["g++", *compile_flags, "-g", "-O1", SOURCE, "-o", binary, *link_flags], check=True, timeout=400)
-    return binary
+        return ["g++", *compile_flags, "-g", "-O1", SOURCE, "-o", output, *link_flags]
+
+    return compiled_once(SOURCE, run_numsan.CACHE / "tests" / "train", command)
 
 
 @pytest.mark.parametrize("launcher", ["preload", "run"])

@@ -1,9 +1,9 @@
-"""The targets of targets.json beside what was measured: of each the figure that is furthest from it, and whose it
+"""The targets of gpu_targets.json beside what was measured: of each the figure that is furthest from it, and whose it
 is."""
 import json
 import pathlib
 
-TARGETS = pathlib.Path(__file__).resolve().parent / "targets.json"
+TARGETS = pathlib.Path(__file__).resolve().parent / "gpu_targets.json"
 
 
 def plain_rows(data):
