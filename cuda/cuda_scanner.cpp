@@ -52,8 +52,9 @@ DeviceScanner::Taken CudaScanner::hand_to_lane(const ScanRequest* requests, int 
     ThreadState& mine = thread_state;
     Lane* last = mine.scanner == id_ ? mine.lane : nullptr;
     Lane* lane = last;
-    if (last == nullptr || last->context.context != where.context || last->stream() != where.stream ||
-        last->capture() != capture || last->context.status.load(std::memory_order_acquire) != ContextEntry::Ready) {
+    // The capture first: who passes a lane on writes it last, so that the stream is of that capture, or of a later one.
+    if (last == nullptr || last->context.context != where.context || last->capture() != capture ||
+        last->stream() != where.stream || last->context.status.load(std::memory_order_acquire) != ContextEntry::Ready) {
         lane = find_lane(where, capture, why);
         mine.scanner = id_;
         mine.lane = lane;

@@ -133,6 +133,7 @@ void CudaScanner::forget_captured(Lane& lane) noexcept {
 }
 
 bool CudaScanner::next_ended(uint64_t& sequence) noexcept {
+    if (forked()) return false;  // the mutex may be that of a thread of the parent
     for (int i = 0; i < context_count_.load(std::memory_order_acquire); ++i) {
         ContextEntry& context = *contexts_[i].load(std::memory_order_acquire);
         const std::lock_guard lock(context.captured_mutex);

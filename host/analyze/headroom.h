@@ -28,7 +28,8 @@ std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index,
 std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_t seq, const Lineage& lineage);
 
 /// [MT] Which places were looked at for this, and how often: where an op's results are always large, by design, that
-/// is found out a few times and then costs nothing. May forget. No lock, no allocation.
+/// is found out a few times and then costs nothing. May forget; a place that was not crowded for kForgotten steps gives
+/// way to another that falls on the same word. No lock, no allocation.
 class CrowdedPlaces {
   public:
     /// Whether this place should be looked at now: once a step and kMostLooks times in all.
@@ -43,7 +44,7 @@ class CrowdedPlaces {
             looks = kept & 0xff;
             // Without steps there is nothing else to tell one pass from another.
             if (looks >= kMostLooks || (step > 0 && (kept >> 8 & 0xffffffff) == now)) return false;
-        } else if (kept != 0 && (kept & 0xff) < kMostLooks) {
+        } else if (kept != 0 && (kept & 0xff) < kMostLooks && ((now - (kept >> 8)) & 0xffffffff) <= kForgotten) {
             return false;  // the other place first
         }
         word.store(tag << 40 | now << 8 | (looks + 1), std::memory_order_relaxed);
@@ -52,6 +53,7 @@ class CrowdedPlaces {
 
   private:
     static constexpr uint64_t kMostLooks = 16;
+    static constexpr uint64_t kForgotten = 64;  // steps
     std::array<std::atomic<uint64_t>, 256> places_{};
 };
 

@@ -401,7 +401,7 @@ void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int3
             flushes_[place] = static_cast<int64_t>(id);
         } else if (Birth* first = births_.find(static_cast<BirthId>(seen->second)); first != nullptr) {
             id = first->id;
-            if (first->step != context.step) first->ignored = false;
+            if (first->step != context.step && !context.ignored) first->ignored = false;
         }
     }
     if (id == 0) id = births_.flushed(event, index, context, forward, "UDF", *evidence);

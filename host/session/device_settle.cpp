@@ -336,7 +336,7 @@ void Session::settle_replays(DeviceSide& side) {
         if (hit.output.kinds() == 0) continue;
         if (const DeviceEvent* event = side.captured_at(sequence)) settle_replay(side, *event, sequence, hit);
     }
-    for (const uint64_t number : ended) side.forget_captured(number);
+    if (!ended.empty()) side.forget_captured(ended);
 }
 
 /// One bad output of an op in a graph, each time the graph makes it.

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <set>
 
 namespace numsan {
 
@@ -87,11 +88,13 @@ const DeviceEvent* DeviceSide::captured_at(uint64_t sequence) const {
     return sequence < event->sequence + event->handed ? event : nullptr;
 }
 
-void DeviceSide::forget_captured(uint64_t sequence) noexcept {
-    const DeviceEvent* event = captured_at(sequence);
-    if (event == nullptr) return;  // with another of its outputs
-    captured.erase(std::find(captured.begin(), captured.end(), event));
-    DeviceLog::drop(event);
+void DeviceSide::forget_captured(const std::vector<uint64_t>& ended) {
+    std::set<const DeviceEvent*> gone;  // an event has several outputs
+    for (const uint64_t sequence : ended) {
+        if (const DeviceEvent* event = captured_at(sequence)) gone.insert(event);
+    }
+    std::erase_if(captured, [&](const DeviceEvent* event) { return gone.count(event) != 0; });
+    for (const DeviceEvent* event : gone) DeviceLog::drop(event);
 }
 
 }  // namespace numsan

@@ -94,7 +94,8 @@ struct DeviceSide {
         hits.clear();
     }
     const DeviceEvent* captured_at(uint64_t sequence) const;
-    void forget_captured(uint64_t sequence) noexcept;
+    /// Events of graphs that are gone, by the numbers of their outputs.
+    void forget_captured(const std::vector<uint64_t>& ended);
     /// With answers collected: a watched operand is bad, so the device has looked back.
     bool saw_bad(const DeviceEvent& event) const;
     /// An Optimizer.step is over; `end`: of `unread`, then.

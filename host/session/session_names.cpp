@@ -94,7 +94,8 @@ void Session::publish(const Outcome& outcome, const LiveNames* known) {
         reporter_.add(outcome, {}, counts());
     }
     thread.busy = false;
-    if (options_.halt && fresh && reporter_.has(Severity::Error)) {
+    // What finish() decides comes here, too.
+    if (options_.halt && fresh && !finished_.load() && reporter_.has(Severity::Error)) {
         reporter_.say("halt=1: stopping at the first error");
         finish(static_cast<int>(options_.exitcode));
         _exit(static_cast<int>(options_.exitcode));

@@ -162,7 +162,8 @@ bool lacked_room(const std::string& log) {
     std::ifstream file(log);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     for (const char* sign : {"Killed", "No space left", "out of memory", "cannot allocate memory", "Cannot allocate",
-                             "internal compiler error", "Disk quota exceeded", "No such file or directory"}) {
+                             "internal compiler error", "Disk quota exceeded", "No such file or directory",
+                             "signal terminated program", "unable to execute command"}) {
         if (text.find(sign) != std::string::npos) return true;
     }
     return false;
@@ -217,7 +218,8 @@ void* load_library(const Recipe& recipe, Say say, AdapterLoadResult& result) {
     const FileLock lock(path + ".lock");
     if (void* library = open_adapter(path)) return library;
     stand_down_if_it_failed(recipe.failure);
-    unlink(path.c_str());  // cut short by a full disk, or made on a machine with a newer C library
+    // What is there was cut short by a full disk, or made on a machine with a newer C library. It stays until another
+    // takes its place: that this process cannot open it does not say that no other can.
     build_adapter(recipe, start, say, result);
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     const char* reason = dlerror();

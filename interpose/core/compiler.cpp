@@ -23,10 +23,16 @@ bool is_executable(const std::string& path) {
     return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-std::vector<char*> environment_without_preload() {
+/// Without what would preload us again, and in the language in which lacked_room() knows the compiler's messages.
+std::vector<char*> compiler_environment() {
+    static char english[] = "LC_ALL=C";
     std::vector<char*> kept;
-    for (char** entry = environ; entry && *entry; ++entry)
-        if (std::strncmp(*entry, "LD_PRELOAD=", 11) != 0) kept.push_back(*entry);
+    for (char** entry = environ; entry && *entry; ++entry) {
+        const bool left_out = std::strncmp(*entry, "LD_PRELOAD=", 11) == 0 || std::strncmp(*entry, "LC_ALL=", 7) == 0 ||
+                              std::strncmp(*entry, "LANGUAGE=", 9) == 0;
+        if (!left_out) kept.push_back(*entry);
+    }
+    kept.push_back(english);
     kept.push_back(nullptr);
     return kept;
 }
@@ -102,7 +108,7 @@ std::optional<int> run_program(const std::vector<std::string>& command, const st
     arguments.reserve(command.size() + 1);
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
-    std::vector<char*> environment = environment_without_preload();
+    std::vector<char*> environment = compiler_environment();
     const SpawnSetup setup(log);
     pid_t child = 0;
     if (posix_spawn(&child, arguments[0], setup.actions(), setup.attributes(), arguments.data(), environment.data()) !=

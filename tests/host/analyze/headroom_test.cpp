@@ -34,6 +34,23 @@ TEST(CrowdedPlaces, OnceAStepAndNotForEver) {
     EXPECT_EQ(unstepped, 16) << "where nothing steps, a pass is not told from the next";
 }
 
+TEST(CrowdedPlaces, OneThatIsNotSeenAnyMoreMakesRoom) {
+    CrowdedPlaces places;
+    const OpInfo mm{"aten::mm", "", OpClass::Other, false, 0};
+    std::vector<StackId> taken;
+    for (StackId stack = 1; stack <= 2000; ++stack) {
+        if (places.due(&mm, stack, 1)) taken.push_back(stack);
+    }
+    ASSERT_LE(taken.size(), 256u);
+    const auto others = [&](int64_t step) {
+        int looks = 0;
+        for (StackId stack = 3001; stack <= 5000; ++stack) looks += places.due(&mm, stack, step);
+        return looks;
+    };
+    EXPECT_LT(others(2), 10) << "those of step 1 are kept";
+    EXPECT_GT(others(70), 200);
+}
+
 /// Ops of a forward pass in half.
 class Close : public testing::Test {
   protected:

@@ -225,6 +225,22 @@ TEST_F(Flushed, ForwardZerosOfModelsOwnNumbersReachTheGradient) {
     EXPECT_EQ(s.only().birth.stack, 3u);
 }
 
+TEST_F(Flushed, ForwardZerosThatAreAskedNotToBeTold) {
+    s.context.touched = true;
+    for (const int64_t step : {1, 2, 3}) {
+        s.context.step = step;
+        s.context.node = nullptr;
+        s.context.ignored = true;
+        s.op("aten::mul", {small.view(), small.view()}, {next.returned()});
+        s.context.ignored = false;  // what is made of them lies outside
+        s.context.node = "MulBackward0";
+        s.op("aten::mul", {next.view(), weight.view()}, {gradient.returned()});
+        s.accumulate(gradient, weight);
+        s.step();
+    }
+    EXPECT_TRUE(s.outcome.escaped.empty());
+}
+
 TEST_F(Flushed, ForwardZerosThatAreTheLoss) {
     s.context.touched = true;
     for (const int64_t step : {1, 2}) {

@@ -187,6 +187,17 @@ TEST_F(AdapterLoader, DamagedCacheIsBuiltAgain) {
     EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.built; }), 0);
 }
 
+TEST_F(AdapterLoader, WhatCannotBeOpenedStaysUntilAnotherTakesItsPlace) {
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) { return true; }), 0);
+    fs::path adapter;
+    for (const auto& entry : fs::directory_iterator(root_ / "cache"))
+        if (entry.path().extension() == ".so") adapter = entry.path();
+    fs::resize_file(adapter, 100);
+    compile_by("exit 1");
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) { return true; }), 1);
+    EXPECT_TRUE(fs::exists(adapter)) << "others may be able to open it";
+}
+
 TEST_F(AdapterLoader, WhatAKilledBuildLeftIsRemoved) {
     write(root_ / "cxx", "#!/bin/sh\nkill -KILL $PPID\n");  // the compiler ends the run that waits for it
     fs::permissions(root_ / "cxx", fs::perms::owner_all);
@@ -384,6 +395,17 @@ TEST_F(AdapterLoader, CompilerComesFromCxxFirst) {
         setenv("CXX", kept.c_str(), 1);
     else
         unsetenv("CXX");
+}
+
+TEST_F(AdapterLoader, CompilerSpeaksEnglish) {
+    setenv("LC_ALL", "de_DE.UTF-8", 1);
+    setenv("LANGUAGE", "de", 1);
+    EXPECT_EQ(run_program({"/bin/sh", "-c", "echo \"[$LC_ALL$LANGUAGE]\""}, root_ / "log"), 0);
+    unsetenv("LC_ALL");
+    unsetenv("LANGUAGE");
+    std::string line;
+    std::getline(std::ifstream(root_ / "log"), line);
+    EXPECT_EQ(line, "[C]") << "its messages are read";
 }
 
 TEST_F(AdapterLoader, ChildrenAreNotPreloaded) {
