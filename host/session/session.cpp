@@ -107,7 +107,7 @@ OpContext Session::context_of(Thread& thread, int64_t seq) {
     context.step = steps_.count();
     context.in_optimizer = thread.optimizer_depth > 0;
     context.in_data_loader = thread.loader_depth > 0;
-    context.ignored = thread.ignore_depth > 0;
+    context.ignored = thread.ignore_depth > 0 || ignoring_.load(std::memory_order_relaxed) > 0;
     context.underflow = options_.underflow;
     context.headroom = options_.headroom;
     context.after_compiled = thread.after_compiled;

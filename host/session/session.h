@@ -53,6 +53,9 @@ class Session {
     void node_end() noexcept;
     void scope_begin(const char* name) noexcept;
     void scope_end(const char* name) noexcept;
+    /// Until the end of it, what happens on any thread is the program's own business, as inside numsan:ignore.
+    void ignore_begin() noexcept { ignoring_.fetch_add(1, std::memory_order_relaxed); }
+    void ignore_end() noexcept { ignoring_.fetch_sub(1, std::memory_order_relaxed); }
     /// An output of the op that this thread tells of next cannot be looked at; `why` is a literal, a key of the
     /// report's coverage.skipped.
     void skipped(const char* why) noexcept;
@@ -199,6 +202,7 @@ class Session {
     std::atomic<bool> on_{true};
     std::atomic<bool> failed_{false};
     std::atomic<bool> finished_{false};
+    std::atomic<int> ignoring_{0};  ///< ignored ranges of the whole process
     StepCounter steps_;
     std::atomic<bool> learning_{false};  ///< a gradient has reached a parameter
     static constexpr int kMaxLookUps = 32;
