@@ -21,6 +21,7 @@
 #include "host/session/op_coverage.h"
 #include "host/session/op_log.h"
 #include "host/session/reporter.h"
+#include "host/session/scan_clock.h"
 #include "host/session/step_counter.h"
 #include "host/session/tier_policy.h"
 #include "host/session/torch_frames.h"
@@ -126,7 +127,7 @@ class Session {
     bool concerns(const OpEvent& event, const OpContext& context, uint64_t bad, const Range* ranges) const noexcept;
     void examine(Thread& thread, const OpEvent& event, OpContext& context, uint64_t wanted, uint64_t bad,
                  const Range* ranges, const Made& made);
-    uint64_t scan(const OpEvent& event, uint64_t wanted, Range* ranges, OpTally& tally) noexcept;
+    uint64_t scan(const OpEvent& event, int64_t seq, uint64_t wanted, Range* ranges, OpTally& tally) noexcept;
 
     // what a tier left out: look_back.cpp
     bool is_bad(const TensorView& tensor) const;
@@ -209,6 +210,7 @@ class Session {
     std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated
     std::atomic<int64_t> ops_{0};
     OpCoverage coverage_;
+    ScanClock scan_clock_;
     TierPolicy tier_;
     OpLog log_;
     ForwardMap forwards_;
