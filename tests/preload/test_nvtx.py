@@ -7,10 +7,12 @@ VARIABLE = "NVTX_INJECTION64_PATH"
 
 # Does what a copy of NVTX does at its first call (nvtxDetail/nvtxInit.h), before or after torch has been loaded.
 PROGRAM = r"""
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 static int callbacks[4];
 static const void* export_table(unsigned table) { return table == 1 ? callbacks : 0; }
 static void first_call(void) {
@@ -23,6 +25,7 @@ static void first_call(void) {
 int main(int argc, char** argv) {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "nvtx") == 0) first_call();
+        else if (strcmp(argv[i], "env") == 0) for (char** e = environ; *e; e++) puts(*e);
         else if (!dlopen(argv[i], RTLD_NOW)) return 3;
     }
     return 0;
@@ -63,3 +66,16 @@ def test_what_a_parent_left_is_told_that_there_is_no_tool(setup, program):  # no
     assert setup.trace() == []
     done = setup.run(program, setup.extension, "nvtx", **{VARIABLE: "/elsewhere/libnumsan.so"})
     assert done.stdout == f"{setup.preload}: 1\n"
+
+
+def test_the_rest_of_the_environment_stays(setup, program):  # noqa: F811
+    """In its order, with the variable once, whether it was there or not."""
+    for before in ({}, {VARIABLE: "/elsewhere/libnumsan.so"}):
+        many = {f"OTHER_{i}": "x" for i in range(700)}
+        done = setup.run(program, "env", setup.extension, "env", **many, **before)
+        lines = [line for line in done.stdout.splitlines() if "=" in line]
+        old, new = lines[:len(lines) // 2], lines[len(lines) // 2:]
+        if not before:
+            old, new = lines[:(len(lines) - 1) // 2], lines[(len(lines) - 1) // 2:]
+        kept = [line for line in old if not line.startswith(VARIABLE)]
+        assert new == [*kept, f"{VARIABLE}={setup.preload}"] and len(kept) > 700, done
