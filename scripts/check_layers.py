@@ -30,6 +30,7 @@ LAYERS = {
         "host/report",
         "host/session",
         "interpose/cupti",
+        "interpose/nvtx",
         "interpose/python",
         "cuda/cuda_device_scanner.h",
     ),
@@ -37,7 +38,7 @@ LAYERS = {
     "interpose/preload": ("interpose/core/stub_abi.h",),
     "interpose/torch": ("host/core",),
     "interpose/cupti": ("host/core", "cuda/scan_table.h"),
-    "interpose/nvtx": ("host/core",),
+    "interpose/nvtx": (),
     "cuda": ("host/core",),
 }
 

@@ -196,7 +196,9 @@ void check_python(Diagnosis& diagnosis, const std::vector<std::string>& command,
     }
     diagnosis.good("python: " + version + " as " + *python);
     if (folder.empty()) {
-        diagnosis.broken("torch: this python has none, so no operation would be seen");
+        diagnosis.broken(
+            "torch: this python has none, so no operation would be seen; to ask about another: "
+            "numsan doctor -- /path/to/python");
         return;
     }
     diagnosis.good("torch: " + torch + " in " + folder);
@@ -253,6 +255,14 @@ void check_cupti(Diagnosis& diagnosis, bool plain) {
     }
 }
 
+/// Whether ranges named numsan:ignore are known when NVTX announces them.
+void check_nvtx(Diagnosis& diagnosis) {
+    const std::string other = variable("NVTX_INJECTION64_PATH");
+    if (other.empty() || base_name(other) == "libnumsan.so") return;
+    diagnosis.limited("nvtx: NVTX_INJECTION64_PATH names the library of another tool, " + other +
+                      ": ranges of NVTX named numsan:ignore are not known, those of record_function are");
+}
+
 void check_cuda(Diagnosis& diagnosis, bool plain) {
     const std::string driver = library_file("libcuda.so.1", "/usr/local/cuda/compat:/usr/lib/wsl/lib");
     if (driver.empty()) {
@@ -302,6 +312,7 @@ int doctor(const std::vector<std::string>& command) {
     check_compiler(diagnosis);
     check_cache(diagnosis);
     check_cuda(diagnosis, python_of(command).empty());
+    if (!python_of(command).empty()) check_nvtx(diagnosis);
     return diagnosis.finish();
 }
 

@@ -42,8 +42,20 @@ std::string indented(std::string_view text) {
     return out;
 }
 
+/// Text of the tables, which have no line breaks, as wide as the pages.
+std::string wrapped(std::string text) {
+    constexpr size_t kColumns = 96;
+    for (size_t start = 0; text.size() - start > kColumns;) {
+        const size_t blank = text.rfind(' ', start + kColumns);
+        if (blank == std::string::npos || blank < start) break;
+        text[blank] = '\n';
+        start = blank + 1;
+    }
+    return text;
+}
+
 std::string page(const std::string& id, const std::string& heading, const std::string& meaning) {
-    std::string out = heading + "\n\n" + indented(meaning);
+    std::string out = heading + "\n\n" + indented(wrapped(meaning));
     for (const Page& row : kPages) {
         if (row.id != id) continue;
         out += "\nhow it arises\n" + indented(row.arises) + "\nhow to fix it\n" + indented(row.fix);

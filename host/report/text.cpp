@@ -270,10 +270,7 @@ std::string checkpoint_help(const Json& finding, const TextStyle& style) {
     for (const char* kind : {"parameter", "optimizer_state", "buffer"}) {
         if (const auto step = since(finding, kind)) first = std::min(first.value_or(*step), *step);
     }
-    if (!first) return "";
-    const std::string which = *first > 0 ? "checkpoints written after step " + grouped(*first - 1) + " are"
-                                         : std::string("checkpoints written by this run are");
-    return help_line(which + " not safe to resume from", style);
+    return first ? render_checkpoint_help(*first, style) : "";
 }
 
 std::string header(const Json& finding, const std::string& margin, const TextStyle& style) {
@@ -319,6 +316,12 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
         if (help.is_string()) out += help_line(fields::clean(help.get<std::string>()), style);
     }
     return out + checkpoint_help(finding, style);
+}
+
+std::string render_checkpoint_help(int64_t since_step, const TextStyle& style) {
+    const std::string which = since_step > 0 ? "checkpoints written after step " + grouped(since_step - 1) + " are"
+                                             : std::string("checkpoints written by this run are");
+    return help_line(which + " not safe to resume from", style);
 }
 
 std::string render_finding(const Finding& finding, const TextStyle& style) {

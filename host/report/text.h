@@ -1,6 +1,7 @@
 // Reports as text for people: one renderer for the running program and for `numsan report`.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -24,6 +25,9 @@ TextStyle detect_style(int fd, ColorOption color);
 /// '?'. Missing or mistyped fields of a foreign document are left out. Never throws for any document. [MT]
 std::string render_finding(const nlohmann::ordered_json& finding, const TextStyle& style);
 std::string render_finding(const Finding& finding, const TextStyle& style);
+
+/// The advice of a finding whose state is not finite since a step, for one that was told before that was known. [MT]
+std::string render_checkpoint_help(int64_t since_step, const TextStyle& style);
 
 /// The lines at the end, each beginning with "numsan: ". `report_path` empty: no line about the report file. [MT]
 std::string render_summary(const nlohmann::ordered_json& report, const TextStyle& style,

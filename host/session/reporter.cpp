@@ -175,9 +175,21 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         list.push_back({c.kind, name->second.name, c.since_step});
         worth_writing = true;
     }
-    for (const size_t index : told) tell(render_finding(report_.findings[index], style));
+    for (const size_t index : told) {
+        tell(render_finding(report_.findings[index], style));
+        told_unsafe_since_ = std::min(told_unsafe_since_, unsafe_since(report_.findings[index]));
+    }
     merge_counts(counts);
     if (worth_writing) write();
+}
+
+/// The first step after which state that a checkpoint has is not finite.
+int64_t Reporter::unsafe_since(const Finding& finding) {
+    int64_t since = kSafe;
+    for (const Contaminated& state : finding.contaminated) {
+        if (state.kind != EscapeInto::Gradient) since = std::min(since, state.since_step);
+    }
+    return since;
 }
 
 void Reporter::count_again(size_t index, BirthId birth) {
@@ -265,6 +277,9 @@ void Reporter::finish(const RunSummary& counts) {
     if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {
         TextStyle style = detect_style(STDERR_FILENO, options_.color);
         style.cwd = start_cwd_;
+        int64_t since = kSafe;
+        for (const Finding& finding : report_.findings) since = std::min(since, unsafe_since(finding));
+        if (since < told_unsafe_since_) tell(render_checkpoint_help(since, style));
         const bool file = options_.report != "none" && !write_failed_;
         tell(render_summary(report_, style, file ? expand_path(options_.report, path_facts(report_.run)) : ""));
     } else if (options_.verbosity >= 1) {
@@ -314,6 +329,7 @@ void Reporter::begin_child() {
     finding_by_mark_.clear();
     finding_by_place_.clear();
     finished_ = false;
+    told_unsafe_since_ = kSafe;
     for (auto& [rule, count] : report_.run.suppressed) count = 0;
     report_.run.pid = getpid();
     report_.run.started = now_text();

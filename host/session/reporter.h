@@ -57,6 +57,7 @@ class Reporter {
     bool suppress(const Finding& finding, BirthId birth);
     void count_again(size_t index, BirthId birth);
     void tell_unmatched_rules() const;
+    static int64_t unsafe_since(const Finding& finding);
 
     const Options& options_;
     StackSource& stacks_;
@@ -72,6 +73,8 @@ class Reporter {
     int64_t counted_again_ = 0;
     bool finished_ = false;
     int64_t dropped_findings_ = 0;
+    static constexpr int64_t kSafe = INT64_MAX;
+    int64_t told_unsafe_since_ = kSafe;  ///< the step that was told with a finding; often it is known only later
     bool child_ = false;
     bool write_failed_ = false;
     uint64_t begun_ = 0;  ///< the file that begin() made, 0: none

@@ -107,7 +107,7 @@ OpContext Session::context_of(Thread& thread, int64_t seq) {
     context.step = steps_.count();
     context.in_optimizer = thread.optimizer_depth > 0;
     context.in_data_loader = thread.loader_depth > 0;
-    context.ignored = thread.ignore_depth > 0;
+    context.ignored = thread.ignore_depth > 0 || ignoring_.load(std::memory_order_relaxed) > 0;
     context.underflow = options_.underflow;
     context.headroom = options_.headroom;
     context.after_compiled = thread.after_compiled;
@@ -178,9 +178,9 @@ bool Session::accumulates(const Thread& thread) {
            thread.nodes[thread.node_depth - 1].accumulates;
 }
 
-/// Reads the outputs in `wanted` (see TierPolicy::reads) once. Bit i of the result: output i holds something that is
-/// not finite.
-uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges, OpTally& tally) noexcept {
+/// Reads the outputs of op number `seq` in `wanted` (see TierPolicy::reads) once. Bit i of the result: output i holds
+/// something that is not finite.
+uint64_t Session::scan(const OpEvent& event, int64_t seq, uint64_t wanted, Range* ranges, OpTally& tally) noexcept {
     tally = {};
     // A collective's results are being written by other threads now; they are looked at when they are read.
     if (event.op->op_class == OpClass::Allocation || event.op->op_class == OpClass::Collective) {
@@ -189,6 +189,8 @@ uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges, OpT
         return 0;
     }
     uint64_t bad = 0;
+    const bool sampled = ScanClock::samples(seq);
+    int64_t small_ns = sampled ? -ScanClock::now() : 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if (i < kMaxRanges) ranges[i] = Range{};
@@ -204,10 +206,18 @@ uint64_t Session::scan(const OpEvent& event, uint64_t wanted, Range* ranges, OpT
         const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
         tally.bytes += size;
         const ShareWork share = size >= kSharedBytes ? share_.load(std::memory_order_relaxed) : nullptr;
+        const bool large = size >= ScanClock::kLargeBytes;
+        const int64_t began = large ? ScanClock::now() : 0;
         const Range range = share != nullptr ? scanner_.shared_range(output, share) : scanner_.range(output);
+        if (large) {
+            const int64_t ns = ScanClock::now() - began;
+            scan_clock_.large(ns);
+            small_ns -= ns;
+        }
         if (range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
         if (i < kMaxRanges) ranges[i] = range;
     }
+    if (sampled) scan_clock_.sampled(small_ns + ScanClock::now(), event.output_count, tally.bytes);
     return bad;
 }
 
@@ -261,8 +271,8 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         const bool all = tier_.reads_all(steps_.count()) || !log_.usable();
         const uint64_t wanted = all || verdict_.interesting(event, 0) ? kAllOutputs : tier_.reads(event);
         OpTally tally;
-        uint64_t bad = scan(event, wanted, ranges, tally);
-        if (bad != 0 && wanted != kAllOutputs) bad = scan(event, kAllOutputs, ranges, tally);
+        uint64_t bad = scan(event, seq, wanted, ranges, tally);
+        if (bad != 0 && wanted != kAllOutputs) bad = scan(event, seq, kAllOutputs, ranges, tally);
         tally.add_unseen(std::exchange(thread.unseen, nullptr));
         coverage_.add(tally);
         OpContext context = context_of(thread, seq);

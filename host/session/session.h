@@ -21,6 +21,7 @@
 #include "host/session/op_coverage.h"
 #include "host/session/op_log.h"
 #include "host/session/reporter.h"
+#include "host/session/scan_clock.h"
 #include "host/session/step_counter.h"
 #include "host/session/tier_policy.h"
 #include "host/session/torch_frames.h"
@@ -53,6 +54,9 @@ class Session {
     void node_end() noexcept;
     void scope_begin(const char* name) noexcept;
     void scope_end(const char* name) noexcept;
+    /// Until the end of it, what happens on any thread is the program's own business, as inside numsan:ignore.
+    void ignore_begin() noexcept { ignoring_.fetch_add(1, std::memory_order_relaxed); }
+    void ignore_end() noexcept { ignoring_.fetch_sub(1, std::memory_order_relaxed); }
     /// An output of the op that this thread tells of next cannot be looked at; `why` is a literal, a key of the
     /// report's coverage.skipped.
     void skipped(const char* why) noexcept;
@@ -123,7 +127,7 @@ class Session {
     bool concerns(const OpEvent& event, const OpContext& context, uint64_t bad, const Range* ranges) const noexcept;
     void examine(Thread& thread, const OpEvent& event, OpContext& context, uint64_t wanted, uint64_t bad,
                  const Range* ranges, const Made& made);
-    uint64_t scan(const OpEvent& event, uint64_t wanted, Range* ranges, OpTally& tally) noexcept;
+    uint64_t scan(const OpEvent& event, int64_t seq, uint64_t wanted, Range* ranges, OpTally& tally) noexcept;
 
     // what a tier left out: look_back.cpp
     bool is_bad(const TensorView& tensor) const;
@@ -199,12 +203,14 @@ class Session {
     std::atomic<bool> on_{true};
     std::atomic<bool> failed_{false};
     std::atomic<bool> finished_{false};
+    std::atomic<int> ignoring_{0};  ///< ignored ranges of the whole process
     StepCounter steps_;
     std::atomic<bool> learning_{false};  ///< a gradient has reached a parameter
     static constexpr int kMaxLookUps = 32;
     std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated
     std::atomic<int64_t> ops_{0};
     OpCoverage coverage_;
+    ScanClock scan_clock_;
     TierPolicy tier_;
     OpLog log_;
     ForwardMap forwards_;

@@ -100,6 +100,7 @@ RunSummary Session::counts() const {
             "looked at where it is read");
     }
     run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+    run.scan_s = scan_clock_.seconds();
     const Verdict::Counts verdict = verdict_.counts();
     run.births = verdict.births;
     run.escaped = verdict.escaped;

@@ -17,6 +17,7 @@
 #include "interpose/core/adapter_loader.h"
 #include "interpose/core/attach_cuda.h"
 #include "interpose/core/device_scanner.h"
+#include "interpose/nvtx/ignored_ranges.h"
 #include "interpose/python/api.h"
 #include "interpose/python/at_exit.h"
 #include "interpose/python/distributed.h"
@@ -85,6 +86,14 @@ const Scanner& scanner() {
     return *new CpuScanner;
 }
 
+/// A range by this name is a scope, whoever announces it.
+const IgnoredRangeListener g_ignored_ranges = {
+    [] { g_session->scope_begin(kIgnoredRange); },
+    [] { g_session->scope_end(kIgnoredRange); },
+    [] { g_session->ignore_begin(); },
+    [] { g_session->ignore_end(); },
+};
+
 Options read_options() {
     Options options;
     std::vector<std::string> complaints;
@@ -151,6 +160,7 @@ bool attach(const numsan_stub_api& stub) {
                                   result.adapter_path);
     }
     stub.set_thread_start(g_adapter->thread_start);
+    stub.set_nvtx_watch([](numsan_nvtx_export_fn table) { return watch_nvtx(table, g_ignored_ranges) ? 1 : 0; });
     on_exit(on_process_exit, nullptr);
     pthread_atfork([] { g_session->before_fork(); }, [] { g_session->after_fork_in_parent(); },
                    [] {

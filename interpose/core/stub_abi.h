@@ -8,6 +8,8 @@
 #define NUMSAN_CORE_ATTACH_SYMBOL "numsan_core_attach"
 #define NUMSAN_CORE_CUDA_SYMBOL "numsan_core_cuda"
 
+typedef const void* (*numsan_nvtx_export_fn)(uint32_t table);
+
 /* What the stub offers the core. Lives as long as the process. */
 struct numsan_stub_api {
     uint32_t abi;
@@ -27,6 +29,10 @@ struct numsan_stub_api {
     const char* other_injection; /* the library that CUDA_INJECTION64_PATH names if it is not ours, else null */
 
     int32_t first_process; /* pid of the process that this program was started in; that of a fork is another */
+
+    /* From now on `watch` is called for every copy of NVTX that is used for the first time, on any thread, with its
+     * nvtxGetExportTable. It returns 1 when it listens, 0 otherwise, and does not throw. */
+    void (*set_nvtx_watch)(int (*watch)(numsan_nvtx_export_fn get_export_table));
 };
 
 /* Exported by the core under the two names above; returns 0, or 1 when the core stands down, which it has said.

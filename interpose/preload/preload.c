@@ -3,7 +3,7 @@
  * (injection.c). Everything else it passes through untouched.
  *
  * Interposed: dlopen (dlopen_hook.S), __libc_start_main, pthread_create, and four functions of CUPTI (cupti.c).
- * Exported besides: InitializeInjection. Nothing else.
+ * Exported besides: InitializeInjection and, for NVTX (nvtx.c), InitializeInjectionNvtx2. Nothing else.
  * Errors: one line `numsan: off: <reason>` on stderr, and the program runs on. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -140,6 +140,8 @@ static void find_own_path(void) {
         own_path[0] = '\0';
 }
 
+const char* numsan_own_path(void) { return own_path; }
+
 /* The folder of libnumsan_core.so: ours, ours/../lib, or that of the file that our name is a link to. */
 static bool find_core(char folder[PATH_MAX]) {
     if (!own_path[0]) return false;
@@ -166,8 +168,8 @@ void numsan_call_core(const char* symbol, struct numsan_stub_api* api, char* fol
         goto done;
     }
     *api = (struct numsan_stub_api){
-        NUMSAN_STUB_ABI,          sizeof *api,  set_thread_start, folder, numsan_set_cupti_yield,
-        numsan_other_injection(), first_process};
+        NUMSAN_STUB_ABI,          sizeof *api,   set_thread_start,     folder, numsan_set_cupti_yield,
+        numsan_other_injection(), first_process, numsan_set_nvtx_watch};
     snprintf(path, sizeof path, "%s/libnumsan_core.so", folder);
     atomic_store(&core_is_ours, true);
     void* core = numsan_real_dlopen()(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -33,6 +33,12 @@ void numsan_injection_after_torch(void) HIDDEN;
 /* Whether torch is there and the core has not been asked to attach to it yet. */
 bool numsan_torch_is_due(void) HIDDEN;
 
+/* ---- nvtx.c: ranges that the program names ---- */
+
+void numsan_set_nvtx_watch(int (*watch)(numsan_nvtx_export_fn get_export_table)) HIDDEN;
+/* Where this library is, absolute, for as long as the process; "" where it cannot be told. */
+const char* numsan_own_path(void) HIDDEN;
+
 /* ---- cupti.c: others who want CUPTI ---- */
 
 void numsan_set_cupti_yield(void (*yield)(int for_good), void (*again)(void)) HIDDEN;

@@ -84,6 +84,19 @@ def test_python_without_torch(build, tmp_path):
     python.write_text(f'#!/bin/sh\nexec {run_numsan.PYTHON} -I -S "$@"\n')
     python.chmod(0o755)
     result = doctor("--", str(python))
-    assert lines(result)["torch"] == ("broken", "this python has none, so no operation would be seen"), result
+    assert lines(result)["torch"] == (
+        "broken", "this python has none, so no operation would be seen; to ask about another: "
+                  "numsan doctor -- /path/to/python"), result
     assert "operations" not in lines(result)
     assert result.returncode == 2
+
+
+def test_nvtx_of_another_tool(build, tmp_path):
+    """Its ranges are then the tool's; what a parent under numsan left in the environment is none."""
+    python = answering(tmp_path, "echo 'numsan: off: not asked'")
+    for mine in ("", "/somewhere/libnumsan.so"):
+        assert "nvtx" not in lines(doctor("--", python, NVTX_INJECTION64_PATH=mine))
+    result = doctor("--", python, NVTX_INJECTION64_PATH="/opt/nsys/libToolsInjection64.so")
+    assert lines(result)["nvtx"] == (
+        "limited", "NVTX_INJECTION64_PATH names the library of another tool, /opt/nsys/libToolsInjection64.so: "
+                   "ranges of NVTX named numsan:ignore are not known, those of record_function are"), result

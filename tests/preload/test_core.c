@@ -19,11 +19,17 @@ static void trace(const char* text) {
 
 static void on_thread_start(void) { trace("thread\n"); }
 
+static int on_nvtx(numsan_nvtx_export_fn get_export_table) {
+    trace(get_export_table(1) ? "nvtx\n" : "nvtx without callbacks\n");
+    return 1;
+}
+
 __attribute__((visibility("default"))) int numsan_core_attach(const struct numsan_stub_api* stub) {
     char line[5000];
     snprintf(line, sizeof line, "attach %u %d %s\n", stub->abi, stub->size == sizeof *stub, stub->lib_dir);
     trace(line);
     stub->set_thread_start(on_thread_start);
+    stub->set_nvtx_watch(on_nvtx);
     errno = EDOM; /* the stub gives the caller its own errno back */
     return 0;
 }

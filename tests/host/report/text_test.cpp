@@ -112,5 +112,14 @@ TEST(Explain, EveryMechanismAndCategoryHasAPage) {
     EXPECT_EQ(explain_word("unsafe-gradiant").nearest, "unsafe-gradient");
 }
 
+TEST(Explain, PagesAreHundredColumnsWide) {
+    for (const Category& row : categories()) {
+        std::istringstream page(explain_word(row.id).text);
+        for (std::string line; std::getline(page, line);) EXPECT_LE(line.size(), 100u) << row.id << ": " << line;
+    }
+    const std::string text = explain_word("N3").text;
+    EXPECT_NE(text.find("where() with a poisoned\n    branch"), std::string::npos) << text.substr(0, 300);
+}
+
 }  // namespace
 }  // namespace numsan

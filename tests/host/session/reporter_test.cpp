@@ -105,6 +105,41 @@ TEST_F(ReporterTest, ContaminatedTensorsGoToTheirFindingWhereverItIsSorted) {
     EXPECT_EQ(found[0]["contaminated"][0]["name"], "head.bias");
 }
 
+/// A finding is told at once, and what it does to parameters shows only after that.
+TEST_F(ReporterTest, CheckpointsThatAreNotSafeAreToldAtTheEnd) {
+    const std::string help = "help: checkpoints written after step 6 are not safe to resume from\n";
+    add({escaped(1, 10, 1)});
+    stacks.live.tensors[&options] = {"weight", LiveNames::TensorName::Role::Parameter};
+    Contamination bad;
+    bad.birth = 1;
+    bad.kind = EscapeInto::Gradient;
+    bad.impl = &options;
+    bad.since_step = 3;
+    add({}, {bad});  // the next backward makes it anew
+    bad.kind = EscapeInto::Parameter;
+    bad.since_step = 7;
+    add({}, {bad});
+    EXPECT_EQ(testing::file_text(options.log).find(help), std::string::npos);
+    reporter->finish(RunSummary());
+    const std::string log = testing::file_text(options.log);
+    EXPECT_NE(log.find(help + "numsan: 1 finding"), std::string::npos) << log;
+}
+
+TEST_F(ReporterTest, CheckpointsThatWereToldOfWithTheFindingAreNotToldAgain) {
+    stacks.live.tensors[&options] = {"weight", LiveNames::TensorName::Role::Parameter};
+    Contamination bad;
+    bad.birth = 1;
+    bad.kind = EscapeInto::Parameter;
+    bad.impl = &options;
+    bad.since_step = 7;
+    add({escaped(1, 10, 1)}, {bad});
+    reporter->finish(RunSummary());
+    const std::string log = testing::file_text(options.log);
+    const size_t first = log.find("checkpoints written after step 6");
+    ASSERT_NE(first, std::string::npos) << log;
+    EXPECT_EQ(log.find("checkpoints", first + 1), std::string::npos) << log;
+}
+
 TEST_F(ReporterTest, KnowsHowBadItIs) {
     EXPECT_TRUE(reporter->empty());
     add({escaped(1, 10, 1, Severity::Warning)});
