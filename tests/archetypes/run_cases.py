@@ -9,6 +9,7 @@ numsan and report=FOLDER/report-%p.json a report becomes FUNCTION.json; with log
 becomes FUNCTION.txt. A healthy program has neither.
 """
 import atexit
+import gc
 import importlib.util
 import json
 import math
@@ -73,6 +74,7 @@ def functions(names):
 def main(folder, *names):
     folder = pathlib.Path(folder)
     results = {}
+    gc.freeze()  # or collections in the children would write to, and so copy, all that was imported
     for name, function, whole in functions(names):
         finite = folder / f"{name}.finite"
         with open(folder / f"{name}.out", "wb") as out:

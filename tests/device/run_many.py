@@ -6,6 +6,7 @@ FOLDER gets NAME.out (stdout and stderr), and status.json: exit statuses by name
 going to FOLDER/report-%p.json, a program's report becomes NAME.json; a healthy one has none.
 """
 import atexit
+import gc
 import json
 import os
 import pathlib
@@ -50,6 +51,7 @@ def main(folder, device, *programs):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     statuses = {}
+    gc.freeze()  # or collections in the children would write to, and so copy, all that was imported
     for program in map(pathlib.Path, programs):
         with open(folder / f"{program.stem}.out", "wb") as out:
             child = os.fork()

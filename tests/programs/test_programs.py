@@ -25,7 +25,7 @@ def victim(warm, tmp_path_factory):
         if bug not in runs:
             program = HERE / bug / "victim.py"
             watched = run_numsan.run(program, cwd=tmp_path_factory.mktemp(bug))
-            plain = run_numsan.run_plain(program, cwd=tmp_path_factory.mktemp(bug + "-plain"))
+            plain = run_numsan.run_forked(program, cwd=tmp_path_factory.mktemp(bug + "-plain"))
             runs[bug] = program, watched, plain
         return runs[bug]
     return of

@@ -9,6 +9,7 @@ named by `--zeros` is also searched for values flushed to zero.
 """
 import argparse
 import contextlib
+import gc
 import json
 import os
 import pathlib
@@ -183,6 +184,7 @@ def judge_all(programs, out, jobs=2, zeros=()):
     """Judges many programs, `jobs` at a time, each in a fork of this process. `zeros` are those to
     look at for flushes."""
     running = set()
+    gc.freeze()  # or collections in the forks would write to, and so copy, what was imported
     for program in programs:
         (out / f"{program.stem}.json").unlink(missing_ok=True)
         while len(running) >= jobs:

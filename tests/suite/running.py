@@ -4,9 +4,12 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,13 +19,18 @@ SUITE = pathlib.Path(__file__).resolve().parent
 REPO = SUITE.parents[1]
 _VENV = REPO / ".venv" / "bin" / "python"
 PYTHON = os.environ.get("NUMSAN_PYTHON", str(_VENV) if _VENV.exists() else "python3")
+sys.path.insert(0, str(REPO / "tests" / "support"))
+import forked_runs  # noqa: E402
+
 ATTACHING = ("LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
 
 
 class Runner:
-    """Runs programs on one device. `cache` holds the bare runs, by the program's content."""
+    """Runs programs on one device. `cache` holds the bare runs, by the program's content. With `fork`
+    these are forks of processes that have torch, where the program needs no more than that."""
 
-    def __init__(self, cache, device="cpu", timeout=180):
+    def __init__(self, cache, device="cpu", timeout=180, fork=False):
+        self.servers = threading.local() if fork else None
         self.cache = pathlib.Path(cache).resolve()
         self.device = device
         self.timeout = timeout
@@ -64,7 +72,9 @@ class Runner:
     def bare(self, program, again=False):
         """The program alone; run once for each content, interpreter, torch and device, and `again`
         where it is asked for."""
+        fork = self.servers is not None and not again
         parts = [program.read_bytes(), *map(str.encode, (self.versions, PYTHON, self.device))]
+        parts += [b"fork"] if fork else []  # it has no times to compare
         key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
         kept = self.cache / f"bare-{program.stem}-{key}.json"
         try:
@@ -73,12 +83,23 @@ class Runner:
         except (OSError, ValueError):
             pass
         with tempfile.TemporaryDirectory(prefix="suite-") as folder:
-            result = self.execute([PYTHON, str(program)], folder, program=program)
+            result = (self.forked_bare(program, folder) if fork else None) or \
+                self.execute([PYTHON, str(program)], folder, program=program)
         if result["exit_status"] is not None:
             partial = kept.with_suffix(f".{os.getpid()}")
             partial.write_text(json.dumps(result))
             partial.replace(kept)
         return result
+
+    def forked_bare(self, program, folder):
+        """As `execute`, without `seconds`; None where only a process of its own can tell."""
+        if re.search(r"# label:.*\bneeds=\w", program.read_text()):
+            return None
+        environment = self.environment(program)
+        if not hasattr(self.servers, "mine"):
+            self.servers.mine = forked_runs.ForkedRuns(PYTHON, environment)
+        ended = self.servers.mine.run(program, (), folder, environment, self.timeout)
+        return ended and dict(zip(("exit_status", "stdout", "stderr"), ended), seconds=None)
 
     def watched(self, program, command_of, again=False):
         """The program under a tool, beside its bare run (see there for `again`).

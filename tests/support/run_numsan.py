@@ -7,6 +7,8 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 
+import forked_runs
+
 REPO = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("NUMSAN_BUILD", REPO / "build")).resolve()
 _venv_python = REPO / ".venv" / "bin" / "python"
@@ -107,6 +109,21 @@ def run(program, *, launcher="preload", options=None, args=(), env=None, cwd=Non
 def run_plain(program, *, args=(), env=None, cwd=None, timeout=120):
     """Runs a Python program without numsan, in the same environment otherwise."""
     return run_plain_command([PYTHON, str(program), *args], env=env, cwd=cwd, timeout=timeout)
+
+
+_servers = {}
+
+
+def run_forked(program, *, args=(), cwd=None, timeout=120):
+    """run_plain, of a program that imports torch, in a fork of a process that has: for programs that only compute."""
+    environment = plain_environment()
+    if not _servers:
+        _servers["plain"] = forked_runs.ForkedRuns(PYTHON, environment)
+    folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
+    ended = _servers["plain"].run(program, args, folder, environment, timeout)
+    if ended is None:
+        return run_plain(program, args=args, cwd=folder, timeout=timeout)
+    return Result(*ended, None, folder / "report.json", folder, [PYTHON, str(program), *args])
 
 
 def run_plain_command(command, *, env=None, cwd=None, timeout=120):

@@ -25,6 +25,7 @@ CASES = {
 LONG = ["bert", "t5", "vit", "mixtral", "unet", "ppo", "ctc", "transducer", "gan", "contrastive", "lbfgs"]
 STEPS, LONG_STEPS = 20, 50
 CASES.update({name: [f"{name}.py"] for name in LONG})
+ALONE = [case for case, parts in CASES.items() if len(parts) == 1]  # neither ranks nor workers nor a compiler
 
 
 def command_of(case):
@@ -49,7 +50,10 @@ def run_both(case, tmp_path, options):
     folders = [tmp_path / "plain", tmp_path / "watched"]
     for folder in folders:
         folder.mkdir(parents=True)
-    plain = run_numsan.run_plain_command(command_of(case), cwd=folders[0], timeout=300)
+    if case in ALONE:
+        plain = run_numsan.run_forked(*command_of(case)[1:], cwd=folders[0], timeout=300)
+    else:
+        plain = run_numsan.run_plain_command(command_of(case), cwd=folders[0], timeout=300)
     assert plain.returncode == 0, f"the program does not run without numsan\n{plain.describe()}"
     assert all(f"{word} " in plain.stdout for word in SHOWN), plain.describe()
     report = folders[1] / "report-%p.json"

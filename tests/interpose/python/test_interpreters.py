@@ -13,6 +13,7 @@ import pytest
 import run_numsan
 
 HERE = pathlib.Path(__file__).resolve().parent
+pytestmark = pytest.mark.xdist_group("frames")  # what reads frames is compiled for one worker
 VERSIONS = ["3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t"]
 QUESTION = """import importlib.util, sys
 print("%d.%d" % sys.version_info[:2] + ("t" if "t" in getattr(sys, "abiflags", "") else ""))

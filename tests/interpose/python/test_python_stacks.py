@@ -6,6 +6,7 @@ import pytest
 import walk
 from walk import frames
 
+pytestmark = pytest.mark.xdist_group("frames")  # what reads frames is compiled for one worker
 torch = pytest.importorskip("torch")
 
 

@@ -29,7 +29,7 @@ def test_findings_are_the_same(bug, no_key, tmp_path):
     program = PROGRAMS / bug / "victim.py"
     for name in ("plain", "usual", "record"):
         (tmp_path / name).mkdir()
-    plain = run_numsan.run_plain(program, cwd=tmp_path / "plain")
+    plain = run_numsan.run_forked(program, cwd=tmp_path / "plain")
     usual = run_numsan.run(program, cwd=tmp_path / "usual")
     record = run_numsan.run(program, env=no_key, cwd=tmp_path / "record")
     assert not spots(usual) and len(spots(record)) == 1, record.describe()

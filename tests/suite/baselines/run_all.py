@@ -7,6 +7,7 @@ PROGRAM OUT.json`, without the time that the import takes.
 """
 import argparse
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -57,6 +58,7 @@ def main():
     if any("compile" in labels.read_labels(program).get("needs", "") for program in programs):
         # inductor tries what this processor can by starting programs; forks inherit the answer
         importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
+    gc.freeze()  # or collections in the forks would write to, and so copy, what was imported
     for baseline in chosen:
         folder = options.out / baseline
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,63 @@
+"""Runs programs in children of one process that has imported torch, which takes most of the time of a small program.
+
+usage: fork_server.py SOCKET    the number of an inherited socket; forked_runs.py is at its other end
+
+A child ends as any interpreter does. It differs from a process of its own in what is decided when a process starts or
+torch is loaded: options and environment of the interpreter, libraries, the seed of hashes.
+"""
+import gc
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+import types
+
+import torch
+import torch._dynamo  # every optimizer's first step imports it
+import torch.utils.data
+
+
+def serve(control):
+    """Forks for each request and tells how its child ended. Returns in the children only, with the request."""
+    while True:
+        text, files, _, _ = socket.recv_fds(control, 1 << 20, 3)
+        if not text:
+            os._exit(0)
+        child = os.fork()
+        if child == 0:
+            os.setsid()  # who kills it kills what it started, too
+            for number, file in enumerate(files):
+                os.dup2(file, number)
+                os.close(file)
+            control.close()
+            return json.loads(text)
+        for file in files:
+            os.close(file)
+        control.send(str(child).encode())
+        _, status = os.waitpid(child, 0)
+        control.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def main_module(request):
+    """The code of the program and the module to run it in, in a process that looks as if it had begun with it."""
+    program = pathlib.Path(request["program"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    sys.argv = [request["program"], *request["args"]]
+    sys.path[0] = str(program.parent)
+    module = types.ModuleType("__main__")
+    module.__file__ = request["program"]
+    sys.modules["__main__"] = module
+    return compile(program.read_bytes(), request["program"], "exec"), module
+
+
+if __name__ == "__main__":
+    gc.freeze()  # or the children's collections would write to, and so copy, all that was imported
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # who serves ends with who asks
+    request = serve(socket.socket(fileno=int(sys.argv[1])))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code, module = main_module(request)
+    exec(code, module.__dict__)

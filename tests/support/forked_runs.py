@@ -1,0 +1,60 @@
+"""Bare runs of torch programs in forks of one process (fork_server.py): none of them imports torch."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+
+SERVER = pathlib.Path(__file__).resolve().parent / "fork_server.py"
+# What a program reads when it runs, and not while torch is imported.
+READ_LATE = ("DEVICE", "PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+class ForkedRuns:
+    """One server, for programs of one environment, one at a time."""
+
+    def __init__(self, python, environment):
+        self.environment = self.read_early(environment)
+        self.control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with other:
+            self.server = subprocess.Popen([python, str(SERVER), str(other.fileno())], env=environment,
+                                           pass_fds=[other.fileno()], stdin=subprocess.DEVNULL,
+                                           stdout=subprocess.DEVNULL, cwd="/")
+
+    @staticmethod
+    def read_early(environment):
+        return {key: value for key, value in environment.items() if key not in READ_LATE}
+
+    def run(self, program, args, folder, environment, timeout):
+        """(exit status, stdout, stderr) of a program that ended well. None where a process of its own has to tell: it
+        failed, so that tracebacks and signals count, or it had no end in time, or wants another environment."""
+        if self.read_early(environment) != self.environment:
+            return None
+        request = json.dumps({"program": str(program), "args": list(map(str, args)), "folder": str(folder),
+                              "environment": environment})
+        with open(os.devnull) as nothing, tempfile.TemporaryFile("w+", errors="replace") as out, \
+                tempfile.TemporaryFile("w+", errors="replace") as err:
+            socket.send_fds(self.control, [request.encode()], [nothing.fileno(), out.fileno(), err.fileno()])
+            if self.ended(timeout) != 0:
+                return None
+            out.seek(0)
+            err.seek(0)
+            return 0, out.read(), err.read()
+
+    def ended(self, timeout):
+        """The exit status of the child."""
+        self.control.settimeout(None)
+        child = int(self.control.recv(100))
+        self.control.settimeout(timeout)
+        try:
+            return int(self.control.recv(100))
+        except TimeoutError:
+            os.killpg(child, signal.SIGKILL)
+            self.control.settimeout(None)
+            return int(self.control.recv(100))
+
+    def close(self):
+        self.control.close()
+        self.server.wait()
