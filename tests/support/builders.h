@@ -12,6 +12,8 @@
 
 namespace numsan::testing {
 
+using namespace ::testing;  // where sources are compiled together, this namespace would hide googletest's
+
 inline TensorFact build_tensor(const std::string& name, Health health, std::vector<int64_t> shape = {64, 64}) {
     TensorFact tensor;
     tensor.name = name;
