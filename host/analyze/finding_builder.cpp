@@ -13,7 +13,8 @@
 namespace numsan {
 
 std::string place_of_finding(const Finding& finding) {
-    std::string key = finding.mechanism + "|" + finding.op + "|" + to_string(finding.phase);
+    const bool diverged = finding.mechanism == "HYPER";  // an overflow, too
+    std::string key = (diverged ? "OVF" : finding.mechanism) + "|" + finding.op + "|" + to_string(finding.phase);
     if (finding.location) {
         const std::string& file = finding.location->file;
         key += "|" + file.substr(file.rfind('/') + 1) + ":" + finding.location->function + ":" +

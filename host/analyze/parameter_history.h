@@ -22,7 +22,14 @@ class ParameterHistory {
         Entry entry;
         if (!updated || !kept.load(entry) || entry.impl != impl) entry = {impl, absmax, absmax};
         entry.now = absmax;
+        entry.updated = updated;
         kept.store(entry);
+    }
+
+    /// Whether training has changed it.
+    bool is_updated(const void* impl) const noexcept {
+        Entry entry;
+        return entries_[slot(impl)].load(entry) && entry.impl == impl && entry.updated;
     }
 
     /// Largest magnitude that a parameter had before training changed it, 0 when none was written.
@@ -50,6 +57,7 @@ class ParameterHistory {
         const void* impl = nullptr;
         double first = 0;
         double now = 0;
+        bool updated = false;
     };
     static constexpr size_t kSlots = 2048;
     static size_t slot(const void* impl) noexcept {

@@ -25,6 +25,7 @@ struct RunSummary {
     std::vector<std::string> argv;
     std::string cwd;
     int64_t pid = 0;
+    std::string process;  ///< see process_identity(); empty: nobody knows
     std::string host;
     std::optional<int> rank;
     std::optional<int> world_size;

@@ -39,6 +39,7 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
     : scanner_(scanner),
       stacks_(stacks),
       lineage_(lineage),
+      parameters_(parameters),
       births_(scanner, stacks, ledger_, losses_, lineage, parameters) {}
 
 bool Verdict::interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept {
@@ -66,16 +67,19 @@ void Verdict::forget(const TensorView& tensor) {
     ledger_.clear(tensor);
 }
 
-void Verdict::unread(const OpEvent& event, const OpContext& context, uint64_t outputs) {
+void Verdict::unread(const OpEvent& event, const OpContext& context, uint64_t outputs, Outcome& outcome) {
     const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
     const bool writes_infinity = event.op->op_class == OpClass::Constant && event.infinite_scalar;
     if (!writes_infinity && std::none_of(event.inputs, event.inputs + event.input_count, may_hold) &&
         std::none_of(event.outputs, event.outputs + event.output_count, may_hold))
         return;
     const std::lock_guard<std::mutex> lock(mutex_);
+    read_gradients(event, context);
     Kinds handed_on;
-    for (int32_t i = 0; i < event.input_count; ++i) {
+    const bool cures = !event.infinite_scalar && std::strcmp(plain_op_name(event.op->name).c_str(), "nan_to_num") == 0;
+    for (int32_t i = 0; i < event.input_count && !cures; ++i) {
         const TensorView& input = event.inputs[i];
+        if (event.op->op_class == OpClass::Overwriting && written_by(event, input)) continue;
         const Kinds* known = ledger_.find(input);
         if (known == nullptr || (scannable(input) && !scanner_.range(input).suspicious)) continue;
         births_.add_kinds(handed_on, *known);
@@ -96,6 +100,7 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, uint64_t ou
         if (const Kinds* before = ledger_.find(output); before != nullptr && !whole) births_.add_kinds(now, *before);
         ledger_.set(output, now);
         follow_gradients(event, context, output, now);
+        if ((output.flags & kWritten) != 0 && !handed_on.finite()) take_gradients(output, outcome);
     }
 }
 
@@ -138,7 +143,8 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
         if (known != nullptr && before.flushed == 0) before.flushed = known->flushed;
         if (!scanner_.range(input).suspicious) continue;  // a clean slice of a bad storage
         if (known == nullptr) {
-            Kinds made = births_.external(input, event, context, scanner_.health(input));
+            Kinds made = unseen_update(input);
+            if (made.finite()) made = births_.external(input, event, context, scanner_.health(input));
             made.since = context.step;
             ledger_.set(input, made);
             births_.add_kinds(before, made);
@@ -182,6 +188,7 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
         return;
     }
     const Kinds before = read_inputs(event, context, bad_outputs != 0);
+    read_gradients(event, context);
     escapes_of(event, context, before, outcome);
     if (event.op->op_class == OpClass::Collective) {
         receive(event, context, before);
@@ -296,6 +303,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
         follow_gradients(event, context, output, now);
         births_.hand_over(now, output);
         if (!written) continue;
+        take_gradients(output, outcome);
         if (is_parameter(output)) {
             escape(now, EscapeInto::Parameter, output.impl, context, Severity::Error, outcome);
         } else if (std::strstr(event.op->name, "batch_norm") != nullptr) {

@@ -81,7 +81,7 @@ class Verdict {
 
     /// Outputs of an op that were not read (bit i: output i, bit 63: all from there on): whatever its operands may hold
     /// they may hold, and the infinity that the program writes there.
-    void unread(const OpEvent& event, const OpContext& context, uint64_t outputs);
+    void unread(const OpEvent& event, const OpContext& context, uint64_t outputs, Outcome& outcome);
 
     /// What its storage holds now; empty when nothing is known. adopt() says the same of another one later.
     Ledger::Entry births_in(const TensorView& tensor);
@@ -108,12 +108,10 @@ class Verdict {
 
     void optimizer_begin(Outcome& outcome);
 
-    /// Whether the next decision is about gradients of which the program may have let go.
+    /// Whether at the end of the run there are gradients of which the program may have let go.
     bool doubts_gradients();
-    /// Nobody can be asked any more: they are a warning at the end.
-    void drop_doubted_gradients();
-    /// These leaves have no gradient any more.
-    void drop_gradients(const std::set<const void*>& leaves);
+    /// The leaves that are alive, and where the gradient of each lies now: any other is not what they have.
+    void keep_gradients(const std::map<const void*, std::set<const void*>>& leaves);
 
     /// Tensors that were written in place with bad values and may be somebody's state: only their names tell. Takes
     /// them.
@@ -158,11 +156,15 @@ class Verdict {
         int64_t seq;
         StackId stack;
         const void* storage = nullptr;  ///< of a gradient: where it lies
+        const void* leaf = nullptr;     ///< of a gradient: where its leaf lies, whatever tensor writes to it
         bool replaced = false;          ///< another gradient has reached the leaf since, and was not added to this one
+        bool zeroed = false;            ///< an optimizer was told to let go of its gradients since: maybe of this one
+        bool read = false;              ///< an optimizer has computed something of it
+        const void* found = nullptr;    ///< held back: where the scaler noted that it was bad
+        const void* scaler = nullptr;   ///< held back: where its scale lies, once that is known
     };
     using Kinds = Births::Kinds;
 
-    bool is_doubted(const Pending& p);
     Kinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);
     void write_outputs(const OpEvent& event, const OpContext& context, uint64_t bad_outputs,
                        const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome);
@@ -179,7 +181,8 @@ class Verdict {
     void note_state_write(const Kinds& kinds, const TensorView& tensor, const OpContext& context);
     void scaler_looks(const OpEvent& event);
     void scale_changes(const OpEvent& event, Outcome& outcome);
-    void give_up(const std::string& why, Outcome& outcome, bool all = false);
+    void give_up(const void* scaler, const std::string& why, Outcome& outcome, bool all = false);
+    void end_scalers(Outcome& outcome);
     bool comes_at_any_scale(const Birth& birth) const;
     void loss_begins(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome);
     void escape(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
@@ -190,6 +193,12 @@ class Verdict {
     void decide(std::vector<Pending>& list, Severity severity, Outcome& outcome);
     void decide_gradients(Outcome& outcome);
     void follow_gradients(const OpEvent& event, const OpContext& context, const TensorView& output, const Kinds& now);
+    void read_gradients(const OpEvent& event, const OpContext& context);
+    void take_gradients(const TensorView& leaf, Outcome& outcome);
+    void report_gradient_of(const Birth& birth, Severity severity, Outcome& outcome);
+    Kinds unseen_update(const TensorView& leaf) const;
+    template <class Which>
+    void discard_gradients(Which&& which);
     void postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, std::vector<Pending>& list);
     void postpone(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
                   std::vector<Pending>& list);
@@ -198,13 +207,17 @@ class Verdict {
     const Scanner& scanner_;
     const StackFacts& stacks_;
     const Lineage& lineage_;
+    const ParameterHistory& parameters_;
+    static constexpr size_t kMaxPending = 1 << 12;
 
     mutable std::mutex mutex_;
     Ledger ledger_;
     LossHistory losses_;
-    ScalerHistory scaler_;
+    std::map<const void*, ScalerHistory> scalers_;  ///< by where the scale lies
+    std::map<const void*, bool> looks_;             ///< of scalers, by where they note it: whether something was bad
+    bool scaler_seen_ = false;
     Births births_;
-    std::vector<Pending> gradients_;    ///< decided by the optimizer, the loss scaler or the end
+    std::vector<Pending> gradients_;    ///< decided by what is computed of them, the loss scaler or the end
     std::atomic<bool> waiting_{false};  ///< whether there may be some
     std::vector<Pending> discarded_;    ///< gradients thrown away unused: a warning at the end
     std::vector<Pending> held_back_;    ///< gradients that a loss scaler caught, since the last step it took
@@ -222,6 +235,7 @@ class Verdict {
     };
     std::map<std::pair<const OpInfo*, StackId>, Crowding> crowdings_;
     int64_t last_step_ = 0;
+    bool stepped_ = false;  ///< an optimizer has begun a step
     size_t history_ = 32;
     /// where a forward op or a gradient's update flushed, or hardly a bit was left: its first birth there
     std::map<std::pair<const OpInfo*, StackId>, int64_t> flushes_;

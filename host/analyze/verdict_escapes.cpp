@@ -1,4 +1,4 @@
-// What escapes: into the loss, a gradient, a parameter, state, a collective, the host; and what is let go.
+// What escapes: into the loss, a parameter, state, a collective, the host. Of gradients see verdict_gradients.cpp.
 #include <algorithm>
 #include <cstring>
 
@@ -7,8 +7,6 @@
 
 namespace numsan {
 namespace {
-
-constexpr size_t kMaxPending = 1 << 12;
 
 /// Moments are written in the step of a finding, averages of parameters and buffers at the latest before the next ends.
 constexpr int kStepsToLook = 2;
@@ -23,10 +21,11 @@ bool is_term(const Lineage& lineage, const void* loss, int64_t seq) {
     return found;
 }
 
-/// What makes two births the same to a reader.
+/// What makes two births the same to a reader. An overflow is none the less that for having diverged to it meanwhile.
 std::string place_of(const Birth& birth) {
+    const bool diverged = std::strcmp(birth.mechanism, "HYPER") == 0;
     return birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" + birth.node +
-           "|" + birth.mechanism +
+           "|" + (diverged ? "OVF" : birth.mechanism) +
            (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
 }
 
@@ -91,88 +90,6 @@ void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const 
     }
 }
 
-void Verdict::node(const NodeEvent& event, const OpContext& context) {
-    const auto may_hold = [&](const TensorView& gradient) { return ledger_.may_hold(gradient.storage); };
-    if (event.variable == nullptr) return;
-    const bool waiting = waiting_.load(std::memory_order_relaxed);
-    if (!waiting && std::none_of(event.inputs, event.inputs + event.input_count, may_hold)) return;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (Pending& p : gradients_) {
-        if (p.impl == event.variable->impl && p.into == EscapeInto::Gradient) p.replaced = true;
-    }
-    for (int32_t i = 0; i < event.input_count; ++i) {
-        const TensorView& gradient = event.inputs[i];
-        if (!scannable(gradient) || !ledger_.may_hold(gradient.storage)) continue;
-        const Kinds* known = ledger_.find(gradient);
-        if (known == nullptr) continue;
-        if (known->flushed != 0)
-            postpone(known->flushed, EscapeInto::Gradient, event.variable->impl, context, vanished_);
-        if (known->finite() || !scanner_.range(gradient).suspicious) continue;
-        Kinds here;
-        const KindSet kinds = scanner_.kinds(gradient);
-        for (const Kind kind : kNonFiniteKinds) {
-            if ((kinds & kind) != 0) here.of(kind) = known->of(kind);
-        }
-        const size_t first = gradients_.size();
-        postpone(here, EscapeInto::Gradient, event.variable->impl, context, gradients_);
-        for (size_t k = first; k < gradients_.size(); ++k) gradients_[k].storage = gradient.storage;
-        if (first < gradients_.size()) waiting_.store(true, std::memory_order_relaxed);
-    }
-}
-
-/// A gradient is added to what its leaf has, or copied there: what is bad in it goes on, and lies there now.
-void Verdict::follow_gradients(const OpEvent& event, const OpContext& context, const TensorView& output,
-                               const Kinds& now) {
-    if (gradients_.empty() || context.node == nullptr || std::strstr(context.node, "AccumulateGrad") == nullptr) return;
-    for (Pending& p : gradients_) {
-        if (p.storage == nullptr || now.finite()) continue;
-        const bool read = std::any_of(event.inputs, event.inputs + event.input_count,
-                                      [&](const TensorView& input) { return input.storage == p.storage; });
-        if (!read && p.storage != output.storage) continue;
-        p.storage = output.storage;
-        p.replaced = false;
-    }
-}
-
-/// What the program has let go of, replaced or cured is not what the optimizer is given.
-void Verdict::decide_gradients(Outcome& outcome) {
-    std::vector<Pending> kept;
-    for (const Pending& p : gradients_) {
-        // Which birth it goes back to may have changed: clipping takes in what other gradients hold.
-        const auto held = ledger_.entries().find(p.storage);
-        const bool bad = held != ledger_.entries().end() && !held->second.finite();
-        if (p.storage == nullptr || (bad && !p.replaced))
-            kept.push_back(p);
-        else if (discarded_.size() < kMaxPending)
-            discarded_.push_back(p);
-    }
-    decide(kept, Severity::Error, outcome);
-    gradients_.clear();
-    waiting_.store(false, std::memory_order_relaxed);
-}
-
-bool Verdict::is_doubted(const Pending& p) {
-    const Birth* birth = births_.find(p.birth);
-    return p.storage != nullptr && !p.replaced && birth != nullptr && !birth->escaped && !birth->scaler &&
-           reported_places_.count(place_of(*birth)) == 0;
-}
-
-bool Verdict::doubts_gradients() {
-    if (!waiting_.load(std::memory_order_relaxed)) return false;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return std::any_of(gradients_.begin(), gradients_.end(), [&](const Pending& p) { return is_doubted(p); });
-}
-
-void Verdict::drop_doubted_gradients() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (Pending& p : gradients_) p.replaced = p.replaced || is_doubted(p);
-}
-
-void Verdict::drop_gradients(const std::set<const void*>& leaves) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (Pending& p : gradients_) p.replaced = p.replaced || leaves.count(p.impl) != 0;
-}
-
 void Verdict::postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context,
                        std::vector<Pending>& list) {
     const Birth* birth = births_.find(id);
@@ -195,12 +112,7 @@ void Verdict::escape(const Kinds& kinds, EscapeInto into, const void* impl, cons
         const Birth* birth = births_.find(kinds.of(kind));
         if (birth == nullptr || birth->ignored) continue;
         if (birth->intended && into != EscapeInto::Loss) continue;
-        // A gradient that was pending reached its parameter: the gradient was the first thing that mattered.
-        const auto pending =
-            std::find_if(gradients_.begin(), gradients_.end(), [&](const Pending& p) { return p.birth == birth->id; });
-        if (pending != gradients_.end() && !birth->escaped) {
-            report(*pending, severity, outcome);
-        }
+        report_gradient_of(*birth, severity, outcome);
         report({birth->id, into, impl, context.step, context.seq, context.stack}, severity, outcome);
     }
 }
@@ -215,7 +127,7 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     if (std::strcmp(birth.mechanism, "HYPER") == 0) births_.set_diverged(birth.id);
     if (!birth.intended) ++escaped_births_;
     birth.features.into = escape.into;
-    birth.features.scaler = scaler_.seen();
+    birth.features.scaler = scaler_seen_;
     birth.features.loss_known = loss_seq_ > birth.forward_seq;
     const bool came_back = escape.into == EscapeInto::Gradient || escape.into == EscapeInto::Parameter;
     if (birth.kind != 0 && birth.phase == Phase::Forward && birth.features.loss_known && came_back &&
@@ -279,7 +191,7 @@ void Verdict::decide(std::vector<Pending>& list, Severity severity, Outcome& out
 
 void Verdict::optimizer_begin(Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    decide_gradients(outcome);
+    stepped_ = true;
     decide(muted_, Severity::Error, outcome);
     decide(vanished_, Severity::Warning, outcome);
     decide(crowded_, Severity::Warning, outcome);
@@ -301,24 +213,16 @@ std::vector<StateWrite> Verdict::take_state_writes() {
 
 void Verdict::confirm(const StateWrite& write, EscapeInto into, Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (births_.find(write.birth) == nullptr) return;
+    const Birth* birth = births_.find(write.birth);
+    if (birth == nullptr) return;
+    report_gradient_of(*birth, Severity::Error, outcome);
     report({write.birth, into, write.impl, write.step, write.seq, write.stack}, Severity::Error, outcome);
-}
-
-void Verdict::zero_grad() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Pending& p : gradients_) {
-        if (discarded_.size() < kMaxPending) discarded_.push_back(p);
-    }
-    gradients_.clear();
-    waiting_.store(false, std::memory_order_relaxed);
 }
 
 void Verdict::finish(Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
     decide_gradients(outcome);
-    if (scaler_.never_stepped())
-        give_up("the loss scaler skipped all " + std::to_string(scaler_.skips()) + " steps of this run", outcome);
+    end_scalers(outcome);
     decide(muted_, Severity::Error, outcome);
     decide(discarded_, Severity::Warning, outcome);
     decide(vanished_, Severity::Warning, outcome);

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
+#include <optional>
+#include <set>
 
 #include "host/analyze/measure.h"
 #include "host/analyze/mechanism.h"
@@ -11,6 +14,7 @@ namespace numsan {
 namespace {
 
 constexpr size_t kMaxHeldBack = 1 << 10;
+constexpr int kMostAdded = 8;  ///< ops between what was found for one optimizer and the sum of all
 
 std::string number(double value) {
     char text[32];
@@ -34,6 +38,8 @@ bool Verdict::comes_at_any_scale(const Birth& birth) const {
 }
 
 void Verdict::scaler_looks(const OpEvent& event) {
+    constexpr size_t kMaxLooks = 1 << 8;  // of optimizers that no update follows
+    scaler_seen_ = true;
     bool bad = false;
     for (int32_t i = 0; i < event.input_count; ++i) {
         const Kinds* known = ledger_.find(event.inputs[i]);
@@ -45,47 +51,79 @@ void Verdict::scaler_looks(const OpEvent& event) {
             bad = true;
         }
     }
-    scaler_.looked(bad);
+    // Gradients, whether one is bad, the scale's reciprocal.
+    const void* found = event.input_count >= 3 ? event.inputs[event.input_count - 2].storage : nullptr;
+    if (looks_.size() < kMaxLooks) looks_[found] = looks_[found] || bad;
     std::erase_if(gradients_, [&](const Pending& p) {
         const Birth* birth = births_.find(p.birth);
         if (birth == nullptr) return true;
         if (!birth->scaler || birth->escaped) return false;
         const bool held = std::any_of(held_back_.begin(), held_back_.end(),
                                       [&](const Pending& other) { return other.birth == p.birth; });
-        if (!held && held_back_.size() < kMaxHeldBack) held_back_.push_back(p);
+        if (!held && held_back_.size() < kMaxHeldBack) {
+            held_back_.push_back(p);
+            held_back_.back().found = found;
+        }
         return true;
     });
 }
 
 /// The scale is written, then whether something was found is read.
 void Verdict::scale_changes(const OpEvent& event, Outcome& outcome) {
-    bool skipped = scaler_.bad();
+    constexpr size_t kMaxScalers = 64;
+    scaler_seen_ = true;
+    const void* scaler = nullptr;
+    std::set<const void*> found;  // of each optimizer the scaler looked for: they are added up
     double scale = -1;
+    std::optional<bool> told;
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
-        if (!scannable(input) || !scanner_.measures(input)) continue;
-        const double value = scanner_.health(input).absmax;
-        if (written_by(event, input))
-            scale = value;
-        else
-            skipped = value != 0;
+        if (!scannable(input)) continue;
+        if (written_by(event, input)) {
+            scaler = input.storage;
+            if (scanner_.measures(input)) scale = scanner_.health(input).absmax;
+            continue;
+        }
+        found.insert(input.storage);
+        lineage_.ancestors(input.storage, INT64_MAX, [&](const Lineage::Record& record, int distance) {
+            found.insert(record.storage);
+            return distance < kMostAdded;
+        });
+        if (scanner_.measures(input)) told = scanner_.health(input).absmax != 0;
     }
-    scaler_.updated(skipped, scale);
-    if (!skipped) held_back_.clear();
-    if (scaler_.is_used_up()) {
-        give_up("the loss scaler is down to " + number(scale) + ", it skipped " + std::to_string(scaler_.skipped()) +
-                    " of " + std::to_string(scaler_.steps()) + " steps",
+    if (scalers_.size() >= kMaxScalers && scalers_.count(scaler) == 0) return;
+    ScalerHistory& history = scalers_[scaler];
+    const bool alone = scalers_.size() == 1;
+    for (auto look = looks_.begin(); look != looks_.end();) {
+        const bool mine = alone || found.count(look->first) != 0;
+        if (mine) history.looked(look->second);
+        look = mine ? looks_.erase(look) : std::next(look);
+    }
+    // By name: memory of what was found is used again, maybe by another scaler.
+    for (Pending& p : held_back_) {
+        if (p.scaler != nullptr || !(alone || found.count(p.found) != 0)) continue;
+        p.scaler = scaler;
+    }
+    const bool skipped = told.value_or(history.bad());
+    history.updated(skipped, scale);
+    if (!skipped) std::erase_if(held_back_, [&](const Pending& p) { return p.scaler == scaler; });
+    if (history.is_used_up()) {
+        give_up(scaler,
+                "the loss scaler is down to " + number(scale) + ", it skipped " + std::to_string(history.skipped()) +
+                    " of " + std::to_string(history.steps()) + " steps",
                 outcome, true);
-    } else if (scaler_.is_stuck()) {
-        give_up("the loss scaler skipped " + std::to_string(scaler_.skips()) +
+    } else if (history.is_stuck()) {
+        give_up(scaler,
+                "the loss scaler skipped " + std::to_string(history.skips()) +
                     " steps in a row: at a smaller scale this comes about, too",
                 outcome);
     }
 }
 
-/// Reports what was held back: all of it, or what no scale avoids.
-void Verdict::give_up(const std::string& why, Outcome& outcome, bool all) {
+/// Reports what was held back for this scaler: all of it, or what no scale avoids.
+void Verdict::give_up(const void* scaler, const std::string& why, Outcome& outcome, bool all) {
     std::erase_if(held_back_, [&](const Pending& p) {
+        if (p.scaler != scaler) return false;
         Birth* birth = births_.find(p.birth);
         if (birth == nullptr || birth->escaped) return true;
         if (!all && !comes_at_any_scale(*birth)) return false;
@@ -93,6 +131,19 @@ void Verdict::give_up(const std::string& why, Outcome& outcome, bool all) {
         birth->evidence.push_back(why);
         report(p, Severity::Error, outcome);
         return true;
+    });
+}
+
+void Verdict::end_scalers(Outcome& outcome) {
+    for (const auto& [scaler, history] : scalers_) {
+        if (history.never_stepped())
+            give_up(scaler, "the loss scaler skipped all " + std::to_string(history.skips()) + " steps of this run",
+                    outcome);
+    }
+    // A scaled loss has gradients in other networks, too, which nobody unscales: they are dropped, however large.
+    std::erase_if(discarded_, [&](const Pending& p) {
+        const Birth* birth = births_.find(p.birth);
+        return scaler_seen_ && birth != nullptr && birth->phase == Phase::Backward && !comes_at_any_scale(*birth);
     });
 }
 

@@ -171,6 +171,7 @@ Json run_document(const RunSummary& run) {
     out["argv"] = strings(run.argv);
     out["cwd"] = run.cwd;
     out["pid"] = run.pid;
+    if (!run.process.empty()) out["process"] = run.process;
     out["host"] = run.host;
     out["rank"] = or_null(run.rank);
     out["world_size"] = or_null(run.world_size);

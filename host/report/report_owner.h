@@ -9,7 +9,7 @@ namespace numsan {
 
 struct ReportOwner {
     int64_t pid;
-    std::string host;
+    std::string process;  ///< see RunSummary; empty where it does not say
 };
 
 /// None where the file cannot be read, or is no report. Never throws for any content. [MT]

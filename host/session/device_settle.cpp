@@ -269,7 +269,7 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     narrow_state(event.op, event.context);
     event.context.crowded = crowded(event.op, event.context, ranges);
     judge(event.op, event.context, bad, ranges, {event.made, event.makes_node}, event.accumulates, side.outcome);
-    if (unread != 0) verdict_.unread(event.op, event.context, unread);
+    if (unread != 0) verdict_.unread(event.op, event.context, unread, side.outcome);
     readings_.end();
     size_t next = 0;
     for (int32_t i = 0; i < event.op.output_count; ++i) {

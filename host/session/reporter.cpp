@@ -6,13 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
+#include <utility>
 
 #include "host/analyze/finding_builder.h"
 #include "host/report/atomic_file.h"
 #include "host/report/json_writer.h"
 #include "host/report/report_owner.h"
 #include "host/report/text.h"
+#include "host/session/process_identity.h"
 #include "host/session/run_facts.h"
 
 namespace numsan {
@@ -39,8 +40,9 @@ bool is_left_over(const std::string& path, const RunSummary& mine) {
     struct stat status {};
     if (stat(path.c_str(), &status) == 0 && status.st_size > kMostBytes) return false;
     const std::optional<ReportOwner> owner = owner_of_report(path);
-    if (!owner || owner->pid <= 0 || owner->host != mine.host) return false;
-    return owner->pid == mine.pid || (kill(static_cast<pid_t>(owner->pid), 0) != 0 && errno == ESRCH);
+    if (!owner) return false;
+    const bool own = !mine.process.empty() && owner->process == mine.process;  // before it ran another program
+    return own || has_ended(owner->pid, owner->process);
 }
 
 bool is_state(EscapeInto into) {
@@ -224,12 +226,31 @@ Report Reporter::in_order_of_birth() const {
     return ordered;
 }
 
-std::string Reporter::report_path() const {
-    return absolute(expand_path(options_.report, path_facts(report_.run)), start_cwd_);
+/// As people see it.
+std::string Reporter::report_name() const {
+    const PathFacts facts = path_facts(report_.run);
+    std::string name = expand_path(options_.report, facts);
+    if (!aside_) return name;
+    const size_t dot = name.rfind('.');
+    const bool extension = dot != name.npos && name.find('/', dot) == name.npos && dot > 0 && name[dot - 1] != '/';
+    return name.insert(extension ? dot : name.size(), expand_path("-%t", facts));
+}
+
+std::string Reporter::report_path() const { return absolute(report_name(), start_cwd_); }
+
+/// A path with the process's number is meant to be one process's own. Containers that share a folder have the same
+/// numbers: what another one has written, or is about to, stays.
+void Reporter::step_aside() {
+    if (std::exchange(looked_, true) || options_.report.find("%p") == std::string::npos) return;
+    const std::string path = report_path();
+    struct stat file {};
+    if (lstat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode) || file.st_size == 0) return;
+    aside_ = owner_of_report(path).has_value() && !is_left_over(path, report_.run);
 }
 
 void Reporter::write() {
     if (options_.report == "none" || write_failed_) return;
+    step_aside();
     if (const std::optional<std::string> error = write_atomically(report_path(), to_json(in_order_of_birth()))) {
         write_failed_ = true;
         say("the report was not written: " + *error);
@@ -251,6 +272,7 @@ void Reporter::begin(const RunSummary& counts) {
     // A rank that is told later would be another file's.
     const bool named = options_.report.find("%r") == std::string::npos || report_.run.rank.has_value();
     if (options_.report == "none" || !named) return;
+    step_aside();
     const std::string path = report_path();
     struct stat file {};
     const bool free = lstat(path.c_str(), &file) != 0 && errno == ENOENT;
@@ -281,7 +303,7 @@ void Reporter::finish(const RunSummary& counts) {
         for (const Finding& finding : report_.findings) since = std::min(since, unsafe_since(finding));
         if (since < told_unsafe_since_) tell(render_checkpoint_help(since, style));
         const bool file = options_.report != "none" && !write_failed_;
-        tell(render_summary(report_, style, file ? expand_path(options_.report, path_facts(report_.run)) : ""));
+        tell(render_summary(report_, style, file ? report_name() : ""));
     } else if (options_.verbosity >= 1) {
         if (!report_.run.lost.empty()) say("incomplete: " + report_.run.lost);
         tell_unmatched_rules();
@@ -332,6 +354,8 @@ void Reporter::begin_child() {
     told_unsafe_since_ = kSafe;
     for (auto& [rule, count] : report_.run.suppressed) count = 0;
     report_.run.pid = getpid();
+    report_.run.process = process_identity();
+    looked_ = aside_ = false;
     report_.run.started = now_text();
 }
 

@@ -50,7 +50,9 @@ class Reporter {
 
   private:
     Report in_order_of_birth() const;
+    std::string report_name() const;
     std::string report_path() const;
+    void step_aside();
     void write();
     void tell(const std::string& text) const;
     void merge_counts(const RunSummary& counts);
@@ -76,6 +78,8 @@ class Reporter {
     static constexpr int64_t kSafe = INT64_MAX;
     int64_t told_unsafe_since_ = kSafe;  ///< the step that was told with a finding; often it is known only later
     bool child_ = false;
+    bool looked_ = false;  ///< whether another process's report is where this one's would be
+    bool aside_ = false;   ///< there was one: this one has another name
     bool write_failed_ = false;
     uint64_t begun_ = 0;  ///< the file that begin() made, 0: none
 };

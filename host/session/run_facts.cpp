@@ -11,6 +11,7 @@
 #include <random>
 
 #include "host/core/version.h"
+#include "host/session/process_identity.h"
 
 namespace numsan {
 namespace {
@@ -75,6 +76,7 @@ RunSummary run_facts(const Options& options) {
         run.host = text;
     }
     run.pid = getpid();
+    run.process = process_identity();
     run.rank = number_in({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
     run.world_size = number_in({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
     run.started = now_text();

@@ -420,10 +420,9 @@ void Session::scope_begin(const char* name) noexcept {
         if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;
         steps_.optimizer_begins();
         if (mark(side, DeviceEvent::Kind::OptimizerBegin)) return;
-        const std::optional<LiveNames> names = ask_for_gradients();
         Outcome outcome;
         verdict_.optimizer_begin(outcome);
-        publish(outcome, names.has_value() ? &*names : nullptr);
+        publish(outcome);
     } catch (...) {
         fail("out of memory or a failure inside scope_begin");
     }

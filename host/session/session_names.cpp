@@ -51,27 +51,25 @@ void Session::name_state_writes(bool kept, bool last) noexcept {
     }
 }
 
-/// Bad gradients are about to become a finding: the program may have let go of them meanwhile.
+/// Bad gradients are left at the end: the program may have let go of them, or replaced them.
 std::optional<LiveNames> Session::ask_for_gradients() {
     using Role = LiveNames::TensorName::Role;
     if (!verdict_.doubts_gradients()) return {};
-    if (look_ups_.fetch_add(1, std::memory_order_relaxed) >= kMaxLookUps) {
-        verdict_.drop_doubted_gradients();
-        return {};
-    }
     Thread& thread = this_thread();
     thread.busy = true;
-    LiveNames names = stacks_.names(nullptr);
+    const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
+    LiveNames names = stacks_.names(adapter != nullptr ? adapter->storage_of : nullptr);
     thread.busy = false;
-    std::set<std::string> have;
+    std::map<const void*, std::set<const void*>> leaves;
     for (const auto& [impl, tensor] : names.tensors) {
-        if (tensor.role == Role::Gradient) have.insert(tensor.name);
+        if (tensor.role == Role::Parameter) leaves[impl];
     }
-    std::set<const void*> without;
     for (const auto& [impl, tensor] : names.tensors) {
-        if (tensor.role == Role::Parameter && have.count(tensor.name) == 0) without.insert(impl);
+        if (tensor.role != Role::Gradient || tensor.leaf == nullptr) continue;
+        leaves[tensor.leaf].insert({tensor.storage, device_storage(tensor.storage)});
+        if (tensor.storage == nullptr) leaves.erase(tensor.leaf);  // it has one; where, nobody can say
     }
-    verdict_.drop_gradients(without);
+    verdict_.keep_gradients(leaves);
     return names;
 }
 

@@ -27,6 +27,7 @@ struct LiveNames {
         std::string name;  ///< "model.head.weight", "exp_avg of model.head.weight"
         enum class Role { Parameter, Buffer, Gradient, OptimizerState } role;
         const void* storage = nullptr;  ///< where its values lie, when the look-up was told how to ask
+        const void* leaf = nullptr;     ///< of a gradient: the tensor whose it is
     };
     std::map<const void*, std::string> modules;
     std::map<const void*, TensorName> tensors;
@@ -47,8 +48,7 @@ class StackSource {
     virtual std::vector<SourceFrame> resolve(StackId) const = 0;
 
     /// Looks up what is alive. Slow (takes the interpreter's lock): for findings only, and never under a lock of ours.
-    /// `storage_of`, if not null, is called for parameters, buffers and optimizer state while they are sure to be
-    /// alive.
+    /// `storage_of`, if not null, is called for each of the tensors while it is sure to be alive.
     using StorageOf = const void* (*)(const void* impl);
     virtual LiveNames names(StorageOf storage_of) = 0;
 

@@ -17,23 +17,32 @@ constexpr char kCode[] =
     ;
 constexpr int kFileInput = 257;  // Py_file_input
 
-/// One line of the answer: a letter, a blank, an address in hexadecimal, a blank, a name.
+/// Reads an address in hexadecimal and the blank behind it off the front of a line; null where there is none.
+const void* take_address(std::string_view& rest) {
+    uintptr_t address = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), address, 16);
+    if (error != std::errc() || end == rest.data() + rest.size()) return nullptr;
+    rest.remove_prefix(size_t(end - rest.data()) + 1);
+    return reinterpret_cast<const void*>(address);
+}
+
+/// One line of the answer: a letter, a blank, an address, a blank, a name; of a gradient, that of its leaf before it.
 void read_line(std::string_view line, StackSource::StorageOf storage_of, LiveNames& names) {
     using Role = LiveNames::TensorName::Role;
     if (line.size() < 4 || line[1] != ' ') return;
-    uintptr_t address = 0;
-    const auto [end, error] = std::from_chars(line.data() + 2, line.data() + line.size(), address, 16);
-    if (error != std::errc() || end == line.data() + line.size()) return;
-    const void* key = reinterpret_cast<const void*>(address);
-    const std::string name(end + 1, line.data() + line.size());
-    // Only Python objects hold these alive for sure, and those need the lock, which is ours now, to go; a gradient is
-    // C++'s to drop.
+    const char letter = line[0];
+    line.remove_prefix(2);
+    const void* key = take_address(line);
+    const void* leaf = letter == 'g' ? take_address(line) : nullptr;
+    if (key == nullptr || (letter == 'g' && leaf == nullptr)) return;
+    const std::string name(line);
+    // The code holds them alive.
     const auto storage = [&] { return storage_of != nullptr ? storage_of(key) : nullptr; };
-    switch (line[0]) {
+    switch (letter) {
         case 'm': names.modules.emplace(key, name); break;
         case 'p': names.tensors.insert_or_assign(key, LiveNames::TensorName{name, Role::Parameter, storage()}); break;
         case 'b': names.tensors.emplace(key, LiveNames::TensorName{name, Role::Buffer, storage()}); break;
-        case 'g': names.tensors.emplace(key, LiveNames::TensorName{name, Role::Gradient, nullptr}); break;
+        case 'g': names.tensors.emplace(key, LiveNames::TensorName{name, Role::Gradient, storage(), leaf}); break;
         case 'o': names.tensors.emplace(key, LiveNames::TensorName{name, Role::OptimizerState, storage()}); break;
         default: break;
     }

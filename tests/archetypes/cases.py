@@ -7,7 +7,8 @@
     ...  # BUG                                  the line that must be named, once
 
 Optional: step, findings (default 1), severity (default error), into (what the value reached), reaches (the end of the
-name of a tensor that it reached later). finite=yes: nothing that the program returns is bad, else something is.
+name of a tensor that it reached later, or of a moment of one). finite=yes: nothing that the program returns is bad,
+else something is.
 """
 import ast
 import pathlib

@@ -47,7 +47,7 @@ def differences(case, findings):
         wrong["line"] = (f"{place.get('file')}:{place.get('line')}", case.line)
     for end in wanted.get("reaches", []):
         names = [one["name"] for one in first["contaminated"]]
-        if not any(name.endswith(end) for name in names):
+        if not any(name.endswith(end) or name.startswith(f"{end} of ") for name in names):
             wrong["reaches"] = (names, end)
     return wrong
 

@@ -153,3 +153,48 @@ def test_a_backend_that_does_not_tell_its_streams_is_asked_once(test_device, war
     assert (done.returncode, done.stdout) == (0, "63.0\n"), done.describe()
     assert done.stderr.count("asked for a handle") == 1, done.describe()
     assert any("streams" in spot for spot in done.report["coverage"]["blind_spots"]), done.describe()
+
+
+STEP_WITH_GUARD = """
+torch.manual_seed(0)
+model = nn.Linear(5, 4).to(GPU)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for step in range(6):
+    x = torch.rand(16, 5).to(GPU)
+    learned = step in (2, 5)
+    target = model(x).detach() if learned else torch.rand(16, 4).to(GPU)
+    (model(x) - target).square().sum(1).sqrt().mean().backward()
+    bad = not all(p.grad.isfinite().all() for p in model.parameters())
+    assert bad == learned
+    for p in model.parameters():
+        GUARD
+    optimizer.step()
+    for p in model.parameters():
+        p.grad = None
+print(all(p.isfinite().all().item() for p in model.parameters()))
+"""
+GUARDS = {
+    "set_to_none": "if bad: p.grad = None",
+    "replaced": "p.grad = torch.nan_to_num(p.grad, nan=0.0)",
+    "cured_in_place": "p.grad.nan_to_num_(nan=0.0)",
+    "zeroed": "if bad: p.grad.zero_()",
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"tier": "full", "budget": "0.000001", "warmup": "0"}], ids=["auto", "lean"])
+@pytest.mark.parametrize("guard", GUARDS)
+def test_a_guard_is_no_error(watched, guard, options):
+    done = watched(STEP_WITH_GUARD.replace("GUARD", GUARDS[guard]), options=options)
+    assert done.stdout == "True\n"
+    assert "error[" not in done.stderr, done.stderr
+    assert done.stderr.count("warning[NS102]") == 1, done.stderr
+
+
+@pytest.mark.parametrize("options", [{}, {"tier": "full", "budget": "0.000001", "warmup": "0"}], ids=["auto", "lean"])
+def test_without_a_guard_it_is_an_error(watched, options):
+    text = STEP_WITH_GUARD.replace("GUARD", "pass").replace("in (2, 5)", "in (2,)").replace(
+        "assert bad == learned", "if step > 2: break")
+    done = watched(text, options=options)
+    assert done.stdout == "False\n"
+    assert done.stderr.count("error[") == 1 and "into the gradient of model." in done.stderr, done.stderr
+    assert options or "error[NS102]" in done.stderr, done.stderr  # in a lean step the op may be gone

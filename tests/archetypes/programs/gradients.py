@@ -76,7 +76,6 @@ def clipped_to_nothing():
     """Distances in metres instead of kilometres: gradients of 1e20, a norm that overflows, an update of zero."""
     # expect: op=aten::_foreach_norm,aten::linalg_vector_norm phase=optimizer kind=inf mechanism=OVF
     # expect: category=N5,N1,N3 step=2 finite=yes
-    # wrong: the next such batch is told once more, as HYPER: one place counts as two where its mechanism differs
     model = nn.Linear(3, 1)
     opt = torch.optim.SGD(model.parameters(), lr=1e-3)
     for scale in (1.0, 1.0, 1e10, 1e10):

@@ -111,7 +111,6 @@ def moments_of_a_damaged_checkpoint():
 def moments_after_one_bad_batch():
     """One batch with a nan, no guard: the moments, and through them the parameters, are bad from then on."""
     # expect: op=external,aten::lift_fresh phase=data kind=nan mechanism=DATA category=N1 step=1 reaches=exp_avg
-    # wrong: a birth that has reached the loss is not followed into moments and averages (note_state_write)
     layer = nn.Linear(3, 1)
     opt = torch.optim.Adam(layer.parameters(), lr=1e-3)
     for rows in ([[1.0, 2.0, 3.0]], [[1.0, float("nan"), 3.0]], [[2.0, 1.0, 0.5]]):

@@ -7,6 +7,8 @@
 #include <deque>
 #include <initializer_list>
 #include <limits>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -204,7 +206,8 @@ class Stream {
     }
 
     /// This gradient arrives at this parameter.
-    void accumulate(const MadeUpTensor& gradient, const MadeUpTensor& parameter) {
+    void accumulate(MadeUpTensor& gradient, MadeUpTensor& parameter) {
+        gradients_[&parameter] = &gradient;
         const TensorView variable = parameter.view();
         const TensorView input = gradient.view();
         NodeEvent event{};
@@ -217,7 +220,25 @@ class Stream {
         verdict.node(event, context);
     }
 
-    void step() { verdict.optimizer_begin(outcome); }
+    /// The program assigns another gradient.
+    void assign(MadeUpTensor& parameter, MadeUpTensor& gradient) { gradients_[&parameter] = &gradient; }
+
+    /// An optimizer adds their gradients to these leaves, or to all that had some.
+    void step(const std::set<MadeUpTensor*>& leaves = {}) {
+        verdict.optimizer_begin(outcome);
+        const bool grad = std::exchange(grad_enabled, false);
+        context.in_optimizer = true;
+        for (const auto& [leaf, gradient] : gradients_) {
+            auto* parameter = dynamic_cast<MadeUp*>(leaf);
+            const auto* added = dynamic_cast<MadeUp*>(gradient);
+            if (parameter == nullptr || added == nullptr || (!leaves.empty() && leaves.count(leaf) == 0)) continue;
+            for (size_t i = 0; i < parameter->values.size() && i < added->values.size(); ++i)
+                parameter->values[i] += added->values[i];
+            op("aten::add_", {parameter->view(), added->view()}, {parameter->written()});
+        }
+        context.in_optimizer = false;
+        grad_enabled = grad;
+    }
     void finish() { verdict.finish(outcome); }
 
     /// The only escaped birth so far; an empty one, which no test expects, when there is not exactly one.
@@ -235,6 +256,7 @@ class Stream {
 
     std::deque<OpInfo> ops_;
     int64_t next_seq_ = 0;
+    std::map<MadeUpTensor*, MadeUpTensor*> gradients_;  ///< by leaf
 };
 
 /// A root of zero, whose derivative reaches a parameter.

@@ -130,12 +130,95 @@ TEST(VerdictScaler, CompiledRegionSaysNothingOfItsScale) {
         t.s.accumulate(t.gradient, t.weight);
         t.s.context.node = nullptr;
         t.found.values[0] = 1;
-        t.s.op("aten::_amp_foreach_non_finite_check_and_unscale_", {t.gradient.view(), t.found.view()},
+        t.s.op("aten::_amp_foreach_non_finite_check_and_unscale_", {t.gradient.view(), t.found.view(), t.scale.view()},
                {t.gradient.written(), t.found.written()}, OpClass::LossScale);
         t.s.op("aten::_amp_update_scale_", {t.scale.view(), t.found.view()}, {t.scale.written()}, OpClass::LossScale);
         t.s.verdict.zero_grad();
     }
     EXPECT_TRUE(t.s.outcome.escaped.empty());
+}
+
+/// Two scalers take turns, each with a scale of its own.
+struct TwoScalers {
+    Scaled a;
+    MadeUp weight{{1}, kParameter}, scale{8}, found{0}, gradient{1};
+
+    /// A step of the second one, in which nothing is bad.
+    void other_step() {
+        Stream& s = a.s;
+        s.context.node = "MulBackward0";
+        s.op("aten::mul", {a.above.view()}, {gradient.returned()});
+        s.accumulate(gradient, weight);
+        s.context.node = nullptr;
+        s.op("aten::_amp_foreach_non_finite_check_and_unscale_", {gradient.view(), found.view(), scale.view()},
+             {gradient.written(), found.written()}, OpClass::LossScale);
+        s.step({&weight});
+        s.op("aten::_amp_update_scale_", {scale.view(), found.view()}, {scale.written()}, OpClass::LossScale);
+        s.verdict.zero_grad();
+    }
+};
+
+TEST(VerdictScaler, StepsOfAnotherScalerSayNothingOfThisOne) {
+    TwoScalers t;
+    for (int i = 0; i < 7; ++i) {
+        t.a.step(true);
+        t.other_step();
+    }
+    EXPECT_TRUE(t.a.s.outcome.escaped.empty());
+    t.a.step(true);
+    EXPECT_EQ(t.a.s.outcome.escaped.size(), 8u) << "what it held back is still there";
+}
+
+TEST(VerdictScaler, ScaleOfAnotherScalerIsNotItsOwn) {
+    TwoScalers t;
+    t.a.divisor.values[0] = 1e-30f;  // an overflow: another scale may avoid it
+    t.scale.values[0] = 1e-6f;
+    for (int i = 0; i < 5; ++i) {
+        t.a.step(true);
+        t.other_step();
+    }
+    t.a.s.finish();
+    EXPECT_TRUE(t.a.s.outcome.escaped.empty()) << "neither is used up";
+}
+
+TEST(VerdictScaler, WhatItFoundForSeveralOptimizersIsAddedUp) {
+    TwoScalers t;
+    Stream& s = t.a.s;
+    t.other_step();  // there is another scaler
+    MadeUp first{0};
+    for (int i = 0; i < 8; ++i) {
+        t.a.gradient.values[0] = kInf;
+        s.context.node = "SqrtBackward0";
+        s.forward = {&t.a.sqrt, 5, 0, 0};
+        s.op("aten::div", {t.a.above.view(), t.a.divisor.view()}, {t.a.gradient.returned()});
+        s.accumulate(t.a.gradient, t.a.weight);
+        s.context.node = nullptr;
+        t.a.found.values[0] = 1;
+        s.op("aten::_amp_foreach_non_finite_check_and_unscale_",
+             {t.a.gradient.view(), t.a.found.view(), t.a.scale.view()}, {t.a.gradient.written(), t.a.found.written()},
+             OpClass::LossScale);
+        first.values[0] = 1;
+        s.op("aten::add_", {first.view(), t.a.found.view()}, {first.written()});
+        s.op("aten::_amp_update_scale_", {t.a.scale.view(), first.view()}, {t.a.scale.written()}, OpClass::LossScale);
+        s.verdict.zero_grad();
+    }
+    EXPECT_EQ(s.outcome.escaped.size(), 8u);
+}
+
+TEST(VerdictScaler, OverflowsThatAScaledLossLeavesInAnotherNetworkAreItsOwn) {
+    for (const bool scaled : {true, false}) {
+        TwoScalers t;
+        Stream& s = t.a.s;
+        if (scaled) t.other_step();
+        MadeUp large{1e38f}, over{kInf}, other({1}, kParameter);
+        s.context.node = "MulBackward0";
+        s.op("aten::mul", {large.view(), large.view()}, {over.returned()});
+        s.accumulate(over, other);
+        s.context.node = nullptr;
+        s.verdict.zero_grad();
+        s.finish();
+        EXPECT_EQ(s.outcome.escaped.size(), scaled ? 0u : 1u);
+    }
 }
 
 }  // namespace

@@ -106,8 +106,10 @@ TEST(Verdict, GradientIsAnErrorOnceTheOptimizerSteps) {
     EXPECT_EQ(made.birth.forward_op, "aten::sqrt");
     EXPECT_EQ(made.birth.forward_stack, 5u);
     EXPECT_STREQ(made.birth.mechanism, "SING");
-    ASSERT_EQ(b.s.outcome.contaminated.size(), 1u);
-    EXPECT_EQ(b.s.outcome.contaminated[0].impl, &b.parameter);
+    ASSERT_EQ(b.s.outcome.contaminated.size(), 2u);
+    EXPECT_EQ(b.s.outcome.contaminated[0].kind, EscapeInto::Gradient);
+    EXPECT_EQ(b.s.outcome.contaminated[1].kind, EscapeInto::Parameter);
+    for (const Contamination& one : b.s.outcome.contaminated) EXPECT_EQ(one.impl, &b.parameter);
 }
 
 TEST(Verdict, GradientStillPendingAtTheEndIsAnError) {
@@ -124,28 +126,34 @@ TEST(Verdict, WhatALossScalerCatchesIsItsOwnBusiness) {
     MadeUp found{1};
     b.s.op("aten::_amp_foreach_non_finite_check_and_unscale_", {b.gradient.view(), found.view()},
            {b.gradient.written(), found.written()}, OpClass::LossScale);
-    b.s.step();
+    b.s.verdict.optimizer_begin(b.s.outcome);
     b.s.finish();
     EXPECT_TRUE(b.s.outcome.escaped.empty());
 }
 
 TEST(Verdict, LossThatOverflowedByItsScalingWaitsForTheScaler) {
     Stream s;
-    MadeUp loss{1e38f}, scale{65536}, scaled{kInf};
+    MadeUp loss{1e38f}, scale{65536}, scaled{kInf}, gradient{kInf};
+    MadeUp weight({1}, kParameter);
     s.context.stack = kScalerStack;
     s.op("aten::mul", {loss.view(), scale.view()}, {scaled.returned()});
     s.context.stack = 1;
     s.loss(scaled);
+    s.context.node = "MulBackward0";
+    s.op("aten::mul", {scaled.view()}, {gradient.returned()});
+    s.accumulate(gradient, weight);
+    s.context.node = nullptr;
     EXPECT_TRUE(s.outcome.escaped.empty());
     s.step();
     EXPECT_EQ(s.outcome.escaped.size(), 1u) << "nothing caught it before the optimizer ran";
+    EXPECT_EQ(s.only().into, EscapeInto::Loss);
 }
 
 TEST(Verdict, ZeroGradDiscardsToAWarning) {
     Backward b;
     b.run();
     b.s.verdict.zero_grad();
-    b.s.step();
+    b.s.verdict.optimizer_begin(b.s.outcome);
     EXPECT_TRUE(b.s.outcome.escaped.empty());
     b.s.finish();
     ASSERT_EQ(b.s.outcome.escaped.size(), 1u);

@@ -13,11 +13,13 @@ namespace {
 
 TEST(ReportOwner, IsWhatTheReportSays) {
     const std::string path = ::testing::TempDir() + "numsan_report_owner.json";
-    std::ofstream(path) << to_json(testing::build_report());
+    Report report = testing::build_report();
+    report.run.process = "5f0c/4026531836/77";
+    std::ofstream(path) << to_json(report);
     const std::optional<ReportOwner> owner = owner_of_report(path);
     ASSERT_TRUE(owner.has_value());
     EXPECT_EQ(owner->pid, 4242);
-    EXPECT_EQ(owner->host, "node7");
+    EXPECT_EQ(owner->process, "5f0c/4026531836/77");
     std::ofstream(path) << "not a report";
     EXPECT_FALSE(owner_of_report(path).has_value());
     std::remove(path.c_str());

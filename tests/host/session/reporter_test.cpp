@@ -2,10 +2,14 @@
 #include "host/session/reporter.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 
+#include "host/report/json_writer.h"
+#include "host/session/process_identity.h"
 #include "nlohmann/json.hpp"
 #include "tests/host/analyze/fake_stacks.h"
 #include "tests/host/analyze/made_up.h"
@@ -194,6 +198,71 @@ TEST_F(ReporterTest, ChildStartsWithNothing) {
     add({escaped(1, 10, 1)});
     ASSERT_EQ(findings().size(), 1u);
     EXPECT_EQ(findings()[0]["count"], 1) << "the parent's count is the parent's";
+}
+
+/// What lies where a process's report would be, when the process begins and has a finding.
+class SharedFolder : public ReporterTest {
+  protected:
+    void run(const char* pattern, const std::string& left_by) {
+        options.report = folder.file(pattern);
+        RunSummary other;
+        other.pid = getpid();
+        other.process = left_by;
+        const std::string path = expand_path(options.report, {getpid(), {}, {}, {}});
+        Report left;
+        left.run = other;
+        std::ofstream(path) << to_json(left);
+        before = testing::file_text(path);
+        RunSummary mine;
+        mine.pid = getpid();
+        mine.process = process_identity();
+        mine.started = "2026-11-22T19:00:00Z";
+        reporter = std::make_unique<Reporter>(options, stacks, "/env/torch", mine);
+        reporter->begin(mine);
+        begun = testing::file_text(path);
+        add({escaped(1, 10, 1)});
+        reporter->finish(mine);
+        after = testing::file_text(path);
+        aside = testing::file_text(folder.file("r-" + std::to_string(getpid()) + "-20261122T190000Z.json"));
+    }
+    std::string before, begun, after, aside;
+    const std::string elsewhere = "0f0f0f0f-0000-4000-8000-000000000000/4026531836/77";
+};
+
+TEST_F(SharedFolder, ReportOfAnotherContainerStaysAsItIs) {
+    run("r-%p.json", elsewhere);
+    EXPECT_EQ(begun, before);
+    EXPECT_EQ(after, before);
+    EXPECT_EQ(json::parse(aside)["findings"].size(), 1u);
+    EXPECT_NE(testing::file_text(options.log).find("r-" + std::to_string(getpid()) + "-20261122T190000Z.json"),
+              std::string::npos)
+        << "where the report is, is said";
+}
+
+TEST_F(SharedFolder, ReportOfNobodyKnowsWhomStaysAsItIs) {
+    run("r-%p.json", "");
+    EXPECT_EQ(after, before);
+    EXPECT_FALSE(aside.empty());
+}
+
+TEST_F(SharedFolder, ReportOfAProcessThatHasEndedIsReplaced) {
+    const std::string mine = process_identity();
+    run("r-%p.json", mine.substr(0, mine.rfind('/') + 1) + "1");
+    EXPECT_NE(begun, before);
+    EXPECT_EQ(json::parse(after)["findings"].size(), 1u);
+    EXPECT_TRUE(aside.empty());
+}
+
+TEST_F(SharedFolder, OwnReportFromBeforeAnotherProgramWasRunIsReplaced) {
+    run("r-%p.json", process_identity());
+    EXPECT_NE(begun, before);
+    EXPECT_TRUE(aside.empty());
+}
+
+TEST_F(SharedFolder, PathThatTheUserChoseIsKept) {
+    run("chosen.json", elsewhere);
+    EXPECT_EQ(begun, before) << "what another process found is worth more than that this one began";
+    EXPECT_EQ(json::parse(after)["findings"].size(), 1u);
 }
 
 }  // namespace

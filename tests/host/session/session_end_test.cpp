@@ -7,6 +7,7 @@
 #include <sstream>
 #include <vector>
 
+#include "host/session/process_identity.h"
 #include "tests/host/session/played.h"
 
 namespace numsan {
@@ -114,18 +115,24 @@ TEST(SessionEnd, BeginsOverWhatAnEndedProcessLeftOnly) {
     const pid_t ended = fork();
     if (ended == 0) _exit(0);
     waitpid(ended, nullptr, 0);
-    const auto of = [](pid_t pid) {
+    const std::string mine = process_identity();
+    const std::string place = mine.substr(0, mine.rfind('/') + 1);
+    const auto of = [](pid_t pid, const std::string& process) {
         Played& r = Played::make();
         r.session->begin_report();
         json report = r.read();
         r.remove();
         report["run"]["pid"] = pid;
+        report["run"]["process"] = process;
+        report["run"]["id"] = "";
+        report["run"]["started"] = "";
+        report["cost"]["wall_s"] = 0;
         return report.dump();
     };
-    EXPECT_NE(begun_over(of(ended)), of(ended)) << "a run of before";
+    EXPECT_NE(begun_over(of(ended, place + "7")), of(ended, place + "7")) << "a run of before";
     EXPECT_NE(begun_over(""), "") << "a name that was reserved";
-    const std::string parents = of(getppid());
-    EXPECT_EQ(begun_over(parents), parents) << "a process that runs may have found something";
+    const std::string elsewhere = of(ended, "0f0f0f0f-0000-4000-8000-000000000000/4026531836/7");
+    EXPECT_EQ(begun_over(elsewhere), elsewhere) << "a process that runs may have found something";
     EXPECT_EQ(begun_over("not a report"), "not a report");
 }
 

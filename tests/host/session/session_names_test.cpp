@@ -57,7 +57,7 @@ TEST(SessionNames, GradientThatTheProgramLetGoOfIsAWarning) {
         MadeUp x{0}, zero{0}, gradient{kInf};
         MadeUp weight({1}, kParameter);
         r.stacks.live.tensors[&weight] = {"head.weight", Role::Parameter};
-        if (!dropped) r.stacks.live.tensors[&gradient] = {"head.weight", Role::Gradient};
+        if (!dropped) r.stacks.live.tensors[&gradient] = {"head.weight", Role::Gradient, &gradient, &weight};
         r.node("SqrtBackward0", 17);
         r.op(kDiv, {x.view(), zero.view()}, {gradient.returned()});
         r.session->node_end();

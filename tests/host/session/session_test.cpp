@@ -158,16 +158,18 @@ TEST(Session, BackwardFindingPointsAtTheForwardOp) {
     r.session->node_end();
     r.node("torch::autograd::AccumulateGrad", ~uint64_t(0), &gradient, &weight);
     r.session->node_end();
-    EXPECT_TRUE(r.read().is_null());
     r.session->scope_begin("Optimizer.step#SGD.step");
+    EXPECT_TRUE(r.read().is_null()) << "whose step it is, is not known";
+    weight.values = {-kInf};
+    r.update(weight, gradient);
     const json report = r.read();
+    r.session->scope_end("Optimizer.step#SGD.step");
     ASSERT_EQ(report["findings"].size(), 1u);
     EXPECT_EQ(report["findings"][0]["phase"], "backward");
     EXPECT_EQ(report["findings"][0]["location"]["file"], "/home/me/model.py");
     EXPECT_EQ(report["findings"][0]["forward"]["op"], "aten::sqrt");
     EXPECT_EQ(report["findings"][0]["escape"]["name"], "head.weight");
     EXPECT_EQ(report["findings"][0]["contaminated"][0]["name"], "head.weight");
-    r.session->scope_end("Optimizer.step#SGD.step");
     r.session->finish(0);
     r.remove();
 }

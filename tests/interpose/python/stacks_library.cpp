@@ -58,7 +58,9 @@ EXPORT const char* stacks_resolve(uint32_t id) {
     return answer.c_str();
 }
 
-/// Lines of kind, address and name, separated by tabs.
+std::string number(const void* address) { return std::to_string(reinterpret_cast<uintptr_t>(address)); }
+
+/// Lines of kind, address and name, separated by tabs; the name of a gradient ends with the address of its leaf.
 EXPORT const char* stacks_names() {
     answer.clear();
     const auto names = stacks->names(nullptr);
@@ -68,7 +70,7 @@ EXPORT const char* stacks_names() {
     const char* const roles[] = {"parameter", "buffer", "gradient", "state"};
     for (const auto& [address, tensor] : names.tensors) {
         answer += std::string(roles[int(tensor.role)]) + '\t' + std::to_string(reinterpret_cast<uintptr_t>(address)) +
-                  '\t' + tensor.name + '\n';
+                  '\t' + tensor.name + (tensor.leaf != nullptr ? " of " + number(tensor.leaf) : "") + '\n';
     }
     return answer.c_str();
 }

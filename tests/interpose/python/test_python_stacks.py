@@ -71,7 +71,7 @@ def test_names(lib, monkeypatch):
     assert found["module", id(model)] == "my_model"
     assert found["module", id(model[0])] == "my_model.0"
     assert found["parameter", weight._cdata] == "my_model.0.weight"
-    assert found["gradient", weight.grad._cdata] == "my_model.0.weight"
+    assert found["gradient", weight.grad._cdata] == f"my_model.0.weight of {weight._cdata}"
     assert found["buffer", model[1].running_mean._cdata] == "my_model.1.running_mean"
     assert found["state", optimizer.state[weight]["exp_avg"]._cdata] == "exp_avg of my_model.0.weight"
     assert found["parameter", bare._cdata] == "w1"
@@ -82,6 +82,44 @@ def test_names_of_a_module_without_a_variable(lib):
     found = names(lib)
     assert found["module", id(kept[0])] == "Root"
     assert found["module", id(kept[0].leaf)] == "Root.leaf"
+
+
+def test_names_of_twins_are_told_apart(lib):
+    """Of two modules of one class a finding is one's; so are parameters of two optimizers that nobody else names."""
+    class Twin(Root):
+        pass
+
+    twins = [Twin(lib) for _ in range(3)]
+    bare = [torch.zeros(3, requires_grad=True) for _ in range(2)]
+    optimizers = [torch.optim.SGD([one]) for one in bare]
+    found = names(lib)
+    assert [found["module", id(twin)] for twin in twins] == ["Twin", "Twin(2)", "Twin(3)"]
+    assert found["module", id(twins[1].leaf)] == "Twin(2).leaf"
+    named = [found["parameter", one._cdata] for one in bare]
+    assert len(set(named)) == 2 and all(name.startswith("param_groups") for name in named), named
+    assert names(lib) == found and len(optimizers) == 2
+
+
+def test_names_by_what_holds_a_module(lib, monkeypatch):
+    class Agent:
+        def __init__(self):
+            self.critic_1, self.critic_2 = Root(lib), Root(lib)
+
+        @property
+        def trap(self):
+            raise AssertionError("code of the program ran")
+
+        def __getattribute__(self, name):
+            raise AssertionError("code of the program ran")
+
+    agent, pair, table = Agent(), [Root(lib), Root(lib)], {"left": Root(lib)}
+    for name, value in (("agent", agent), ("pair", pair), ("table", table)):
+        monkeypatch.setitem(sys.modules["__main__"].__dict__, name, value)
+    found = names(lib)
+    held = object.__getattribute__(agent, "__dict__")
+    assert [found["module", id(held[name])] for name in held] == ["agent.critic_1", "agent.critic_2"]
+    assert [found["module", id(one)] for one in pair] == ["pair[0]", "pair[1]"]
+    assert found["module", id(table["left"])] == "table['left']"
 
 
 def test_names_keep_nothing_alive(lib):
