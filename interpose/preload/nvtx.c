@@ -24,6 +24,7 @@ static bool is_a_copy(const char* path) {
 
 /* setenv may free the array that another thread's getenv is reading. This one stays, as does the one before it. */
 static void set_variable(const char* own) {
+    static char** volatile kept; /* reachable, whatever the program makes of environ */
     size_t count = 0, at = 0;
     while (environ && environ[count]) count++;
     const size_t name = sizeof kVariable - 1, length = strlen(own) + 1;
@@ -42,7 +43,7 @@ static void set_variable(const char* own) {
     }
     copy[at++] = assignment;
     copy[at] = NULL;
-    environ = copy;
+    environ = kept = copy;
 }
 
 void numsan_set_nvtx_watch(int (*watch)(numsan_nvtx_export_fn)) {
