@@ -18,6 +18,10 @@ void Verdict::node(const NodeEvent& event, const OpContext& context) {
     };
     discard_gradients([&](const Pending& p) { return of_leaf(p) && p.replaced; });
     for (Pending& p : gradients_) p.replaced = p.replaced || of_leaf(p);
+    // Leaves that are made anew in each step, inputs of an attack or of an inversion, leave theirs behind.
+    if (gradients_.size() >= kMaxPending / 2)
+        discard_gradients(
+            [&](const Pending& p) { return p.storage != nullptr && p.zeroed && p.step + 1 < context.step; });
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& gradient = event.inputs[i];
         if (!scannable(gradient) || !ledger_.may_hold(gradient.storage)) continue;

@@ -1,6 +1,7 @@
 // The verdict on programs that let go of a bad gradient, or cure it, before an optimizer reads it.
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,28 @@ TEST(VerdictGuard, AtTheEndOfATrainingTheLastBatchWasSkipped) {
         g.s.finish();
         EXPECT_EQ(g.s.only().severity, Severity::Warning) << by_hand;
     }
+}
+
+TEST(VerdictGuard, LeavesThatAreMadeAnewLeaveRoomForOthers) {
+    Backward b;
+    std::deque<MadeUp> inputs;
+    b.s.forward = {&b.sqrt, 9, 0, 0};
+    b.s.context.node = "SqrtBackward0";
+    for (int64_t step = 1; step <= 5000; ++step) {
+        b.s.context.step = step;
+        b.s.op("aten::div", {b.one.view(), b.zero.view()}, {b.gradient.returned()});
+        b.s.accumulate(b.gradient, inputs.emplace_back(std::vector<float>{1}, kParameter));
+        b.s.verdict.zero_grad();
+    }
+    MadeUp next{kInf};
+    b.s.forward = {&b.sqrt, 5, 0, 0};
+    b.s.op("aten::div", {b.one.view(), b.zero.view()}, {next.returned()});
+    b.s.accumulate(next, b.parameter);
+    b.s.context.node = nullptr;
+    b.s.step({&b.parameter});
+    ASSERT_FALSE(b.s.outcome.escaped.empty());
+    EXPECT_EQ(b.s.outcome.escaped[0].into, EscapeInto::Gradient);
+    EXPECT_EQ(b.s.outcome.escaped[0].birth.forward_stack, 5u);
 }
 
 TEST(VerdictGuard, GradientThatWasReplacedByAssignmentIsAWarning) {
