@@ -1,11 +1,16 @@
 """Shared by all pytest-driven tests: says when there is nothing to test, and pays for the adapter build once."""
 import pathlib
+import signal
 import sys
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "support"))
 import run_numsan  # noqa: E402
+
+# What a shell starts in the background ignores SIGINT, and so would all programs of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 collect_ignore_glob = ["programs/*/*", "twin/programs/*"]
 
