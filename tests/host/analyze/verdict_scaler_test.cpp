@@ -13,7 +13,7 @@ namespace {
 struct Scaled {
     Stream s;
     OpInfo sqrt{"aten::sqrt", "", OpClass::Other, false, 0};
-    MadeUp weight{{1}, kParameter};
+    MadeUp weight = MadeUp({1}, kParameter);
     MadeUp scale{65536}, found{0}, above{6e30f}, divisor{0}, gradient{kInf};
 
     void step(bool bad) {
@@ -141,7 +141,7 @@ TEST(VerdictScaler, CompiledRegionSaysNothingOfItsScale) {
 /// Two scalers take turns, each with a scale of its own.
 struct TwoScalers {
     Scaled a;
-    MadeUp weight{{1}, kParameter}, scale{8}, found{0}, gradient{1};
+    MadeUp weight = MadeUp({1}, kParameter), scale{8}, found{0}, gradient{1};
 
     /// A step of the second one, in which nothing is bad.
     void other_step() {
