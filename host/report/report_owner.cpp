@@ -9,7 +9,8 @@ std::optional<ReportOwner> owner_of_report(const std::string& path) {
     const ReadResult read = read_report(path);
     if (!read.ok()) return std::nullopt;
     const fields::Json& run = fields::at(read.document, "run");
-    return ReportOwner{static_cast<int64_t>(fields::number(run, "pid")), fields::text(run, "process")};
+    return ReportOwner{static_cast<int64_t>(fields::number(run, "pid")), fields::text(run, "process"),
+                       !fields::at(read.document, "findings").empty()};
 }
 
 }  // namespace numsan

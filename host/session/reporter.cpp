@@ -34,6 +34,10 @@ std::string absolute(const std::string& path, const std::string& cwd) {
     return path.empty() || path[0] == '/' || cwd.empty() ? path : cwd + "/" + path;
 }
 
+bool is_own(const ReportOwner& owner, const RunSummary& mine) {
+    return mine.process.empty() ? owner.pid == mine.pid : owner.process == mine.process;
+}
+
 /// A report of a process that has ended: processes that share a path must not write over what others found.
 bool is_left_over(const std::string& path, const RunSummary& mine) {
     constexpr off_t kMostBytes = 16 << 20;  // nothing larger is read while a program starts
@@ -41,7 +45,7 @@ bool is_left_over(const std::string& path, const RunSummary& mine) {
     if (stat(path.c_str(), &status) == 0 && status.st_size > kMostBytes) return false;
     const std::optional<ReportOwner> owner = owner_of_report(path);
     if (!owner) return false;
-    const bool own = !mine.process.empty() && owner->process == mine.process;  // before it ran another program
+    const bool own = !mine.process.empty() && is_own(*owner, mine);  // before it ran another program
     return own || has_ended(owner->pid, owner->process);
 }
 
@@ -55,6 +59,8 @@ bool is_state(EscapeInto into) {
 Reporter::Reporter(const Options& options, StackSource& stacks, std::string torch_root, RunSummary run)
     : options_(options), stacks_(stacks), places_(std::move(torch_root)), start_cwd_(run.cwd) {
     report_.run = std::move(run);
+    log_rank_ = report_.run.rank.value_or(-1);
+    clock_gettime(CLOCK_REALTIME_COARSE, &began_);  // as files are dated
     std::vector<std::string> complaints;
     allow_ = AllowList::read(absolute(options_.allow, start_cwd_), complaints);
     // On stderr, as complaints about options are, wherever the log goes.
@@ -68,7 +74,10 @@ void Reporter::tell(const std::string& text) const {
         write_all(STDERR_FILENO, text);
         return;
     }
-    const std::string path = absolute(expand_path(options_.log, path_facts(report_.run)), start_cwd_);
+    const int rank = log_rank_.load(std::memory_order_relaxed);
+    const RunSummary& run = report_.run;
+    const PathFacts facts{run.pid, rank < 0 ? std::nullopt : std::optional(rank), run.host, run.started};
+    const std::string path = absolute(expand_path(options_.log, facts), start_cwd_);
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     write_all(fd < 0 ? STDERR_FILENO : fd, text);
     if (fd >= 0) close(fd);
@@ -230,10 +239,10 @@ Report Reporter::in_order_of_birth() const {
 std::string Reporter::report_name() const {
     const PathFacts facts = path_facts(report_.run);
     std::string name = expand_path(options_.report, facts);
-    if (!aside_) return name;
+    if (aside_.empty()) return name;
     const size_t dot = name.rfind('.');
     const bool extension = dot != name.npos && name.find('/', dot) == name.npos && dot > 0 && name[dot - 1] != '/';
-    return name.insert(extension ? dot : name.size(), expand_path("-%t", facts));
+    return name.insert(extension ? dot : name.size(), expand_path(aside_, facts));
 }
 
 std::string Reporter::report_path() const { return absolute(report_name(), start_cwd_); }
@@ -245,12 +254,27 @@ void Reporter::step_aside() {
     const std::string path = report_path();
     struct stat file {};
     if (lstat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode) || file.st_size == 0) return;
-    aside_ = owner_of_report(path).has_value() && !is_left_over(path, report_.run);
+    if (owner_of_report(path).has_value() && !is_left_over(path, report_.run)) aside_ = "-%t";
+}
+
+/// Where the path has no number of the process, a launcher and its ranks share it: what one of them has found stays.
+bool Reporter::others_found_something() const {
+    const std::string path = report_path();
+    struct stat file {};
+    if (lstat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode) || file.st_size == 0) return false;
+    if (std::pair(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) < std::pair(began_.tv_sec, began_.tv_nsec)) return false;
+    const std::optional<ReportOwner> owner = owner_of_report(path);
+    return owner && owner->has_findings && !is_own(*owner, report_.run);
 }
 
 void Reporter::write() {
     if (options_.report == "none" || write_failed_) return;
     step_aside();
+    if (aside_.empty() && others_found_something()) {
+        left_to_others_ = report_.findings.empty();
+        if (left_to_others_) return;
+        aside_ = "-%p";
+    }
     if (const std::optional<std::string> error = write_atomically(report_path(), to_json(in_order_of_birth()))) {
         write_failed_ = true;
         say("the report was not written: " + *error);
@@ -302,7 +326,7 @@ void Reporter::finish(const RunSummary& counts) {
         int64_t since = kSafe;
         for (const Finding& finding : report_.findings) since = std::min(since, unsafe_since(finding));
         if (since < told_unsafe_since_) tell(render_checkpoint_help(since, style));
-        const bool file = options_.report != "none" && !write_failed_;
+        const bool file = options_.report != "none" && !write_failed_ && !left_to_others_;
         tell(render_summary(report_, style, file ? report_name() : ""));
     } else if (options_.verbosity >= 1) {
         if (!report_.run.lost.empty()) say("incomplete: " + report_.run.lost);
@@ -330,6 +354,7 @@ void Reporter::use(const ProcessRank& rank) {
     if (report_.run.rank.has_value() || finished_) return;
     report_.run.rank = rank.rank;
     report_.run.world_size = rank.world_size;
+    log_rank_.store(rank.rank, std::memory_order_relaxed);
     for (Finding& finding : report_.findings) finding.rank = rank.rank;
 }
 
@@ -355,7 +380,8 @@ void Reporter::begin_child() {
     for (auto& [rule, count] : report_.run.suppressed) count = 0;
     report_.run.pid = getpid();
     report_.run.process = process_identity();
-    looked_ = aside_ = false;
+    looked_ = false;
+    aside_.clear();
     report_.run.started = now_text();
 }
 

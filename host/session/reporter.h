@@ -1,6 +1,8 @@
 // Keeps the report of this process: adds findings, tells people on the log, writes the file anew each time.
 #pragma once
 
+#include <atomic>
+#include <ctime>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -53,6 +55,7 @@ class Reporter {
     std::string report_name() const;
     std::string report_path() const;
     void step_aside();
+    bool others_found_something() const;
     void write();
     void tell(const std::string& text) const;
     void merge_counts(const RunSummary& counts);
@@ -75,13 +78,16 @@ class Reporter {
     int64_t counted_again_ = 0;
     bool finished_ = false;
     int64_t dropped_findings_ = 0;
+    std::atomic<int> log_rank_{-1};  ///< as the log's name has it, which is asked for without the lock; -1: none
     static constexpr int64_t kSafe = INT64_MAX;
     int64_t told_unsafe_since_ = kSafe;  ///< the step that was told with a finding; often it is known only later
     bool child_ = false;
     bool looked_ = false;  ///< whether another process's report is where this one's would be
-    bool aside_ = false;   ///< there was one: this one has another name
+    std::string aside_;    ///< there was one: this one's name ends with that, see expand_path()
+    timespec began_{};     ///< what is older was left by an earlier run
     bool write_failed_ = false;
-    uint64_t begun_ = 0;  ///< the file that begin() made, 0: none
+    bool left_to_others_ = false;  ///< this process found nothing, and another one of the same path did
+    uint64_t begun_ = 0;           ///< the file that begin() made, 0: none
 };
 
 }  // namespace numsan

@@ -20,6 +20,10 @@ TEST(ReportOwner, IsWhatTheReportSays) {
     ASSERT_TRUE(owner.has_value());
     EXPECT_EQ(owner->pid, 4242);
     EXPECT_EQ(owner->process, "5f0c/4026531836/77");
+    EXPECT_TRUE(owner->has_findings);
+    report.findings.clear();
+    std::ofstream(path) << to_json(report);
+    EXPECT_FALSE(owner_of_report(path)->has_findings);
     std::ofstream(path) << "not a report";
     EXPECT_FALSE(owner_of_report(path).has_value());
     std::remove(path.c_str());

@@ -1,9 +1,12 @@
 // The report of a process: the order of findings, what is counted rather than repeated, whose names are asked for.
 #include "host/session/reporter.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -257,6 +260,55 @@ TEST_F(SharedFolder, OwnReportFromBeforeAnotherProgramWasRunIsReplaced) {
     run("r-%p.json", process_identity());
     EXPECT_NE(begun, before);
     EXPECT_TRUE(aside.empty());
+}
+
+/// A launcher and its ranks that were given one path.
+class SharedPath : public ReporterTest {
+  protected:
+    std::unique_ptr<Reporter> begin(const char* identity, int64_t pid) {
+        RunSummary run;
+        run.pid = pid;
+        run.process = identity;
+        auto made = std::make_unique<Reporter>(options, stacks, "/env/torch", run);
+        made->begin(run);
+        return made;
+    }
+    void find(Reporter& process, int line) {
+        Outcome outcome;
+        outcome.escaped = {escaped(line, 10 * line, static_cast<StackId>(line))};
+        process.add(outcome, stacks.live, RunSummary());
+    }
+    json report(const std::string& name) { return json::parse(testing::file_text(folder.file(name))); }
+};
+
+TEST_F(SharedPath, WhoFoundNothingLeavesWhatAnotherFound) {
+    const auto launcher = begin("boot/1/100", 100), rank = begin("boot/1/101", 101);
+    find(*rank, 3);
+    rank->finish(RunSummary());
+    launcher->finish(RunSummary());
+    EXPECT_EQ(report("report.json")["run"]["pid"], 101);
+    EXPECT_EQ(report("report.json")["findings"].size(), 1u);
+}
+
+TEST_F(SharedPath, WhoFoundSomethingElseStepsAside) {
+    const auto first = begin("boot/1/100", 100), second = begin("boot/1/101", 101);
+    find(*first, 3);
+    find(*second, 4);
+    second->finish(RunSummary());
+    find(*first, 5);
+    first->finish(RunSummary());
+    EXPECT_EQ(report("report.json")["findings"].size(), 2u);
+    EXPECT_EQ(report("report-101.json")["findings"].size(), 1u);
+    EXPECT_NE(testing::file_text(options.log).find("report-101.json"), std::string::npos) << "where it is, is said";
+}
+
+TEST_F(SharedPath, WhatAnEarlierRunFoundIsReplaced) {
+    begin("boot/1/100", 100)->finish(RunSummary());
+    find(*begin("boot/1/100", 100), 3);
+    timespec hour_ago[2] = {{time(nullptr) - 3600, 0}, {time(nullptr) - 3600, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, options.report.c_str(), hour_ago, 0), 0);
+    begin("boot/1/101", 101)->finish(RunSummary());
+    EXPECT_EQ(report("report.json")["findings"].size(), 0u);
 }
 
 TEST_F(SharedFolder, PathThatTheUserChoseIsKept) {
