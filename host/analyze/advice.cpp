@@ -69,6 +69,8 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "negative_infinity") return f.kind == kNegInf;
     if (fact == "no_ancestors") return !f.operand_known && !f.operand_touched;
     if (fact == "in_node") return !f.forward_op.empty();
+    if (fact == "by_number") return f.by_number;
+    if (fact == "diverged") return f.diverging || f.parameter_growth >= 30;
     if (fact == "first_step") return f.step == 0;
     if (fact == "scaler") return f.scaler;
     if (fact == "no_scaler") return !f.scaler;
