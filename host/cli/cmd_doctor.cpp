@@ -229,7 +229,9 @@ std::string library_file(const std::string& name, const std::string& more) {
     std::istringstream list(folders);
     std::string folder;
     while (std::getline(list, folder, ':')) {
-        if (!folder.empty() && exists(folder + "/" + name)) return folder + "/" + name;
+        if (folder.empty()) continue;
+        folder.append("/").append(name);
+        if (exists(folder)) return folder;
     }
     return "";
 }

@@ -102,7 +102,7 @@ void Session::read_device(DeviceSide& side) {
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pthread_t thread;
     if (pthread_create(&thread, nullptr, run, start.get()) == 0) {
-        start.release();
+        (void)start.release();  // the thread's
         pthread_detach(thread);
     }  // else: events are settled where the program waits for the device
     pthread_sigmask(SIG_SETMASK, &old, nullptr);

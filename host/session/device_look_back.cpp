@@ -19,7 +19,7 @@ LookBackScans::LookBackScans(OpLog& log, const DeviceQueue& queue, std::vector<c
     for (TensorView& view : views_) {
         view.sizes = dims;
         view.strides = dims + view.ndim;
-        dims += 2 * view.ndim;
+        dims += ptrdiff_t(2) * view.ndim;
     }
     for (const Kept& op : ops_) choose(op, borrowed);
     for (const TensorView& view : views_) {

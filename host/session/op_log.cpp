@@ -24,6 +24,7 @@ void copy_view(TensorView& to, const TensorView& from, int64_t*& dims) {
 }  // namespace
 
 LoggedOp::LoggedOp(const LoggedOp& other) noexcept {
+    // NOLINTNEXTLINE(bugprone-undefined-memory-manipulation): it is but for this constructor
     std::memcpy(static_cast<void*>(this), &other, sizeof *this);
     event.inputs = inputs;
     event.outputs = outputs;

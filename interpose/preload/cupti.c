@@ -65,6 +65,7 @@ static void* theirs(const char* name, const void* caller, const void* ours) {
     return found;
 }
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a type has none */
 #define THEIRS(type, function) ((type)theirs(#function, __builtin_return_address(0), (const void*)function))
 
 int cuptiSubscribe(void** subscriber, void* callback, void* data) {

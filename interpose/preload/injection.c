@@ -35,7 +35,7 @@ static void set_variable(const char* own) {
     size_t count = 0;
     while (environ && environ[count] && count < kRoom) count++;
     if (!environ || environ[count] || length > PATH_MAX || getenv(kVariable)) {
-        setenv(kVariable, own, 1);
+        setenv(kVariable, own, 1); /* NOLINT(concurrency-mt-unsafe): before the program has threads */
         return;
     }
     memcpy(assignment, kVariable, sizeof kVariable - 1);
