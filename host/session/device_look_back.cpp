@@ -168,13 +168,13 @@ void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const vo
     }
 }
 
-/// Whether births are known of all kinds that were found in a device's tensor. Without `hit` it may hold any.
+/// Whether births are known for sure of all kinds that were found in a device's tensor. Without `hit` it may hold any.
 bool Session::is_explained(TensorView tensor, const DeviceHit* hit) {
     tensor.storage = device_storage(tensor.storage);
     const Ledger::Entry known = verdict_.births_in(tensor);
     const KindSet kinds = hit != nullptr ? hit->output.kinds() : KindSet(kNaN | kAnyInf);
     return std::all_of(std::begin(kNonFiniteKinds), std::end(kNonFiniteKinds),
-                       [&](Kind kind) { return (kinds & kind) == 0 || known.of(kind) != 0; });
+                       [&](Kind kind) { return (kinds & kind) == 0 || known.is_sure_of(kind); });
 }
 
 void Session::look_back(DeviceSide& side, const DeviceEvent& event) {
