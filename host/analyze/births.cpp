@@ -102,9 +102,13 @@ void Births::add_kinds(Kinds& into, const Kinds& from) const {
         BirthId& have = into.of(kind);
         const BirthId more = from.of(kind);
         if (more == 0) continue;
-        if (have == 0 || (intended(have) && !intended(more)) || (intended(have) == intended(more) && more < have)) {
-            have = more;
-        }
+        const bool sure = into.is_sure_of(kind), more_sure = from.is_sure_of(kind);
+        const bool earlier = more <= have && (more_sure || !sure);
+        const bool alike = intended(have) == intended(more);
+        if (have != 0 && !(intended(have) && !intended(more)) && !(alike && ((more_sure && !sure) || earlier)))
+            continue;
+        have = more;
+        into.unsure = static_cast<KindSet>(more_sure ? into.unsure & ~kind : into.unsure | kind);
     }
     if (into.muted == 0) into.muted = from.muted;
     if (into.flushed == 0) into.flushed = from.flushed;

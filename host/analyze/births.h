@@ -18,6 +18,9 @@ namespace numsan {
 inline constexpr Kind kNonFiniteKinds[] = {kNaN, kPosInf, kNegInf};
 
 inline bool scannable(const TensorView& t) { return (t.flags & kScannable) != 0; }
+inline bool covers_storage(const TensorView& t) {
+    return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()) >= t.storage_bytes;
+}
 
 /// True when the op overwrote this operand: its old values are gone.
 bool written_by(const OpEvent& event, const TensorView& input);
@@ -50,7 +53,8 @@ class Births {
     const Birth* find(BirthId id) const;
     bool intended(BirthId id) const;
 
-    /// Adds what is in `from`. An unintended origin outranks an intended one; among equals the earlier wins.
+    /// Adds what is in `from`. An unintended origin outranks an intended one; among equals one that is surely there
+    /// another, and then the earlier wins.
     void add_kinds(Kinds& into, const Kinds& from) const;
 
     /// A bad value that no op was seen to make: it was there before, or it came from outside.

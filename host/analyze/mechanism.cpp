@@ -55,6 +55,17 @@ const TotalOp* total(std::string_view plain_name) {
     return it == std::end(kTotalOps) ? nullptr : it;
 }
 
+struct KeepingOp {
+    std::string_view name;
+    KindSet kinds;
+    int32_t operands;
+};
+constexpr KeepingOp kKeepingOps[] = {
+#define NUMSAN_KEEPING(name, kinds, operands) {#name, kinds, operands},
+#include "host/analyze/keeping_ops.def"
+#undef NUMSAN_KEEPING
+};
+
 /// Whether a batch, channels second, has one value of each channel.
 bool one_a_channel(const TensorFact* batch) {
     return batch != nullptr && batch->shape.size() >= 2 && batch->health.elements == batch->shape[1];
@@ -83,6 +94,13 @@ bool hands_on_only(std::string_view name, KindSet kinds, DType dtype) {
     if (op == nullptr) return false;
     if ((kinds & kNaN) != 0) return true;
     return op->growth == Growth::None || (op->growth == Growth::Slow && info(dtype).lane_bytes >= 4);
+}
+
+KindSet kept_kinds(std::string_view name, int32_t operand) {
+    const std::string op = plain_op_name(name);
+    const auto* const it = std::find_if(std::begin(kKeepingOps), std::end(kKeepingOps),
+                                        [&](const KeepingOp& one) { return one.name == op; });
+    return it != std::end(kKeepingOps) && operand < it->operands ? it->kinds : KindSet(0);
 }
 
 bool may_be_certain(std::string_view name) {

@@ -31,6 +31,9 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts);
 /// An op whose results have these kinds only if its operands were not finite; if that cannot be said, false.
 bool hands_on_only(std::string_view op, KindSet kinds, DType dtype);
 
+/// The kinds that leave the result not finite wherever operand number `operand` has them. None where nothing is known.
+KindSet kept_kinds(std::string_view op, int32_t operand);
+
 /// False: certain_kinds() knows nothing of such ops.
 bool may_be_certain(std::string_view op);
 

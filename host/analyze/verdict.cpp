@@ -14,10 +14,6 @@ namespace {
 
 constexpr size_t kMaxStateWrites = 256;
 
-bool covers_storage(const TensorView& t) {
-    return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()) >= t.storage_bytes;
-}
-
 /// A root of something infinite: what overflowed need not be large in the end.
 bool shrinks(const OpEvent& event) {
     const std::string op = plain_op_name(event.op->name);
@@ -62,46 +58,15 @@ bool Verdict::knows(const TensorView& tensor) {
     return ledger_.find(tensor) != nullptr;
 }
 
+bool Verdict::is_sure_of(const TensorView& tensor) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Kinds* known = ledger_.find(tensor);
+    return known != nullptr && known->is_sure();
+}
+
 void Verdict::forget(const TensorView& tensor) {
     const std::lock_guard<std::mutex> lock(mutex_);
     ledger_.clear(tensor);
-}
-
-void Verdict::unread(const OpEvent& event, const OpContext& context, uint64_t outputs, Outcome& outcome) {
-    const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
-    const bool writes_infinity = event.op->op_class == OpClass::Constant && event.infinite_scalar;
-    if (!writes_infinity && std::none_of(event.inputs, event.inputs + event.input_count, may_hold) &&
-        std::none_of(event.outputs, event.outputs + event.output_count, may_hold))
-        return;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    read_gradients(event, context);
-    Kinds handed_on;
-    const bool cures = !event.infinite_scalar && std::strcmp(plain_op_name(event.op->name).c_str(), "nan_to_num") == 0;
-    for (int32_t i = 0; i < event.input_count && !cures; ++i) {
-        const TensorView& input = event.inputs[i];
-        if (event.op->op_class == OpClass::Overwriting && written_by(event, input)) continue;
-        const Kinds* known = ledger_.find(input);
-        if (known == nullptr || (scannable(input) && !scanner_.range(input).suspicious)) continue;
-        births_.add_kinds(handed_on, *known);
-    }
-    handed_on.muted = handed_on.flushed = 0;
-    for (const Kind kind : {kPosInf, kNegInf}) {
-        if (!writes_infinity || handed_on.of(kind) != 0) continue;
-        if (births_.full()) sweep();
-        handed_on.of(kind) = births_.origin(kind, event, context, {}, {}, {});
-    }
-    handed_on.since = context.step;
-    for (int32_t i = 0; i < event.output_count; ++i) {
-        const TensorView& output = event.outputs[i];
-        if (((outputs >> std::min(i, 63)) & 1) == 0 || is_view(event, output)) continue;
-        ledger_.mark_written(output);
-        const bool whole = (output.flags & kWritten) == 0 || covers_storage(output);
-        Kinds now = handed_on;
-        if (const Kinds* before = ledger_.find(output); before != nullptr && !whole) births_.add_kinds(now, *before);
-        ledger_.set(output, now);
-        follow_gradients(event, context, output, now);
-        if ((output.flags & kWritten) != 0 && !handed_on.finite()) take_gradients(output, outcome);
-    }
 }
 
 Ledger::Entry Verdict::births_in(const TensorView& tensor) {
@@ -295,6 +260,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
             if ((kinds & kind) == 0) continue;
             const BirthId id = births_.origin(kind, event, context, before, keep ? old : Kinds{}, forward);
             now.of(kind) = id;
+            now.unsure = static_cast<KindSet>(now.unsure & ~kind);
             if (!births_.intended(id) && (*born == 0 || id < *born)) *born = id;
             Birth* birth = births_.find(id);
             if (birth != nullptr && shrinks(event)) birth->shrunk = true;

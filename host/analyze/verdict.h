@@ -79,16 +79,19 @@ class Verdict {
     /// Something wrote the tensor's storage that was not seen.
     void forget(const TensorView& tensor);
 
-    /// Outputs of an op that were not read (bit i: output i, bit 63: all from there on): whatever its operands may hold
-    /// they may hold, and the infinity that the program writes there.
+    /// Outputs of an op that were not read (bit i: output i, bit 63: those from there on, unless scannable). What its
+    /// operands may hold they may hold, and the infinity that the program writes there. It is sure only where the op
+    /// keeps it (keeping_ops.def): a clamp may have cured it.
     void unread(const OpEvent& event, const OpContext& context, uint64_t outputs, Outcome& outcome);
 
     /// What its storage holds now; empty when nothing is known. adopt() says the same of another one later.
     Ledger::Entry births_in(const TensorView& tensor);
     void adopt(const TensorView& tensor, const Ledger::Entry& births);
 
-    /// Whether it is known which births the tensor's storage holds.
+    /// Whether it is known which births the tensor's storage may hold.
     bool knows(const TensorView& tensor);
+    /// Whether it does hold one, as far as ops tell.
+    bool is_sure_of(const TensorView& tensor);
 
     /// One finished op. `bad_outputs`: bit i set when output i holds a value that is not finite (bit 63: any beyond).
     void op(const OpEvent& event, const OpContext& context, uint64_t bad_outputs, const ForwardRecord& forward,
@@ -165,6 +168,8 @@ class Verdict {
     };
     using Kinds = Births::Kinds;
 
+    Kinds handed_on(const OpEvent& event, int32_t index);
+    Kinds left_beside(const OpEvent& event, int32_t index);
     Kinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);
     void write_outputs(const OpEvent& event, const OpContext& context, uint64_t bad_outputs,
                        const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome);

@@ -175,7 +175,7 @@ void Verdict::find_contaminated(const std::vector<KeptTensor>& kept, Outcome& ou
         if (held == ledger_.entries().end() || tensors[tensor.storage] > 1) continue;
         for (const Kind kind : kNonFiniteKinds) {
             const Birth* birth = births_.find(held->second.of(kind));
-            if (birth == nullptr || !birth->escaped || birth->intended) continue;
+            if (birth == nullptr || !birth->escaped || birth->intended || !held->second.is_sure_of(kind)) continue;
             contaminate(*birth, tensor.kind, tensor.impl, held->second.since, outcome);
         }
     }
@@ -204,8 +204,9 @@ std::vector<StateWrite> Verdict::take_state_writes() {
     std::erase_if(taken, [&](const StateWrite& write) {
         const Birth* birth = births_.find(write.birth);
         const auto held = ledger_.entries().find(write.storage);
-        const bool gone =
-            held == ledger_.entries().end() || birth == nullptr || held->second.of(Kind(birth->kind)) != birth->id;
+        const bool gone = held == ledger_.entries().end() || birth == nullptr ||
+                          held->second.of(Kind(birth->kind)) != birth->id ||
+                          !held->second.is_sure_of(Kind(birth->kind));
         return gone || birth->scaler || birth->escaped;
     });
     return taken;

@@ -116,7 +116,7 @@ void Verdict::decide_gradients(Outcome& outcome) {
         if (p.storage == nullptr) return false;
         // Which birth it goes back to may have changed: clipping takes in what other gradients hold.
         const auto held = ledger_.entries().find(p.storage);
-        const bool bad = held != ledger_.entries().end() && !held->second.finite();
+        const bool bad = held != ledger_.entries().end() && held->second.is_sure();
         // Where updates are made, this one was not: the program saw to that, or has ended before.
         return p.replaced || p.zeroed || !bad || stepped_ || parameters_.is_updated(p.impl);
     });

@@ -130,6 +130,7 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
     for (int32_t i = 0; watch >> i != 0; ++i) {
         if (written_by(event, event.inputs[i])) watch &= ~(uint64_t(1) << i);
     }
+    if (leaves && !captured) count_unwatched(side, event);
     const auto watching = static_cast<uint32_t>(std::popcount(watch));
     std::unique_ptr<LookBackScans> past;
     if (watch != 0 && side.unread.usable()) past = ask_back(side, thread, event);
@@ -169,6 +170,17 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
     if (!to_host) return;
     settle(side);
     await_published(side);
+}
+
+/// A list may hand more values to the host at once than there are bits to watch them by.
+void Session::count_unwatched(DeviceSide& side, const OpEvent& event) noexcept {
+    const auto unwatched = [&](const TensorView& t) { return is_here(event.queue, t) && !written_by(event, t); };
+    const TensorView* const first = event.inputs + std::min(event.input_count, kMostWatched);
+    const auto count = std::count_if(first, event.inputs + event.input_count, unwatched);
+    if (count == 0) return;
+    const char* none = nullptr;
+    side.why_unread_leaving.compare_exchange_strong(none, "they left with more than 63 tensors at once");
+    side.unread_leaving.fetch_add(static_cast<int64_t>(count), std::memory_order_relaxed);
 }
 
 /// What the device is to look at if the value that leaves is bad; null: nothing. Until that is handed over nobody else

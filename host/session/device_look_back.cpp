@@ -38,7 +38,10 @@ void LookBackScans::keep(uint64_t number, const LoggedOp& op) {
     ops_.push_back({number, op.unread, may_be_certain(op.event.op->name), op.event.input_count, op.event.output_count,
                     views_.size()});
     for (int32_t i = 0; i < op.event.input_count; ++i) keep(op.inputs[i]);
-    for (int32_t i = 0; i < op.event.output_count; ++i) keep(op.outputs[i]);
+    for (int32_t i = 0; i < op.event.output_count; ++i) {
+        keep(op.outputs[i]);
+        if (!is_view(op.event, op.outputs[i])) last_writer_[op.outputs[i].storage] = number;
+    }
 }
 
 /// Under the log's lock: what it forgets meanwhile stays watched.
@@ -65,6 +68,9 @@ void LookBackScans::choose(const Kept& op, std::vector<const void*>& borrowed) {
         const size_t view = op.first + static_cast<size_t>(op.inputs + i);
         if (!has_bit(op.unread, i) || !is_there(views_[view], borrowed)) continue;
         none_left = false;
+        // What it was before a later op nobody can tell any more: parameters, by several ops of two steps.
+        const auto last = last_writer_.find(views_[view].storage);
+        if (last != last_writer_.end() && last->second > op.number) continue;
         asked_.push_back({view, first_input, inputs, false});
         look_back_->looked.push_back({op.number, static_cast<int8_t>(i), false, with});
     }

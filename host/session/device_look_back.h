@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "host/core/device_scanner.h"
@@ -71,6 +72,7 @@ class LookBackScans {
     std::vector<int64_t> dims_;
     std::vector<Asked> asked_;
     std::vector<TensorView> inputs_;
+    std::unordered_map<const void*, uint64_t> last_writer_;  ///< by storage: the number of an op of ops_
     size_t elsewhere_ = 0;
     std::set<const void*> parameters_;  ///< that are looked at for their own sake
 };

@@ -23,7 +23,7 @@ bool counts_zeros(const DeviceEvent& event) {
 
 uint64_t watched(const TensorView* views, int32_t count, const DeviceQueue& queue) noexcept {
     uint64_t bits = 0;
-    for (int32_t i = 0; i < std::min(count, 63); ++i) {
+    for (int32_t i = 0; i < std::min(count, kMostWatched); ++i) {
         if (is_here(queue, views[i])) bits |= uint64_t(1) << i;
     }
     return bits;

@@ -10,7 +10,10 @@
 
 namespace numsan {
 
-/// Bit i: tensor i is read because its value goes elsewhere.
+/// Of the tensors of one op.
+inline constexpr int32_t kMostWatched = 63;
+
+/// Bit i: tensor i is read because its value goes elsewhere. Of the first kMostWatched.
 uint64_t watched(const TensorView* views, int32_t count, const DeviceQueue& queue) noexcept;
 
 /// A scan for each bit of `watch`. Throws std::bad_alloc, as all here.

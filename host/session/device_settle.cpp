@@ -108,7 +108,7 @@ void Session::settle_node(DeviceSide& side, DeviceEvent& event) {
         if (const DeviceSide::Answer* answer = watched_answer(side, event, i)) {
             const DeviceHit* hit = side.hit_of(*answer);
             readings_.add(gradient, answer->range, hit != nullptr ? &hit->output : nullptr);
-        } else if (!readings_.knows(gradient) && verdict_.knows(gradient)) {
+        } else if (!readings_.knows(gradient) && verdict_.is_sure_of(gradient)) {
             readings_.add_unknown(gradient);
         }
         gradient.flags |= kScannable;
@@ -236,6 +236,7 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     take_host_readings(event, ranges, bad);
     const uint64_t unread = take_answers(side, event, ranges, bad);
     count_unread_leaving(side, event);
+    const bool leaves = leaves_device(event.op) || event.op.op->op_class == OpClass::Collective;
     for (int32_t i = 0; i < event.op.input_count; ++i) {
         TensorView& input = event.inputs[i];
         if (!is_later(input)) continue;
@@ -250,7 +251,9 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
             readings_.forget(input.storage);
             verdict_.forget(input);
         }
-        if (!readings_.knows(input) && verdict_.knows(input)) readings_.add_unknown(input);
+        // What may be cured leaves nothing bad behind until it was read.
+        if (!readings_.knows(input) && (leaves ? verdict_.is_sure_of(input) : verdict_.knows(input)))
+            readings_.add_unknown(input);
         input.flags |= kScannable;
     }
     take_copied(event, ranges, bad);

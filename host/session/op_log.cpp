@@ -49,11 +49,11 @@ void OpLog::use(const StorageApi& storages) {
 void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
                 uint64_t unread) {
     const int32_t count = event.output_count;
-    if (count <= LoggedOp::kMaxOutputs) {
+    const bool lists = is_over_lists(event);
+    if (count <= (lists ? 1 : LoggedOp::kMaxOutputs)) {
         add_one(event, context, made, makes_node, unread);
         return;
     }
-    const bool lists = is_over_lists(event);
     OpContext members = context;
     for (int32_t k = 0; k < count; ++k) {
         if (((unread >> std::min(k, 63)) & 1) == 0) continue;

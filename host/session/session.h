@@ -147,6 +147,7 @@ class Session {
     DeviceSide* device_side(const OpEvent& event) noexcept;
     void device_op(DeviceSide& side, Thread& thread, const OpEvent& event);
     static bool ask_kin(const OpEvent& event, uint32_t (&kin)[kMaxKin]);
+    static void count_unwatched(DeviceSide& side, const OpEvent& event) noexcept;
     std::unique_ptr<LookBackScans> ask_back(DeviceSide& side, Thread& thread, const OpEvent& event);
     void look_behind_bad(DeviceSide& side, const DeviceEvent& event);
     void leave_unread(DeviceSide& side, const OpEvent& event, const OpContext& context, const Made& made,

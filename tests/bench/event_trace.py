@@ -8,6 +8,7 @@ meta tensors, no memory.
 from dataclasses import dataclass, field
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tier_rule
@@ -48,16 +49,19 @@ def is_view(schema, name):
 
 
 class EventTrace(TorchDispatchMode):
-    """Events whose outputs are on `device`; all of them without one. Storages of the traced ops are kept alive, so that
-    none has another's identity. `gradients`: those that reach one of the parameters, each with the number of events
-    before."""
+    """Events whose outputs are on `device`; all of them without one. Storages of the traced ops are watched weakly, so
+    that none has another's identity. `gradients`: those that reach one of the parameters, each with the number of
+    events before. `root`: the number of events before backward() starts; `alive_at_root`: storages that are there
+    then."""
 
     def __init__(self, device=None, parameters=()):
         super().__init__()
         self.device = device
         self.events = []
         self.gradients = []
-        self._kept = []
+        self.root = 0
+        self.alive_at_root = set()
+        self._watched = {}
         self._parameters = list(parameters)
         self._hooks = []
 
@@ -77,6 +81,9 @@ class EventTrace(TorchDispatchMode):
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         schema = func._schema
+        if schema.name == "aten::ones_like":
+            self.root = len(self.events)
+            self.alive_at_root = {key for key, storage in self._watched.items() if not storage.expired()}
         if tier_rule.CLASSES.get(schema.name) not in ("Allocation", "Collective") and not is_view(schema, schema.name):
             self._add(schema, args, kwargs, result)
         return result
@@ -116,7 +123,7 @@ class EventTrace(TorchDispatchMode):
 
     def _storage(self, tensor):
         storage = tensor.untyped_storage()
-        self._kept.append(storage)
+        self._watched.setdefault(storage._cdata, StorageWeakRef(storage))
         return storage._cdata
 
     def _tensor(self, tensor, written):

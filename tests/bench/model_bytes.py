@@ -47,11 +47,13 @@ def counted(events, tier, place):
 
 def on_device(trace, tier):
     """The same and its launches, and what every tier reads besides: gradients where they reach a leaf, and the loss
-    that backward() starts from, which has a launch of its own."""
+    that backward() starts from, which has a launch of its own. `gated`: launches that look at nothing unless it is
+    bad."""
     ops, loss_bytes, gradients = counted(trace.events, tier, "device"), 4, trace.gradients
     return {"outputs": ops["outputs"] + len(gradients) + 1,
             "bytes": ops["bytes"] + sum(gradient.bytes for _, gradient in gradients) + loss_bytes,
             "launches": tier_rule.launches(trace.events, tier, gradients) + 1,
+            "gated": tier_rule.behind_gate(trace, tier),
             "at_once": tier_rule.launches_at_once(trace.events, tier) + len(gradients) + 1}
 
 
@@ -63,15 +65,16 @@ def figures(name):
 
 
 def lines(works):
-    yield "| model | ops | tier | tensors read | GB read | of all | launches | if gradients did not wait |"
-    yield "|" + " --- |" * 8
+    yield ("| model | ops | tier | tensors read | GB read | of all | launches | behind a gate | "
+           "if gradients did not wait |")
+    yield "|" + " --- |" * 9
     for one in works:
         everything = one["tiers"]["full"]["bytes"]
         for tier, read in one["tiers"].items():
             first = tier == tier_rule.TIERS[0]
             share = f"{100 * read['bytes'] / everything:.1f} %"
             yield (f"| {one['title'] if first else ''} | {one['ops'] if first else ''} | {tier} | {read['outputs']} | "
-                   f"{read['bytes'] / 1e9:.3f} | {share} | {read['launches']} | {read['at_once']} |")
+                   f"{read['bytes'] / 1e9:.3f} | {share} | {read['launches']} | {read['gated']} | {read['at_once']} |")
 
 
 def text(names):

@@ -29,15 +29,24 @@ print(json.dumps(dict(integers=sum(not event.outputs for event in events),
 DEVICE = """
 import sys
 sys.path[:0] = [{bench!r}, {fakes!r}]
-import fakegpu, json, model_bytes, models
+import ctypes, fakegpu, json, model_bytes, models
 step = models.training_step("gpt2-tiny", "fakegpu")
 if len(sys.argv) > 1:
-    for _ in range(int(sys.argv[1])): step()
+    calls = ctypes.CDLL("libcuda.so.1")._ZN9fake_cuda5callsEPKc
+    calls.restype = ctypes.c_uint64
+    launches = []
+    for _ in range(int(sys.argv[1])):
+        before = calls(b"cuLaunchKernel")
+        step()
+        launches.append(calls(b"cuLaunchKernel") - before)
+    print(launches)
 else:
-    events = {{device: model_bytes.traced(step, device) for device in ("cpu", "fakegpu")}}
+    traces = {{device: model_bytes.trace_of(step, device) for device in ("cpu", "fakegpu")}}
     places = (("cpu", "host"), ("fakegpu", "device"))
-    print(json.dumps({{tier: [model_bytes.counted(events[device], tier, place) for device, place in places]
-                       for tier in ("full", "boundary")}}))
+    print(json.dumps({{tier: {{"read": [model_bytes.counted(traces[device].events, tier, place)
+                                        for device, place in places],
+                               **model_bytes.on_device(traces["fakegpu"], tier)}}
+                       for tier in ("full", "boundary", "sentinel")}}))
 """
 
 
@@ -66,29 +75,45 @@ def test_the_engine_reads_what_the_model_says(name, warm, tmp_path):
         assert (five["skipped"]["integer"] - two["skipped"]["integer"]) / 3 == model["integers"]
 
 
-@pytest.mark.parametrize("tier", ["full", "boundary"])  # what sentinel reads of ops depends on the time it took
-def test_the_engine_reads_what_the_model_says_on_a_device(tier, warm, tmp_path):
+@pytest.fixture(scope="module")
+def on_test_device(warm, tmp_path_factory):
+    """run(steps, options): what was said of that many steps; and the model's figures, tier by tier."""
     if not (run_numsan.BUILD / "fakes/libcuda.so.1").exists():
         pytest.skip("no fake CUDA driver in this build, as there is no nvcc")
-    fakes = run_numsan.REPO / "tests/fakes/torch_device"
-    program = tmp_path / "device.py"
-    program.write_text(DEVICE.format(bench=str(BENCH), fakes=str(fakes)))
+    folder = tmp_path_factory.mktemp("device")
+    program = folder / "device.py"
+    program.write_text(DEVICE.format(bench=str(BENCH), fakes=str(run_numsan.REPO / "tests/fakes/torch_device")))
     environment = {"NUMSAN_BUILD": str(run_numsan.BUILD),
                    "FAKEGPU_CACHE": os.environ.get("FAKEGPU_CACHE", str(run_numsan.CACHE / "tests"))}
     counted = run_numsan.run_plain(program, env=environment, timeout=900)
     assert counted.returncode == 0, counted.describe()
-    model = json.loads(counted.stdout)[tier]
+
+    def run(steps, options):
+        done = run_numsan.run(program, args=[str(steps)], env=environment, cwd=folder, options=OPTIONS | options)
+        assert done.returncode == 0 and done.report is not None, done.describe()
+        assert set(done.report["coverage"]["skipped"]) <= {"integer", "tier", "allocation", "without output"}
+        return done.report["coverage"], json.loads(done.stdout)
+    return run, json.loads(counted.stdout)
+
+
+@pytest.mark.parametrize("tier", ["full", "boundary"])
+def test_the_engine_reads_what_the_model_says_on_a_device(tier, on_test_device):
+    run, model = on_test_device
     reports = {}
     for steps in (2, 5):
-        done = run_numsan.run(program, args=[str(steps)], env=environment, cwd=tmp_path,
-                              options=OPTIONS | {"tier": tier, "budget": 0, "warmup": 0})
-        assert done.returncode == 0 and done.report is not None, done.describe()
-        harmless = {"integer", "tier", "allocation", "without output"}
-        assert set(done.report["coverage"]["skipped"]) <= harmless, done.report["coverage"]
-        reports[steps] = done.report["coverage"]
+        reports[steps], launches = run(steps, {"tier": tier, "budget": 0, "warmup": 0})
     read = {"ops": (reports[5]["scanned"] - reports[2]["scanned"]) / 3,
             "bytes": (reports[5]["bytes"] - reports[2]["bytes"]) / 3}
-    assert read == {key: sum(part[key] for part in model) for key in read}
+    assert read == {key: sum(part[key] for part in model[tier]["read"]) for key in read}
+    assert launches[2:] == [model[tier]["launches"] + model[tier]["gated"]] * 3
+
+
+def test_what_sentinel_launches_in_a_step_that_nothing_is_left_for(on_test_device):
+    """The engine decides by its own time which steps it reads; a budget that pays for none leaves the same."""
+    run, model = on_test_device
+    coverage, launches = run(5, {"tier": "full", "budget": "0.000001", "warmup": 0})
+    assert launches[2:] == [model["sentinel"]["launches"] + model["sentinel"]["gated"]] * 3
+    assert coverage["skipped"]["tier"] > 0
 
 
 def test_meta_and_cpu_agree(tmp_path):

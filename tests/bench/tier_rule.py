@@ -44,6 +44,7 @@ SMALL_BYTES, TINY_BYTES = number(POLICY, "kSmallBytes"), number(POLICY, "kTinyBy
 DEFER_BELOW, HELD_BYTES = number(SCAN, "kDeferBelowBytes"), number(SCAN, "kDeferredBytes")
 BATCH_OUTPUTS, TABLE_TENSORS = number(SCAN, "kBatchOutputs"), table_capacity()
 INPUTS_LOOKED_AT = number("host/core/device_scanner.h", "kMaxInputs")
+LOGGED_OUTPUTS = number("host/session/op_log.h", "kMaxOutputs")
 BOUNDARY = {row[0] for row in table("host/session/boundary_ops.def", "NUMSAN_BOUNDARY")}
 CLASSES = {row[0]: row[1] for row in table("interpose/torch/op_table.def", "NUMSAN_OP")}
 VIEWS = {"aten::" + row[0] for row in table("interpose/torch/fallthrough.def", "NUMSAN_FALLTHROUGH")}
@@ -73,12 +74,14 @@ def is_over_lists(event):
     return event.op.startswith("aten::_foreach_")
 
 
-def launches_of(event, outputs):
-    """Scan launches for so many outputs of one event: each takes a place in a launch's table, as operands do."""
+def launches_of(event, outputs, before=0):
+    """Scan launches for so many outputs of one event, which follow `before` that have waited: each takes a place in a
+    launch's table, as operands do."""
     if not is_over_lists(event):
-        return -(-outputs // (TABLE_TENSORS - min(len(event.inputs), INPUTS_LOOKED_AT)))
+        shown = min(len(event.inputs), INPUTS_LOOKED_AT) if len(event.outputs) <= LOGGED_OUTPUTS else 0
+        return -(-(before + outputs) // min(BATCH_OUTPUTS, TABLE_TENSORS - shown))
     members = min(len(event.inputs) // max(len(event.outputs), 1), INPUTS_LOOKED_AT)
-    return -(-outputs // (TABLE_TENSORS // (1 + members)))
+    return -(-(before + outputs) // min(BATCH_OUTPUTS, TABLE_TENSORS // (1 + members)))
 
 
 def launches_at_once(events, tier):
@@ -109,5 +112,20 @@ def launches(events, tier, gradients):
         if waiting and storages & events[index].written:  # note_write
             count, waiting, held, storages = count + 1, 0, 0, set()
         if outputs:
-            count, waiting, held, storages = count + launches_of(events[index], len(outputs)), 0, 0, set()
+            count += launches_of(events[index], len(outputs), waiting)
+            waiting, held, storages = 0, 0, set()
     return count + (waiting > 0)
+
+
+def behind_gate(trace, tier):
+    """Launches behind a closed gate, where backward() starts: for storages that outputs lie in which the tier left out
+    and that are still there, and for parameters that the optimizer wrote in the steps before. Operands of ops whose
+    results are gone are left out; there are few."""
+    asked = set()
+    for index, event in enumerate(trace.events):
+        taken = {id(one) for one in read(event, tier, "device")}
+        left_out = [one for one in event.outputs if id(one) not in taken]
+        if len(event.outputs) > LOGGED_OUTPUTS or index >= trace.root:  # of long lists only parameters are kept
+            left_out = [one for one in left_out if one.written_parameter]
+        asked |= {one.storage for one in left_out if index >= trace.root or one.storage in trace.alive_at_root}
+    return -(-len(asked) // BATCH_OUTPUTS)

@@ -198,3 +198,48 @@ def test_without_a_guard_it_is_an_error(watched, options):
     assert done.stdout == "False\n"
     assert done.stderr.count("error[") == 1 and "into the gradient of model." in done.stderr, done.stderr
     assert options or "error[NS102]" in done.stderr, done.stderr  # in a lean step the op may be gone
+
+
+# Nothing waits for the device between the gradient and its use: by then nobody knows that it was bad.
+UNSEEN = """
+torch.manual_seed(0)
+model = nn.Linear(5, 4).to(GPU)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+x = torch.rand(16, 5).to(GPU)
+for step in range(6):
+    loss = model(x).square().mean()
+    if step == 2:
+        D.synchronize()
+        hold()
+        w = model.weight
+        loss = loss + (w - w.detach()).sqrt().sum()  # BUG
+    loss.backward()
+    CURE
+    optimizer.step()
+    optimizer.zero_grad()
+    release()
+print(all(p.isfinite().all().item() for p in model.parameters()))
+"""
+CURES = {
+    "clipped_by_value": "nn.utils.clip_grad_value_(model.parameters(), 1.0)",
+    "clamped": "for p in model.parameters(): p.grad.clamp_(-1, 1)",
+    "signs": "for p in model.parameters(): p.grad.sign_()",
+    "filled": "for p in model.parameters(): p.grad.masked_fill_(~p.grad.isfinite(), 0)",
+    "chosen": "for p in model.parameters(): p.grad.copy_(torch.where(p.grad.isfinite(), p.grad, 0.0))",
+}
+LEAN = {"tier": "full", "budget": "0.000001", "warmup": "0"}
+
+
+@pytest.mark.parametrize("cure", CURES)
+def test_a_gradient_that_is_cured_before_anybody_looks_is_no_error(watched, cure):
+    done = watched(UNSEEN.replace("CURE", CURES[cure]), options=LEAN)
+    assert done.stdout == "True\n"
+    assert "error[" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("cure", ["pass", "nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+                                  "for p in model.parameters(): p.grad.mul_(0.5)"])
+def test_what_cures_nothing_is_an_error_though_nobody_looks(watched, cure):
+    done = watched(UNSEEN.replace("CURE", cure), options=LEAN)
+    assert done.stdout == "False\n"
+    assert done.stderr.count("error[") == 1 and "into the gradient of model.weight" in done.stderr, done.stderr

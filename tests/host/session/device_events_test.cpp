@@ -195,6 +195,21 @@ TEST(DeviceEvents, WhatWasLostMakesTheReportIncomplete) {
     }
 }
 
+TEST(DeviceEvents, MoreValuesAtOnceThanCanBeWatchedAreToldToBeUnread) {
+    for (const size_t count : {63u, 70u}) {
+        OnDevice d;
+        MadeUp x{1}, host{1};
+        const std::vector<TensorView> inputs(count, on_device(x.view()));
+        d.op(kCopy, inputs, {host.returned()});
+        const json report = d.finish();
+        EXPECT_EQ(report["verdict"], count > 63 ? "incomplete" : "clean");
+        const bool told = report["coverage"]["blind_spots"].dump().find(
+                              "values that left a device: 7 could not be read: they left with more than 63 tensors "
+                              "at once") != std::string::npos;
+        EXPECT_EQ(told, count > 63) << report["coverage"];
+    }
+}
+
 TEST(DeviceEvents, ALostHitStillNamesTheOp) {
     OnDevice d;
     MadeUp x{-1, 2}, y{kNan, 1};

@@ -52,6 +52,17 @@ TEST_F(DeviceLookBack, AHealthyStepReadsWhatLeavesAndNothingElse) {
     EXPECT_EQ(report["coverage"]["skipped"]["tier"], 9);
 }
 
+TEST_F(DeviceLookBack, WhatWasWrittenSeveralTimesIsAskedForOnce) {
+    OnDevice d = lean();
+    MadeUp a{1, 2}, b{3, 4}, mean{5};
+    for (int i = 0; i < 5; ++i) d.op(kMul, {on_device(b.view()), on_device(a.view())}, {on_device(b.written())});
+    d.op(kMean, {on_device(b.view())}, {on_device(mean.returned())}, 4);
+    d.loss(mean);
+    EXPECT_EQ(d.finish()["findings"].size(), 0u);
+    EXPECT_EQ(d.scanner.looks_back, 1);
+    EXPECT_EQ(d.scanner.given_up, 2);
+}
+
 TEST_F(DeviceLookBack, ABadLossNamesTheOpWhoseResultIsStillThere) {
     OnDevice d = lean();
     log_then_mean(d);

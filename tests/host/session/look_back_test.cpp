@@ -137,20 +137,23 @@ TEST_F(LookBack, WhatOnlyMakesZerosIsNotBlamed) {
 }
 
 TEST_F(LookBack, OpsOverListsAreFollowedPlaceByPlace) {
-    Played& r = play("tier=sentinel");
-    const OpInfo logs{"aten::_foreach_log", "", OpClass::Other, false, 10};
-    MadeUp a{filled(1, 1)}, fine{filled(0, 0)};
-    std::vector<TensorView> inputs(6, a.view()), outputs(6, fine.returned());
-    inputs[5] = x.view();
-    outputs[5] = y.returned();
-    r.op(logs, inputs, outputs);
-    r.stacks.now = kTrain + 1;
-    r.op(kMean, {y.view()}, {loss.returned()});
-    r.loss(loss);
-    const json found = findings(r);
-    ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0]["op"], "aten::_foreach_log");
-    EXPECT_EQ(found[0]["inputs"][0]["min"], -1);
+    for (const size_t count : {2u, 6u}) {
+        Played& r = play("tier=sentinel");
+        const OpInfo logs{"aten::_foreach_log", "", OpClass::Other, false, 10};
+        MadeUp a{filled(1, 1)}, fine{filled(0, 0)};
+        std::vector<TensorView> inputs(count, a.view()), outputs(count, fine.returned());
+        inputs[count - 1] = x.view();
+        outputs[count - 1] = y.returned();
+        r.op(logs, inputs, outputs);
+        r.stacks.now = kTrain + 1;
+        r.op(kMean, {y.view()}, {loss.returned()});
+        r.loss(loss);
+        const json found = findings(r);
+        ASSERT_EQ(found.size(), 1u);
+        EXPECT_EQ(found[0]["op"], "aten::_foreach_log");
+        ASSERT_EQ(found[0]["inputs"].size(), 1u) << "its own, no other member's";
+        EXPECT_EQ(found[0]["inputs"][0]["min"], -1);
+    }
 }
 
 TEST_F(LookBack, OperandsThatFoundNoRoomAreSaidToBeGone) {

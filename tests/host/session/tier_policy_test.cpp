@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "tests/host/analyze/made_up.h"
 
 namespace numsan {
@@ -46,6 +49,10 @@ TEST(TierPolicy, ManyOutputsShareTheLastBit) {
     EXPECT_EQ(reads(policy, kStep, outputs), 0u);
     outputs[68] = parameter.written();
     EXPECT_EQ(reads(policy, kStep, outputs), uint64_t(1) << 63);
+    std::fill_n(outputs.begin(), 63, tiny.written());
+    EXPECT_EQ(reads(policy, kStep, outputs), ~uint64_t(0)) << "one of those behind it is read, so all are";
+    outputs[68] = large.written();
+    EXPECT_EQ(reads(policy, kStep, outputs), ~uint64_t(0) >> 1);
 }
 
 TEST(TierPolicy, AnAlarmLastsSomeSteps) {
