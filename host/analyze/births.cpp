@@ -218,25 +218,6 @@ void Births::measure_into(Birth& birth, const OpEvent& event, const OpContext& c
     birth.features.forward_op = plain_op_name(birth.forward_op);
 }
 
-/// No op of this process wrote it: it came from another, or from the arithmetic on the way.
-void Births::came_by_collective(Birth& birth, const Ledger::Received& received, Kind kind, const TensorView& tensor) {
-    birth.op = received.op->name;
-    birth.stack = received.stack;
-    birth.seq = received.seq;
-    birth.step = received.step;
-    birth.node.clear();
-    birth.phase = Phase::Comm;
-    const double largest = magnitude_value(info(tensor.dtype).exponent_mask() - 1, tensor.dtype);
-    if (kind != kNaN && received.sent * 2 > largest) {
-        birth.mechanism = "OVF";
-        birth.evidence.push_back("this process put in values up to " + std::to_string(received.sent) +
-                                 ": twice that is beyond " + info(tensor.dtype).name);
-    } else {
-        birth.mechanism = "DATA";
-        birth.evidence.push_back("received: what this process put in was finite");
-    }
-}
-
 Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, const OpContext& context,
                                const Health& health) {
     Kinds made;
@@ -277,7 +258,7 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
                                                          std::to_string(unwritten->bytes) + " bytes of this memory") +
                                      " between its allocation and the read by " + event.op->name);
         } else if (received != nullptr) {
-            came_by_collective(birth, *received, kind, tensor);
+            came_by_collective(birth, *received, kind, tensor, health.first_bad);
         } else if (from_compiled(event, context, tensor)) {
             birth.op = "compiled region";
             birth.mechanism = context.node != nullptr ? "SING" : kind == kNaN ? "INDET" : "OVF";

@@ -105,7 +105,8 @@ class Births {
     static constexpr size_t kMaxBirths = 1 << 14;
 
     Birth& make(KindSet kind, const OpEvent& event, const OpContext& context);
-    void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kind, const TensorView& tensor);
+    void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kind, const TensorView& tensor,
+                            int64_t first_bad);
     void describe(Birth& birth, const OpEvent& event);
     void measure_into(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward);
     bool holds(const TensorView& tensor, Kind kind) const;

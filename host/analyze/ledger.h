@@ -59,8 +59,10 @@ class Ledger {
         StackId stack = 0;
         int64_t seq = 0;
         int64_t step = 0;
-        double sent = 0;  ///< largest magnitude that this process put into a sum, else 0
-        Entry bad{};      ///< what was bad in what this process put in
+        double sent = 0;    ///< largest magnitude that this process put into a sum, else 0
+        int64_t from = -1;  ///< the rank that sent it, within its group; -1: all of them, or it is not known
+        int64_t share = 0;  ///< elements of each rank, one after another; 0: they are not
+        Entry bad{};        ///< what was bad in what this process put in
     };
     void mark_received(const TensorView& tensor, const Received& received);
     const Received* received(const TensorView& tensor) const;

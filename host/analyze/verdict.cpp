@@ -203,6 +203,23 @@ double Verdict::sent(const TensorView& operand) const {
     return remembered > 0 && std::isfinite(remembered) ? remembered : scanner_.health(operand).absmax;
 }
 
+/// Whose values output `index` of a collective will hold, where that does not depend on the values.
+void Verdict::told_sender(const OpEvent& event, int32_t index, Ledger::Received& received) {
+    const std::string op = plain_op_name(event.op->name);
+    const bool from_one = op == "broadcast" || op == "recv";
+    if (from_one && event.scalar_count > 0) received.from = static_cast<int64_t>(event.scalars[0]);
+    const TensorView* own = nullptr;  // what this rank puts in
+    int32_t count = 0;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        if (!sends(event, event.inputs[i])) continue;
+        own = &event.inputs[i];
+        ++count;
+    }
+    if (count != 1) return;
+    if (op == "allgather") received.from = index;
+    if (op == "_allgather_base" || op == "all_gather_into_tensor") received.share = own->numel;
+}
+
 /// A collective runs on by itself: its results are there when somebody reads them.
 void Verdict::receive(const OpEvent& event, const OpContext& context, const Kinds& before) {
     double sent = 0;
@@ -214,7 +231,10 @@ void Verdict::receive(const OpEvent& event, const OpContext& context, const Kind
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if (!scannable(output)) continue;
-        ledger_.mark_received(output, {nullptr, event.op, context.stack, context.seq, context.step, sent, before});
+        Ledger::Received received{nullptr, event.op, context.stack, context.seq, context.step, sent};
+        received.bad = before;
+        told_sender(event, i, received);
+        ledger_.mark_received(output, received);
     }
 }
 
@@ -252,7 +272,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
         const Kinds old = entry != nullptr ? *entry : Kinds{};
         // A storage that inner ops of this op filled is known already; a returned one is new, whatever its address was
         // before.
-        const bool keep = written || std::strncmp(event.op->name, "aten::", 6) != 0;
+        const bool keep = written || event.inner_ops_shown || std::strncmp(event.op->name, "aten::", 6) != 0;
         Kinds now = written && !covers_storage(output) ? old : Kinds{};
         now.since = context.step;
         const KindSet kinds = scanner_.kinds(output);

@@ -180,6 +180,7 @@ class Verdict {
     bool averages(const OpEvent& event, const OpContext& context, const TensorView& output) const;
     void track_headroom(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward);
     double sent(const TensorView& operand) const;
+    static void told_sender(const OpEvent& event, int32_t index, Ledger::Received& received);
     void receive(const OpEvent& event, const OpContext& context, const Kinds& before);
     void sweep();
     bool is_gradient(const void* storage) const noexcept { return (lineage_.flags(storage) & Lineage::kGradient) != 0; }

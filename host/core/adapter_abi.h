@@ -12,7 +12,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 7;
+inline constexpr uint32_t kAdapterAbi = 8;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -47,8 +47,9 @@ struct OpEvent {
     uint32_t (*kin)(const void* impl, bool may_wait);
     int32_t scalar_count;  ///< numbers among the arguments, in order: exponents, factors, eps
     const double* scalars;
-    bool on_device;     ///< a tensor of it is in the memory of a device; then `queue` is set
-    DeviceQueue queue;  ///< where this thread's ops on that device go
+    bool inner_ops_shown;  ///< what it called told of its results before: a tensor subclass answered
+    bool on_device;        ///< a tensor of it is in the memory of a device; then `queue` is set
+    DeviceQueue queue;     ///< where this thread's ops on that device go
 };
 
 /// True for lift_fresh and its like: the operand is memory that was just made, by no op, and filled from the program's

@@ -246,7 +246,7 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         const TensorView& output = event.outputs[i];
         if (lifted)
             lineage_.forget(output.storage);  // new memory at an address that may be remembered
-        else if (is_view(event, output))
+        else if (is_view(event, output) || (event.inner_ops_shown && lineage_.known(output.storage).last != 0))
             continue;
         const Range range = i < kMaxRanges ? ranges[i] : Range{};
         lineage_.add(event, output, range, context.seq, context.stack, flags, known);

@@ -117,6 +117,7 @@ void OpCall::report(const CoreApi& core, uint64_t sequence) {
     event.kin = kin_of;
     event.scalar_count = scalar_count_;
     event.scalars = scalars_;
+    event.inner_ops_shown = inner_ops_shown_;
     event.on_device = on_device_ != nullptr;
     if (event.on_device) event.queue = device_queue_of(on_device_->device_type(), on_device_->device().index());
     if (op_.element_wise && output_count_ > 0 && outputs_[0].device == Device::Cpu)

@@ -52,7 +52,6 @@ def test_the_other_rank_says_that_it_received_the_value(runs):
     assert findings[0]["location"]["code"] == "loss.backward()"
 
 
-@pytest.mark.xfail(reason=CASES["functional_sum_in_half"].wrong, strict=True)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_functional_collective_is_named(rank, runs):
     check(runs, "functional_sum_in_half", rank)

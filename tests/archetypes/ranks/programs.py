@@ -38,7 +38,6 @@ def shard_without_labels():
 def functional_sum_in_half():
     """A functional collective sums gradients of 40000 in half before it divides by the number of ranks."""
     # expect: op=_c10d_functional::all_reduce phase=comm kind=inf mechanism=OVF category=N8,N9 step=2
-    # wrong: an op on what it returns is told twice, and the call whose operand has no memory is believed
     join("functional")
     layer = nn.Linear(4, 1, bias=False).half()
     nn.init.zeros_(layer.weight)

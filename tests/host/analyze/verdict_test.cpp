@@ -314,6 +314,32 @@ TEST(Verdict, WhatACollectiveFillsIsNotSent) {
     }
 }
 
+TEST(Verdict, WhichRankAReceivedValueIsOf) {
+    const auto evidence = [](const char* op, bool puts_in, std::vector<double> scalars) {
+        Stream s;
+        MadeUp first{1, 1}, second{1, kNan}, own{1, 1}, y{kNan};
+        s.scalars = std::move(scalars);
+        std::vector<TensorView> operands{first.view(), second.view()};
+        if (puts_in) operands.push_back(own.view());
+        s.op(op, operands, {first.written(), second.written()}, OpClass::Collective);
+        s.scalars.clear();
+        s.op("aten::sum", {second.view()}, {y.returned()});
+        s.loss(y);
+        return s.only().birth.evidence.empty() ? "" : s.only().birth.evidence.front();
+    };
+    const std::string rest = ": what this process put in was finite";
+    EXPECT_EQ(evidence("c10d::allgather_", true, {}), "received from rank 1 of its group" + rest);
+    EXPECT_EQ(evidence("c10d::broadcast_", false, {3, 0}), "received from rank 3 of its group" + rest);
+    EXPECT_EQ(evidence("c10d::recv_", false, {2, 0}), "received from rank 2 of its group" + rest);
+    EXPECT_EQ(evidence("c10d::alltoall_", true, {}), "received" + rest) << "of which rank is not known";
+    Stream s;
+    MadeUp whole{1, 1, 1, 1, kNan, 1}, own{1, 1}, y{kNan};
+    s.op("c10d::_allgather_base_", {whole.view(), own.view()}, {whole.written()}, OpClass::Collective);
+    s.op("aten::sum", {whole.view()}, {y.returned()});
+    s.loss(y);
+    EXPECT_EQ(s.only().birth.evidence.front(), "received from rank 2 of its group" + rest);
+}
+
 TEST(Verdict, WrittenMemoryIsNoLongerUnwritten) {
     Stream s;
     MadeUp memory{1, 1}, x{1, 1}, y{kNan, 2};
