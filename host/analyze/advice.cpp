@@ -59,6 +59,8 @@ bool fits(std::string_view word, DType dtype) {
     return word == info(dtype).name;
 }
 
+bool is_cast(std::string_view op) { return op == "_to_copy" || op == "copy"; }
+
 bool holds(std::string_view fact, const Features& f) {
     if (fact == "hidden") return f.hidden;
     if (fact == "own_backward") return f.own_backward;
@@ -72,6 +74,9 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "by_number") return f.by_number;
     if (fact == "diverged") return f.diverging || f.parameter_growth >= 30;
     if (fact == "first_step") return f.step == 0;
+    if (fact == "wrapped_cast") return is_cast(f.wrapped_op);
+    if (fact == "wrapped") return !f.wrapped_op.empty() && f.wrapped_type != IntegerType::Int64;
+    if (fact == "wrapped_int64") return !f.wrapped_op.empty() && f.wrapped_type == IntegerType::Int64;
     if (fact == "scaler") return f.scaler;
     if (fact == "no_scaler") return !f.scaler;
     return false;
@@ -142,6 +147,10 @@ std::string filled(std::string_view sentence, const Features& f) {
         if (name == "log2_limit") text += number("%.0f", std::floor(std::log2(largest(f.dtype))));
         if (name == "bits") text += std::to_string(info(f.dtype).mantissa_bits + 1);
         if (name == "dtype") text += info(f.dtype).name;
+        if (name == "integer_op") text += written(f.wrapped_op);
+        if (name == "integer") text += info(f.wrapped_type).name;
+        if (name == "least") text += std::to_string(static_cast<int64_t>(info(f.wrapped_type).least));
+        if (name == "most") text += std::to_string(static_cast<int64_t>(info(f.wrapped_type).most));
         sentence.remove_prefix(close + 1);
     }
     return text;

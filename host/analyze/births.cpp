@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 
+#include "host/analyze/integers.h"
 #include "host/analyze/list_member.h"
 #include "host/analyze/measure.h"
 #include "host/analyze/mechanism.h"
@@ -28,6 +30,23 @@ uint32_t kin(const OpEvent& event, const OpContext& context, const TensorView& i
     const std::ptrdiff_t index = &input - event.inputs;
     const bool asked = context.kin != nullptr && index >= 0 && index < std::min(event.input_count, kMaxKin);
     return asked ? context.kin[index] : input.flags >> kKinShift;
+}
+
+/// What is told of operands, and integers in their places: which one is the divisor depends on those.
+std::vector<TensorFact> with_integers(const OpEvent& event, const std::vector<TensorFact>& told) {
+    if (blamed_operand(plain_op_name(event.op->name)) < 0) return told;
+    std::vector<TensorFact> operands;
+    auto next = told.begin();
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        if (scannable(input)) {
+            if (next == told.end()) break;
+            operands.push_back(*next++);
+        } else if (const std::optional<Health> health = integer_health(input); health && (input.flags & kNumber) == 0) {
+            operands.push_back(fact_of(input, "input", i, *health, true));
+        }
+    }
+    return operands;
 }
 
 bool same(const Health& a, const Health& b) {
@@ -362,8 +381,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         if (context.node == nullptr && !context.in_optimizer) birth.phase = Phase::Data;
         birth.evidence.push_back("the value was written as it is, not computed");
     } else {
-        std::vector<TensorFact> operands;
-        for (const TensorFact& input : birth.inputs) operands.push_back(input);
+        const std::vector<TensorFact> operands = with_integers(at, birth.inputs);
         const bool diverging = losses_.diverging() || parameters_.growth() >= 1e3;
         MechanismVerdict verdict =
             mechanism_of({birth.op, kind, context.node != nullptr, diverging,
@@ -379,6 +397,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         }
     }
     measure_into(birth, at, context, forward);
+    if (!birth.features.wrapped.empty()) birth.evidence.push_back(birth.features.wrapped);
     const bool by_zero =
         std::strcmp(birth.mechanism, "DIV0") == 0 || (std::strcmp(birth.mechanism, "DOM") == 0 && kind != kNaN);
     if (by_zero && !birth.features.flushed.empty()) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "host/analyze/finding.h"
+#include "host/core/integer_type.h"
 
 namespace numsan {
 
@@ -40,8 +41,12 @@ struct Features {
     bool operand_known = false;  ///< it has ancestors that are remembered
     std::string saturating;      ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...
     std::string reduction;       ///< nearest op upstream that reduces: sum, mean, var, norm, ...
-    double growth = 0;           ///< operand_max over the smallest magnitude among its ancestors' largest
-    int growing_ops = 0;         ///< ancestors whose results were at least ten times larger than what they read
+    /// an integer it came from had wrapped around: how that is known, in which op and type; empty when it is not
+    std::string wrapped;
+    std::string wrapped_op;
+    IntegerType wrapped_type = IntegerType::None;
+    double growth = 0;    ///< operand_max over the smallest magnitude among its ancestors' largest
+    int growing_ops = 0;  ///< ancestors whose results were at least ten times larger than what they read
 
     // The course of the run.
     int64_t step = 0;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <vector>
 
+#include "host/analyze/integer_wraps.h"
 #include "host/analyze/step_starts.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/atomic_record.h"
@@ -192,6 +193,10 @@ class Lineage {
     void at_step(int64_t step, int64_t seq) noexcept { steps_.op(step, seq); }
     int64_t step_of(int64_t seq) const noexcept { return steps_.step_of(seq); }
 
+    /// What integer ops among them stored in place of results that did not fit.
+    IntegerWraps& wraps() noexcept { return wraps_; }
+    const IntegerWraps& wraps() const noexcept { return wraps_; }
+
     /// An operand was a parameter, a gradient, or an average of them.
     bool reads_state(const Record& record) const {
         if ((record.flags & kReadsParameter) != 0) return true;
@@ -276,6 +281,7 @@ class Lineage {
     HugeArray<AtomicRecord<Record>> ring_{kRing};
     std::atomic<WriteId> next_{0};
     StepStarts steps_;
+    IntegerWraps wraps_;
 };
 
 }  // namespace numsan

@@ -4,9 +4,12 @@
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
+#include <optional>
 #include <vector>
 
+#include "host/analyze/integers.h"
 #include "host/analyze/mechanism.h"
+#include "host/analyze/wrapped_operand.h"
 #include "host/core/value_classes.h"
 
 namespace numsan {
@@ -172,6 +175,15 @@ std::string flushed_upstream(const TensorView& operand, const Health& health, in
     return why;
 }
 
+void look_for_wraps(Features& f, const TensorView& operand, const Health& health, int64_t seq, const Lineage& lineage) {
+    const bool overflows = one_of(f.op, {"exp", "exp2", "expm1", "sinh", "cosh"});
+    const std::optional<WrappedOperand> found = wrapped_operand(operand, health, overflows, seq, lineage);
+    if (!found) return;
+    f.wrapped = found->evidence;
+    f.wrapped_op = found->op;
+    f.wrapped_type = found->type;
+}
+
 }  // namespace
 
 bool is_loss_op(const std::string& op) {
@@ -210,6 +222,7 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
     const TensorView* operand = nullptr;
     double operand_top = 0;
     int position = -1;
+    int at = -1;  // of the operand, among those that can be scanned
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if ((input.flags & kScannable) == 0) continue;
@@ -225,8 +238,9 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
             f.reads_parameter = true;
             f.parameter_max = std::max(f.parameter_max, top);
         }
-        const bool better = blamed < 0 ? operand == nullptr || top > operand_top : position == blamed;
+        const bool better = blamed < 0 ? operand == nullptr || top > operand_top : i == blamed;
         if (better) {
+            at = position;
             operand = &input;
             operand_top = top;
         }
@@ -239,8 +253,11 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
     f.operand_elements = operand->numel;
     f.operand_is_parameter = is_parameter(*operand);
     f.operand_touched = (operand->flags & kRequiresGrad) != 0 || lineage.touched(operand->storage);
-    const bool seen = blamed >= 0 && static_cast<size_t>(blamed) < facts.size();
-    if (seen) f.flushed = flushed_upstream(*operand, facts[blamed].health, context.seq, lineage);
+    const bool seen = blamed >= 0 && at >= 0 && static_cast<size_t>(at) < facts.size();
+    if (seen) f.flushed = flushed_upstream(*operand, facts[at].health, context.seq, lineage);
+    const std::optional<Health> integers = integer_health(*operand);
+    if (blamed >= 0 && (seen || integers))
+        look_for_wraps(f, *operand, integers ? *integers : facts[at].health, context.seq, lineage);
     f.result_estimate = estimate(f.op, event, facts);
     look_upstream(f, *operand, operand_top, context.seq, lineage);
     return f;

@@ -20,6 +20,18 @@ enum class OpClass : uint8_t {
 #undef NUMSAN_OP_CLASS
 };
 
+/// What an operator computes of integers, where its result may not fit: see integer_op.def.
+enum class IntegerOp : uint8_t {
+    None,
+    Add,
+    Subtract,
+    SubtractFrom,  ///< the first operand from the second
+    Multiply,
+    Power,
+    Cast,
+    Gather,  ///< sums and products over dimensions, matrix products
+};
+
 /// One operator. Made by the adapter at first sight, never freed. `name` is "aten::log".
 struct OpInfo {
     const char* name;
@@ -27,6 +39,7 @@ struct OpInfo {
     OpClass op_class;
     bool mutates;  ///< the schema marks at least one argument as written
     uint32_t id;   ///< dense, from 0
+    IntegerOp integer_op = IntegerOp::None;
 };
 
 /// One finished call of an operator, below autograd and outermost. Views are valid during the call only.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "host/core/dtype.h"
+#include "host/core/integer_type.h"
 
 namespace numsan {
 
@@ -47,7 +48,8 @@ struct TensorView {
     int16_t device_index;
     DType dtype;
     Device device;
-    int16_t argument;  ///< position among the op's arguments, or among its returns
+    int16_t argument;     ///< position among the op's arguments, or among its returns
+    IntegerType integer;  ///< not None: then never kScannable; `data` is set in host memory
 };
 
 inline bool is_parameter(const TensorView& t) { return (t.flags & (kRequiresGrad | kLeaf)) == (kRequiresGrad | kLeaf); }

@@ -274,6 +274,7 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         uint64_t bad = scan(event, seq, wanted, ranges, tally);
         if (bad != 0 && wanted != kAllOutputs) bad = scan(event, seq, kAllOutputs, ranges, tally);
         tally.add_unseen(std::exchange(thread.unseen, nullptr));
+        if (IntegerWraps::concerns(event)) lineage_.wraps().look(event, seq);
         coverage_.add(tally);
         OpContext context = context_of(thread, seq);
         Operands operands;

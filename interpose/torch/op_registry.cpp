@@ -97,6 +97,10 @@ std::unique_ptr<Operator> make(const c10::OperatorHandle& handle) {
 #define NUMSAN_ELEMENT_WISE(op) made->element_wise = made->element_wise || made->name == (op);
 #include "interpose/torch/element_wise.def"
 #undef NUMSAN_ELEMENT_WISE
+#define NUMSAN_INTEGER_OP(op, computes) \
+    if (made->name == (op)) made->info.integer_op = IntegerOp::computes;
+#include "host/core/integer_op.def"
+#undef NUMSAN_INTEGER_OP
     made->info.op_class = class_of(handle, made->name);
     made->info.mutates = !made->written.empty();
     made->info.name = made->name.c_str();

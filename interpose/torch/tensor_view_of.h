@@ -55,16 +55,33 @@ constexpr bool dtype_of(c10::ScalarType type, DType& dtype) {
     }
 }
 
+/// Of torch's integer types those whose elements are looked at.
+constexpr IntegerType integer_type_of(c10::ScalarType type) {
+    switch (type) {
+        case c10::ScalarType::Bool: return IntegerType::Bool;
+        case c10::ScalarType::Byte: return IntegerType::UInt8;
+        case c10::ScalarType::Char: return IntegerType::Int8;
+        case c10::ScalarType::Short: return IntegerType::Int16;
+        case c10::ScalarType::Int: return IntegerType::Int32;
+        case c10::ScalarType::Long: return IntegerType::Int64;
+        default: return IntegerType::None;
+    }
+}
+
 /// What is asked of a type for every tensor of every op, by number of torch's type.
 struct TypeFacts {
-    DType dtype;            ///< of what is not scannable it says nothing
-    uint8_t element_bytes;  ///< 0: integers, and what is not known
+    DType dtype;  ///< of what is not scannable it says nothing
+    IntegerType integer;
+    uint8_t element_bytes;  ///< 0: of what is not known
 };
 inline constexpr auto kTypes = [] {
     std::array<TypeFacts, size_t(c10::ScalarType::NumOptions)> types{};
     for (size_t i = 0; i < types.size(); ++i) {
-        const bool known = dtype_of(static_cast<c10::ScalarType>(i), types[i].dtype);
-        types[i].element_bytes = known ? static_cast<uint8_t>(info(types[i].dtype).element_bytes()) : uint8_t(0);
+        const auto type = static_cast<c10::ScalarType>(i);
+        const bool known = dtype_of(type, types[i].dtype);
+        types[i].integer = integer_type_of(type);
+        types[i].element_bytes =
+            known ? static_cast<uint8_t>(info(types[i].dtype).element_bytes()) : info(types[i].integer).bytes;
     }
     return types;
 }();
@@ -89,11 +106,12 @@ inline bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& 
     const char* base =
         static_cast<const char*>(const_cast<c10::StorageImpl*>(storage_impl)->_mutable_data_ptr_no_checks().get());
     const auto type = static_cast<size_t>(c10::typeMetaToScalarType(impl->dtype()));
-    const TypeFacts facts = type < kTypes.size() ? kTypes[type] : TypeFacts{DType::Float32, 0};
+    const TypeFacts facts = type < kTypes.size() ? kTypes[type] : TypeFacts{DType::Float32, IntegerType::None, 0};
     view.data = nullptr;
     if (facts.element_bytes != 0) {
         if (base != nullptr) view.data = base + impl->storage_offset() * facts.element_bytes;
-        if (base != nullptr || impl->numel() == 0) flags |= cpu ? kScannable : kLater;
+        if (facts.integer == IntegerType::None && (base != nullptr || impl->numel() == 0))
+            flags |= cpu ? kScannable : kLater;
     }
     view.storage = storage_impl;
     view.storage_data = base;
@@ -106,6 +124,7 @@ inline bool view_of(const at::Tensor& tensor, uint32_t extra_flags, TensorView& 
     view.ndim = static_cast<int16_t>(impl->dim());
     view.device_index = cpu ? 0 : impl->device().index();
     view.dtype = facts.dtype;
+    view.integer = facts.integer;
     view.device = cpu ? Device::Cpu : cuda ? Device::Cuda : Device::Other;
     return true;
 }

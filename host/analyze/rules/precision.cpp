@@ -3,6 +3,13 @@
 
 namespace numsan {
 
+namespace {
+
+/// A wider integer would have held it. Numbers that int64 does not hold are too large as numbers.
+bool fits_int64(const Features& f) { return f.wrapped_type != IntegerType::Int64; }
+
+}  // namespace
+
 void precision(const Features& f, Score& score) {
     if (f.crowded) {
         score.add(5, std::string(info(f.dtype).name) + (f.mechanism == "PREC" ? " ends below the values it was to hold"
@@ -15,6 +22,7 @@ void precision(const Features& f, Score& score) {
                          : std::string(info(f.dtype).name) + " cannot hold values this small");
         return;
     }
+    if (!f.wrapped.empty()) score.add(fits_int64(f) ? 5 : 1, "");
     constexpr double kLargestFloat32 = 3.4028234663852886e38;
     if (f.narrow && f.mechanism == "OVF") {
         score.add(3, "");

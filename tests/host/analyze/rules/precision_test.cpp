@@ -74,5 +74,16 @@ TEST(Precision, HalfIsNotToBlameForWhatWasBadBefore) {
     }
 }
 
+TEST(Precision, AnIntegerThatWrappedAround) {
+    Features f = features_of("sqrt", "DOM", kNaN);
+    f.wrapped = "the operand comes from an integer that had wrapped around";
+    f.wrapped_type = IntegerType::Int32;
+    EXPECT_EQ(winner(f), "N8");
+    f.phase = Phase::Data;
+    f.wrapped_type = IntegerType::Int64;
+    EXPECT_EQ(winner(f), "N1") << "no wider integer would have held it: the numbers are at fault";
+    EXPECT_GT(total(precision, f), 0);
+}
+
 }  // namespace
 }  // namespace numsan

@@ -1,0 +1,56 @@
+// Integer results that did not fit their type and wrapped around: what was stored in place of them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "host/core/adapter_abi.h"
+#include "host/core/atomic_record.h"
+
+namespace numsan {
+
+/// [MT] A memory of recent ones, so that a bad value that such an integer led to can be told of it. An op is looked at
+/// only if its result is an integer and its type may be too narrow. It may forget, it never invents: what is not
+/// proven is not kept.
+class IntegerWraps {
+  public:
+    enum Known : uint64_t { kNothing, kSign, kExact };
+    /// One element. kExact: `exact` is what it should have been; kSign: its sign is known to be wrong, no more.
+    struct Element {
+        double exact;
+        int64_t stored;
+        uint64_t known;  ///< of Known
+    };
+    /// What an op stored: one element of each sign. All words, for AtomicRecord.
+    struct Wrap {
+        const void* storage = nullptr;
+        const OpInfo* op = nullptr;
+        int64_t seq = -1;
+        uint64_t type = 0;  ///< IntegerType
+        Element negative{};
+        Element zero{};
+        Element positive{};
+        double least = 0;  ///< of the operands of a sum or product, where only the sign is known
+        double most = 0;
+    };
+
+    /// Whether look() has anything to look at: asked for every op.
+    static bool concerns(const OpEvent& event) noexcept {
+        return event.op->integer_op != IntegerOp::None && event.output_count > 0 &&
+               event.outputs[0].integer != IntegerType::None;
+    }
+    /// After op number `seq`, while its operands are alive.
+    void look(const OpEvent& event, int64_t seq) noexcept;
+
+    /// What op `seq` stored into `storage`, if that wrapped around.
+    bool find(const void* storage, int64_t seq, Wrap& wrap) const noexcept;
+
+  private:
+    static constexpr size_t kKept = 256;
+    std::array<AtomicRecord<Wrap>, kKept> wraps_{};
+    std::atomic<uint64_t> next_{0};
+};
+
+}  // namespace numsan

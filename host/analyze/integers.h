@@ -1,0 +1,23 @@
+// Elements of integer tensors in the host's memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "host/core/health.h"
+#include "host/core/tensor_view.h"
+
+namespace numsan {
+
+/// The elements may be read.
+inline bool holds_integers(const TensorView& t) {
+    return t.integer != IntegerType::None && t.device == Device::Cpu && (t.data != nullptr || t.numel == 0);
+}
+
+/// The element `offset` elements from the first.
+long double integer_at(const TensorView& t, int64_t offset);
+
+/// Every element, as Scanner::health() tells of floats. Nothing of what is no integer, or of very many elements.
+std::optional<Health> integer_health(const TensorView& t);
+
+}  // namespace numsan

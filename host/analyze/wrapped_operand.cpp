@@ -1,0 +1,93 @@
+#include "host/analyze/wrapped_operand.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <initializer_list>
+
+#include "host/analyze/mechanism.h"
+
+namespace numsan {
+namespace {
+
+using Element = IntegerWraps::Element;
+
+constexpr int kNear = 8;  ///< ops that are followed upstream
+
+bool one_of(const std::string& name, std::initializer_list<const char*> names) {
+    return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
+}
+
+/// What ops did to values on their way to the operand.
+enum Change : uint8_t { kAdded = 1, kSubtracted = 2, kScaled = 4, kLost = 8 };
+
+uint8_t change_by(const Lineage::Record& record) {
+    const std::string op = plain_op_name(record.op->name);
+    if (one_of(op, {"_to_copy", "copy", "clone", "amax", "amin", "max", "min"})) return 0;
+    if (one_of(op, {"neg", "abs", "relu"})) return kLost;
+    if (record.op->op_class == OpClass::Preserving) return 0;
+    if (op == "add") return kAdded;
+    if (op == "sub") return kSubtracted;
+    return one_of(op, {"mul", "div", "sum", "mean", "cumsum"}) ? kScaled : kLost;
+}
+
+std::string number(double value) {
+    char text[64];
+    const bool whole = std::fabs(value) < 9007199254740992.0 && value == std::floor(value);
+    std::snprintf(text, sizeof text, whole ? "%.0f" : "%.6g", value);
+    return text;
+}
+
+/// Whether the operand's values show this element, and with what it should have been they would be in order.
+bool explains(const Element& element, uint8_t changes, const Health& health, bool overflows) {
+    if (element.known == IntegerWraps::kNothing) return false;
+    const bool exact = element.known == IntegerWraps::kExact;
+    const auto stored = static_cast<double>(element.stored);
+    if (overflows) {
+        // A difference of unsigned integers that came out large.
+        return changes == 0 && exact && stored > std::max(element.exact, 0.0) && health.max >= stored;
+    }
+    if (stored == 0) return health.zero > 0 && (changes & (kAdded | kSubtracted)) == 0;
+    if (stored > 0 || health.min >= 0) return false;
+    if (exact && (changes & kScaled) == 0) return health.min + (element.exact - stored) >= 0;
+    return (changes & kSubtracted) == 0 && (!exact || element.exact >= 0);
+}
+
+std::string told(const IntegerWraps::Wrap& wrap, const Element& element, const std::string& op) {
+    const IntegerTypeInfo& type = info(static_cast<IntegerType>(wrap.type));
+    const std::string most = std::to_string(static_cast<int64_t>(type.most));
+    const std::string least = std::to_string(static_cast<int64_t>(type.least));
+    const std::string by = one_of(op, {"_to_copy", "copy"}) ? "a cast" : "`" + op + "`";
+    const std::string read = element.known == IntegerWraps::kExact
+                                 ? " stored " + std::to_string(element.stored) + " in place of " + number(element.exact)
+                                 : " of values from " + number(wrap.least) + " to " + number(wrap.most) + " stored " +
+                                       std::to_string(element.stored);
+    return "the operand comes from an integer that had wrapped around: " + by + read + ", as " + type.name + " holds " +
+           least + " to " + most;
+}
+
+}  // namespace
+
+std::optional<WrappedOperand> wrapped_operand(const TensorView& operand, const Health& health, bool overflows,
+                                              int64_t seq, const Lineage& lineage) {
+    std::optional<WrappedOperand> found;
+    uint8_t changes = 0;  // by every op that was visited: each lies before, or beside, what is visited next
+    lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
+        if (found || distance > kNear) return false;
+        IntegerWraps::Wrap wrap;
+        if (lineage.wraps().find(record.storage, record.seq, wrap)) {
+            const std::string op = plain_op_name(wrap.op->name);
+            for (const Element* element : {&wrap.negative, &wrap.zero, &wrap.positive}) {
+                if (found || !explains(*element, changes, health, overflows)) continue;
+                found = WrappedOperand{told(wrap, *element, op), op, static_cast<IntegerType>(wrap.type)};
+            }
+        }
+        const uint8_t change = change_by(record);
+        if (change == kLost) return false;
+        changes |= change;
+        return true;
+    });
+    return found;
+}
+
+}  // namespace numsan
