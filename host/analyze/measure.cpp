@@ -172,6 +172,27 @@ std::string flushed_upstream(const TensorView& operand, const Health& health, in
     return why;
 }
 
+/// Why the operand must be of an integer sum or product that wrapped; empty when it need not. Integers are not scanned:
+/// what has no magnitude, and turns into values that have one by a mere conversion, was an integer.
+std::string wrapped_upstream(const TensorView& operand, const Health& health, int64_t seq, const Lineage& lineage) {
+    std::string why;
+    const int bits = health.min < -0x1p62 ? 64 : 32;
+    // What wraps lies anywhere in the range; who means a negative number seldom means one in the lower half.
+    if (health.min < -0x1p63 || health.min >= -0x1p30 || (bits == 32 && health.min < -0x1p31)) return why;
+    bool converted = false;
+    lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int) {
+        const std::string op = plain_op_name(record.op->name);
+        const bool integer = converted && record.largest == 0;
+        if (integer && one_of(op, {"mul", "add", "sub", "sum", "cumsum", "prod", "pow", "square", "dot", "mm"})) {
+            why = "an integer " + op + " before it went down to " + short_number(health.min) + ", near the end of int" +
+                  std::to_string(bits) + ": it wrapped";
+        }
+        converted = one_of(op, {"_to_copy", "copy"}) && record.largest != 0;
+        return why.empty() && converted;
+    });
+    return why;
+}
+
 }  // namespace
 
 bool is_loss_op(const std::string& op) {
@@ -241,6 +262,7 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
     f.operand_touched = (operand->flags & kRequiresGrad) != 0 || lineage.touched(operand->storage);
     const bool seen = blamed >= 0 && static_cast<size_t>(blamed) < facts.size();
     if (seen) f.flushed = flushed_upstream(*operand, facts[blamed].health, context.seq, lineage);
+    if (seen) f.wrapped = wrapped_upstream(*operand, facts[blamed].health, context.seq, lineage);
     f.result_estimate = estimate(f.op, event, facts);
     look_upstream(f, *operand, operand_top, context.seq, lineage);
     return f;

@@ -15,6 +15,7 @@ void precision(const Features& f, Score& score) {
                          : std::string(info(f.dtype).name) + " cannot hold values this small");
         return;
     }
+    if (!f.wrapped.empty()) score.add(5, f.wrapped);
     constexpr double kLargestFloat32 = 3.4028234663852886e38;
     if (f.narrow && f.mechanism == "OVF") {
         score.add(3, "");

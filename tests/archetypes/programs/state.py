@@ -194,3 +194,33 @@ def more_steps_of_one_optimizer():
         loss = score.log().square().mean()  # BUG
         score = turns.send(loss)
     return loss
+
+
+def average_that_nothing_began():
+    """A running mean in memory that nothing wrote: its first update reads what lies there."""
+    # expect: op=aten::empty phase=forward kind=nan mechanism=UNINIT category=N6,N9
+    net = nn.Linear(3, 4)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    torch.use_deterministic_algorithms(True)
+    mean = torch.empty(4)  # BUG
+    hidden = net(torch.randn(8, 3))
+    with torch.no_grad():
+        mean.mul_(0.9).add_(hidden.mean(0), alpha=0.1)
+    loss = (hidden - mean).square().mean()
+    loss.backward()
+    return loss
+
+
+def average_that_begins_with_its_first_value():
+    """The same memory, copied to first."""
+    # expect: nothing
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    torch.use_deterministic_algorithms(True)
+    net = nn.Linear(3, 4)
+    mean = torch.empty(4)
+    hidden = net(torch.randn(8, 3))
+    with torch.no_grad():
+        mean.copy_(hidden.mean(0)).mul_(0.9).add_(hidden.mean(0), alpha=0.1)
+    loss = (hidden - mean).square().mean()
+    loss.backward()
+    return loss

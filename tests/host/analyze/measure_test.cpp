@@ -231,6 +231,24 @@ TEST_F(Measure, ZeroThatItsTypeMadeOfASmallValue) {
     EXPECT_EQ(of(MadeUpOp("aten::log", {single.view()}, {out.returned()})).flushed, "") << "of narrow types alone";
 }
 
+TEST_F(Measure, IntegerThatWrapped) {
+    MadeUp side{0, 0}, square{0, 0}, length{-1.8e9f, 2e9f};
+    wrote("aten::mul", {side.view()}, square, false);
+    wrote("aten::_to_copy", {square.view()}, length, false);
+    EXPECT_EQ(of(MadeUpOp("aten::sqrt", {length.view()}, {out.returned()})).wrapped,
+              "an integer mul before it went down to -1.8e+09, near the end of int32: it wrapped");
+    MadeUp lower{-9e9f, 2e9f};
+    wrote("aten::_to_copy", {square.view()}, lower, false);
+    EXPECT_EQ(of(MadeUpOp("aten::sqrt", {lower.view()}, {out.returned()})).wrapped, "") << "beyond int32";
+    MadeUp little{-5, 2};
+    wrote("aten::_to_copy", {square.view()}, little, false);
+    EXPECT_EQ(of(MadeUpOp("aten::sqrt", {little.view()}, {out.returned()})).wrapped, "");
+    MadeUp floating{1e5f, 1e5f};
+    wrote("aten::mul", {side.view()}, floating, false);
+    wrote("aten::_to_copy", {floating.view()}, length, false);
+    EXPECT_EQ(of(MadeUpOp("aten::sqrt", {length.view()}, {out.returned()})).wrapped, "") << "no integer";
+}
+
 TEST_F(Measure, IntegerThatIsDividedBy) {
     MadeUp pooled{1, 2}, lengths{0, 3};
     wrote("aten::sum", {lengths.view()}, lengths, false);

@@ -50,6 +50,15 @@ TEST(Precision, FiniteInSinglePrecision) {
     EXPECT_EQ(said(precision, f), Facts{}) << "not measured";
 }
 
+TEST(Precision, IntegerThatWrapped) {
+    Features f = features_of("sqrt", "DOM", kNaN);
+    f.wrapped = "an integer mul before it went down to -1.8e+09, near the end of int32: it wrapped";
+    EXPECT_EQ(winner(f), "N8");
+    EXPECT_EQ(said(precision, f), Facts{f.wrapped});
+    f.wrapped.clear();
+    EXPECT_EQ(winner(f), "N2");
+}
+
 TEST(Precision, ZeroOfRoundingInHalf) {
     Features f = half("div", "DIV0", kPosInf);
     EXPECT_EQ(winner(f), "N8");
