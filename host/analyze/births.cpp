@@ -300,6 +300,7 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
         }
         measure_into(birth, event, context, {});
         birth.features.reads_parameter = is_parameter(tensor) || view_of_parameter(event, context, tensor);
+        birth.features.first_update = unwritten != nullptr && written_by(event, tensor);
         ++made_;
     }
     return made;

@@ -201,6 +201,9 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
         }
         return {"DOM", evidence};
     }
+    if (facts.kind == kNegInf && one_of(op, {"_linalg_slogdet", "linalg_slogdet", "slogdet", "logdet"})) {
+        return {"DOM", {"the matrix is singular: the logarithm of a determinant that is 0"}};
+    }
     if (op == "pow") {
         const TensorFact* base = operand(facts, 0);
         if (facts.kind == kNaN) {

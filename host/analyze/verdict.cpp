@@ -22,6 +22,12 @@ bool shrinks(const OpEvent& event) {
 }
 
 /// Whether a pass over the lost updates of a parameter is due: often at first, then ever more seldom.
+/// add_(), lerp_(): computes what it writes from what is there, unlike copy_() and what is written with out=.
+bool updates(const OpEvent& event) {
+    const size_t length = std::strlen(event.op->name);
+    return event.op->op_class == OpClass::Other && length > 0 && event.op->name[length - 1] == '_';
+}
+
 bool sampled_step(int64_t step) { return step > 0 && (step & (step - 1)) == 0; }
 
 }  // namespace
@@ -85,6 +91,7 @@ void Verdict::adopt(const TensorView& tensor, const Ledger::Entry& births) {
 /// at.
 Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad) {
     Kinds before;
+    int32_t first_use = -1;  // an operand that nothing wrote, and that the op has by now
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if ((input.flags & kGone) != 0) {
@@ -98,6 +105,8 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
         if (collective && !sends(event, input)) continue;
         // What is sent may be bad though nobody knows where no op wrote it: the outputs, not there yet, do not tell.
         const bool sent = collective && ledger_.unwritten(input) != nullptr;
+        const bool unwritten = gone && outputs_bad && known == nullptr && updates(event) && ledger_.unwritten(input);
+        if (unwritten) first_use = i;
         if (known == nullptr && ((!outputs_bad && !sent) || gone)) continue;
         if (gone) {
             for (const Kind kind : kNonFiniteKinds) births_.used(known->of(kind), event, context);
@@ -124,6 +133,10 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
             if (is_parameter(input)) births_.becomes_initial_value(here.of(kind));
         }
         births_.add_kinds(before, here);
+    }
+    if (first_use >= 0 && before.finite()) {
+        const TensorView& used = event.inputs[first_use];
+        before = births_.external(used, event, context, scanner_.health(used));
     }
     return before;
 }

@@ -159,6 +159,13 @@ void Session::follow(Thread& thread, const OpEvent& event, OpContext& context) {
     context.in_backward = event.graph_task != -1;
     if (context.node == nullptr && event.op->op_class != OpClass::Collective && steps_.awaits_update())
         steps_.update(event, &thread);
+    if (thread.optimizer_depth > 0 && !thread.optimizer_step.known && !event.grad_enabled && !context.in_backward) {
+        for (int32_t i = 0; i < event.output_count; ++i) {
+            const TensorView& output = event.outputs[i];
+            if ((output.flags & kWritten) != 0 && is_parameter(output))
+                rounds_.wrote(thread.optimizer_step, output.storage);
+        }
+    }
     context.stack = stacks_.capture();
     context.in_module = stacks_.in_module(context.stack);
     // Autograd's threads for devices have no Python either; between nodes they reduce gradients to their shapes.
@@ -381,6 +388,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
         node.graph_task = event.graph_task;
     }
     steps_.node(event.variable == nullptr ? nullptr : event.variable->storage);
+    rounds_.backward();
     if (event.variable == nullptr || thread.busy) return;
     learning_.store(true, std::memory_order_relaxed);
     try {
@@ -420,6 +428,8 @@ void Session::scope_begin(const char* name) noexcept {
         if (starts_with(name, "Optimizer.zero_grad#") && !mark(side, DeviceEvent::Kind::ZeroGrad)) verdict_.zero_grad();
         if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;
         steps_.optimizer_begins();
+        thread.optimizer_step = {};
+        thread.optimizer_step.stack = stacks_.capture();
         if (mark(side, DeviceEvent::Kind::OptimizerBegin)) return;
         Outcome outcome;
         verdict_.optimizer_begin(outcome);
@@ -438,9 +448,18 @@ void Session::scope_end(const char* name) noexcept {
         if (on() && !mark(device_side(), DeviceEvent::Kind::OptimizerEnd))
             name_state_writes(verdict_.wants_kept(false));
         if (log_.usable()) log_.clear();  // parameters were read as they were written: nothing bad is left of this step
-        steps_.optimizer_ends();
+        end_optimizer_step(thread);
         // While there is a process group: many programs take it down before they end.
         if (on() && !asked_rank_in_step_.exchange(true)) learn_rank();
+    }
+}
+
+void Session::end_optimizer_step(Thread& thread) noexcept {
+    try {
+        steps_.optimizer_ends(rounds_.ended(thread.optimizer_step));
+    } catch (...) {
+        steps_.optimizer_ends();
+        fail("out of memory at the end of an optimizer's step");
     }
 }
 

@@ -20,6 +20,7 @@
 #include "host/session/forward_map.h"
 #include "host/session/op_coverage.h"
 #include "host/session/op_log.h"
+#include "host/session/optimizer_rounds.h"
 #include "host/session/reporter.h"
 #include "host/session/scan_clock.h"
 #include "host/session/step_counter.h"
@@ -115,6 +116,7 @@ class Session {
     OpContext context_of(Thread& thread, int64_t seq);
     void trace(const OpEvent& event, OpContext& context, Operands* operands = nullptr) noexcept;
     void follow(Thread& thread, const OpEvent& event, OpContext& context);
+    void end_optimizer_step(Thread& thread) noexcept;
     static void narrow_state(const OpEvent& event, OpContext& context) noexcept;
     struct Made {
         ForwardMap::Record record;
@@ -206,6 +208,7 @@ class Session {
     std::atomic<bool> finished_{false};
     std::atomic<int> ignoring_{0};  ///< ignored ranges of the whole process
     StepCounter steps_;
+    OptimizerRounds rounds_;
     std::atomic<bool> learning_{false};  ///< a gradient has reached a parameter
     static constexpr int kMaxLookUps = 32;
     std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated

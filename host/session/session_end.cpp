@@ -189,6 +189,7 @@ void Session::before_fork() noexcept {
         side->log.lock();
         side->unread.lock();
     }
+    rounds_.lock();
     log_.lock();
     verdict_.lock();
     stacks_.lock();
@@ -198,6 +199,7 @@ void Session::after_fork_in_parent() noexcept {
     stacks_.unlock();
     verdict_.unlock();
     log_.unlock();
+    rounds_.unlock();
     if (DeviceSide* side = device_side()) {
         side->unread.unlock();
         side->log.unlock();
@@ -214,6 +216,7 @@ void Session::after_fork_in_child() noexcept {
     verdict_.unlock();
     log_.forget_parents();
     log_.unlock();
+    rounds_.unlock();
     if (DeviceSide* side = device_side()) {
         side->begin_child();
         side->scanner.close();

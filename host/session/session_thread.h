@@ -21,6 +21,7 @@ struct Session::Thread {
     Node nodes[kMaxNodes];
     int node_depth = 0;  ///< may exceed kMaxNodes; the rest has no name
     int optimizer_depth = 0;
+    OptimizerRounds::Step optimizer_step;
     int loader_depth = 0;
     int ignore_depth = 0;
     int64_t last_parameter_read = -1;

@@ -24,7 +24,7 @@ class StepCounter {
     /// From here on only Optimizer.step scopes count.
     void count_scopes_only() noexcept { state_.store(State::Scopes, std::memory_order_relaxed); }
     void optimizer_begins() noexcept { count_scopes_only(); }
-    void optimizer_ends() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+    void optimizer_ends(int rounds = 1) noexcept { count_.fetch_add(rounds, std::memory_order_relaxed); }
 
     /// An autograd node begins; `leaf` is the storage of the parameter whose gradient it has, or null.
     void node(const void* leaf) noexcept {

@@ -17,6 +17,7 @@ import runpy
 import signal
 import sys
 import traceback
+import weakref
 
 import torch
 import torch._dynamo  # every optimizer imports it: once here, not once a program
@@ -88,7 +89,10 @@ def watch_backward(oracle):
 
 
 def watch_optimizers(oracle):
-    """Counts steps, and looks at parameters and optimizer state after each."""
+    """Counts steps, and looks at parameters and optimizer state after each. Of several optimizers the one that stepped
+    most counts; a new one begins where the others are."""
+    steps = weakref.WeakKeyDictionary()
+
     def before(optimizer, args, kwargs):
         oracle.optimizer_depth += 1
 
@@ -102,7 +106,8 @@ def watch_optimizers(oracle):
                         if isinstance(value, torch.Tensor):
                             oracle.ledger.entry(value).state = True
                             oracle.ledger.escape(value, "optimizer_state")
-        oracle.ledger.step += 1
+        steps[optimizer] = steps.get(optimizer, max(oracle.ledger.step - 1, 0)) + 1
+        oracle.ledger.step = max(oracle.ledger.step, steps[optimizer])
 
     register_optimizer_step_pre_hook(before)
     register_optimizer_step_post_hook(after)

@@ -7,6 +7,7 @@ void initialization(const Features& f, Score& score) {
     if (f.mechanism == "STATE") score.add(4, "");
     if (f.mechanism == "UNINIT" && f.reads_parameter) score.add(4.5, "nothing wrote this parameter before it was read");
     if (f.mechanism == "UNINIT" && !f.reads_parameter) score.add(f.phase == Phase::Load ? 2 : 1.5, "");
+    if (f.first_update) score.add(3, "it was to be updated in place, and had no first value");
     if (f.phase == Phase::Load) score.add(2.5, "it became a parameter's value before any training did");
     if (f.reads_parameter && f.parameter_max >= 1e4 && f.parameter_growth < 10 && f.phase == Phase::Forward) {
         score.add(3.5, "it read a parameter of magnitude " + fact_number(f.parameter_max) +
@@ -21,6 +22,8 @@ void initialization(const Features& f, Score& score) {
     }
     if (f.mechanism == "DIV0" && f.operand_is_parameter && f.phase == Phase::Forward)
         score.add(2.5, "it divided by a parameter: training hardly ever makes one exactly zero, what set it up does");
+    if (f.mechanism == "DOM" && f.operand_is_parameter && f.phase == Phase::Forward && f.step == 0)
+        score.add(3.5, "it read a parameter as it was set up, before any step had changed it");
     if (f.phase == Phase::Data && f.step == 0 && f.gradients_off) score.add(0.3, "");
 }
 

@@ -18,7 +18,7 @@ void unsafe_operation(const Features& f, Score& score) {
     }
     if (!in_loss(f) && f.loss_known) score.add(0.7, "");
     if (!f.touched && !f.in_module) score.against(1);
-    if (f.narrow || f.hidden) score.against(1.5);
+    if (f.narrow || f.hidden || !f.wrapped.empty()) score.against(1.5);
 }
 
 }  // namespace numsan

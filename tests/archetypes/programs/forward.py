@@ -273,3 +273,30 @@ def accuracy_of_no_samples():
         total = torch.bincount(y, minlength=3).float()
         recall = torch.zeros(3).index_add_(0, y, right) / total  # BUG
         return torch.tensor(recall.mean().item())
+
+
+def log_determinant_of_singular():
+    """A row of the matrix is the sum of the others: its determinant is 0, and the logarithm of that has a pole."""
+    # expect: op=aten::_linalg_slogdet phase=forward kind=inf mechanism=DOM category=N2,N4
+    scale = nn.Parameter(torch.ones(3))
+    opt = torch.optim.SGD([scale], lr=0.01)
+    for i in range(4):
+        base = torch.eye(3)
+        if i == 2:
+            base[2] = base[0] + base[1]
+        loss = torch.logdet(base * scale)  # BUG
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return loss
+
+
+def log_determinant_of_regular():
+    """The same with a ridge."""
+    # expect: nothing
+    scale = nn.Parameter(torch.ones(3))
+    base = torch.eye(3)
+    base[2] = base[0] + base[1]
+    loss = torch.logdet(base * scale + 0.1 * torch.eye(3))
+    loss.backward()
+    return scale.grad

@@ -124,7 +124,7 @@ def moments_after_one_bad_batch():
 
 def head_that_nobody_initialised():
     """A model made on meta and moved by to_empty(): the loop over its layers forgets the head."""
-    # expect: op=aten::empty,aten::fill_ phase=load kind=nan mechanism=UNINIT category=N6,N9 step=0
+    # expect: op=aten::empty,aten::fill_ phase=load kind=nan mechanism=UNINIT category=N6 step=0
     torch.use_deterministic_algorithms(True)  # fresh memory is filled with nan
     with torch.device("meta"):
         model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1, bias=False))
@@ -155,3 +155,72 @@ def average_of_poisoned_parameters():
         opt.step()
         average.update_parameters(model)
     return average.module[0].weight
+
+
+def game(rounds, discriminator_steps, bad_round):
+    """Two nets that are trained in turns, one step of the first for some of the second; yields scores, takes losses."""
+    made_by, judge = nn.Linear(2, 3), nn.Linear(3, 1)
+    made_opt = torch.optim.SGD(made_by.parameters(), lr=0.01)
+    judge_opt = torch.optim.SGD(judge.parameters(), lr=0.01)
+    for i in range(rounds):
+        for _ in range(discriminator_steps):
+            loss = yield judge(made_by(torch.randn(4, 2)).detach()).exp()
+            judge_opt.zero_grad()
+            loss.backward()
+            judge_opt.step()
+        loss = yield judge(made_by(torch.randn(4, 2))).exp() * (0.0 if i == bad_round else 1.0)
+        made_opt.zero_grad()
+        loss.backward()
+        made_opt.step()
+
+
+def two_optimizers_in_turn():
+    """Both belong to one step of the loop: the fifth is number 4, in the half of the second, too."""
+    # expect: op=aten::log phase=forward kind=inf mechanism=DOM category=N2,N4 step=4
+    turns = game(7, 1, bad_round=4)
+    score = next(turns)
+    for _ in range(12):
+        loss = score.log().square().mean()  # BUG
+        score = turns.send(loss)
+    return loss
+
+
+def more_steps_of_one_optimizer():
+    """Five steps of one optimizer for each of the other's: those five count."""
+    # expect: op=aten::log phase=forward kind=inf mechanism=DOM category=N2,N4 step=15
+    turns = game(5, 5, bad_round=2)
+    score = next(turns)
+    for _ in range(25):
+        loss = score.log().square().mean()  # BUG
+        score = turns.send(loss)
+    return loss
+
+
+def average_that_nothing_began():
+    """A running mean in memory that nothing wrote: its first update reads what lies there."""
+    # expect: op=aten::empty phase=forward kind=nan mechanism=UNINIT category=N6,N9
+    net = nn.Linear(3, 4)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    torch.use_deterministic_algorithms(True)
+    mean = torch.empty(4)  # BUG
+    hidden = net(torch.randn(8, 3))
+    with torch.no_grad():
+        mean.mul_(0.9).add_(hidden.mean(0), alpha=0.1)
+    loss = (hidden - mean).square().mean()
+    loss.backward()
+    return loss
+
+
+def average_that_begins_with_its_first_value():
+    """The same memory, copied to first."""
+    # expect: nothing
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    torch.use_deterministic_algorithms(True)
+    net = nn.Linear(3, 4)
+    mean = torch.empty(4)
+    hidden = net(torch.randn(8, 3))
+    with torch.no_grad():
+        mean.copy_(hidden.mean(0)).mul_(0.9).add_(hidden.mean(0), alpha=0.1)
+    loss = (hidden - mean).square().mean()
+    loss.backward()
+    return loss

@@ -43,6 +43,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"aten::log", kNaN, false, {fact({-1, 2})}, "DOM"},
                     Case{"aten::log_", kNegInf, false, {fact({0, 2})}, "DOM"},
                     Case{"aten::sqrt", kNaN, false, {fact({-1})}, "DOM"},
+                    Case{"aten::_linalg_slogdet", kNegInf, false, {fact({0, 1})}, "DOM"},
+                    Case{"aten::_linalg_slogdet", kNaN, false, {fact({3e38f, 1})}, "OVF"},
                     Case{"aten::rsqrt", kNaN, false, {fact({-1})}, "DOM"},
                     Case{"aten::rsqrt", kPosInf, false, {fact({0})}, "DIV0"},
                     Case{"aten::pow.Tensor_Scalar", kNaN, false, {fact({-8})}, "DOM"},

@@ -1,5 +1,5 @@
 """A Wasserstein GAN without clipping or penalty, lr 20: each half drives the other upwards."""
-# label: phase=forward mechanism=HYPER category=N5 category_alt=N7 birth_op=aten::addmm kind=+inf,-inf,nan first_step=4
+# label: phase=forward mechanism=HYPER category=N5 category_alt=N7 birth_op=aten::addmm kind=+inf,-inf,nan first_step=2
 # label: severity=error loss_stays_finite=no dtype=fp32 model=gan family=divergence needs= fragile=no
 import os
 

@@ -37,6 +37,22 @@ TEST(Initialization, ParameterThatNothingWrote) {
     EXPECT_EQ(said(initialization, f), Facts{});
 }
 
+TEST(Initialization, RunningValueThatNothingBegan) {
+    Features f = features_of("mul", "UNINIT", kNaN);
+    f.first_update = true;
+    EXPECT_EQ(winner(f), "N6");
+    EXPECT_EQ(said(initialization, f), Facts{"it was to be updated in place, and had no first value"});
+}
+
+TEST(Initialization, ParameterAtAPoleFromTheStart) {
+    Features f = features_of("_linalg_slogdet", "DOM", kNegInf);
+    f.operand_is_parameter = true;
+    EXPECT_EQ(winner(f), "N6");
+    EXPECT_EQ(said(initialization, f), Facts{"it read a parameter as it was set up, before any step had changed it"});
+    f.step = 3;
+    EXPECT_NE(winner(f), "N6") << "training took it there";
+}
+
 TEST(Initialization, ParameterOfTheWrongScale) {
     Features f = features_of("mm", "OVF", kPosInf);
     f.reads_parameter = true;
