@@ -120,7 +120,7 @@ def critic_steps_while_the_actor_waits():
 
 def critic_steps_and_the_actor_as_well():
     """The same without the guard: the critic's zero_grad() lets go of nothing that is the actor's."""
-    # expect: op=aten::div phase=backward kind=nan,inf mechanism=SING category=N3 step=4 reaches=weight into=gradient
+    # expect: op=aten::div phase=backward kind=nan,inf mechanism=SING category=N3 step=2 reaches=weight into=gradient
     actor, critic = nn.Linear(5, 4), nn.Linear(5, 1)
     actor_opt = torch.optim.Adam(actor.parameters(), lr=1e-2)
     critic_opt = torch.optim.Adam(critic.parameters(), lr=1e-2)

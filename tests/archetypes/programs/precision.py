@@ -172,27 +172,3 @@ def half_adam_foreach():
         loss.backward()
         opt.step()  # BUG
     return layer.weight
-
-
-def root_of_wrapped_integers():
-    """A sum of squares in int32 goes past its end from the third step on, and its root is of a negative number."""
-    # expect: op=aten::sqrt phase=forward kind=nan mechanism=DOM category=N8 step=2
-    net = nn.Linear(1, 1)
-    opt = torch.optim.SGD(net.parameters(), lr=0.01)
-    for i in range(4):
-        side = torch.full((4,), 20000 if i < 2 else 36000, dtype=torch.int32)
-        square = side * side + side * side
-        length = torch.sqrt(square.float())  # BUG
-        loss = net(length.unsqueeze(1) / 1e5).square().mean()
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-    return loss
-
-
-def root_of_long_integers():
-    """The same in int64."""
-    # expect: nothing
-    side = torch.full((4,), 36000, dtype=torch.int64)
-    square = side * side + side * side
-    return torch.sqrt(square.float())

@@ -46,6 +46,7 @@ TEST(Initialization, RunningValueThatNothingBegan) {
 
 TEST(Initialization, ParameterAtAPoleFromTheStart) {
     Features f = features_of("_linalg_slogdet", "DOM", kNegInf);
+    f.step = 0;
     f.operand_is_parameter = true;
     EXPECT_EQ(winner(f), "N6");
     EXPECT_EQ(said(initialization, f), Facts{"it read a parameter as it was set up, before any step had changed it"});
