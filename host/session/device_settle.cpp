@@ -12,7 +12,7 @@ namespace numsan {
 /// Before the program acts upon a value, maybe for the last time, what is known of it should be told. The thread that
 /// tells may need the interpreter's lock, which ours may have: not for ever.
 void Session::await_published(DeviceSide& side) noexcept {
-    constexpr int kPatience = 100;  // pauses: a fifth of a second
+    constexpr int kPatience = 500;  // pauses: a second; a busy machine looks names up for longer than a fifth of one
     for (int i = 0; i < kPatience; ++i) {
         {
             const std::lock_guard<std::mutex> lock(side.settling);

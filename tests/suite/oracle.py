@@ -90,7 +90,7 @@ def watch_backward(oracle):
 
 def watch_optimizers(oracle):
     """Counts steps, and looks at parameters and optimizer state after each. Of several optimizers the one that stepped
-    most counts; a new one begins where the others are."""
+    most counts; a new one begins where those that are still there are, or takes the next step where none is."""
     steps = weakref.WeakKeyDictionary()
 
     def before(optimizer, args, kwargs):
@@ -106,7 +106,7 @@ def watch_optimizers(oracle):
                         if isinstance(value, torch.Tensor):
                             oracle.ledger.entry(value).state = True
                             oracle.ledger.escape(value, "optimizer_state")
-        steps[optimizer] = steps.get(optimizer, max(oracle.ledger.step - 1, 0)) + 1
+        steps[optimizer] = steps.get(optimizer, oracle.ledger.step - (1 if steps else 0)) + 1
         oracle.ledger.step = max(oracle.ledger.step, steps[optimizer])
 
     register_optimizer_step_pre_hook(before)
