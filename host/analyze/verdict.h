@@ -106,6 +106,9 @@ class Verdict {
     bool is_certain(const OpEvent& event);
     void end_look_back();
 
+    /// An op that threw. What was not finite in its operands may be why, and the program has met it.
+    void refused(const OpEvent& event, const OpContext& context);
+
     /// An autograd node is about to run on `event.inputs`.
     void node(const NodeEvent& event, const OpContext& context);
 

@@ -54,6 +54,23 @@ void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const K
     }
 }
 
+void Verdict::refused(const OpEvent& event, const OpContext& context) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        const Kinds* known = ledger_.find(input);
+        if (known == nullptr || known->finite() || !scannable(input) || !scanner_.range(input).suspicious) continue;
+        postpone(*known, EscapeInto::Host, nullptr, context, reads_);
+        const std::string fact = "`" + std::string(event.op->name) + "` read it and failed";
+        for (const Kind kind : kNonFiniteKinds) {
+            Birth* birth = births_.find(known->of(kind));
+            if (birth == nullptr) continue;
+            std::vector<std::string>& evidence = birth->evidence;
+            if (std::find(evidence.begin(), evidence.end(), fact) == evidence.end()) evidence.push_back(fact);
+        }
+    }
+}
+
 /// backward() is about to start from the operand.
 void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome) {
     const TensorView& loss = event.inputs[0];

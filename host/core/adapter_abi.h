@@ -12,7 +12,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 8;
+inline constexpr uint32_t kAdapterAbi = 9;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -106,6 +106,7 @@ struct NodeEvent {
 struct CoreApi {
     uint32_t abi;
     void (*op_end)(const OpEvent*);
+    void (*op_failed)(const OpEvent*);  ///< an op threw: no outputs; its operands are as it left them
     void (*node_begin)(const NodeEvent*);
     void (*node_end)();
     void (*scope_begin)(const char* name);  ///< USER_SCOPE: Optimizer.step#SGD.step, numsan:ignore, ...

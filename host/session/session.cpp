@@ -307,6 +307,18 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
     }
 }
 
+void Session::op_failed(const OpEvent& event) noexcept {
+    Thread& thread = this_thread();
+    if (thread.busy || !on() || !verdict_.interesting(event, 0)) return;
+    try {
+        OpContext context = context_of(thread, ops_.load(std::memory_order_relaxed));
+        context.stack = stacks_.capture();
+        verdict_.refused(event, context);
+    } catch (...) {
+        fail("out of memory or a failure inside op_failed");
+    }
+}
+
 /// Whether anything about an op can matter whose outputs have been read; see judge.
 bool Session::concerns(const OpEvent& event, const OpContext& context, uint64_t bad,
                        const Range* ranges) const noexcept {

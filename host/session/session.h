@@ -51,6 +51,8 @@ class Session {
     Session(Options options, const Scanner& scanner, StackSource& stacks, SessionFacts facts);
 
     void op_end(const OpEvent& event) noexcept;
+    /// An op of the host threw: no outputs. Not counted as an op.
+    void op_failed(const OpEvent& event) noexcept;
     void node_begin(const NodeEvent& event) noexcept;
     void node_end() noexcept;
     void scope_begin(const char* name) noexcept;

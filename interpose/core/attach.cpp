@@ -54,6 +54,7 @@ void node_begin(const NodeEvent* event) {
 const CoreApi g_core = {
     kAdapterAbi,
     op_end,
+    [](const OpEvent* event) { g_session->op_failed(*event); },
     node_begin,
     [] { g_session->node_end(); },
     [](const char* name) { g_session->scope_begin(name); },

@@ -102,6 +102,24 @@ c10::DispatchKeySet BoxedCall::take(const CoreApi& core, c10::ArrayRef<c10::IVal
     return keys;
 }
 
+void BoxedCall::show_operands() {
+    const Scratch& s = scratch();
+    for (size_t i = 0; operands_ + i < s.operands.size(); ++i)
+        call_.operand(s.operands[operands_ + i], i, i < 64 && (internal_ >> i & 1) != 0);
+}
+
+void BoxedCall::report_failure(const CoreApi& core) noexcept {
+    try {
+        Scratch& s = scratch();
+        s.views.resize(s.operands.size() - operands_);
+        call_.use(s.views.data(), nullptr);
+        show_operands();
+        call_.report_failure(core);
+    } catch (const std::exception&) {
+        core.fail("an operator could not be described");
+    }
+}
+
 void BoxedCall::report(const CoreApi& core, c10::ArrayRef<c10::IValue> returns, uint64_t sequence) {
     Scratch& s = scratch();
     const size_t operands = s.operands.size() - operands_;
@@ -111,8 +129,7 @@ void BoxedCall::report(const CoreApi& core, c10::ArrayRef<c10::IValue> returns, 
     // No op runs from here on, so nothing else uses the buffer of views.
     s.views.resize(operands + count + written);
     call_.use(s.views.data(), s.views.data() + operands);
-    for (size_t i = 0; i < operands; ++i)
-        call_.operand(s.operands[operands_ + i], i, i < 64 && (internal_ >> i & 1) != 0);
+    show_operands();
     for (size_t i = 0; i < returns.size(); ++i) {
         for_each_tensor(returns[i], [&](const at::Tensor& tensor) { call_.returned(tensor, i); });
     }

@@ -30,7 +30,12 @@ class BoxedCall {
     /// After it ran. `sequence` as in OpCall::report. May throw.
     void report(const CoreApi& core, c10::ArrayRef<c10::IValue> returns, uint64_t sequence = OpCall::kLastNode);
 
+    /// In place of report(), after the op threw.
+    void report_failure(const CoreApi& core) noexcept;
+
   private:
+    void show_operands();
+
     const Operator& op_;
     const size_t operands_, written_;  ///< where this call's begin in the buffers
     uint64_t internal_ = 0;            ///< bits of the operands that internals.def names

@@ -49,13 +49,16 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
         handle.redispatchBoxed(below, stack);
         return;
     }
-    {
-        const bool for_subclass = is_for_subclass(keys);
-        if (for_subclass) call->show_inner_ops();
+    const bool for_subclass = is_for_subclass(keys);
+    if (for_subclass) call->show_inner_ops();
+    try {
         const HideInnerOps hide(op->hides_inner_ops && !for_subclass);
         const SubclassCalls shown(for_subclass);
         const QuietScopes quiet(op->info.op_class == OpClass::Collective);
         handle.redispatchBoxed(below, stack);
+    } catch (const std::exception&) {
+        if (!for_subclass) call->report_failure(*core);
+        throw;
     }
     try {
         call->report(*core, last(*stack, stack->size() >= op->returns ? op->returns : 0));

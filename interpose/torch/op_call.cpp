@@ -100,6 +100,19 @@ __attribute__((cold, noinline)) void OpCall::skip(const at::Tensor& tensor) {
     core->skipped(why_not_viewed(tensor));
 }
 
+/// What a device's op refused shows where the program waits for it, not here.
+[[gnu::cold]] void OpCall::report_failure(const CoreApi& core) {
+    if (on_device_ != nullptr) return;
+    OpEvent event{};
+    event.op = &op_.info;
+    event.inputs = inputs_;
+    event.input_count = input_count_;
+    event.grad_enabled = c10::GradMode::is_enabled();
+    event.forward_sequence = ~uint64_t(0);
+    event.graph_task = torch::autograd::get_current_graph_task_id();
+    core.op_failed(&event);
+}
+
 void OpCall::report(const CoreApi& core, uint64_t sequence) {
     OpEvent event;
     event.op = &op_.info;

@@ -82,6 +82,9 @@ class OpCall {
     /// last node.
     void report(const CoreApi& core, uint64_t sequence = kLastNode);
 
+    /// In place of report(), of an op that threw, after its operands were shown.
+    void report_failure(const CoreApi& core);
+
     static constexpr uint64_t kLastNode = ~uint64_t(1);
 
   private:

@@ -120,9 +120,14 @@ struct Typed<Op, Return(Arguments...)> {
         const bool for_subclass = is_for_subclass(keys);
         if (may_touch_device(keys)) tell_begin(*core, arguments...);
         Return result = [&]() -> Return {
-            const HideInnerOps hide(!for_subclass);
-            const SubclassCalls shown(for_subclass);
-            return Op::redispatch(below, arguments...);  // not forwarded: a moved-from SymInt is 0
+            try {
+                const HideInnerOps hide(!for_subclass);
+                const SubclassCalls shown(for_subclass);
+                return Op::redispatch(below, arguments...);  // not forwarded: a moved-from SymInt is 0
+            } catch (const std::exception&) {
+                if (!for_subclass) tell_failure(*core, arguments...);
+                throw;
+            }
         }();
         try {
             report(*core, for_subclass, result, arguments...);
@@ -154,6 +159,20 @@ struct Typed<Op, Return(Arguments...)> {
             begin.device(value);
         } else if constexpr (std::is_same_v<T, std::optional<c10::Device>>) {
             if (value.has_value()) begin.device(*value);
+        }
+    }
+
+    [[gnu::cold, gnu::noinline]] static void tell_failure(const CoreApi& core,
+                                                          const Plain<Arguments>&... arguments) noexcept {
+        try {
+            TensorView inputs[sizeof...(Arguments)];
+            OpCall call(*op);
+            call.use(inputs, nullptr);
+            size_t position = 0;
+            (show_argument(call, arguments, position, false), ...);
+            call.report_failure(core);
+        } catch (const std::exception&) {
+            core.fail("an operator could not be described");
         }
     }
 

@@ -1,6 +1,7 @@
 // The verdict on values that hide: state, loads, hidden branches, what a bad loss makes of its gradients.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -275,6 +276,41 @@ TEST(VerdictFeatures, InitialValueThatWasComputed) {
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().birth.phase, Phase::Load) << "made of data, read as a parameter: its initial value";
     EXPECT_EQ(s.only().birth.op, "aten::div");
+}
+
+/// A program that samples from probabilities.
+class Refused : public testing::Test {
+  protected:
+    Refused() {
+        s.op("aten::log", {negative.view()}, {bad.returned()});
+        s.op("aten::cat", {negative.view(), bad.view()}, {beside.returned()});
+    }
+    void fail(const char* op, const TensorView& operand) {
+        s.verdict.refused(MadeUpOp(op, {operand}, {}).event(), s.context);
+    }
+    Stream s;
+    MadeUp negative{-1}, bad{kNan}, beside{kNan}, fine{1};
+};
+
+TEST_F(Refused, WhatAnOpCouldNotTakeIsAWarning) {
+    fail("aten::multinomial", bad.view());
+    fail("aten::multinomial", bad.view());
+    EXPECT_TRUE(s.outcome.escaped.empty()) << "it may be that the program goes on with it";
+    s.finish();
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().into, EscapeInto::Host);
+    EXPECT_EQ(s.only().severity, Severity::Warning);
+    const std::vector<std::string>& evidence = s.only().birth.evidence;
+    EXPECT_EQ(std::count(evidence.begin(), evidence.end(), "`aten::multinomial` read it and failed"), 1);
+}
+
+TEST_F(Refused, OpThatFailsForAnotherReasonSaysNothing) {
+    fail("aten::mm", fine.view());
+    s.op("aten::nan_to_num_", {bad.view()}, {bad.written()});
+    bad.values[0] = 0;
+    fail("aten::mm", bad.view());
+    s.finish();
+    EXPECT_TRUE(s.outcome.escaped.empty());
 }
 
 }  // namespace
