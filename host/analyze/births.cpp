@@ -111,6 +111,14 @@ const Birth* Births::find(BirthId id) const {
     return it != births_.end() ? &it->second : nullptr;
 }
 
+Births::Kinds Births::made_by(int64_t seq) const {
+    Kinds made;
+    for (auto it = births_.rbegin(); it != births_.rend() && (it->second.seq >= seq || it->second.waits); ++it) {
+        if (it->second.seq == seq && it->second.kind != 0) made.of(static_cast<Kind>(it->second.kind)) = it->first;
+    }
+    return made;
+}
+
 bool Births::intended(BirthId id) const {
     const Birth* birth = find(id);
     return birth != nullptr && birth->intended;

@@ -65,6 +65,9 @@ class Births {
     BirthId origin(Kind kind, const OpEvent& event, const OpContext& context, const Kinds& before, const Kinds& old,
                    const ForwardRecord& forward);
 
+    /// The births that op number `seq` made, by kind.
+    Kinds made_by(int64_t seq) const;
+
     /// The bad kinds that the op must have made of its operands, all of which are here; none when they do not say so.
     KindSet certain(const OpEvent& event) const;
 

@@ -54,7 +54,9 @@ bool Verdict::interesting(const OpEvent& event, uint64_t bad_outputs) const noex
     }
     // One value: what backward() starts from, or a number the program reads.
     if (event.op->op_class == OpClass::HostRead) {
-        return event.input_count == 1 && scannable(event.inputs[0]) && scanner_.range(event.inputs[0]).suspicious;
+        if (event.input_count != 1) return false;
+        if (!scannable(event.inputs[0])) return met_bad_.load(std::memory_order_relaxed);
+        return scanner_.range(event.inputs[0]).suspicious;
     }
     return is_root(event) || event.op->op_class == OpClass::Collective || event.op->op_class == OpClass::LossScale;
 }
@@ -145,6 +147,7 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
                  BirthId* born, Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
     *born = 0;
+    if (bad_outputs != 0) met_bad_.store(true, std::memory_order_relaxed);
     last_step_ = std::max(last_step_, context.step);
     if (births_.full()) sweep();
     if (event.op->op_class == OpClass::Allocation) {
@@ -168,6 +171,7 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
     const Kinds before = read_inputs(event, context, bad_outputs != 0);
     read_gradients(event, context);
     escapes_of(event, context, before, outcome);
+    follow_check(event, context, before);
     if (event.op->op_class == OpClass::Collective) {
         receive(event, context, before);
         return;
@@ -254,7 +258,7 @@ void Verdict::receive(const OpEvent& event, const OpContext& context, const Kind
 void Verdict::sweep() {
     std::set<BirthId> used;
     for (const auto* list :
-         {&gradients_, &discarded_, &held_back_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_}) {
+         {&gradients_, &discarded_, &held_back_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_, &checked_}) {
         for (const Pending& p : *list) used.insert(p.birth);
     }
     for (const StateWrite& write : state_writes_) used.insert(write.birth);

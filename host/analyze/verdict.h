@@ -133,8 +133,8 @@ class Verdict {
     /// ledger does not know which of them is bad.
     void find_contaminated(const std::vector<KeptTensor>& kept, Outcome& outcome);
 
-    /// The program ends: what is pending is decided.
-    void finish(Outcome& outcome);
+    /// The program ends, and has `failed`: what is pending is decided.
+    void finish(bool failed, Outcome& outcome);
 
     struct Counts {
         int64_t births = 0;
@@ -168,6 +168,7 @@ class Verdict {
         bool read = false;              ///< an optimizer has computed something of it
         const void* found = nullptr;    ///< held back: where the scaler noted that it was bad
         const void* scaler = nullptr;   ///< held back: where its scale lies, once that is known
+        bool of_loss = false;           ///< checked: a number that backward() could have started from
     };
     using Kinds = Births::Kinds;
 
@@ -212,6 +213,9 @@ class Verdict {
     void postpone(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
                   std::vector<Pending>& list);
     void escapes_of(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome);
+    void follow_check(const OpEvent& event, const OpContext& context, const Kinds& before);
+    void answered(const OpEvent& event, const OpContext& context);
+    void end_checks(bool failed, Outcome& outcome);
 
     const Scanner& scanner_;
     const StackFacts& stacks_;
@@ -235,6 +239,9 @@ class Verdict {
     std::vector<Pending> vanished_;     ///< gradients and updates that were flushed to zero
     std::vector<Pending> crowded_;      ///< results close to the largest number of their type
     std::vector<Pending> unstepped_;    ///< the same, seen in one step only: all there is where nothing steps
+    std::vector<Pending> checked_;      ///< read by a check of the program's since the last step: told if it ends so
+    std::set<int64_t> checked_losses_;  ///< numbers of the ops that such a check of a loss began with
+    std::atomic<bool> met_bad_{false};  ///< something was not finite: a number the program reads may tell of it
     /// Places whose results were close to the largest number of their type, and where that was seen.
     struct Crowding {
         int64_t last_step = -1;

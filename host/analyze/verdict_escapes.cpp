@@ -44,6 +44,7 @@ void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const K
             ledger_.set(event.inputs[0], read);
         }
         postpone(read, EscapeInto::Host, nullptr, context, reads_);
+        if (event.input_count == 1 && !scannable(event.inputs[0])) answered(event, context);
     } else if (cls == OpClass::LossScale) {
         if (std::strcmp(event.op->name, "aten::_amp_update_scale_") == 0)
             scale_changes(event, outcome);
@@ -209,6 +210,8 @@ void Verdict::decide(std::vector<Pending>& list, Severity severity, Outcome& out
 void Verdict::optimizer_begin(Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
     stepped_ = true;
+    checked_.clear();
+    checked_losses_.clear();
     decide(muted_, Severity::Error, outcome);
     decide(vanished_, Severity::Warning, outcome);
     decide(crowded_, Severity::Warning, outcome);
@@ -237,7 +240,7 @@ void Verdict::confirm(const StateWrite& write, EscapeInto into, Outcome& outcome
     report({write.birth, into, write.impl, write.step, write.seq, write.stack}, Severity::Error, outcome);
 }
 
-void Verdict::finish(Outcome& outcome) {
+void Verdict::finish(bool failed, Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
     decide_gradients(outcome);
     end_scalers(outcome);
@@ -247,11 +250,12 @@ void Verdict::finish(Outcome& outcome) {
     decide(crowded_, Severity::Warning, outcome);
     if (last_step_ == 0) decide(unstepped_, Severity::Warning, outcome);
     decide(reads_, Severity::Warning, outcome);
+    end_checks(failed, outcome);
 }
 
 void Verdict::forget_pending() {
     for (std::vector<Pending>* list :
-         {&gradients_, &discarded_, &held_back_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_})
+         {&gradients_, &discarded_, &held_back_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_, &checked_})
         list->clear();
     state_writes_.clear();
     births_.begin_child();

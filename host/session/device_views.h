@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "host/analyze/verdict.h"
 #include "host/core/device_scanner.h"
@@ -46,9 +47,18 @@ inline int32_t operands_of(const OpEvent& event, int32_t i, int32_t (&places)[De
     return count;
 }
 
-/// A value leaves the computation: backward() starts from it, or the host is given it.
+/// The program asks whether its values are finite: it may end over the answer.
+inline bool asks_whether_finite(const OpEvent& event) {
+    if (event.output_count != 1 || event.input_count == 0) return false;
+    if ((event.outputs[0].flags & (kLater | kScannable)) != 0 || !is_later(event.inputs[0])) return false;
+    const std::string_view op = event.op->name;
+    const bool itself = event.input_count == 2 && event.inputs[0].impl == event.inputs[1].impl;  // not equal: NaN
+    return op == "aten::isnan" || op == "aten::isinf" || (itself && (op == "aten::eq" || op == "aten::ne"));
+}
+
+/// A value leaves the computation: backward() starts from it, the host is given it, or the answer to a question about it.
 inline bool leaves_device(const OpEvent& event) {
-    if (event.op->op_class == OpClass::HostRead || is_root(event)) return true;
+    if (event.op->op_class == OpClass::HostRead || is_root(event) || asks_whether_finite(event)) return true;
     return event.op->op_class != OpClass::Collective &&
            std::any_of(event.outputs, event.outputs + event.output_count,
                        [](const TensorView& t) { return t.device == Device::Cpu && (t.flags & kScannable) != 0; });

@@ -89,7 +89,7 @@ class Session {
     bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
 
     /// While names can still be looked up (before Python goes away): decides what is pending.
-    void decide_pending() noexcept;
+    void decide_pending(bool failed) noexcept;
     /// Leaves a report that says so little, for a process that is killed before it has more to say.
     void begin_report() noexcept;
     /// The process ends with this status. Returns the status it should end with (see fail_on).

@@ -147,7 +147,7 @@ void Session::learn_rank() noexcept {
     thread.busy = busy;
 }
 
-void Session::decide_pending() noexcept {
+void Session::decide_pending(bool failed) noexcept {
     if (!on()) return;
     if (DeviceSide* side = device_side()) drain(*side);
     name_state_writes(false);
@@ -155,7 +155,7 @@ void Session::decide_pending() noexcept {
         learn_rank();
         const std::optional<LiveNames> gradients = ask_for_gradients();
         Outcome outcome;
-        verdict_.finish(outcome);
+        verdict_.finish(failed, outcome);
         publish(outcome, gradients.has_value() ? &*gradients : nullptr);
         name_state_writes(verdict_.wants_kept(true), true);
     } catch (...) {
@@ -166,7 +166,7 @@ void Session::decide_pending() noexcept {
 int Session::finish(int status) noexcept {
     if (finished_.exchange(true)) return status;
     if (DeviceSide* side = device_side()) side->scanner.keep_held();
-    decide_pending();
+    decide_pending(status != 0);
     steps_.finish();
     try {
         RunSummary run = counts();

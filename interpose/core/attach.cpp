@@ -173,7 +173,7 @@ bool attach(const numsan_stub_api& stub) {
     const bool running = python != nullptr && python_usable(*python);
     // A key that another library holds is in no thread's set.
     if (running && std::strcmp(g_adapter->hook, "fallback") == 0) pass_higher_order_ops(*python);
-    if (running) call_before_python_ends(*python, [] { g_session->decide_pending(); });
+    if (running) call_before_python_ends(*python, [](bool raised) { g_session->decide_pending(raised); });
     return true;
 }
 

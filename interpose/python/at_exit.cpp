@@ -9,11 +9,18 @@
 namespace numsan {
 namespace {
 
-void (*g_last)() = nullptr;
+void (*g_last)(bool raised) = nullptr;
+
+/// Python keeps what it has printed last of exceptions that nothing caught; what sys.exit() raises is none.
+bool is_raised() {
+    using GetObject = void* (*)(const char*);
+    const auto get = reinterpret_cast<GetObject>(dlsym(RTLD_DEFAULT, "PySys_GetObject"));
+    return get != nullptr && get("last_type") != nullptr;
+}
 
 void* run_last(void*, void*) {
     python_gate().close(*python_api());
-    if (g_last != nullptr) g_last();
+    if (g_last != nullptr) g_last(is_raised());
     void* none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
     python_api()->Py_IncRef(none);
     return none;
@@ -23,7 +30,7 @@ PythonMethod g_method = {"numsan_before_exit", run_last, kNoArguments, nullptr};
 
 }  // namespace
 
-bool call_before_python_ends(const PythonApi& api, void (*last)()) {
+bool call_before_python_ends(const PythonApi& api, void (*last)(bool raised)) {
     using Import = void* (*)(const char*);
     using CallMethod = void* (*)(void*, const char*, const char*, ...);
     const auto import = reinterpret_cast<Import>(dlsym(RTLD_DEFAULT, "PyImport_ImportModule"));

@@ -191,6 +191,21 @@ def test_a_guard_is_no_error(watched, guard, options):
 
 
 @pytest.mark.parametrize("options", [{}, {"tier": "full", "budget": "0.000001", "warmup": "0"}], ids=["auto", "lean"])
+@pytest.mark.parametrize("check", ["torch.isfinite(loss)", "not torch.isnan(loss)", "loss == loss"])
+def test_a_program_that_ends_over_its_check(watched, check, options):
+    done = watched(TRAIN + f"""
+for _ in range(3): step()
+for bad in (False, True):
+    loss = torch.log(model(x).square().mean() * (-1 if bad else 1))  # BUG
+    if not ({check}): sys.exit(3)
+    loss.backward()
+    optimizer.step()
+""", status=3, options=options)
+    assert done.stderr.count("warning[NS101]") == 1 and "aten::log" in done.stderr, done.stderr
+    assert "error[" not in done.stderr and "program.py:14" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("options", [{}, {"tier": "full", "budget": "0.000001", "warmup": "0"}], ids=["auto", "lean"])
 def test_without_a_guard_it_is_an_error(watched, options):
     text = STEP_WITH_GUARD.replace("GUARD", "pass").replace("in (2, 5)", "in (2,)").replace(
         "assert bad == learned", "if step > 2: break")

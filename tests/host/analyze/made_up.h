@@ -239,7 +239,7 @@ class Stream {
         context.in_optimizer = false;
         grad_enabled = grad;
     }
-    void finish() { verdict.finish(outcome); }
+    void finish() { verdict.finish(false, outcome); }
 
     /// The only escaped birth so far; an empty one, which no test expects, when there is not exactly one.
     EscapedBirth only() const { return outcome.escaped.size() == 1 ? outcome.escaped[0] : EscapedBirth{}; }
