@@ -56,7 +56,7 @@ inline bool asks_whether_finite(const OpEvent& event) {
     return op == "aten::isnan" || op == "aten::isinf" || (itself && (op == "aten::eq" || op == "aten::ne"));
 }
 
-/// A value leaves the computation: backward() starts from it, the host is given it, or the answer to a question about it.
+/// A value leaves the computation: backward() starts from it, the host is given it, or the answer to a question on it.
 inline bool leaves_device(const OpEvent& event) {
     if (event.op->op_class == OpClass::HostRead || is_root(event) || asks_whether_finite(event)) return true;
     return event.op->op_class != OpClass::Collective &&

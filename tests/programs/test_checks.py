@@ -67,6 +67,8 @@ def test_checks_of_healthy_values_say_nothing(warm, tmp_path):
 
 
 def test_healthy_program_that_fails_otherwise_says_nothing(warm, tmp_path):
-    check = "assert torch.isfinite(loss); scaled.masked_fill(scaled == 0, -torch.inf).isinf().all().item() and step == 4 and 1 / 0"
+    masked = "scaled.masked_fill(scaled == 0, -torch.inf).isinf().all().item()"
+    check = f"assert torch.isfinite(loss); {masked} and step == 4 and 1 / 0"
     _, watched = watched_and_plain(tmp_path, check)
-    assert watched.returncode == 1 and "ZeroDivisionError" in watched.stderr and not watched.findings, watched.describe()
+    assert watched.returncode == 1 and "ZeroDivisionError" in watched.stderr, watched.describe()
+    assert not watched.findings, watched.describe()
