@@ -258,3 +258,21 @@ def test_what_cures_nothing_is_an_error_though_nobody_looks(watched, cure):
     done = watched(UNSEEN.replace("CURE", cure), options=LEAN)
     assert done.stdout == "False\n"
     assert done.stderr.count("error[") == 1 and "into the gradient of model.weight" in done.stderr, done.stderr
+
+
+FUSED = UNSEEN.replace("lr=0.05", "lr=0.05, fused=True")
+SCALED = (FUSED.replace("for step", "scaler = torch.amp.GradScaler(GPU, init_scale=4.0)\nfor step")
+          .replace("loss.backward()", "scaler.scale(loss).backward()")
+          .replace("optimizer.step()", "scaler.step(optimizer); scaler.update()"))
+
+
+def test_a_fused_optimizer_that_a_loss_scaler_tells_to_skip_is_no_error(watched):
+    done = watched(SCALED.replace("CURE", "pass"), options=LEAN)
+    assert done.stdout == "True\n"
+    assert "error[" not in done.stderr, done.stderr
+
+
+def test_a_fused_optimizer_that_takes_a_gradient_up_is_an_error_though_nobody_looks(watched):
+    done = watched(FUSED.replace("CURE", "pass"), options=LEAN)
+    assert done.stdout == "False\n"
+    assert done.stderr.count("error[") == 1 and "into the gradient of model.weight" in done.stderr, done.stderr
