@@ -77,6 +77,7 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "wrapped_cast") return is_cast(f.wrapped_op);
     if (fact == "wrapped") return !f.wrapped_op.empty() && f.wrapped_type != IntegerType::Int64;
     if (fact == "wrapped_int64") return !f.wrapped_op.empty() && f.wrapped_type == IntegerType::Int64;
+    if (fact == "compiled") return f.op == kCompiledRegion;
     if (fact == "scaler") return f.scaler;
     if (fact == "no_scaler") return !f.scaler;
     return false;

@@ -15,23 +15,6 @@ namespace {
 
 constexpr size_t kMaxFacts = 8;  ///< tensors described per side; an optimizer's list can have hundreds
 
-TensorFact fact_of(const TensorView& t, const char* side, int32_t index, const Health& health, bool exact) {
-    TensorFact fact;
-    fact.name = std::string(side) + "[" + std::to_string(index) + "]";
-    fact.dtype = t.dtype;
-    fact.shape.assign(t.sizes, t.sizes + t.ndim);
-    fact.health = health;
-    fact.exact = exact;
-    return fact;
-}
-
-/// What autograd knows of an input.
-uint32_t kin(const OpEvent& event, const OpContext& context, const TensorView& input) {
-    const std::ptrdiff_t index = &input - event.inputs;
-    const bool asked = context.kin != nullptr && index >= 0 && index < std::min(event.input_count, kMaxKin);
-    return asked ? context.kin[index] : input.flags >> kKinShift;
-}
-
 /// What is told of operands, and integers in their places: which one is the divisor depends on those.
 std::vector<TensorFact> with_integers(const OpEvent& event, const std::vector<TensorFact>& told) {
     if (blamed_operand(plain_op_name(event.op->name)) < 0) return told;
@@ -58,15 +41,6 @@ bool same(const std::vector<TensorFact>& a, const std::vector<TensorFact>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const TensorFact& one, const TensorFact& other) {
         return one.shape == other.shape && same(one.health, other.health);
     });
-}
-
-bool view_of_parameter(const OpEvent& event, const OpContext& context, const TensorView& t) {
-    return (kin(event, context, t) & kViewOfParameter) != 0;
-}
-
-bool from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) {
-    if (context.node != nullptr && context.after_compiled) return true;
-    return (kin(event, context, t) & kFromCompiled) != 0;
 }
 
 }  // namespace
@@ -243,75 +217,6 @@ void Births::measure_into(Birth& birth, const OpEvent& event, const OpContext& c
     birth.forward_stack = forward.stack;
     birth.forward_seq = forward.seq;
     birth.features.forward_op = plain_op_name(birth.forward_op);
-}
-
-Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, const OpContext& context,
-                               const Health& health) {
-    Kinds made;
-    const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
-    const Ledger::Received* received = ledger_.received(tensor);
-    for (const Kind kind : kNonFiniteKinds) {
-        if ((health.kinds() & kind) == 0) continue;
-        if (received != nullptr && find(received->bad.of(kind)) != nullptr) {  // what it sent has come back
-            made.of(kind) = received->bad.of(kind);
-            continue;
-        }
-        Birth& birth = make(kind, event, context);
-        birth.inputs.push_back(fact_of(tensor, "input", tensor.argument, health, true));
-        made.of(kind) = birth.id;
-        // torch.tensor(float("inf")) or a mask of -inf: the program wrote it down. A +inf among a table's values came
-        // with it.
-        const bool written_down = tensor.numel == 1 || (kind == kNegInf && health.pos_inf == 0 && health.nan == 0);
-        if (kind != kNaN && event.op->op_class == OpClass::Constant && event.input_count == 1 && written_down) {
-            birth.intended = true;
-            continue;
-        }
-        birth.reader = birth.op;
-        birth.op = "external";
-        birth.holder = tensor.impl;
-        birth.unread = lifts(event);
-        if (unwritten != nullptr) {
-            birth.mechanism = "UNINIT";
-            birth.op = "aten::empty";
-            birth.stack = unwritten->stack;
-            birth.seq = unwritten->seq;
-            birth.node.clear();
-            birth.phase = is_parameter(tensor) || view_of_parameter(event, context, tensor) ? Phase::Load
-                          : event.op->op_class == OpClass::Collective                       ? Phase::Comm
-                                                                                            : Phase::Forward;
-            const int64_t written = unwritten->bytes - unwritten->missing;
-            birth.evidence.push_back((written == 0 ? "nothing wrote this memory"
-                                                   : "ops wrote only " + std::to_string(written) + " of the " +
-                                                         std::to_string(unwritten->bytes) + " bytes of this memory") +
-                                     " between its allocation and the read by " + event.op->name);
-        } else if (received != nullptr) {
-            came_by_collective(birth, *received, kind, tensor, health.first_bad);
-        } else if (from_compiled(event, context, tensor)) {
-            birth.op = "compiled region";
-            birth.mechanism = context.node != nullptr ? "SING" : kind == kNaN ? "INDET" : "OVF";
-            birth.phase = context.node != nullptr ? Phase::Backward : Phase::Forward;
-            birth.evidence.push_back(
-                "it came out of a region that torch.compile turned into kernels of its own: its ops are not "
-                "seen, and the line is where its result was first read");
-        } else if (is_parameter(tensor) || view_of_parameter(event, context, tensor)) {
-            birth.mechanism = "STATE";
-            birth.phase = Phase::Load;
-            birth.evidence.push_back("the parameter held this value before any op was seen to write it");
-        } else if (context.in_optimizer && context.node == nullptr) {
-            birth.mechanism = "STATE";
-            birth.phase = Phase::Load;
-            birth.evidence.push_back("nothing read it before the optimizer did: it is state that was loaded");
-        } else {
-            birth.mechanism = "DATA";
-            birth.phase = context.node != nullptr ? birth.phase : Phase::Data;
-            birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
-        }
-        measure_into(birth, event, context, {});
-        birth.features.reads_parameter = is_parameter(tensor) || view_of_parameter(event, context, tensor);
-        birth.features.first_update = unwritten != nullptr && written_by(event, tensor);
-        ++made_;
-    }
-    return made;
 }
 
 BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context, const Kinds& before, const Kinds& old,

@@ -65,6 +65,9 @@ class Births {
     BirthId origin(Kind kind, const OpEvent& event, const OpContext& context, const Kinds& before, const Kinds& old,
                    const ForwardRecord& forward);
 
+    /// A bad gradient, of which nothing is known, is about to reach its leaf right after a compiled region's node.
+    Kinds of_region(const NodeEvent& event, const TensorView& gradient, const OpContext& context);
+
     /// The births that op number `seq` made, by kind.
     Kinds made_by(int64_t seq) const;
 
@@ -95,6 +98,9 @@ class Births {
     void set_bad_loss(BirthId id) { bad_loss_ = id; }
     BirthId bad_loss() const { return bad_loss_; }
 
+    /// This birth has reached a parameter.
+    void set_poisoned(BirthId id) { poisoned_ = id; }
+
     /// This birth escaped, and it was a divergence: what overflows after it goes back to it.
     void set_diverged(BirthId id) { diverged_ = id; }
 
@@ -114,6 +120,8 @@ class Births {
     void measure_into(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward);
     bool holds(const TensorView& tensor, Kind kind) const;
     BirthId recomputed(const Birth& birth, const OpEvent& event, const OpContext& context);
+    bool from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const;
+    BirthId before_region(const OpContext& context) const;
     BirthId handed_over(Kind kind, const OpEvent& event, const OpContext& context);
     Phase phase_of(const OpEvent& event, const OpContext& context) const;
     bool of_gradients(const OpEvent& event) const;
@@ -131,6 +139,7 @@ class Births {
     BirthId last_ = 0;
     BirthId bad_loss_ = 0;
     BirthId diverged_ = 0;
+    BirthId poisoned_ = 0;
     int64_t made_ = 0;
 };
 

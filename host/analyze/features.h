@@ -9,6 +9,9 @@
 
 namespace numsan {
 
+/// What Birth::op and Features::op say of what the kernels made that torch.compile writes.
+inline constexpr const char* kCompiledRegion = "compiled region";
+
 /// Magnitudes are absolute values; 0 means "not measured".
 struct Features {
     // The operator.

@@ -101,6 +101,8 @@ std::string title_of(const EscapedBirth& escaped, bool first) {
     std::string title = (first ? "first " + kind + " of this run" : "another " + kind) + ": ";
     if (birth.op == "external") {
         title += finding_source(birth) + ", first read by `" + birth.reader + "`,";
+    } else if (birth.op == kCompiledRegion) {
+        title += "kernels of a compiled region made it,";
     } else {
         title += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
         title += " " + (birth.crowded ? how_crowded(birth) : what_happened(birth.mechanism, birth.kind));

@@ -207,6 +207,16 @@ int blamed_operand(const std::string& op) {
     return -1;
 }
 
+TensorFact fact_of(const TensorView& t, const char* side, int32_t index, const Health& health, bool exact) {
+    TensorFact fact;
+    fact.name = std::string(side) + "[" + std::to_string(index) + "]";
+    fact.dtype = t.dtype;
+    fact.shape.assign(t.sizes, t.sizes + t.ndim);
+    fact.health = health;
+    fact.exact = exact;
+    return fact;
+}
+
 Features measure(const OpEvent& event, const OpContext& context, std::span<const TensorFact> facts, KindSet kind,
                  const Lineage& lineage) {
     Features f;

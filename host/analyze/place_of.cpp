@@ -1,5 +1,6 @@
 #include "host/analyze/place_of.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -23,7 +24,7 @@ Origin PlaceFinder::origin(const SourceFrame& frame) const {
     const std::string& file = frame.file;
     if (file.empty() || file.rfind("<frozen", 0) == 0) return Origin::StandardLibrary;
     if (file.rfind("<eval_with_key>", 0) == 0) return Origin::Torch;  // code that torch.fx wrote: nobody can look at it
-    if (lies_in(torch_root_, file)) return Origin::Torch;
+    if (lies_in(torch_root_, file) || is_generated(file)) return Origin::Torch;
     const bool installed =
         file.find("/site-packages/") != std::string::npos || file.find("/dist-packages/") != std::string::npos;
     if (installed) return Origin::Library;
@@ -56,6 +57,12 @@ size_t PlaceFinder::backward_entry(const std::vector<SourceFrame>& stack) {
 
 Place PlaceFinder::place(const SourceFrame& frame) {
     return {frame.file, frame.line, frame.function, source_line(frame.file, frame.line)};
+}
+
+bool is_generated(const std::string& file) {
+    const char* folder = std::getenv("TORCHINDUCTOR_CACHE_DIR");
+    if (folder != nullptr && *folder != '\0' && file.rfind(folder, 0) == 0) return true;
+    return file.find("/torchinductor_") != std::string::npos;
 }
 
 std::optional<std::string> source_line(const std::string& file, int line) {

@@ -40,6 +40,9 @@ class PlaceFinder {
     std::string torch_root_;
 };
 
+/// A file that torch.compile wrote: by its name, or by the folder that TORCHINDUCTOR_CACHE_DIR names. [MT]
+bool is_generated(const std::string& file);
+
 /// Text of one line of a file, without blanks around it; nothing when it cannot be read.
 std::optional<std::string> source_line(const std::string& file, int line);
 

@@ -9,10 +9,11 @@ namespace numsan {
 class StackFacts {
   public:
     virtual ~StackFacts() = default;
-    virtual bool is_loss(StackId) const = 0;      ///< torch makes the first gradient of a backward()
-    virtual bool is_scaler(StackId) const = 0;    ///< the innermost frame is a loss scaler's
-    virtual bool is_loading(StackId) const = 0;   ///< inside a load_state_dict()
-    virtual bool in_function(StackId) const = 0;  ///< inside an autograd.Function's forward
+    virtual bool is_loss(StackId) const = 0;       ///< torch makes the first gradient of a backward()
+    virtual bool is_scaler(StackId) const = 0;     ///< the innermost frame is a loss scaler's
+    virtual bool is_loading(StackId) const = 0;    ///< inside a load_state_dict()
+    virtual bool in_function(StackId) const = 0;   ///< inside an autograd.Function's forward
+    virtual bool in_generated(StackId) const = 0;  ///< called by code that torch.compile wrote around its kernels
 };
 
 }  // namespace numsan

@@ -139,6 +139,7 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     Birth& birth = *births_.find(escape.birth);
     const bool named = escape.into == EscapeInto::Parameter || escape.into == EscapeInto::Gradient ||
                        escape.into == EscapeInto::Buffer || escape.into == EscapeInto::OptimizerState;
+    if (escape.into == EscapeInto::Parameter && !birth.intended) births_.set_poisoned(birth.id);
     if (named) contaminate(birth, escape.into, escape.impl, escape.step, outcome);
     if (birth.escaped) return;
     birth.escaped = true;

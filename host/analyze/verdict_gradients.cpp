@@ -11,7 +11,11 @@ void Verdict::node(const NodeEvent& event, const OpContext& context) {
     const auto may_hold = [&](const TensorView& gradient) { return ledger_.may_hold(gradient.storage); };
     if (event.variable == nullptr) return;
     const bool waiting = waiting_.load(std::memory_order_relaxed);
-    if (!waiting && std::none_of(event.inputs, event.inputs + event.input_count, may_hold)) return;
+    const auto bad = [&](const TensorView& gradient) {
+        return scannable(gradient) && scanner_.range(gradient).suspicious;
+    };
+    const bool unseen = context.after_compiled && std::any_of(event.inputs, event.inputs + event.input_count, bad);
+    if (!waiting && !unseen && std::none_of(event.inputs, event.inputs + event.input_count, may_hold)) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto of_leaf = [&](const Pending& p) {
         return p.impl == event.variable->impl && p.into == EscapeInto::Gradient;
@@ -24,7 +28,12 @@ void Verdict::node(const NodeEvent& event, const OpContext& context) {
             [&](const Pending& p) { return p.storage != nullptr && p.zeroed && p.step + 1 < context.step; });
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& gradient = event.inputs[i];
-        if (!scannable(gradient) || !ledger_.may_hold(gradient.storage)) continue;
+        if (!scannable(gradient) || (!unseen && !ledger_.may_hold(gradient.storage))) continue;
+        if (unseen && ledger_.find(gradient) == nullptr && bad(gradient)) {
+            Kinds made = births_.of_region(event, gradient, context);
+            made.since = context.step;
+            ledger_.set(gradient, made);
+        }
         const Kinds* known = ledger_.find(gradient);
         if (known == nullptr) continue;
         if (known->flushed != 0)

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <random>
 
+#include "host/analyze/place_of.h"
 #include "host/core/version.h"
 #include "host/session/process_identity.h"
 
@@ -51,14 +52,8 @@ std::string now_text() {
 }
 
 bool runs_generated_kernels() {
-    const char* folder = std::getenv("TORCHINDUCTOR_CACHE_DIR");
-    const auto generated = [](dl_phdr_info* object, size_t, void* given) {
-        const auto* cache = static_cast<const char*>(given);
-        const char* name = object->dlpi_name;
-        if (cache != nullptr && *cache != '\0' && std::strncmp(name, cache, std::strlen(cache)) == 0) return 1;
-        return std::strstr(name, "/torchinductor_") != nullptr ? 1 : 0;
-    };
-    return dl_iterate_phdr(generated, const_cast<char*>(folder)) != 0;
+    const auto generated = [](dl_phdr_info* object, size_t, void*) { return is_generated(object->dlpi_name) ? 1 : 0; };
+    return dl_iterate_phdr(generated, nullptr) != 0;
 }
 
 RunSummary run_facts(const Options& options) {

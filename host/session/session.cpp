@@ -405,6 +405,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     learning_.store(true, std::memory_order_relaxed);
     try {
         OpContext context = context_of(thread, ops_.load(std::memory_order_relaxed));
+        if (context.after_compiled) context.stack = stacks_.capture();
         if (event.variable->device != Device::Cpu) {
             if (DeviceSide* side = device_side()) return device_node(*side, event, context);
         }
@@ -425,7 +426,8 @@ void Session::node_end() noexcept {
     Thread& thread = this_thread();
     if (thread.node_depth <= 0) return;
     if (thread.node_depth <= Thread::kMaxNodes) {
-        thread.after_compiled = starts_with(thread.nodes[thread.node_depth - 1].name, "CompiledFunction");
+        const Thread::Node& node = thread.nodes[thread.node_depth - 1];
+        if (!node.accumulates) thread.after_compiled = starts_with(node.name, "CompiledFunction");
     }
     --thread.node_depth;
 }

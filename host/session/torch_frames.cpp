@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "host/analyze/place_of.h"
+
 namespace numsan {
 namespace {
 
@@ -51,6 +53,11 @@ bool TorchFrames::in_function(StackId stack) const {
     const std::vector<SourceFrame> frames = stacks_.resolve(stack);
     return std::any_of(frames.begin(), frames.end(),
                        [](const SourceFrame& frame) { return is(frame, "apply", "torch/autograd/function.py"); });
+}
+
+bool TorchFrames::in_generated(StackId stack) const {
+    const std::vector<SourceFrame> frames = stacks_.resolve(stack);
+    return std::any_of(frames.begin(), frames.end(), [](const SourceFrame& frame) { return is_generated(frame.file); });
 }
 
 size_t TorchFrames::worker_loop(const std::vector<SourceFrame>& stack) {

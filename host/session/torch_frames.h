@@ -13,6 +13,7 @@ class TorchFrames : public StackFacts {
     bool is_scaler(StackId stack) const override;
     bool is_loading(StackId stack) const override;
     bool in_function(StackId stack) const override;
+    bool in_generated(StackId stack) const override;
 
     /// Where the loop of a DataLoader's worker process is: frames before it run inside the worker. size() when it is
     /// not there.

@@ -201,6 +201,8 @@ const Case kCases[] = {
     {"N9", "KERN", {.op = "_scaled_dot_product_flash_attention"}},
     {"N9", "KERN", {.op = "convolution"}},
     {"N9", "KERN", {.op = "mm"}},
+    {"N8", "OVF", {.op = kCompiledRegion, .dtype = DType::Float16}},
+    {"U", "INDET", {.op = kCompiledRegion}},
 };
 // clang-format on
 

@@ -100,10 +100,11 @@ class MadeUpHalf final : public MadeUpTensor {
 };
 
 inline constexpr uint32_t kParameter = kRequiresGrad | kLeaf;
-inline constexpr StackId kLossStack = 77;      ///< what made-up streams call "torch makes the first gradient"
-inline constexpr StackId kScalerStack = 78;    ///< what they call "the innermost frame is a loss scaler's"
-inline constexpr StackId kLoadStack = 79;      ///< inside a load_state_dict()
-inline constexpr StackId kFunctionStack = 80;  ///< inside an autograd.Function's forward
+inline constexpr StackId kLossStack = 77;       ///< what made-up streams call "torch makes the first gradient"
+inline constexpr StackId kScalerStack = 78;     ///< what they call "the innermost frame is a loss scaler's"
+inline constexpr StackId kLoadStack = 79;       ///< inside a load_state_dict()
+inline constexpr StackId kFunctionStack = 80;   ///< inside an autograd.Function's forward
+inline constexpr StackId kGeneratedStack = 81;  ///< called by code that torch.compile wrote
 
 /// One call of an op, for tests of the parts below the verdict.
 struct MadeUpOp {
@@ -144,6 +145,7 @@ struct MadeUpStacks : StackFacts {
     bool is_scaler(StackId s) const override { return s == kScalerStack; }
     bool is_loading(StackId s) const override { return s == kLoadStack; }
     bool in_function(StackId s) const override { return s == kFunctionStack; }
+    bool in_generated(StackId s) const override { return s == kGeneratedStack; }
 };
 
 /// Plays ops into a verdict as a session does. `context`, `forward` and the public flags hold for the ops that follow.
