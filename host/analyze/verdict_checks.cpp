@@ -62,16 +62,17 @@ void Verdict::answered(const OpEvent& event, const OpContext& context) {
     for (size_t i = known; i < checked_.size(); ++i) checked_[i].of_loss = of_loss;
 }
 
-/// The program is over.
+/// The program is over. Whether it failed may be known only later: what is not told yet is kept.
 void Verdict::end_checks(bool failed, Outcome& outcome) {
-    for (const Pending& check : checked_) {
+    std::erase_if(checked_, [&](const Pending& check) {
+        if (!failed && !check.of_loss) return false;
         Birth* birth = births_.find(check.birth);
-        if (birth == nullptr || birth->escaped || (!failed && !check.of_loss)) continue;
+        if (birth == nullptr || birth->escaped) return true;
         birth->evidence.push_back(std::string("a check of the program read it; after that came no optimizer step") +
                                   (failed ? ", and the program failed" : ""));
         report(check, Severity::Warning, outcome);
-    }
-    checked_.clear();
+        return true;
+    });
 }
 
 }  // namespace numsan

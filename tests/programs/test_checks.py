@@ -29,7 +29,7 @@ ENDS = {
     "comparison with itself": ("assert not bool((scaled != scaled).any()), 'scaled'", 1),
     "argument check": ("torch.distributions.Categorical(logits=scaled)", 1),
     "return": ("if not torch.isfinite(loss): return", 0),
-    "sys.exit": ("if torch.isnan(loss).item(): sys.exit(3)", 3),
+    "sys.exit": ("if torch.isnan(scaled).any().item(): sys.exit(3)", 3),
 }
 
 

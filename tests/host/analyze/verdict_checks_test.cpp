@@ -72,6 +72,16 @@ TEST(VerdictChecks, WhatIsNoLossIsToldOnlyWhereTheProgramFailed) {
     }
 }
 
+TEST(VerdictChecks, ThatAProgramFailedMayBeKnownLate) {
+    Checked c;
+    c.s.grad_enabled = false;
+    c.ask();
+    c.read();
+    EXPECT_EQ(c.told(false), 0u);
+    EXPECT_EQ(c.told(true), 1u);
+    EXPECT_EQ(c.told(true), 1u) << "told once";
+}
+
 TEST(VerdictChecks, AnswersThatNobodyReadAreNone) {
     Checked c;
     c.ask();
