@@ -31,8 +31,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // -DNDEBUG: without it RecordFunction has members that the library's own does not have.
-constexpr const char* kCompileFlags[] = {"-std=c++20",          "-O2", "-fPIC", "-shared", "-DNDEBUG",
-                                         "-fvisibility=hidden", "-w"};
+constexpr const char* kCompileFlags[] = {"-std=c++20",          "-O2",      "-fPIC", "-shared", "-DNDEBUG",
+                                         "-fvisibility=hidden", "-fno-plt", "-w"};
 
 /// A reason to do without the adapter; ends up in AdapterLoadResult::reason.
 struct StandDown {

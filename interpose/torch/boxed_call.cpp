@@ -63,7 +63,10 @@ size_t count_tensors(const c10::IValue& value) {
 }  // namespace
 
 BoxedCall::BoxedCall(const Operator& op)
-    : op_(op), operands_(scratch().operands.size()), written_(scratch().written.size()), call_(op) {}
+    : op_(op),
+      operands_(scratch().operands.size()),
+      written_(scratch().written.size()),
+      call_(op, ThreadPlaces::mine()) {}
 
 BoxedCall::~BoxedCall() {
     Scratch& s = scratch();

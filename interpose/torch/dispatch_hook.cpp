@@ -52,7 +52,7 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
     const bool for_subclass = is_for_subclass(keys);
     if (for_subclass) call->show_inner_ops();
     try {
-        const HideInnerOps hide(op->hides_inner_ops && !for_subclass);
+        const HideInnerOps hide(ThreadPlaces::mine(), op->hides_inner_ops && !for_subclass);
         const SubclassCalls shown(for_subclass);
         const QuietScopes quiet(op->info.op_class == OpClass::Collective);
         handle.redispatchBoxed(below, stack);

@@ -1,8 +1,6 @@
 #include "interpose/torch/op_call.h"
 
 #include <ATen/SequenceNumber.h>
-#include <ATen/record_function.h>
-#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
@@ -107,7 +105,7 @@ __attribute__((cold, noinline)) void OpCall::skip(const at::Tensor& tensor) {
     event.op = &op_.info;
     event.inputs = inputs_;
     event.input_count = input_count_;
-    event.grad_enabled = c10::GradMode::is_enabled();
+    event.grad_enabled = places_.grad_enabled();
     event.forward_sequence = ~uint64_t(0);
     event.graph_task = torch::autograd::get_current_graph_task_id();
     core.op_failed(&event);
@@ -120,8 +118,8 @@ void OpCall::report(const CoreApi& core, uint64_t sequence) {
     event.outputs = outputs_;
     event.input_count = input_count_;
     event.output_count = output_count_;
-    event.grad_enabled = c10::GradMode::is_enabled();
-    event.thread = event.grad_enabled ? at::RecordFunction::currentThreadId() : 0;
+    event.grad_enabled = places_.grad_enabled();
+    event.thread = event.grad_enabled ? places_.number() : 0;
     event.forward_sequence = !event.grad_enabled     ? ~uint64_t(0)
                              : sequence == kLastNode ? at::sequence_number::peek() - 1
                                                      : sequence;

@@ -5,13 +5,13 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/Scalar.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstddef>
 #include <cstdint>
 
 #include "host/core/adapter_abi.h"
 #include "interpose/torch/op_registry.h"
+#include "interpose/torch/thread_places.h"
 
 namespace numsan {
 
@@ -35,7 +35,7 @@ inline c10::DispatchKeySet behind_hook(c10::DispatchKeySet keys) {
 /// somebody shows the thread's ops meanwhile. Leaves the thread as it was.
 class HideInnerOps {
   public:
-    explicit HideInnerOps(bool hide = true) : keys_(hide ? &c10::impl::raw_local_dispatch_key_set : nullptr) {
+    HideInnerOps(const ThreadPlaces& places, bool hide) : keys_(hide ? &places.keys() : nullptr) {
         if (keys_ == nullptr) return;
         const c10::DispatchKeySet excluded = keys_->excluded();
         if (excluded.has(kHookKey)) {
@@ -58,7 +58,7 @@ class HideInnerOps {
 /// written(). All tensors are shown after the op ran, and must live until report() has returned.
 class OpCall {
   public:
-    explicit OpCall(const Operator& op) : op_(op) {}
+    OpCall(const Operator& op, ThreadPlaces& places) : op_(op), places_(places) {}
 
     /// Before the first tensor.
     void use(TensorView* inputs, TensorView* outputs) {
@@ -99,6 +99,7 @@ class OpCall {
     void skip(const at::Tensor& tensor);
 
     const Operator& op_;
+    ThreadPlaces& places_;  ///< the calling thread's
     TensorView* inputs_ = nullptr;
     TensorView* outputs_ = nullptr;
     int32_t input_count_ = 0;

@@ -94,6 +94,9 @@ std::unique_ptr<Operator> make(const c10::OperatorHandle& handle) {
     // Both hooks walk the arguments once. The out arguments of an overload may have been silent ones as well.
     std::sort(made->written.begin(), made->written.end());
     made->written.erase(std::unique(made->written.begin(), made->written.end()), made->written.end());
+    for (const uint16_t position : made->written) {
+        if (position < 64) made->written_arguments |= uint64_t(1) << position;
+    }
 #define NUMSAN_ELEMENT_WISE(op) made->element_wise = made->element_wise || made->name == (op);
 #include "interpose/torch/element_wise.def"
 #undef NUMSAN_ELEMENT_WISE

@@ -110,7 +110,8 @@ template <class Op, class Return, class... Arguments>
 struct Typed<Op, Return(Arguments...)> {
   public:
     static constexpr size_t kReturns = tensors_of<Plain<Return>>;
-    static constexpr bool kPossible = (kReturns > 0 || is_number<Return>)&&(is_plain<Arguments> && ...);
+    static constexpr bool kPossible =
+        (kReturns > 0 || is_number<Return>)&&(is_plain<Arguments> && ...) && sizeof...(Arguments) <= 64;
     static inline const Operator* op = nullptr;
 
     static Return call(c10::DispatchKeySet keys, Arguments... arguments) {
@@ -118,19 +119,20 @@ struct Typed<Op, Return(Arguments...)> {
         const CoreApi* core = core_api();
         if (core == nullptr) return Op::redispatch(below, std::forward<Arguments>(arguments)...);
         const bool for_subclass = is_for_subclass(keys);
+        ThreadPlaces& places = ThreadPlaces::mine();
         if (may_touch_device(keys)) tell_begin(*core, arguments...);
         Return result = [&]() -> Return {
             try {
-                const HideInnerOps hide(!for_subclass);
+                const HideInnerOps hide(places, !for_subclass);
                 const SubclassCalls shown(for_subclass);
                 return Op::redispatch(below, arguments...);  // not forwarded: a moved-from SymInt is 0
             } catch (const std::exception&) {
-                if (!for_subclass) tell_failure(*core, arguments...);
+                if (!for_subclass) tell_failure(*core, places, arguments...);
                 throw;
             }
         }();
         try {
-            report(*core, for_subclass, result, arguments...);
+            report(*core, places, for_subclass, result, arguments...);
         } catch (const std::exception&) {
             core->fail("an operator could not be described");
         }
@@ -162,11 +164,11 @@ struct Typed<Op, Return(Arguments...)> {
         }
     }
 
-    [[gnu::cold, gnu::noinline]] static void tell_failure(const CoreApi& core,
+    [[gnu::cold, gnu::noinline]] static void tell_failure(const CoreApi& core, ThreadPlaces& places,
                                                           const Plain<Arguments>&... arguments) noexcept {
         try {
             TensorView inputs[sizeof...(Arguments)];
-            OpCall call(*op);
+            OpCall call(*op, places);
             call.use(inputs, nullptr);
             size_t position = 0;
             (show_argument(call, arguments, position, false), ...);
@@ -176,11 +178,11 @@ struct Typed<Op, Return(Arguments...)> {
         }
     }
 
-    static void report(const CoreApi& core, bool inner_ops_shown, const Plain<Return>& result,
+    static void report(const CoreApi& core, ThreadPlaces& places, bool inner_ops_shown, const Plain<Return>& result,
                        const Plain<Arguments>&... arguments) {
         TensorView inputs[sizeof...(Arguments)];
         TensorView outputs[sizeof...(Arguments) + kReturns];
-        OpCall call(*op);
+        OpCall call(*op, places);
         call.use(inputs, outputs);
         if (inner_ops_shown) call.show_inner_ops();
         size_t position = 0;
@@ -191,17 +193,16 @@ struct Typed<Op, Return(Arguments...)> {
         } else if constexpr (kReturns > 0) {
             show_results(call, result, std::make_index_sequence<kReturns>());
         }
-        if (!op->written.empty()) {
-            size_t argument = 0;
+        if (uint64_t writes = op->written_arguments) {  // its lowest bit is the next argument's
             size_t written = 0;
-            (show_written(call, arguments, argument++, written), ...);
+            ((show_written(call, arguments, (writes & 1) != 0, written), writes >>= 1), ...);
         }
         call.report(core);
     }
 
     template <class T>
-    static void show_written(OpCall& call, const T& value, size_t argument, size_t& written) {
-        if (written >= op->written.size() || op->written[written] != argument) return;
+    static void show_written(OpCall& call, const T& value, bool writes, size_t& written) {
+        if (!writes) return;
         if constexpr (is_tensor<T>) {
             if (value.defined()) call.written(value, written);
         } else if constexpr (is_optional_tensor<T>) {
