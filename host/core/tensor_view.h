@@ -22,6 +22,7 @@ enum TensorFlag : uint32_t {
     kGone = 1u << 6,
     kNumber = 1u << 5,  ///< a Python number that the dispatcher wrapped as a tensor
     kLater = 1u << 7,   ///< as kScannable, but in a device's memory: `data` is an address there, written in its queue
+    kContiguous = 1u << 12,  ///< known to be so; what has not the flag may be, too
 };
 
 /// What autograd knows of an operand; asked for few, see OpEvent::kin.

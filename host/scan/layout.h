@@ -38,7 +38,7 @@ struct Block {
 
 /// The number of elements when `tensor` is row-major without gaps (sizes of 1 may have any stride), else -1.
 inline int64_t contiguous_elements(const TensorView& tensor) {
-    if (tensor.numel == 0) return 0;
+    if (tensor.numel == 0 || (tensor.flags & kContiguous) != 0) return tensor.numel;
     int64_t expected = 1;
     bool contiguous = true;
     for (int d = tensor.ndim - 1; d >= 0; --d) {

@@ -80,6 +80,7 @@ bool OpCall::view_of_output(const at::Tensor& tensor, uint32_t flag, TensorView&
         skip(tensor);
         return;
     }
+    if (tensor.unsafeGetTensorImpl()->is_contiguous()) view.flags |= kContiguous;
     if (flag == kWritten && is_leaf(tensor, view)) view.flags |= kLeaf;
     if (flag == kReturned && position < 64 && (op_.internal_returns >> position & 1) != 0) view.flags &= ~kRead;
     view.argument = static_cast<int16_t>(position);

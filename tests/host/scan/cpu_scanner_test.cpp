@@ -277,6 +277,16 @@ TEST(CpuScanner, Layouts) {
     }
 }
 
+TEST(CpuScanner, OfWhatIsKnownToBeContiguousNoStrideIsRead) {
+    float values[8] = {1, 1, 1, 1, 1, INFINITY, 1, 1};
+    Shaped two_by_three(values, DType::Float32, {2, 3}, {100, 1});  // made up: only the flag says where the rest is
+    two_by_three.view.flags = kScannable | kContiguous;
+    EXPECT_TRUE(CpuScanner().range(two_by_three.view).suspicious);
+    values[5] = 1;
+    values[6] = INFINITY;
+    EXPECT_FALSE(CpuScanner().range(two_by_three.view).suspicious) << "behind its last element";
+}
+
 TEST(CpuScanner, AnyAlignment) {
     std::mt19937_64 random(3);
     for (DType type : all_types()) {
