@@ -41,6 +41,8 @@ class Ledger {
         int64_t missing = 0;  ///< bytes that no op has written yet, if no two wrote the same
     };
 
+    /// [MT] False means that may_hold() is, of every storage.
+    bool may_hold_any() const noexcept { return present_.load(std::memory_order_relaxed) != 0; }
     /// [MT] False means that the storage is neither bad nor unwritten; true means look closer. Two loads.
     bool may_hold(const void* storage) const noexcept {
         return presence_[slot(storage)].load(std::memory_order_relaxed) != 0;
@@ -82,14 +84,21 @@ class Ledger {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
         return ((bits >> 4) ^ (bits >> 16)) % kSlots;
     }
-    void add_presence(const void* storage) { presence_[slot(storage)].fetch_add(1, std::memory_order_relaxed); }
-    void drop_presence(const void* storage) { presence_[slot(storage)].fetch_sub(1, std::memory_order_relaxed); }
+    void add_presence(const void* storage) {
+        presence_[slot(storage)].fetch_add(1, std::memory_order_relaxed);
+        present_.fetch_add(1, std::memory_order_relaxed);
+    }
+    void drop_presence(const void* storage) {
+        presence_[slot(storage)].fetch_sub(1, std::memory_order_relaxed);
+        present_.fetch_sub(1, std::memory_order_relaxed);
+    }
 
     std::unordered_map<const void*, Entry> bad_;
     std::unordered_map<const void*, Unwritten> unwritten_;
     std::unordered_map<const void*, Received> received_;
     std::deque<std::pair<const void*, uint64_t>> unwritten_order_;  ///< storage and marking, oldest first
     uint64_t marks_ = 0;
+    std::atomic<uint32_t> present_{0};  ///< sum of presence_
     std::atomic<uint32_t> presence_[kSlots] = {};
 };
 

@@ -44,21 +44,22 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
       parameters_(parameters),
       births_(scanner, stacks, ledger_, losses_, lineage, parameters) {}
 
-bool Verdict::interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept {
-    if (bad_outputs != 0 || event.op->op_class == OpClass::Allocation) return true;
+bool Verdict::touches_held(const OpEvent& event) const noexcept {
     for (int32_t i = 0; i < event.input_count; ++i) {
         if (ledger_.may_hold(event.inputs[i].storage)) return true;
     }
     for (int32_t i = 0; i < event.output_count; ++i) {
         if (ledger_.may_hold(event.outputs[i].storage)) return true;
     }
-    // One value: what backward() starts from, or a number the program reads.
-    if (event.op->op_class == OpClass::HostRead) {
-        if (event.input_count != 1) return false;
-        if (!scannable(event.inputs[0])) return met_bad_.load(std::memory_order_relaxed);
-        return scanner_.range(event.inputs[0]).suspicious;
-    }
-    return is_root(event) || event.op->op_class == OpClass::Collective || event.op->op_class == OpClass::LossScale;
+    return false;
+}
+
+bool Verdict::interesting_by_class(const OpEvent& event) const noexcept {
+    if (event.op->op_class != OpClass::HostRead) return true;
+    // One value: a number the program reads.
+    if (event.input_count != 1) return false;
+    if (!scannable(event.inputs[0])) return met_bad_.load(std::memory_order_relaxed);
+    return scanner_.range(event.inputs[0]).suspicious;
 }
 
 bool Verdict::knows(const TensorView& tensor) {

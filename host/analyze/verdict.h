@@ -74,7 +74,16 @@ class Verdict {
             const ParameterHistory& parameters);
 
     /// False: nothing about this event can matter (its outputs are clean, nothing it touches is bad). Hot path.
-    bool interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept;
+    bool interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept {
+        if (bad_outputs != 0 || (ledger_.may_hold_any() && touches_held(event))) return true;
+        switch (event.op->op_class) {
+            case OpClass::Allocation:
+            case OpClass::HostRead:
+            case OpClass::Collective:
+            case OpClass::LossScale: return interesting_by_class(event);
+            default: return event.input_count == 1 && is_root(event);
+        }
+    }
 
     /// Something wrote the tensor's storage that was not seen.
     void forget(const TensorView& tensor);
@@ -172,6 +181,8 @@ class Verdict {
     };
     using Kinds = Births::Kinds;
 
+    bool touches_held(const OpEvent& event) const noexcept;
+    bool interesting_by_class(const OpEvent& event) const noexcept;
     Kinds handed_on(const OpEvent& event, int32_t index);
     Kinds left_beside(const OpEvent& event, int32_t index);
     Kinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);

@@ -49,21 +49,26 @@ TEST(Ledger, PresenceFollowsWhatIsKept) {
     Ledger ledger;
     const TensorView t = at(address(1), address(2));
     EXPECT_FALSE(ledger.may_hold(t.storage));
+    EXPECT_FALSE(ledger.may_hold_any());
     ledger.set(t, nan_of(1));
     ledger.set(t, nan_of(2));
     EXPECT_TRUE(ledger.may_hold(t.storage));
+    EXPECT_TRUE(ledger.may_hold_any());
     ledger.clear(t);
     ledger.clear(t);
     EXPECT_FALSE(ledger.may_hold(t.storage));
+    EXPECT_FALSE(ledger.may_hold_any());
     ledger.set(t, nan_of(1));
     ledger.set(t, Ledger::Entry{});
     EXPECT_FALSE(ledger.may_hold(t.storage)) << "an empty entry is no entry";
     ledger.mark_unwritten(t, 1, 1);
     ledger.mark_unwritten(t, 1, 2);
     EXPECT_TRUE(ledger.may_hold(t.storage));
+    EXPECT_TRUE(ledger.may_hold_any());
     ledger.mark_written(t);
     ledger.mark_written(t);
     EXPECT_FALSE(ledger.may_hold(t.storage));
+    EXPECT_FALSE(ledger.may_hold_any());
 }
 
 TEST(Ledger, MemoryIsUnwrittenUntilAllOfItWasWritten) {
