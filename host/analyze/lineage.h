@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +56,17 @@ class Lineage {
         uint16_t flags = 0;
         uint8_t input_count = 0;
         DType dtype = DType::Float32;
+
+        /// Word by word, as it lies in memory: what is stored as small members and read as a word at once waits.
+        static constexpr size_t kWords = 12;
+        static uint64_t last_word(StackId stack, uint16_t flags, uint32_t input_count, DType dtype) noexcept {
+            return uint64_t(stack) | uint64_t(flags) << 32 | uint64_t(input_count) << 48 | uint64_t(dtype) << 56;
+        }
     };
+    static_assert(sizeof(Record) == Record::kWords * sizeof(uint64_t) && offsetof(Record, inputs) == 56 &&
+                  offsetof(Record, stack) == 88 && offsetof(Record, flags) == 92 &&
+                  offsetof(Record, input_count) == 94 && offsetof(Record, dtype) == 95 &&
+                  std::endian::native == std::endian::little);
 
     /// What is remembered of a storage's last write, of an operand as an op read it; zeros when nothing is. Without
     /// initial values: there are some for each op.
@@ -118,7 +129,7 @@ class Lineage {
     /// first kMaxKnown inputs, as known() told since anything of ours wrote their storages; null: not asked yet.
     void add(const OpEvent& event, const TensorView& output, const Range& range, int64_t seq, StackId stack,
              uint16_t flags, const Known* known = nullptr) noexcept {
-        std::array<WriteId, kMaxInputs> inputs{};
+        WriteId inputs[kMaxInputs] = {};
         uint32_t count = 0;
         const Operands operands = operands_of(event, output);
         const Known* own = nullptr;
@@ -146,9 +157,20 @@ class Lineage {
         // Of the type of others than these nothing is said.
         const DType dtype = (output.flags & kScannable) != 0 ? output.dtype : DType::Float32;
         const uint16_t lost = loses_number(event, dtype) ? kLostNumber : 0;
-        if (ring_[id % kRing].store({id, output.storage, event.op, seq, range.max_magnitude,
-                                     range.min_nonzero_magnitude, output.numel, inputs, stack,
-                                     static_cast<uint16_t>(flags | lost), static_cast<uint8_t>(count), dtype})) {
+        const uint64_t words[Record::kWords] = {
+            id,
+            reinterpret_cast<uintptr_t>(output.storage),
+            reinterpret_cast<uintptr_t>(event.op),
+            static_cast<uint64_t>(seq),
+            range.max_magnitude,
+            range.min_nonzero_magnitude,
+            static_cast<uint64_t>(output.numel),
+            inputs[0],
+            inputs[1],
+            inputs[2],
+            inputs[3],
+            Record::last_word(stack, static_cast<uint16_t>(flags | lost), count, dtype)};
+        if (ring_[id % kRing].store_words(words)) {
             home(output.storage).hold(output.storage, flags, id, seq);
         }
     }
@@ -213,7 +235,9 @@ class Lineage {
         int32_t stride;
     };
     static Operands operands_of(const OpEvent& event, const TensorView& output) noexcept {
-        if (event.output_count < 2) return {0, 1};
+        return event.output_count < 2 ? Operands{0, 1} : operands_in_lists(event, output);
+    }
+    [[gnu::noinline]] static Operands operands_in_lists(const OpEvent& event, const TensorView& output) noexcept {
         static constexpr char kForeach[] = "aten::_foreach_", kFused[] = "aten::_fused_";
         if (std::strncmp(event.op->name, "aten::_f", sizeof "aten::_f" - 1) != 0) return {0, 1};
         if (std::strncmp(event.op->name, kFused, sizeof kFused - 1) == 0) return {event.input_count, 1};
@@ -224,7 +248,9 @@ class Lineage {
     /// Half of the smallest number and less is rounded to zero.
     static bool loses_number(const OpEvent& event, DType dtype) noexcept {
         const DTypeInfo& type = info(dtype);
-        if (event.scalar_count == 0 || type.lane_bytes >= 4) return false;
+        return event.scalar_count != 0 && type.lane_bytes < 4 && loses_number(event, type);
+    }
+    [[gnu::noinline]] static bool loses_number(const OpEvent& event, const DTypeInfo& type) noexcept {
         const double half = std::ldexp(0.5, 1 - static_cast<int>(type.bias) - static_cast<int>(type.mantissa_bits));
         return std::any_of(event.scalars, event.scalars + event.scalar_count,
                            [&](double number) { return number != 0 && std::fabs(number) <= half; });

@@ -16,7 +16,7 @@ class ParameterHistory {
 
     /// A parameter was written; `absmax` is its largest finite magnitude after it. Zeros say nothing about its scale.
     /// What is not an update (`updated` false) initialises it: such a write counts as the first.
-    void add(const void* impl, double absmax, bool updated) noexcept {
+    [[gnu::noinline]] void add(const void* impl, double absmax, bool updated) noexcept {
         if (!(absmax > 0)) return;
         AtomicRecord<Entry>& kept = entries_[slot(impl)];
         Entry entry;

@@ -17,10 +17,7 @@ class StepStarts {
 
     /// Op `seq` belongs to `step`. What is told late, of a step before the last, changes nothing.
     void op(int64_t step, int64_t seq) noexcept {
-        int64_t last = last_.load(std::memory_order_relaxed);
-        if (step <= last) return;
-        if (last_.compare_exchange_strong(last, step, std::memory_order_relaxed))
-            starts_[static_cast<size_t>(step) % kKept].store({step, seq});
+        if (step > last_.load(std::memory_order_relaxed)) begin(step, seq);
     }
 
     /// The step that op `seq` was part of; -1 when that is not remembered.
@@ -39,6 +36,13 @@ class StepStarts {
         int64_t step = -1;
         int64_t seq = -1;
     };
+
+    [[gnu::noinline, gnu::cold]] void begin(int64_t step, int64_t seq) noexcept {
+        int64_t last = last_.load(std::memory_order_relaxed);
+        if (step > last && last_.compare_exchange_strong(last, step, std::memory_order_relaxed))
+            starts_[static_cast<size_t>(step) % kKept].store({step, seq});
+    }
+
     static constexpr size_t kKept = 1024;
     std::unique_ptr<AtomicRecord<Start>[]> starts_;
     std::atomic<int64_t> last_{-1};

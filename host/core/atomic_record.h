@@ -16,15 +16,22 @@ class AtomicRecord {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(uint64_t) == 0);
 
   public:
+    static constexpr size_t kWords = sizeof(T) / sizeof(uint64_t);
+
     /// [MT] False when another thread is writing: nothing changed.
     bool store(const T& value) noexcept {
+        uint64_t words[kWords];
+        std::memcpy(words, &value, sizeof value);
+        return store_words(words);
+    }
+
+    /// The same, of a value whose words the caller has: on a path where putting them together would take time.
+    bool store_words(const uint64_t (&words)[kWords]) noexcept {
         uint32_t version = version_.load(std::memory_order_relaxed);
         if ((version & 1) != 0 || !version_.compare_exchange_strong(version, version + 1, std::memory_order_acquire,
                                                                     std::memory_order_relaxed)) {
             return false;
         }
-        uint64_t words[kWords];
-        std::memcpy(words, &value, sizeof value);
         // Unrolled, the words go from where they were computed to where they are kept.
 #pragma GCC unroll 16
         for (size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
@@ -45,7 +52,6 @@ class AtomicRecord {
     }
 
   private:
-    static constexpr size_t kWords = sizeof(T) / sizeof(uint64_t);
     std::atomic<uint32_t> version_{0};
     std::atomic<uint64_t> words_[kWords] = {};
 };

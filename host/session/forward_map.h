@@ -66,13 +66,17 @@ class ForwardMap {
     Slot& at(uint64_t thread, uint64_t sequence) {
         std::atomic<Ring*>& place = rings_[thread % kThreads];
         Ring* ring = place.load(std::memory_order_acquire);
-        if (ring == nullptr) {
-            auto made = std::make_unique<Ring>(kRing, Ring::Pages::Small);
-            if (place.compare_exchange_strong(ring, made.get(), std::memory_order_acq_rel)) {
-                ring = made.release();  // lives as long as the map
-            }
-        }
+        if (ring == nullptr) [[unlikely]]
+            ring = make(place);
         return (*ring)[sequence % kRing];
+    }
+    [[gnu::noinline, gnu::cold]] static Ring* make(std::atomic<Ring*>& place) {
+        Ring* ring = nullptr;
+        auto made = std::make_unique<Ring>(kRing, Ring::Pages::Small);
+        if (place.compare_exchange_strong(ring, made.get(), std::memory_order_acq_rel)) {
+            ring = made.release();  // lives as long as the map
+        }
+        return ring;
     }
 
     std::atomic<Ring*> rings_[kThreads] = {};

@@ -20,17 +20,14 @@ bool is_data_loader(const char* name) { return starts_with(name, "enumerate(Data
 bool is_ignore(const char* name) { return std::strcmp(name, "numsan:ignore") == 0; }
 
 /// zeros_like, full_like, ...: a new tensor shaped like its operand.
-bool like_its_operand(const char* op) {
+[[gnu::noinline]] bool like_its_operand(const char* op) {
     const size_t length = std::strlen(op);
     return length > 5 && std::strcmp(op + length - 5, "_like") == 0;
 }
 
-constexpr int64_t kSharedBytes = 1 << 20;  ///< outputs below are scanned by the calling thread alone
-
 /// A 16- or 8-bit result that is zero or all but zero in a backward pass, or zero elsewhere; or a weight of such a
 /// type, or an average of one, that was updated.
-bool vanishing(const OpEvent& event, const OpContext& context, const Range* ranges) {
-    if (!context.underflow || !looks_for_zeros(context.step)) return false;
+[[gnu::noinline]] bool any_vanishing(const OpEvent& event, const OpContext& context, const Range* ranges) {
     for (int32_t i = 0; i < event.output_count && i < 16; ++i) {
         const TensorView& output = event.outputs[i];
         const DTypeInfo& type = info(output.dtype);
@@ -42,6 +39,11 @@ bool vanishing(const OpEvent& event, const OpContext& context, const Range* rang
         if (context.touched && event.grad_enabled && ranges[i].max_magnitude == 0) return true;
     }
     return false;
+}
+
+/// Only some steps are looked at.
+bool vanishing(const OpEvent& event, const OpContext& context, const Range* ranges) {
+    return context.underflow && looks_for_zeros(context.step) && any_vanishing(event, context, ranges);
 }
 
 /// A place whose results are large is looked at in the first steps and then in some: what it says is that they stay so.
@@ -60,8 +62,7 @@ uint16_t Session::crowded(const OpEvent& event, const OpContext& context, const 
             !ranges[i].suspicious)
             outputs |= 1u << i;
     }
-    if (outputs == 0 || !crowded_places_.due(event.op, context.stack, context.step)) return 0;
-    return static_cast<uint16_t>(outputs);
+    return outputs != 0 && crowded_is_due(event, context) ? static_cast<uint16_t>(outputs) : uint16_t(0);
 }
 
 /// What a look back borrowed. Dropping a last reference may run the program's code, whose ops are none of this event's.
@@ -151,21 +152,13 @@ void Session::follow(Thread& thread, const OpEvent& event, OpContext& context) {
         std::any_of(event.inputs, event.inputs + event.input_count, is_parameter)) {
         thread.last_parameter_read = context.seq;
     }
-    if (context.node == nullptr && steps_.awaits_forward()) {
-        steps_.forward(event, &thread, context.on_state);
-        context.step = steps_.count();
-    }
     context.last_parameter_read = thread.last_parameter_read;
     context.in_backward = event.graph_task != -1;
-    if (context.node == nullptr && event.op->op_class != OpClass::Collective && steps_.awaits_update())
-        steps_.update(event, &thread);
-    if (thread.optimizer_depth > 0 && !thread.optimizer_step.known && !event.grad_enabled && !context.in_backward) {
-        for (int32_t i = 0; i < event.output_count; ++i) {
-            const TensorView& output = event.outputs[i];
-            if ((output.flags & kWritten) != 0 && is_parameter(output))
-                rounds_.wrote(thread.optimizer_step, output.storage);
-        }
-    }
+    if (context.node == nullptr && (steps_.awaits_forward() || steps_.awaits_update())) [[unlikely]]
+        count_step(thread, event, context);
+    if (thread.optimizer_depth > 0 && !thread.optimizer_step.known && !event.grad_enabled && !context.in_backward)
+        [[unlikely]]
+        learn_round(thread, event);
     context.stack = stacks_.capture();
     context.in_module = stacks_.in_module(context.stack);
     // Autograd's threads for devices have no Python either; between nodes they reduce gradients to their shapes.
@@ -186,52 +179,39 @@ bool Session::accumulates(const Thread& thread) {
 }
 
 /// Reads the outputs of op number `seq` in `wanted` (see TierPolicy::reads) once. Bit i of the result: output i holds
-/// something that is not finite.
+/// something that is not finite. What most ops need of it; the rest is out of its way.
 uint64_t Session::scan(const OpEvent& event, int64_t seq, uint64_t wanted, Range* ranges, OpTally& tally) noexcept {
+    const OpClass op_class = event.op->op_class;
+    if (op_class == OpClass::Allocation || op_class == OpClass::Collective || ScanClock::samples(seq)) [[unlikely]]
+        return scan_any(event, seq, wanted, ranges, tally);
     tally = {};
-    // A collective's results are being written by other threads now; they are looked at when they are read.
-    if (event.op->op_class == OpClass::Allocation || event.op->op_class == OpClass::Collective) {
-        std::fill_n(ranges, std::min(event.output_count, kMaxRanges), Range{});
-        tally.add(OpTally::without_values(event.op->op_class));
-        return 0;
-    }
     uint64_t bad = 0;
-    const bool sampled = ScanClock::samples(seq);
-    int64_t small_ns = sampled ? -ScanClock::now() : 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
-        if (i < kMaxRanges) ranges[i] = Range{};
-        if ((output.flags & kScannable) == 0) {
+        Range range{};
+        if ((output.flags & kScannable) == 0) [[unlikely]] {
             tally.add((output.flags & kLater) == 0 ? OpFate::Integer : OpFate::Device);
-            continue;
-        }
-        if (((wanted >> std::min(i, 63)) & 1) == 0) {
+        } else if (((wanted >> std::min(i, 63)) & 1) == 0) {
             tally.add(OpFate::Tier);
-            continue;
+        } else {
+            const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
+            if (size >= ScanClock::kLargeBytes) [[unlikely]]
+                return scan_any(event, seq, wanted, ranges, tally);
+            tally.add(OpFate::Scanned);
+            tally.bytes += size;
+            range = scanner_.range(output);
+            if (range.suspicious) [[unlikely]]
+                bad |= uint64_t(1) << std::min(i, 63);
         }
-        tally.add(OpFate::Scanned);
-        const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
-        tally.bytes += size;
-        const ShareWork share = size >= kSharedBytes ? share_.load(std::memory_order_relaxed) : nullptr;
-        const bool large = size >= ScanClock::kLargeBytes;
-        const int64_t began = large ? ScanClock::now() : 0;
-        const Range range = share != nullptr ? scanner_.shared_range(output, share) : scanner_.range(output);
-        if (large) {
-            const int64_t ns = ScanClock::now() - began;
-            scan_clock_.large(ns);
-            small_ns -= ns;
-        }
-        if (range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
         if (i < kMaxRanges) ranges[i] = range;
     }
-    if (sampled) scan_clock_.sampled(small_ns + ScanClock::now(), event.output_count, tally.bytes);
     return bad;
 }
 
 /// Leaves what the ops after this one may ask: who wrote a storage, from what, how large it was.
 void Session::remember(const OpEvent& event, const OpContext& context, const Range* ranges, bool accumulates,
                        const Operands* operands) noexcept {
-    if (event.op->op_class == OpClass::Allocation) {
+    if (event.op->op_class == OpClass::Allocation) [[unlikely]] {
         for (int32_t i = 0; i < event.output_count; ++i) lineage_.forget(event.outputs[i].storage);
         return;
     }
@@ -251,7 +231,7 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
     const Lineage::Known* known = operands != nullptr && event.output_count == 1 && !lifted ? operands->known : nullptr;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
-        if (lifted)
+        if (lifted) [[unlikely]]
             lineage_.forget(output.storage);  // new memory at an address that may be remembered
         else if (is_view(event, output) || (event.inner_ops_shown && lineage_.known(output.storage).last != 0))
             continue;
@@ -267,21 +247,23 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
 /// What a healthy op needs is one function: its parts are short, and calling them was a tenth of them.
 [[gnu::flatten]] void Session::op_end(const OpEvent& event) noexcept {
     Thread& thread = this_thread();
-    if (thread.busy || !on()) return;
+    if (thread.busy || !on()) [[unlikely]]
+        return;
     try {
-        if (event.on_device) {
-            if (DeviceSide* side = device_side(event)) return device_op(*side, thread, event);
-        }
+        if (event.on_device && is_of_device(thread, event)) [[unlikely]]
+            return;
         const int64_t seq = ops_.fetch_add(1, std::memory_order_relaxed);
-        for (int32_t i = 0; i < event.output_count && i < kMaxRanges; ++i) lineage_.prefetch(event.outputs[i].storage);
+        if (event.output_count > 0) lineage_.prefetch(event.outputs[0].storage);  // most ops have one
         Range ranges[kMaxRanges];
         const bool all = tier_.reads_all(steps_.count()) || !log_.usable();
         const uint64_t wanted = all || verdict_.interesting(event, 0) ? kAllOutputs : tier_.reads(event);
         OpTally tally;
         uint64_t bad = scan(event, seq, wanted, ranges, tally);
-        if (bad != 0 && wanted != kAllOutputs) bad = scan(event, seq, kAllOutputs, ranges, tally);
+        if (bad != 0 && wanted != kAllOutputs) [[unlikely]]
+            bad = scan_any(event, seq, kAllOutputs, ranges, tally);
         tally.add_unseen(std::exchange(thread.unseen, nullptr));
-        if (IntegerWraps::concerns(event)) lineage_.wraps().look(event, seq);
+        if (IntegerWraps::concerns(event)) [[unlikely]]
+            lineage_.wraps().look(event, seq);
         coverage_.add(tally);
         OpContext context = context_of(thread, seq);
         Operands operands;
@@ -294,28 +276,18 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         const Made& made = noted.has_value() ? *noted : kNone;
         context.crowded = crowded(event, context, ranges);
         // A look back starts from what is bad, or from a value that is read.
-        if ((log_.usable() && event.op->op_class == OpClass::HostRead) || concerns(event, context, bad, ranges)) {
+        if ((log_.usable() && event.op->op_class == OpClass::HostRead) || concerns(event, context, bad, ranges))
+            [[unlikely]] {
             examine(thread, event, context, wanted, bad, ranges, made);
             return;
         }
         remember(event, context, ranges, accumulates(thread), &operands);
-        if (wanted != kAllOutputs) log_.add(event, context, made.record, made.node, ~wanted);
+        if (wanted != kAllOutputs) [[unlikely]]
+            log_.add(event, context, made.record, made.node, ~wanted);
     } catch (...) {
         give_back(thread, log_);
         if (DeviceSide* side = device_side()) give_back(thread, side->unread);
         fail("out of memory or a failure inside op_end");
-    }
-}
-
-void Session::op_failed(const OpEvent& event) noexcept {
-    Thread& thread = this_thread();
-    if (thread.busy || !on() || !verdict_.interesting(event, 0)) return;
-    try {
-        OpContext context = context_of(thread, ops_.load(std::memory_order_relaxed));
-        context.stack = stacks_.capture();
-        verdict_.refused(event, context);
-    } catch (...) {
-        fail("out of memory or a failure inside op_failed");
     }
 }
 

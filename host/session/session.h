@@ -118,6 +118,8 @@ class Session {
     OpContext context_of(Thread& thread, int64_t seq);
     void trace(const OpEvent& event, OpContext& context, Operands* operands = nullptr) noexcept;
     void follow(Thread& thread, const OpEvent& event, OpContext& context);
+    void count_step(const Thread& thread, const OpEvent& event, OpContext& context) noexcept;
+    void learn_round(Thread& thread, const OpEvent& event);
     void end_optimizer_step(Thread& thread) noexcept;
     static void narrow_state(const OpEvent& event, OpContext& context) noexcept;
     struct Made {
@@ -128,10 +130,13 @@ class Session {
     bool judge(const OpEvent& event, OpContext& context, uint64_t bad, const Range* ranges, const Made& made,
                bool accumulates, Outcome& outcome);
     uint16_t crowded(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
+    bool crowded_is_due(const OpEvent& event, const OpContext& context) noexcept;
     bool concerns(const OpEvent& event, const OpContext& context, uint64_t bad, const Range* ranges) const noexcept;
     void examine(Thread& thread, const OpEvent& event, OpContext& context, uint64_t wanted, uint64_t bad,
                  const Range* ranges, const Made& made);
     uint64_t scan(const OpEvent& event, int64_t seq, uint64_t wanted, Range* ranges, OpTally& tally) noexcept;
+    uint64_t scan_any(const OpEvent& event, int64_t seq, uint64_t wanted, Range* ranges, OpTally& tally) noexcept;
+    bool is_of_device(Thread& thread, const OpEvent& event);
 
     // what a tier left out: look_back.cpp
     bool is_bad(const TensorView& tensor) const;
