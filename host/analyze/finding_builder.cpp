@@ -9,6 +9,7 @@
 #include "host/analyze/mechanism.h"
 #include "host/analyze/ranking.h"
 #include "host/analyze/tables.h"
+#include "host/analyze/traced_frames.h"
 
 namespace numsan {
 
@@ -46,10 +47,15 @@ std::vector<StackFrame> frames_of(const std::vector<SourceFrame>& stack) {
     return frames;
 }
 
+/// Modules of the same class may share code that was made of one of them: which one runs is known of a call alone.
 std::optional<std::string> module_of(const std::vector<SourceFrame>& stack, const LiveNames& names) {
+    std::optional<std::string> traced;
     for (const SourceFrame& frame : stack) {
         if (frame.self == nullptr) continue;
-        if (const auto it = names.modules.find(frame.self); it != names.modules.end()) return it->second;
+        const auto it = names.modules.find(frame.self);
+        if (it == names.modules.end()) continue;
+        if (!frame.traced) return traced && traced->rfind(it->second + ".", 0) == 0 ? traced : it->second;
+        if (!traced) traced = it->second;
     }
     return std::nullopt;
 }
@@ -146,12 +152,21 @@ void rank(Finding& finding, const Birth& birth, bool own_backward, bool in_layer
     finding.help = advice(features, finding.category.id, finding.mechanism);
 }
 
+/// Some frame before `entry` is of the program's or a library's file and not of what torch made of it.
+bool runs_own_code(const std::vector<SourceFrame>& stack, size_t entry, const PlaceFinder& places) {
+    return std::any_of(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(entry),
+                       [&](const SourceFrame& frame) {
+                           const Origin whose = places.origin(frame);
+                           return !frame.traced && (whose == Origin::Library || whose == Origin::User);
+                       });
+}
+
 /// The frame to look at, and for a backward birth the place where backward() was called. True when a frame of the
 /// program's own ran inside the autograd node.
 bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
             const PlaceFinder& places) {
     const Birth& birth = escaped.birth;
-    const std::vector<SourceFrame> stack = stacks.resolve(birth.stack);
+    const std::vector<SourceFrame> stack = with_traced_frames(stacks.resolve(birth.stack), names.traced, places);
     const size_t entry = PlaceFinder::backward_entry(stack);
     const SourceFrame* at = places.innermost(stack);
     const SourceFrame* own = places.innermost_user(stack);
@@ -163,23 +178,25 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
         const SourceFrame* inside = entry < stack.size() ? places.innermost(stack, 0, entry) : nullptr;
         const SourceFrame* called = places.innermost(stack, entry < stack.size() ? entry + 1 : 0);
         if (called != nullptr) finding.backward_location = PlaceFinder::place(*called);
-        own_backward = inside != nullptr;
+        // torch made that code out of the forward's lines: the program wrote no backward.
+        own_backward = inside != nullptr && runs_own_code(stack, entry, places);
+        const bool traced = inside != nullptr && !own_backward;
         at = inside != nullptr ? inside : called;
         own = inside != nullptr ? places.innermost_user(stack, 0, entry) : places.innermost_user(stack);
         if (birth.has_forward) {
-            const std::vector<SourceFrame> made = stacks.resolve(birth.forward_stack);
+            const std::vector<SourceFrame> made =
+                with_traced_frames(stacks.resolve(birth.forward_stack), names.traced, places);
             ForwardOp forward;
             forward.op = birth.forward_op;
             forward.node = birth.node;
             forward.module = module_of(made, names);
             forward.stack = frames_of(made);
-            const SourceFrame* line = places.innermost(made);
+            const SourceFrame* line = traced ? inside : places.innermost(made);
             if (line != nullptr) forward.location = PlaceFinder::place(*line);
-            if (inside == nullptr && line != nullptr) {
+            if (!own_backward && line != nullptr) {
                 finding.location = forward.location;
-                if (const SourceFrame* user = places.innermost_user(made)) {
-                    finding.user_location = PlaceFinder::place(*user);
-                }
+                const SourceFrame* user = traced ? own : places.innermost_user(made);
+                if (user != nullptr) finding.user_location = PlaceFinder::place(*user);
                 finding.module = forward.module;
                 finding.forward = std::move(forward);
                 return false;
@@ -228,7 +245,8 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     if (buffer && finding.mechanism == "UNINIT") finding.phase = Phase::Load;
     if (const auto it = names.tensors.find(escaped.impl); it != names.tensors.end())
         finding.escape.name = it->second.name;
-    rank(finding, birth, own_backward, in_layer(stacks.resolve(birth.stack), names));
+    rank(finding, birth, own_backward,
+         in_layer(with_traced_frames(stacks.resolve(birth.stack), names.traced, places), names));
     finding.fingerprint = fingerprint_of(finding);
     return finding;
 }

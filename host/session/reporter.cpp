@@ -126,13 +126,27 @@ bool Reporter::suppress(const Finding& finding, BirthId birth) {
     return true;
 }
 
+/// For births like this one that come without names: they are of the same lines.
+void Reporter::keep_traced(const Birth& birth, const LiveNames& names) {
+    constexpr size_t kMaxKept = 1 << 12;
+    if (names.traced.empty() || traced_.size() >= kMaxKept) return;
+    for (const StackId stack : {birth.stack, birth.forward_stack}) {
+        for (const SourceFrame& frame : stacks_.resolve(stack)) {
+            const auto line = names.traced.find({frame.file, frame.line});
+            if (line != names.traced.end()) traced_.insert(*line);
+        }
+    }
+}
+
 void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const RunSummary& counts) {
     // A birth seen before comes without names, and only its module may set it apart from one that a rule suppresses.
     LiveNames own_names;
     const bool ask = known_names.modules.empty() && !outcome.escaped.empty() && allow_.names_modules();
     if (ask) own_names = stacks_.names(nullptr);
-    const LiveNames& names = ask ? own_names : known_names;
     const std::lock_guard<std::mutex> lock(mutex_);
+    const bool nameless = known_names.modules.empty() && known_names.tensors.empty() && known_names.traced.empty();
+    if (nameless && !ask && !outcome.escaped.empty() && !allow_.rules().empty()) own_names.traced = traced_;
+    const LiveNames& names = ask || nameless ? own_names : known_names;
     if (finished_) return;  // another thread still runs while the process ends: the last report has been written
     const TextStyle style = [&] {
         TextStyle made = detect_style(STDERR_FILENO, options_.color);
@@ -154,6 +168,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         worth_writing = true;
         Finding finding = build_finding(escaped, stacks_, names, places_, report_.findings.empty());
         finding.rank = report_.run.rank;
+        keep_traced(escaped.birth, names);
         if (suppress(finding, escaped.birth.id)) continue;
         const std::string mark = place_of_finding(finding);
         const auto known = finding_by_mark_.find(mark);

@@ -60,6 +60,7 @@ class Reporter {
     void tell(const std::string& text) const;
     void merge_counts(const RunSummary& counts);
     bool suppress(const Finding& finding, BirthId birth);
+    void keep_traced(const Birth& birth, const LiveNames& names);
     void count_again(size_t index, BirthId birth);
     void tell_unmatched_rules() const;
     static int64_t unsafe_since(const Finding& finding);
@@ -73,6 +74,7 @@ class Reporter {
     std::string start_cwd_;
     std::unordered_map<BirthId, size_t> finding_of_;            ///< birth -> position in report_.findings
     std::unordered_map<std::string, size_t> finding_by_mark_;   ///< place_of_finding() -> position
+    LiveNames::Traced traced_;                                  ///< lines of generated code on the stacks of births
     std::unordered_map<std::string, size_t> finding_by_place_;  ///< EscapedBirth::place -> position, or kDropped
     static constexpr size_t kDropped = ~size_t(0);
     int64_t counted_again_ = 0;

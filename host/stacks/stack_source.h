@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace numsan {
@@ -18,6 +19,8 @@ struct SourceFrame {
     int line = 0;
     const void* self = nullptr;
     bool native = false;
+    bool traced =
+        false;  ///< of the program, at the time when the generated code was made that the frame behind it runs
 };
 
 /// Names of what is alive now, by identity: modules by object address; parameters, buffers and optimizer state by
@@ -31,6 +34,11 @@ struct LiveNames {
     };
     std::map<const void*, std::string> modules;
     std::map<const void*, TensorName> tensors;
+
+    using CodeLine = std::pair<std::string, int>;  ///< file and line
+    /// Lines of code that torch.fx wrote, and the frames of the program that they were made from, innermost first.
+    using Traced = std::map<CodeLine, std::vector<SourceFrame>>;
+    Traced traced;
 };
 
 class StackSource {

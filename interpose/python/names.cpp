@@ -13,25 +13,57 @@ namespace numsan {
 namespace {
 
 constexpr char kCode[] =
+#include "interpose/python/traced_lines.inc"
+// what calls it
 #include "interpose/python/live_names.inc"
     ;
 constexpr int kFileInput = 257;  // Py_file_input
 
-/// Reads an address in hexadecimal and the blank behind it off the front of a line; null where there is none.
+/// Reads a number in hexadecimal and the blank behind it off the front of a line.
+bool take(std::string_view& rest, uintptr_t& number) {
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number, 16);
+    if (error != std::errc() || end == rest.data() + rest.size()) return false;
+    rest.remove_prefix(size_t(end - rest.data()) + 1);
+    return true;
+}
+
+/// Null where there is none.
 const void* take_address(std::string_view& rest) {
     uintptr_t address = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), address, 16);
-    if (error != std::errc() || end == rest.data() + rest.size()) return nullptr;
-    rest.remove_prefix(size_t(end - rest.data()) + 1);
-    return reinterpret_cast<const void*>(address);
+    return take(rest, address) ? reinterpret_cast<const void*>(address) : nullptr;
+}
+
+/// What is read of the answer, line by line.
+struct Answer {
+    LiveNames names;
+    std::map<uintptr_t, std::vector<SourceFrame>> stacks;  ///< those that lines of generated code name by number
+};
+
+/// A frame, or a line of generated code: see traced_lines.inc.
+void read_traced(char letter, std::string_view line, Answer& answer) {
+    uintptr_t stack = 0, number = 0, module = 0;
+    if (!take(line, stack) || !take(line, number)) return;
+    if (letter == 'f') {
+        const size_t tab = line.find('\t');
+        if (tab == line.npos) return;
+        SourceFrame frame{std::string(line.substr(tab + 1)), std::string(line.substr(0, tab)), int(number)};
+        frame.traced = true;
+        answer.stacks[stack].push_back(std::move(frame));
+    } else if (const auto made = answer.stacks.find(stack); made != answer.stacks.end() && take(line, module)) {
+        std::vector<SourceFrame> frames = made->second;
+        frames.front().self = reinterpret_cast<const void*>(module);
+        answer.names.traced.insert_or_assign({std::string(line), int(number)}, std::move(frames));
+    }
 }
 
 /// One line of the answer: a letter, a blank, an address, a blank, a name; of a gradient, that of its leaf before it.
-void read_line(std::string_view line, StackSource::StorageOf storage_of, LiveNames& names) {
+void read_line(std::string_view line, StackSource::StorageOf storage_of, Answer& answer) {
     using Role = LiveNames::TensorName::Role;
     if (line.size() < 4 || line[1] != ' ') return;
     const char letter = line[0];
     line.remove_prefix(2);
+    if (letter == 'f' || letter == 'c') return read_traced(letter, line, answer);
+    LiveNames& names = answer.names;
     const void* key = take_address(line);
     const void* leaf = letter == 'g' ? take_address(line) : nullptr;
     if (key == nullptr || (letter == 'g' && leaf == nullptr)) return;
@@ -52,7 +84,7 @@ struct LookUp {
     const PythonApi& api;
     StackSource::StorageOf storage_of;
     void (*on_own_thread)();
-    LiveNames names;
+    Answer answer;
 };
 
 void look_up(LookUp& wanted) {
@@ -70,7 +102,7 @@ void look_up(LookUp& wanted) {
     std::string_view rest(text, size_t(size));
     while (!rest.empty()) {
         const size_t end = rest.find('\n');
-        read_line(rest.substr(0, end), wanted.storage_of, wanted.names);
+        read_line(rest.substr(0, end), wanted.storage_of, wanted.answer);
         rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
     }
 }
@@ -81,7 +113,7 @@ void run_look_up(void* argument) {
     try {
         look_up(wanted);
     } catch (const std::exception&) {
-        wanted.names = {};  // out of memory
+        wanted.answer = {};  // out of memory
     }
 }
 
@@ -90,7 +122,7 @@ void run_look_up(void* argument) {
 LiveNames live_names(const PythonApi& api, StackSource::StorageOf storage_of, void (*on_own_thread)()) {
     LookUp wanted{api, storage_of, on_own_thread, {}};
     on_own_python_thread(api, run_look_up, &wanted);
-    return std::move(wanted.names);
+    return std::move(wanted.answer.names);
 }
 
 }  // namespace numsan

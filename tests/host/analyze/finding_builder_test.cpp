@@ -100,6 +100,56 @@ TEST_F(Builder, Forward) {
     EXPECT_FALSE(f.help.empty());
 }
 
+/// The generated code is called by what stands on the line of its `def`.
+class BuilderOfTraced : public Builder {
+  protected:
+    BuilderOfTraced() {
+        stacks.stacks[1] = {{"<eval_with_key>.1", "forward", 7, nullptr, false},
+                            {"/home/me/model.py", "Net.forward", 10, nullptr, false},
+                            {"/env/site-packages/torch/nn/modules/module.py", "_call_impl", 3, &model, false},
+                            {"/home/me/train.py", "main", 40, nullptr, false}};
+        stacks.stacks[4] = {{"<eval_with_key>.3", "forward", 5, nullptr, false},
+                            {kTorchFile, "_engine_run_backward", 9, nullptr, false},
+                            {"/home/me/train.py", "main", 44, nullptr, false}};
+        stacks.live.modules[&model] = "model";
+        stacks.live.modules[&other] = "other.head";
+        const SourceFrame line{"/home/me/model.py", "Net.forward", 12, &head, false, true};
+        stacks.live.traced[{"<eval_with_key>.1", 7}] = {line};
+        stacks.live.traced[{"<eval_with_key>.3", 5}] = {line};
+    }
+    int model = 0, other = 0;
+};
+
+TEST_F(BuilderOfTraced, AForwardIsAtTheLineThatTheCodeWasMadeFrom) {
+    const Finding f = build();
+    ASSERT_TRUE(f.location.has_value());
+    EXPECT_EQ(f.location->line, 12);
+    EXPECT_EQ(f.module, "model.head");
+    EXPECT_EQ(f.stack.size(), 4u);
+}
+
+TEST_F(BuilderOfTraced, AModuleThatSharesTheCodeIsTheOneThatWasCalled) {
+    stacks.live.traced.begin()->second.front().self = &other;
+    EXPECT_EQ(build().module, "model");
+}
+
+TEST_F(BuilderOfTraced, WhatTorchMadeTheBackwardOfIsNoBackwardOfTheProgram) {
+    escaped.birth.node = "CompiledFunctionBackward";
+    escaped.birth.phase = Phase::Backward;
+    escaped.birth.stack = 4;
+    const Finding alone = build();
+    ASSERT_TRUE(alone.location.has_value() && alone.backward_location.has_value());
+    EXPECT_EQ(alone.location->line, 12);
+    EXPECT_EQ(alone.backward_location->line, 44);
+    escaped.birth.has_forward = true;
+    escaped.birth.forward_op = "aten::addmm";
+    escaped.birth.forward_stack = 2;
+    const Finding f = build();
+    ASSERT_TRUE(f.location.has_value() && f.forward.has_value() && f.forward->location.has_value());
+    EXPECT_EQ(f.location->line, 12);
+    EXPECT_EQ(f.forward->location->line, 12) << "the line of this op, not of the last one of the compiled forward";
+}
+
 TEST_F(Builder, WhatAModuleWithParametersComputesLastIsTheModels) {
     escaped.birth.op = "aten::div";
     escaped.birth.mechanism = "DIV0";

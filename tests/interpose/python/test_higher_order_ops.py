@@ -14,9 +14,9 @@ weight = torch.nn.Parameter(torch.full((4,), 2.0))
 def plain(a):
     return a * 2
 def bad(a):
-    return torch.log(-a)
+    return torch.log(-a)  # BUG
 for step in range(2):
-    loss = torch.cond(torch.tensor(step == 1), bad, plain, (weight,)).sum()  # BUG
+    loss = torch.cond(torch.tensor(step == 1), bad, plain, (weight,)).sum()
     loss.backward()
     with torch.no_grad():
         weight -= 0.1 * weight.grad
@@ -45,8 +45,8 @@ def test_all_work_where_another_library_holds_the_key(no_key, tmp_path):
     check(["main", *OPERATORS], tmp_path, env=no_key)
 
 
-def test_a_bad_value_in_a_branch_is_named_by_the_line_that_calls_it(warm, tmp_path):
-    """torch traces the branch: what runs is code that torch.fx wrote, which no file has."""
+def test_a_bad_value_in_a_branch_is_named_by_its_line_there(warm, tmp_path):
+    """torch traces the branch: what runs is code that torch.fx wrote, which no file has, out of lines that one has."""
     program = tmp_path / "branch.py"
     program.write_text(BRANCH)
     done = run_numsan.run(program, cwd=tmp_path)
