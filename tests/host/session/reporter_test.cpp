@@ -94,6 +94,21 @@ TEST_F(ReporterTest, SamePlaceAgainIsCounted) {
     EXPECT_EQ(found[1]["count"], 1);
 }
 
+TEST_F(ReporterTest, SamePlaceInGeneratedCodeIsCountedWhereRulesAreAskedAndNobodyAskedForNames) {
+    options.allow = folder.file("allow");
+    std::ofstream(options.allow) << "op:aten::exp\n";
+    reporter = std::make_unique<Reporter>(options, stacks, "/env/torch", RunSummary());
+    stacks.stacks[1].insert(stacks.stacks[1].begin(), {"<eval_with_key>.1", "forward", 7, nullptr, false});
+    stacks.live.traced[{"<eval_with_key>.1", 7}] = {{"/home/me/model.py", "forward", 5, nullptr, false, true}};
+    add({escaped(1, 10, 1)});
+    stacks.live = {};
+    add({escaped(2, 20, 1)});
+    const json found = findings();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["location"]["line"], 5);
+    EXPECT_EQ(found[0]["count"], 2);
+}
+
 TEST_F(ReporterTest, ContaminatedTensorsGoToTheirFindingWhereverItIsSorted) {
     int weight = 0, bias = 0;
     stacks.live.tensors[&weight] = {"head.weight", LiveNames::TensorName::Role::Parameter};
