@@ -72,6 +72,7 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "no_ancestors") return !f.operand_known && !f.operand_touched;
     if (fact == "in_node") return !f.forward_op.empty();
     if (fact == "by_number") return f.by_number;
+    if (fact == "bad_number") return f.bad_number;
     if (fact == "diverged") return f.diverging || f.parameter_growth >= 30;
     if (fact == "first_step") return f.step == 0;
     if (fact == "wrapped_cast") return is_cast(f.wrapped_op);

@@ -44,6 +44,12 @@ struct OpContext {
 };
 inline constexpr int32_t kMaxKin = 16;  ///< length of OpContext::kin
 
+/// What autograd knows of operand number `index`.
+inline uint32_t kin_of(const OpContext& context, const TensorView& input, std::ptrdiff_t index) {
+    const bool asked = context.kin != nullptr && index >= 0 && index < kMaxKin;
+    return asked ? context.kin[index] : input.flags >> kKinShift;
+}
+
 /// For copies of an event's operands that are judged when the context's `kin` is gone.
 inline void keep_kin(TensorView* inputs, int32_t count, const OpContext& context) {
     for (int32_t i = 0; context.kin != nullptr && i < count && i < kMaxKin; ++i) {

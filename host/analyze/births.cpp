@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 
+#include "host/analyze/bad_number.h"
 #include "host/analyze/integers.h"
 #include "host/analyze/list_member.h"
 #include "host/analyze/measure.h"
@@ -124,49 +125,6 @@ bool Births::unintended_inf(const Kinds& kinds, BirthId& first) const {
     return first != 0;
 }
 
-Phase Births::phase_of(const OpEvent& event, const OpContext& context) const {
-    if (context.node != nullptr || context.in_backward) return Phase::Backward;
-    if (context.in_optimizer) return Phase::Optimizer;
-    if (context.in_data_loader) return Phase::Data;
-    if (event.op->op_class == OpClass::Collective) return Phase::Comm;
-    if (context.in_module) return Phase::Forward;
-    bool touched = context.touched || context.from_module;
-    bool state = context.on_state;
-    const auto look = [&](const TensorView& t) {
-        touched = touched || (t.flags & kRequiresGrad) != 0;
-        state = state || is_parameter(t) || (lineage_.flags(t.storage) & Lineage::kGradient) != 0;
-    };
-    for (int32_t i = 0; i < event.input_count; ++i) look(event.inputs[i]);
-    for (int32_t i = 0; i < event.output_count; ++i) look(event.outputs[i]);
-    const bool by_hand = ((!event.grad_enabled && state) || of_gradients(event)) && !is_layer(event.op->name);
-    if (by_hand && !stacks_.in_function(context.stack)) {
-        // A model that is cast before it learns anything is being set up.
-        const bool cast = context.step == 0 && std::strcmp(event.op->name, "aten::_to_copy") == 0;
-        return cast ? Phase::Load : Phase::Optimizer;
-    }
-    return touched ? Phase::Forward : Phase::Data;
-}
-
-/// It reads a leaf's gradient, or what was computed from gradients alone, and autograd records nothing of it: clipping
-/// needs no no_grad().
-bool Births::of_gradients(const OpEvent& event) const {
-    constexpr int kNear = 8;
-    bool found = false;
-    for (int32_t i = 0; i < event.input_count; ++i) {
-        const TensorView& input = event.inputs[i];
-        if ((input.flags & kRequiresGrad) != 0) return false;
-        found = found || (lineage_.flags(input.storage) & Lineage::kGradient) != 0;
-        lineage_.ancestors(input.storage, INT64_MAX, [&](const Lineage::Record& record, int distance) {
-            // The memory may have been used again, for a gradient, since this was written.
-            Lineage::Record last;
-            found = found || (lineage_.find(record.storage, last) && last.id == record.id &&
-                              (last.flags & Lineage::kGradient) != 0);
-            return !found && distance < kNear && (record.flags & Lineage::kState) == 0;
-        });
-    }
-    return found;
-}
-
 Birth& Births::make(KindSet kind, const OpEvent& event, const OpContext& context) {
     while (births_.size() >= 2 * kMaxBirths) births_.erase(births_.begin());
     Birth& birth = births_[++last_];
@@ -206,8 +164,6 @@ void Births::measure_into(Birth& birth, const OpEvent& event, const OpContext& c
         birth.in_place = (output.flags & kWritten) != 0 ? output.storage : nullptr;
         break;
     }
-    // By hand, with gradients on or off: nothing is recorded. A closure that an optimizer calls does record.
-    if (birth.phase == Phase::Optimizer && !context.in_optimizer) birth.features.gradients_off = true;
     birth.features.diverging = losses_.diverging();
     birth.features.parameter_growth = parameters_.growth();
     birth.features.parameter_start = parameters_.largest_start();
@@ -279,6 +235,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
                                  (context.gone == 1 ? " operand was" : " operands were") +
                                  " gone when the tier looked back at this op: an op before it may have made the value");
     }
+    std::optional<double> number;
     if (inf != 0) {
         birth.mechanism = "INDET";
         birth.evidence.push_back("an operand held infinities that the program wrote there on purpose");
@@ -294,6 +251,9 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         birth.mechanism = "DATA";
         if (context.node == nullptr && !context.in_optimizer) birth.phase = Phase::Data;
         birth.evidence.push_back("the value was written as it is, not computed");
+    } else if (number = bad_number(event, birth.phase == Phase::Optimizer); number) {
+        birth.mechanism = "DATA";
+        birth.evidence.push_back(said_of_number(birth.op, *number));
     } else {
         const std::vector<TensorFact> operands = with_integers(at, birth.inputs);
         const bool diverging = losses_.diverging() || parameters_.growth() >= 1e3;
@@ -311,6 +271,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         }
     }
     measure_into(birth, at, context, forward);
+    birth.features.bad_number = number.has_value();
     if (!birth.features.wrapped.empty()) birth.evidence.push_back(birth.features.wrapped);
     const bool by_zero =
         std::strcmp(birth.mechanism, "DIV0") == 0 || (std::strcmp(birth.mechanism, "DOM") == 0 && kind != kNaN);

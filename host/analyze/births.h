@@ -32,6 +32,9 @@ bool sends(const OpEvent& event, const TensorView& input);
 /// Ops that belong to a model's own computation, whoever's parameters they read: no optimizer's arithmetic.
 bool is_layer(const char* op);
 
+/// The optimizer's own arithmetic, not the closure it calls.
+bool updates(const OpEvent& event, const OpContext& context);
+
 /// True for set_: the tensor takes over a storage that others filled, a file or another process.
 bool adopts_storage(const OpEvent& event);
 

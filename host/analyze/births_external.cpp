@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "host/analyze/bad_number.h"
 #include "host/analyze/births.h"
 #include "host/analyze/measure.h"
 
@@ -13,8 +14,7 @@ namespace {
 /// What autograd knows of an input.
 uint32_t kin(const OpEvent& event, const OpContext& context, const TensorView& input) {
     const std::ptrdiff_t index = &input - event.inputs;
-    const bool asked = context.kin != nullptr && index >= 0 && index < std::min(event.input_count, kMaxKin);
-    return asked ? context.kin[index] : input.flags >> kKinShift;
+    return index < event.input_count ? kin_of(context, input, index) : input.flags >> kKinShift;
 }
 
 bool view_of_parameter(const OpEvent& event, const OpContext& context, const TensorView& t) {
@@ -75,6 +75,15 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.intended = true;
             continue;
         }
+        if (const auto number = bad_number(event, birth.phase == Phase::Optimizer);
+            number && (tensor.flags & kNumber) != 0) {
+            birth.mechanism = "DATA";
+            birth.evidence.push_back(said_of_number(birth.op, *number));
+            measure_into(birth, event, context, {});
+            birth.features.bad_number = true;
+            ++made_;
+            continue;
+        }
         birth.reader = birth.op;
         birth.op = "external";
         birth.holder = tensor.impl;
@@ -106,7 +115,7 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
             birth.mechanism = "STATE";
             birth.phase = Phase::Load;
             birth.evidence.push_back("the parameter held this value before any op was seen to write it");
-        } else if (context.in_optimizer && context.node == nullptr) {
+        } else if (updates(event, context)) {
             birth.mechanism = "STATE";
             birth.phase = Phase::Load;
             birth.evidence.push_back("nothing read it before the optimizer did: it is state that was loaded");

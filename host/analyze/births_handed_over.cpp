@@ -42,7 +42,7 @@ void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
     Birth* birth = find(id);
     if (birth == nullptr) return;
     // A batch goes through the model first: what the optimizer is the first to read is state of its own.
-    if (birth->unread && context.in_optimizer && context.node == nullptr && birth->phase == Phase::Data) {
+    if (birth->unread && updates(event, context) && birth->phase == Phase::Data) {
         birth->features.mechanism = birth->mechanism = "STATE";
         birth->phase = birth->features.phase = Phase::Load;
         birth->evidence.push_back("nothing read it before the optimizer did: it is state that was loaded");

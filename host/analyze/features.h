@@ -30,6 +30,8 @@ struct Features {
     double operand_min = 0;      ///< smallest non-zero magnitude read
     double result_estimate = 0;  ///< bound of the result in unlimited range, from the operands' ranges
     bool by_number = false;      ///< the operand to blame is a Python number
+    bool bad_number = false;     ///< a Python number that it was given is not finite
+    double weight_gain = 0;  ///< how many times larger the matrix it read makes values, by its size and largest entry
     bool reads_parameter = false;
     double parameter_max = 0;  ///< largest magnitude of the parameters it read
 

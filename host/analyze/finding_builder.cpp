@@ -141,8 +141,6 @@ void rank(Finding& finding, const Birth& birth, bool own_backward, bool in_layer
     features.mechanism = finding.mechanism;
     features.phase = finding.phase;
     features.own_backward = own_backward;
-    // A closure that the optimizer calls computes the loss, with gradients on.
-    if (features.phase == Phase::Optimizer && !features.gradients_off) features.phase = Phase::Forward;
     Ranking ranking = rank_causes(features);
     finding.category = ranking.guesses.front();
     for (size_t i = 1; i < ranking.guesses.size() && i <= 3; ++i) {

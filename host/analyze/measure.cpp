@@ -117,6 +117,29 @@ double estimate(const std::string& op, const OpEvent& event, std::span<const Ten
     return 0;
 }
 
+/// How many times larger a parameter that is a matrix or a kernel makes values: with entries of one size, by that size
+/// times the root of what is summed. The largest of many normal numbers is some four times their size.
+double weight_gain(const OpEvent& event, const OpContext& context, std::span<const TensorFact> facts) {
+    const std::string op = plain_op_name(event.op->name);
+    if (!one_of(op, {"mm", "addmm", "bmm", "baddbmm", "convolution"})) return 0;
+    constexpr double kLargestOfMany = 4;
+    double gain = 0;
+    size_t position = 0;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        if ((input.flags & kScannable) == 0) continue;
+        const TensorFact* fact = position < facts.size() ? &facts[position] : nullptr;
+        ++position;
+        const bool weight = is_parameter(input) || (kin_of(context, input, i) & kViewOfParameter) != 0;
+        if (!weight || input.ndim < 2 || fact == nullptr || !fact->exact) continue;
+        const bool second = i == event.input_count - 1;
+        const int64_t terms = op == "convolution" ? input.numel / std::max<int64_t>(input.sizes[0], 1)
+                                                  : input.sizes[second ? input.ndim - 2 : input.ndim - 1];
+        gain = std::max(gain, fact->health.absmax / kLargestOfMany * std::sqrt(static_cast<double>(terms)));
+    }
+    return gain;
+}
+
 void look_upstream(Features& f, const TensorView& operand, double operand_top, int64_t seq, const Lineage& lineage) {
     constexpr int kNear = 6;
     double smallest = operand_top;
@@ -225,6 +248,7 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
     f.step = context.step;
     f.in_module = context.in_module;
     f.gradients_off = !event.grad_enabled;
+    f.weight_gain = weight_gain(event, context, facts);
     f.touched = context.touched;
     if (event.output_count > 0 && (event.outputs[0].flags & kScannable) != 0) f.dtype = event.outputs[0].dtype;
     f.narrow = narrow(f.dtype);

@@ -13,7 +13,7 @@ void model_structure(const Features& f, Score& score) {
         }
     }
     if (f.phase != Phase::Forward || f.hidden) return;
-    const bool grew_now = f.mechanism == "OVF" && f.parameter_growth < 30 && !f.diverging;
+    const bool grew_now = f.mechanism == "OVF" && f.parameter_growth < 30 && !f.diverging && !large_from_the_start(f);
     if (grew_now && f.touched && f.parameter_start < 1e6 && !is_one_of(f.op, {"exp", "exp2", "expm1"})) {
         score.add(1, "the parameters are as large as at the start");
         if (f.growing_ops >= 2 || f.growth >= 1e4) {
@@ -26,8 +26,7 @@ void model_structure(const Features& f, Score& score) {
     }
     if (f.mechanism == "DIV0" && (f.touched || f.in_layer) && !in_loss(f)) {
         score.add(0.8, "");
-        if (is_one_of(f.reduction,
-                      {"var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm", "max", "amax", "mean"})) {
+        if (is_one_of(f.reduction, {"var", "std", "var_mean", "std_mean", "max", "amax", "mean"})) {
             score.add(1, "it normalises by a " + f.reduction + " that is zero here");
         }
     }

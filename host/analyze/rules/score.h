@@ -49,6 +49,11 @@ inline bool of_a_setting(const Features& f) {
     return f.phase == Phase::Data && f.into == EscapeInto::Parameter && !f.touched && f.mechanism != "DATA";
 }
 
+/// A matrix that keeps the size of values has a gain of about 1; training had not made this one grow.
+inline bool large_from_the_start(const Features& f) {
+    return f.phase == Phase::Forward && !f.narrow && f.weight_gain >= 10 && f.parameter_growth < 30;
+}
+
 /// The value is of a loss: computed from parameters or in a module, and no parameter is read after it. What a module
 /// with parameters computes last is still the model's.
 inline bool in_loss(const Features& f) {

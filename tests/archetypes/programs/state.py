@@ -2,6 +2,7 @@
 import io
 import struct
 
+import numpy
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -50,6 +51,112 @@ def adam_fused_without_eps():
         loss.backward()
         opt.step()  # BUG
     return layer.weight
+
+
+def rate_is_no_number():
+    """A warm-up of no steps at all: 0 / 0 where floats do not raise, and the rate is NaN."""
+    # expect: op=aten::add_ phase=optimizer kind=nan mechanism=DATA category=N5 step=1
+    layer = nn.Linear(4, 2)
+    opt = torch.optim.SGD(layer.parameters(), lr=1e-2, foreach=False)
+    for step in range(3):
+        if step == 1:
+            opt.param_groups[0]["lr"] = float("nan")
+        opt.zero_grad()
+        layer(torch.rand(8, 4)).square().mean().backward()
+        opt.step()  # BUG
+    return layer.weight
+
+
+def decay_is_no_number():
+    """The same with a decay that multiplies the weight first: the number comes wrapped as a tensor."""
+    # expect: op=aten::mul_ phase=optimizer kind=nan mechanism=DATA category=N5 step=1
+    layer = nn.Linear(4, 2)
+    opt = torch.optim.AdamW(layer.parameters(), lr=1e-2, foreach=False)
+    for step in range(3):
+        if step == 1:
+            opt.param_groups[0]["lr"] = float("nan")
+        opt.zero_grad()
+        layer(torch.rand(8, 4)).square().mean().backward()
+        opt.step()  # BUG
+    return layer.weight
+
+
+def fused_rate_is_no_number():
+    """The same in one kernel."""
+    # expect: op=aten::_fused_adam_ phase=optimizer kind=nan mechanism=DATA category=N5 step=1
+    layer = nn.Linear(4, 2)
+    opt = torch.optim.Adam(layer.parameters(), lr=1e-2, fused=True)
+    for step in range(3):
+        if step == 1:
+            opt.param_groups[0]["lr"] = float("nan")
+        opt.zero_grad()
+        layer(torch.rand(8, 4)).square().mean().backward()
+        opt.step()  # BUG
+    return layer.weight
+
+
+def loss_of_a_closure():
+    """LBFGS calls a closure from its step: what goes wrong there goes wrong in the forward pass."""
+    # expect: op=aten::log phase=forward kind=inf,nan mechanism=DOM category=N4,N2 step=0
+    layer = nn.Linear(4, 1)
+    opt = torch.optim.LBFGS(layer.parameters(), lr=0.1)
+    x = torch.rand(8, 4) - 5.0
+
+    def closure():
+        opt.zero_grad()
+        loss = -torch.log(torch.relu(layer(x))).mean()  # BUG
+        loss.backward()
+        return loss
+
+    nn.init.constant_(layer.weight, 1.0)
+    opt.step(closure)
+    return layer.weight
+
+
+def batch_of_a_closure():
+    """The first to read a bad batch is a closure: it is no state of the optimizer."""
+    # expect: op=external phase=data kind=nan mechanism=DATA category=N1 step=0
+    layer = nn.Linear(4, 1)
+    opt = torch.optim.LBFGS(layer.parameters(), lr=0.1)
+    table = numpy.ones((8, 4), dtype=numpy.float32)
+    table[3, 1] = numpy.nan
+    x = torch.from_numpy(table)  # BUG
+
+    def closure():
+        opt.zero_grad()
+        loss = layer(x).square().mean()
+        loss.backward()
+        return loss
+
+    opt.step(closure)
+    return layer.weight
+
+
+def weights_drawn_too_large():
+    """Weights drawn with their number of inputs as the deviation, not its reciprocal root."""
+    # expect: op=aten::addmm phase=forward kind=inf mechanism=OVF category=N6 step=0
+    layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(20))
+    for layer in layers:
+        nn.init.normal_(layer.weight, std=layer.in_features)
+    opt = torch.optim.SGD(layers.parameters(), lr=1e-3)
+    x = torch.randn(8, 64)
+    for layer in layers:
+        x = torch.relu(layer(x))  # BUG
+    x.mean().backward()
+    opt.step()
+    return layers[0].weight
+
+
+def scale_in_place_of_its_logarithm():
+    """A learned scale is kept as its logarithm, and was set to the scale itself."""
+    # expect: op=aten::exp phase=forward kind=inf mechanism=OVF category=N6 step=0
+    scale = nn.Parameter(torch.tensor(100.0))
+    layer = nn.Linear(4, 2)
+    opt = torch.optim.SGD([scale, *layer.parameters()], lr=1e-3)
+    loss = (scale.exp() * layer(torch.randn(8, 4))).square().mean()  # BUG
+    loss.backward()
+    opt.step()
+    return scale
 
 
 def eps_after_the_root():

@@ -67,6 +67,8 @@ const Case kCases[] = {
     {"N9", "UNINIT", {.op = "add", .phase = Phase::Forward}},
     {"N6", "STATE", {.op = "copy", .phase = Phase::Load, .step = 3}},
     {"N6", "STATE", {.op = "mul", .phase = Phase::Load, .reads_parameter = true}},
+    {"N5", "DATA", {.op = "add", .phase = Phase::Optimizer, .bad_number = true}},
+    {"N5", "DATA", {.op = "mul", .phase = Phase::Forward, .bad_number = true}},
     {"N1", "DATA", {.op = "mul", .phase = Phase::Data}},
     {"N1", "DATA", {.op = "mul", .phase = Phase::Backward}},
     {"N9", "RACE", {.op = "add"}},

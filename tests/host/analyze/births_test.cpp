@@ -312,8 +312,13 @@ TEST_F(BirthsTest, Phases) {
     EXPECT_EQ(phase(weight, false), Phase::Forward);
     context.in_data_loader = true;
     EXPECT_EQ(phase(x, true), Phase::Data);
+    context.in_data_loader = false;
     context.in_optimizer = true;
-    EXPECT_EQ(phase(x, true), Phase::Optimizer);
+    EXPECT_EQ(phase(x, false), Phase::Optimizer);
+    EXPECT_EQ(phase(x, true), Phase::Forward) << "a closure's model";
+    context.in_module = false;
+    EXPECT_EQ(phase(x, true), Phase::Optimizer) << "an update with gradients on, of data without any";
+    EXPECT_EQ(phase(weight, true), Phase::Forward) << "a closure's loss";
     context.in_backward = true;
     EXPECT_EQ(phase(x, true), Phase::Backward) << "a hook between nodes";
 }
@@ -399,6 +404,49 @@ TEST_F(BirthsTest, WhatTheOptimizerIsTheFirstToReadIsState) {
     EXPECT_EQ(births.find(kept)->features.phase, Phase::Load);
     EXPECT_STREQ(births.find(read)->mechanism, "DATA");
     EXPECT_STREQ(outside(moment, kNaN).mechanism, "STATE") << "nobody saw it arrive";
+}
+
+TEST_F(BirthsTest, WhatAClosureReadsIsNoStateOfTheOptimizer) {
+    MadeUp batch{kNan}, other{kNan};
+    const MadeUpOp set("aten::set_", {}, {batch.returned()});
+    const BirthId id = births.origin(kNaN, set.event(), context, {}, {}, {});
+    context.in_optimizer = true;
+    const MadeUpOp layer("aten::mm", {batch.view(), weight.view()}, {out.returned()});
+    births.used(id, layer.event(), context);
+    EXPECT_STREQ(births.find(id)->mechanism, "DATA");
+    const MadeUpOp second("aten::mm", {other.view(), weight.view()}, {out.returned()});
+    const Births::Kinds made = births.external(second.inputs[0], second.event(), context, scanner.health(other.view()));
+    EXPECT_STREQ(births.find(made.of(kNaN))->mechanism, "DATA");
+}
+
+TEST_F(BirthsTest, NumberThatIsNotFinite) {
+    context.in_optimizer = true;
+    MadeUpOp update("aten::add_", {x.view()}, {out.written()}, OpClass::Other, {std::nan("")});
+    update.grad_enabled = false;
+    const Birth& rate = born(kNaN, update);
+    EXPECT_STREQ(rate.mechanism, "DATA");
+    EXPECT_EQ(rate.op, "aten::add_");
+    EXPECT_EQ(rate.phase, Phase::Optimizer);
+    EXPECT_TRUE(rate.features.bad_number);
+    EXPECT_EQ(rate.evidence, std::vector<std::string>{"a number that `aten::add_` was given is nan"});
+    MadeUp batch{kNan};
+    const MadeUpOp pad("aten::constant_pad_nd", {batch.view()}, {out.returned()}, OpClass::Other, {kInf});
+    context.in_optimizer = false;
+    const Births::Kinds read = births.external(pad.inputs[0], pad.event(), context, scanner.health(batch.view()));
+    EXPECT_FALSE(births.find(read.of(kNaN))->features.bad_number) << "the batch was bad, the number is meant";
+    context.in_optimizer = true;
+    double number = std::nan("");
+    TensorView wrapped = x.view(kNumber);
+    wrapped.data = &number;
+    wrapped.dtype = DType::Float64;
+    MadeUpOp decay("aten::mul_", {x.view(), wrapped}, {out.written()});
+    decay.grad_enabled = false;
+    const Births::Kinds made = births.external(wrapped, decay.event(), context, scanner.health(wrapped));
+    const Birth& factor = *births.find(made.of(kNaN));
+    EXPECT_STREQ(factor.mechanism, "DATA") << "no state that was loaded";
+    EXPECT_EQ(factor.op, "aten::mul_");
+    EXPECT_EQ(factor.phase, Phase::Optimizer);
+    EXPECT_TRUE(factor.features.bad_number);
 }
 
 TEST_F(BirthsTest, FlushedValuesHaveNoKind) {

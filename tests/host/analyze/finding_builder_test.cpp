@@ -155,7 +155,7 @@ TEST_F(Builder, WhatAModuleWithParametersComputesLastIsTheModels) {
     escaped.birth.mechanism = "DIV0";
     Features& f = escaped.birth.features;
     f.op = "div";
-    f.reduction = "norm";
+    f.reduction = "std";
     f.touched = f.operand_touched = f.loss_known = f.after_parameters = true;
     EXPECT_EQ(build().category.id, "N7");
     stacks.live.tensors.clear();

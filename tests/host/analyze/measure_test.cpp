@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <deque>
 #include <vector>
 
@@ -67,6 +68,24 @@ class Measure : public testing::Test {
     std::deque<MadeUpOp> past;
     MadeUp out{kInf}, big{1e30f}, small{-2e-30f, 3}, none{0, 1};
 };
+
+TEST_F(Measure, GainOfAWeight) {
+    MadeUp x{1};
+    const MadeUp weight({400, -400, 400, 400, 400, 400, 400, 400}, kParameter);
+    const int64_t sizes[] = {4, 2}, strides[] = {2, 1};
+    TensorView matrix = weight.view();
+    matrix.sizes = sizes;
+    matrix.strides = strides;
+    matrix.ndim = 2;
+    EXPECT_DOUBLE_EQ(of({"aten::mm", {x.view(), matrix}, {out.returned()}}).weight_gain, 200) << "four are summed";
+    EXPECT_DOUBLE_EQ(of({"aten::mm", {matrix, x.view()}, {out.returned()}}).weight_gain, 100 * std::sqrt(2.0));
+    EXPECT_DOUBLE_EQ(of({"aten::convolution", {x.view(), matrix}, {out.returned()}}).weight_gain, 100 * std::sqrt(2.0));
+    EXPECT_EQ(of({"aten::mul", {x.view(), matrix}, {out.returned()}}).weight_gain, 0);
+    matrix.flags &= ~uint32_t(kRequiresGrad | kLeaf);
+    EXPECT_EQ(of({"aten::mm", {x.view(), matrix}, {out.returned()}}).weight_gain, 0) << "no parameter";
+    matrix.flags |= kViewOfParameter << kKinShift;
+    EXPECT_DOUBLE_EQ(of({"aten::mm", {x.view(), matrix}, {out.returned()}}).weight_gain, 200) << "a transposed one";
+}
 
 TEST_F(Measure, WhatTheOpRead) {
     context.step = 7;

@@ -23,6 +23,19 @@ TEST(Hyperparameter, ArithmeticOfTheOptimizer) {
     EXPECT_EQ(said(hyperparameter, f), Facts{});
 }
 
+TEST(Hyperparameter, NumberThatIsNotFinite) {
+    Features f = update("add", "DATA");
+    f.bad_number = true;
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), Facts{"a rate, a factor or a bound that the optimizer was given is not finite"});
+    f.phase = Phase::Forward;
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), Facts{"a number of the program's own is not finite: no tensor was bad before"});
+    f.bad_number = false;
+    EXPECT_EQ(winner(f), "N1");
+    EXPECT_EQ(said(hyperparameter, f), Facts{});
+}
+
 TEST(Hyperparameter, UpdateWithoutEpsilon) {
     Features f = update("addcdiv", "DIV0");
     EXPECT_EQ(winner(f), "N5");

@@ -54,6 +54,35 @@ TEST(Initialization, ParameterAtAPoleFromTheStart) {
     EXPECT_NE(winner(f), "N6") << "training took it there";
 }
 
+TEST(Initialization, ExponentialOfAParameterAsItWasSetUp) {
+    Features f = features_of("exp", "OVF", kPosInf);
+    f.step = 0;
+    f.operand_is_parameter = true;
+    EXPECT_EQ(winner(f), "N6");
+    EXPECT_EQ(said(initialization, f), Facts{"it read a parameter as it was set up, before any step had changed it"});
+    f.operand_is_parameter = false;
+    EXPECT_EQ(winner(f), "N2");
+    f.operand_is_parameter = true;
+    f.step = 3;
+    EXPECT_EQ(winner(f), "N2") << "training took it there";
+}
+
+TEST(Initialization, WeightsThatMakeValuesManyTimesLarger) {
+    Features f = features_of("addmm", "OVF", kPosInf);
+    f.growing_ops = 12;
+    f.growth = 1e36;
+    f.weight_gain = 1500;
+    EXPECT_EQ(winner(f), "N6");
+    EXPECT_EQ(said(initialization, f),
+              Facts{"the weight it read makes values about 1.5e+03 times larger, and training had not made it grow"});
+    f.weight_gain = 3;
+    EXPECT_EQ(winner(f), "N7") << "the depth does it";
+    f.weight_gain = 1500;
+    f.parameter_growth = 1e3;
+    EXPECT_NE(winner(f), "N6") << "training did it";
+    EXPECT_EQ(said(initialization, f), Facts{});
+}
+
 TEST(Initialization, ParameterOfTheWrongScale) {
     Features f = features_of("mm", "OVF", kPosInf);
     f.reads_parameter = true;

@@ -32,7 +32,7 @@ TEST(LossComputation, LogarithmOfARoundedProbability) {
 
 TEST(LossComputation, WhatAModuleWithParametersComputesLastIsTheModels) {
     Features f = features_of_loss("div", "DIV0", kNaN);
-    f.reduction = "linalg_vector_norm";
+    f.reduction = "std";
     EXPECT_EQ(winner(f), "N4");
     f.in_layer = true;
     EXPECT_EQ(winner(f), "N7");

@@ -22,6 +22,11 @@ TEST(ModelStructure, GrowthThroughDepth) {
     EXPECT_EQ(winner(f), "N7");
     EXPECT_EQ(said(model_structure, f), (Facts{"the parameters are as large as at the start",
                                                "values grew 4.56e+07 times through the ops before it in this step"}));
+    f.weight_gain = 2;
+    EXPECT_EQ(winner(f), "N7") << "a little at each of many layers";
+    f.weight_gain = 200;
+    EXPECT_EQ(said(model_structure, f), Facts{}) << "the weights do it";
+    f.weight_gain = 0;
     f.growing_ops = 1;
     f.growth = 50;
     EXPECT_EQ(said(model_structure, f), Facts{"the parameters are as large as at the start"});
@@ -44,9 +49,11 @@ TEST(ModelStructure, DeviationOfTooFew) {
 TEST(ModelStructure, NormalisationByZero) {
     Features f = features_of("div", "DIV0", kNaN);
     f.loss_known = false;
-    f.reduction = "linalg_vector_norm";
+    f.reduction = "std";
     EXPECT_EQ(winner(f), "N7");
-    EXPECT_EQ(said(model_structure, f), Facts{"it normalises by a linalg_vector_norm that is zero here"});
+    EXPECT_EQ(said(model_structure, f), Facts{"it normalises by a std that is zero here"});
+    f.reduction = "linalg_vector_norm";
+    EXPECT_NE(winner(f), "N7") << "a vector of length 0 has no direction, whatever the structure";
     f.reduction = "bincount";
     EXPECT_NE(winner(f), "N7") << "a count is no normalisation";
     EXPECT_EQ(said(model_structure, f), Facts{});
