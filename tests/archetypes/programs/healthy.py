@@ -402,3 +402,38 @@ def checkpointed_block():
         (loss + 0 * slopes.sum()).backward()
         opt.step()
     return first.weight
+
+
+def optimizers_that_call_closures():
+    """Healthy twins of the closures: a line search of LBFGS, then a warm-up from a rate of zero in one kernel."""
+    # expect: nothing
+    layer = nn.Linear(4, 1)
+    x = torch.rand(8, 4)
+    for opt in (torch.optim.LBFGS(layer.parameters(), lr=0.1, line_search_fn="strong_wolfe"),
+                torch.optim.Adam(layer.parameters(), lr=0.0, fused=True)):
+        def closure():
+            opt.zero_grad()
+            loss = torch.log(F.softplus(layer(x))).square().mean()
+            loss.backward()
+            return loss
+        for step in range(3):
+            if step == 2:
+                opt.param_groups[0]["lr"] = 1e-2
+            opt.step(closure)
+    return layer.weight
+
+
+def weights_drawn_large():
+    """Healthy twins of weights drawn too large: a deep stack whose norms take its gain out, a learned logarithm."""
+    # expect: nothing
+    layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(20))
+    for layer in layers:
+        nn.init.normal_(layer.weight, std=8.0)
+    scale = nn.Parameter(torch.tensor(80.0))
+    opt = torch.optim.SGD([*layers.parameters(), scale], lr=1e-6)
+    x = torch.randn(8, 64)
+    for layer in layers:
+        x = F.layer_norm(torch.relu(layer(x)), (64,))
+    (x.mean() * (scale - 80).exp()).backward()
+    opt.step()
+    return layers[0].weight
