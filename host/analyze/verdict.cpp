@@ -276,7 +276,12 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
             else
                 passed_[output.storage] = before;
         }
-        if (!scannable(output) || is_view(event, output)) continue;
+        if (is_view(event, output)) continue;
+        if (!scannable(output)) {
+            // New memory without values of a float type: what was known of its address is over.
+            if ((output.flags & (kReturned | kLater | kGone)) == kReturned) ledger_.clear(output);
+            continue;
+        }
         ledger_.mark_written(output);
         const bool written = (output.flags & kWritten) != 0;
         const bool bad = (bad_outputs >> std::min(i, 63)) & 1;

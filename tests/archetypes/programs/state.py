@@ -96,8 +96,8 @@ def fused_rate_is_no_number():
 
 
 def loss_of_a_closure():
-    """LBFGS calls a closure from its step: what goes wrong there goes wrong in the forward pass."""
-    # expect: op=aten::log phase=forward kind=inf,nan mechanism=DOM category=N4,N2 step=0
+    """LBFGS calls a closure from its step: what goes wrong there goes wrong in the forward pass. No row is active: no update."""
+    # expect: op=aten::log phase=forward kind=inf,nan mechanism=DOM category=N4,N2 step=0 finite=yes
     layer = nn.Linear(4, 1)
     opt = torch.optim.LBFGS(layer.parameters(), lr=0.1)
     x = torch.rand(8, 4) - 5.0

@@ -106,6 +106,19 @@ TEST(VerdictChecks, InfinityThatTheProgramWroteIsNone) {
     EXPECT_EQ(c.told(true), 0u);
 }
 
+/// As isfinite() does: where the magnitudes were, the answer lies.
+TEST(VerdictChecks, AnswerThatLiesWhereABadValueWas) {
+    Checked c;
+    MadeUp again{kNan};
+    c.s.op("aten::eq", {c.loss.view(), c.loss.view()}, {Checked::answer_of(c.answer, kReturned)});
+    c.s.op("aten::abs", {c.loss.view()}, {again.returned()});
+    c.s.op("aten::ne", {again.view()}, {Checked::answer_of(c.all, kReturned)});
+    c.s.op("aten::mul", {Checked::answer_of(c.answer, 0), Checked::answer_of(c.all, 0)},
+           {Checked::answer_of(again, kReturned)});
+    c.s.op("aten::_local_scalar_dense", {Checked::answer_of(again, 0)}, {}, OpClass::HostRead);
+    EXPECT_EQ(c.told(false), 1u) << "it is the loss's";
+}
+
 /// The value is gone, and its memory is used again, before the answer is read.
 TEST(VerdictChecks, ValueThatIsGoneIsFoundByTheOpThatMadeIt) {
     Checked c;
