@@ -96,7 +96,7 @@ def fused_rate_is_no_number():
 
 
 def loss_of_a_closure():
-    """LBFGS calls a closure from its step: what goes wrong there is of the forward pass. No row is active: no update."""
+    """LBFGS calls a closure from its step: what goes wrong there is of the forward pass. Weights stay finite."""
     # expect: op=aten::log phase=forward kind=inf,nan mechanism=DOM category=N4,N2 step=0 finite=yes
     layer = nn.Linear(4, 1)
     opt = torch.optim.LBFGS(layer.parameters(), lr=0.1)
