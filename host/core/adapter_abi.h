@@ -12,7 +12,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 9;
+inline constexpr uint32_t kAdapterAbi = 10;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -136,6 +136,8 @@ struct AdapterApi {
     void (*stop)();                               ///< no event after this returns, on any thread that checks
     const char* hook;                             ///< "fallback" or "record_function"
     const void* (*storage_of)(const void* impl);  ///< of a tensor that is alive, null when it has none
+    /// That of a tensor that is alive, as an address only: it may be dead by the time it is known. Null: it has none.
+    const void* (*gradient_of)(const void* impl);
     StorageApi storages;
     /// on torch's own pool, and only where an op of the calling thread has used it; null: there is none
     ShareWork share;

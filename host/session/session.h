@@ -194,6 +194,7 @@ class Session {
     void look_behind(DeviceSide& side, const DeviceEvent& event, const TensorView& gradient, const Range& range,
                      const DeviceHit* hit);
     void drain(DeviceSide& side) noexcept;
+    TensorReader tensor_reader() const noexcept;
     void name_state_writes(bool kept, bool last = false) noexcept;
     std::optional<LiveNames> ask_for_gradients();
     void forward_of(const OpContext& context, ForwardRecord& forward);

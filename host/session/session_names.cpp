@@ -12,6 +12,11 @@
 
 namespace numsan {
 
+TensorReader Session::tensor_reader() const noexcept {
+    const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
+    return adapter != nullptr ? TensorReader{adapter->storage_of, adapter->gradient_of} : TensorReader{};
+}
+
 /// Bad values were written into tensors that may be buffers, moments or averages; or findings may have reached what the
 /// program keeps (`kept`). Asks for names, a few times in a run and at its end (`last`).
 void Session::name_state_writes(bool kept, bool last) noexcept {
@@ -22,8 +27,7 @@ void Session::name_state_writes(bool kept, bool last) noexcept {
         if (!last && look_ups_.fetch_add(1, std::memory_order_relaxed) >= kMaxLookUps) return;
         Thread& thread = this_thread();
         thread.busy = true;
-        const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
-        const LiveNames names = stacks_.names(adapter != nullptr ? adapter->storage_of : nullptr);
+        const LiveNames names = stacks_.names(tensor_reader());
         thread.busy = false;
         const auto kind_of = [](Role role) {
             return role == Role::Buffer           ? EscapeInto::Buffer
@@ -57,8 +61,9 @@ std::optional<LiveNames> Session::ask_for_gradients() {
     if (!verdict_.doubts_gradients()) return {};
     Thread& thread = this_thread();
     thread.busy = true;
-    const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
-    LiveNames names = stacks_.names(adapter != nullptr ? adapter->storage_of : nullptr);
+    TensorReader reader = tensor_reader();
+    reader.gradients_rest = true;
+    LiveNames names = stacks_.names(reader);
     thread.busy = false;
     std::map<const void*, std::set<const void*>> leaves;
     for (const auto& [impl, tensor] : names.tensors) {
@@ -86,7 +91,7 @@ void Session::publish(const Outcome& outcome, const LiveNames* known) {
         reporter_.add(outcome, *known, counts());
     } else if (fresh ||
                (!outcome.contaminated.empty() && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
-        const LiveNames names = stacks_.names(nullptr);
+        const LiveNames names = stacks_.names(tensor_reader());
         reporter_.add(outcome, names, counts());
     } else {
         reporter_.add(outcome, {}, counts());

@@ -19,7 +19,7 @@ class NativeStacks final : public StackSource {
     StackId capture() noexcept override;
     bool in_module(StackId) const noexcept override { return false; }
     std::vector<SourceFrame> resolve(StackId id) const override;
-    LiveNames names(StorageOf) override { return {}; }
+    LiveNames names(const TensorReader&) override { return {}; }
     void lock() override {
         mutex_.lock();
         table_.lock();

@@ -41,6 +41,16 @@ struct LiveNames {
     Traced traced;
 };
 
+/// How a look-up reads tensors (TensorView::impl), each while it is sure to be alive; what is null is not read.
+struct TensorReader {
+    const void* (*storage_of)(const void* impl) = nullptr;
+    const void* (*gradient_of)(const void* impl) = nullptr;
+    /// Read storages of gradients, too. Only where no thread of the program gives leaves other gradients any more:
+    /// autograd does so without the interpreter's lock, and `leaf.grad = None` lets others run while the leaf still
+    /// shows what dies. So nothing can keep a gradient alive that it does not hold already.
+    bool gradients_rest = false;
+};
+
 class StackSource {
   public:
     virtual ~StackSource() = default;
@@ -56,9 +66,7 @@ class StackSource {
     virtual std::vector<SourceFrame> resolve(StackId) const = 0;
 
     /// Looks up what is alive. Slow (takes the interpreter's lock): for findings only, and never under a lock of ours.
-    /// `storage_of`, if not null, is called for each of the tensors while it is sure to be alive.
-    using StorageOf = const void* (*)(const void* impl);
-    virtual LiveNames names(StorageOf storage_of) = 0;
+    virtual LiveNames names(const TensorReader& reader) = 0;
 
     /// Called on a thread of our own, before it asks the program for names. Null: nobody wants to know.
     void (*on_own_thread)() = nullptr;

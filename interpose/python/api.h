@@ -26,7 +26,8 @@ struct PythonMethod {
     int flags;
     const char* doc;
 };
-inline constexpr int kNoArguments = 0x0004;  ///< METH_NOARGS
+inline constexpr int kArgumentTuple = 0x0001;  ///< METH_VARARGS
+inline constexpr int kNoArguments = 0x0004;    ///< METH_NOARGS
 
 /// The interpreter of this process, or null when there is none (or one older than 3.9). Looked up once it is there.
 /// [MT]

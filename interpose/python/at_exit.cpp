@@ -2,9 +2,8 @@
 
 #include <dlfcn.h>
 
-#include <initializer_list>
-
 #include "interpose/python/gate.h"
+#include "interpose/python/reference.h"
 
 namespace numsan {
 namespace {
@@ -31,21 +30,13 @@ PythonMethod g_method = {"numsan_before_exit", run_last, kNoArguments, nullptr};
 }  // namespace
 
 bool call_before_python_ends(const PythonApi& api, void (*last)(bool raised)) {
-    using Import = void* (*)(const char*);
-    using CallMethod = void* (*)(void*, const char*, const char*, ...);
-    const auto import = reinterpret_cast<Import>(dlsym(RTLD_DEFAULT, "PyImport_ImportModule"));
-    const auto call_method = reinterpret_cast<CallMethod>(dlsym(RTLD_DEFAULT, "PyObject_CallMethod"));
-    if (import == nullptr || call_method == nullptr) return false;
     g_last = last;
     const PythonLock lock(api);
-    void* function = api.PyCFunction_NewEx(&g_method, nullptr, nullptr);
-    void* module = import("atexit");
-    void* result = function != nullptr && module != nullptr ? call_method(module, "register", "O", function) : nullptr;
-    for (void* object : {function, module, result}) {
-        if (object != nullptr) api.Py_DecRef(object);
-    }
-    if (result == nullptr) api.PyErr_Clear();
-    return result != nullptr;
+    const Reference function(api, api.PyCFunction_NewEx(&g_method, nullptr, nullptr));
+    const Reference module(api, api.PyImport_ImportModule("atexit"));
+    if (function.get() == nullptr || module.get() == nullptr) return false;
+    const Reference result(api, api.PyObject_CallMethod(module.get(), "register", "O", function.get()));
+    return result.get() != nullptr;
 }
 
 }  // namespace numsan

@@ -226,11 +226,11 @@ std::vector<SourceFrame> PythonStacks::resolve(StackId id) const {
     return result;
 }
 
-LiveNames PythonStacks::names(StorageOf storage_of) {
+LiveNames PythonStacks::names(const TensorReader& reader) {
     if (mode_ == Mode::None) return {};
     const InsidePython inside;
     if (!inside || !python_usable(*api_)) return {};
-    return live_names(*api_, storage_of, on_own_thread);
+    return live_names(*api_, reader, on_own_thread);
 }
 
 }  // namespace numsan

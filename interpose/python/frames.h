@@ -41,7 +41,7 @@ class PythonStacks final : public StackSource {
     std::vector<SourceFrame> resolve(StackId id) const override;
 
     /// Runs Python code under the interpreter's lock: the caller keeps our own hooks off on this thread meanwhile.
-    LiveNames names(StorageOf storage_of) override;
+    LiveNames names(const TensorReader& reader) override;
 
     void lock() override {
         mutex_.lock();

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "interpose/python/live_objects.h"
 #include "interpose/python/own_thread.h"
 #include "interpose/python/reference.h"
 
@@ -56,8 +57,22 @@ void read_traced(char letter, std::string_view line, Answer& answer) {
     }
 }
 
-/// One line of the answer: a letter, a blank, an address, a blank, a name; of a gradient, that of its leaf before it.
-void read_line(std::string_view line, StackSource::StorageOf storage_of, Answer& answer) {
+/// A tensor that the code holds alive.
+LiveNames::TensorName tensor_name(const std::string& name, LiveNames::TensorName::Role role, const void* impl,
+                                  const TensorReader& reader) {
+    return {name, role, reader.storage_of != nullptr ? reader.storage_of(impl) : nullptr};
+}
+
+/// That of a tensor that the code holds alive; nothing holds the gradient itself.
+void read_gradient(const std::string& name, const void* leaf, const TensorReader& reader, LiveNames& names) {
+    const void* gradient = reader.gradient_of != nullptr ? reader.gradient_of(leaf) : nullptr;
+    if (gradient == nullptr) return;
+    const void* storage = reader.gradients_rest && reader.storage_of != nullptr ? reader.storage_of(gradient) : nullptr;
+    names.tensors.emplace(gradient, LiveNames::TensorName{name, LiveNames::TensorName::Role::Gradient, storage, leaf});
+}
+
+/// One line of the answer: a letter, a blank, an address, a blank, a name.
+void read_line(std::string_view line, const TensorReader& reader, Answer& answer) {
     using Role = LiveNames::TensorName::Role;
     if (line.size() < 4 || line[1] != ' ') return;
     const char letter = line[0];
@@ -65,24 +80,23 @@ void read_line(std::string_view line, StackSource::StorageOf storage_of, Answer&
     if (letter == 'f' || letter == 'c') return read_traced(letter, line, answer);
     LiveNames& names = answer.names;
     const void* key = take_address(line);
-    const void* leaf = letter == 'g' ? take_address(line) : nullptr;
-    if (key == nullptr || (letter == 'g' && leaf == nullptr)) return;
+    if (key == nullptr) return;
     const std::string name(line);
-    // The code holds them alive.
-    const auto storage = [&] { return storage_of != nullptr ? storage_of(key) : nullptr; };
     switch (letter) {
         case 'm': names.modules.emplace(key, name); break;
-        case 'p': names.tensors.insert_or_assign(key, LiveNames::TensorName{name, Role::Parameter, storage()}); break;
-        case 'b': names.tensors.emplace(key, LiveNames::TensorName{name, Role::Buffer, storage()}); break;
-        case 'g': names.tensors.emplace(key, LiveNames::TensorName{name, Role::Gradient, storage(), leaf}); break;
-        case 'o': names.tensors.emplace(key, LiveNames::TensorName{name, Role::OptimizerState, storage()}); break;
+        case 'p':
+            names.tensors.insert_or_assign(key, tensor_name(name, Role::Parameter, key, reader));
+            read_gradient(name, key, reader, names);
+            break;
+        case 'b': names.tensors.emplace(key, tensor_name(name, Role::Buffer, key, reader)); break;
+        case 'o': names.tensors.emplace(key, tensor_name(name, Role::OptimizerState, key, reader)); break;
         default: break;
     }
 }
 
 struct LookUp {
     const PythonApi& api;
-    StackSource::StorageOf storage_of;
+    const TensorReader& reader;
     void (*on_own_thread)();
     Answer answer;
 };
@@ -90,7 +104,9 @@ struct LookUp {
 void look_up(LookUp& wanted) {
     const PythonApi& api = wanted.api;
     const Reference globals(api, api.PyDict_New());
-    if (globals.get() == nullptr) return;
+    const Reference alive(api, live_objects_function(api));
+    if (globals.get() == nullptr || alive.get() == nullptr) return;
+    if (api.PyDict_SetItemString(globals.get(), "alive", alive.get()) != 0) return;
     const Reference code(api, api.Py_CompileString(kCode, "<numsan>", kFileInput));
     if (code.get() == nullptr) return;
     const Reference done(api, api.PyEval_EvalCode(code.get(), globals.get(), globals.get()));
@@ -102,7 +118,7 @@ void look_up(LookUp& wanted) {
     std::string_view rest(text, size_t(size));
     while (!rest.empty()) {
         const size_t end = rest.find('\n');
-        read_line(rest.substr(0, end), wanted.storage_of, wanted.answer);
+        read_line(rest.substr(0, end), wanted.reader, wanted.answer);
         rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
     }
 }
@@ -119,8 +135,8 @@ void run_look_up(void* argument) {
 
 }  // namespace
 
-LiveNames live_names(const PythonApi& api, StackSource::StorageOf storage_of, void (*on_own_thread)()) {
-    LookUp wanted{api, storage_of, on_own_thread, {}};
+LiveNames live_names(const PythonApi& api, const TensorReader& reader, void (*on_own_thread)()) {
+    LookUp wanted{api, reader, on_own_thread, {}};
     on_own_python_thread(api, run_look_up, &wanted);
     return std::move(wanted.answer.names);
 }

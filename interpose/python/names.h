@@ -10,7 +10,7 @@ namespace numsan {
 /// bytecodes, but on the main thread only, so none can be cut short or have what it raises lost among the exceptions of
 /// properties that are asked here. Changes nothing in the program: no import of anything new, no random numbers, no
 /// operator, the error indicator as it was. Empty when anything goes wrong. Waits without the interpreter's lock; the
-/// caller holds no lock of ours. `storage_of`: see StackSource::names.
-LiveNames live_names(const PythonApi& api, StackSource::StorageOf storage_of, void (*on_own_thread)());
+/// caller holds no lock of ours.
+LiveNames live_names(const PythonApi& api, const TensorReader& reader, void (*on_own_thread)());
 
 }  // namespace numsan

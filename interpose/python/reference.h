@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "interpose/python/api.h"
 
@@ -16,6 +17,8 @@ class Reference {
     Reference(const Reference&) = delete;
     Reference& operator=(const Reference&) = delete;
     void* get() const { return object_; }
+    /// The reference is the caller's.
+    void* release() { return std::exchange(object_, nullptr); }
     void reset(void* object) {
         api_.Py_DecRef(object_);
         object_ = object;

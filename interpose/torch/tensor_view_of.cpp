@@ -41,6 +41,13 @@ const void* storage_of(const void* impl) {
     return tensor->unsafe_storage().unsafeGetStorageImpl();
 }
 
+const void* gradient_of(const void* impl) {
+    const auto* tensor = static_cast<const c10::TensorImpl*>(impl);
+    if (tensor->autograd_meta() == nullptr) return nullptr;
+    const c10::TensorImpl* gradient = tensor->grad().unsafeGetTensorImpl();
+    return gradient != c10::UndefinedTensorImpl::singleton() ? gradient : nullptr;
+}
+
 /// Nothing is retained: the last but one reference to a tensor that Python knows takes the interpreter's lock.
 uint32_t kin_of(const void* impl, bool may_wait) try {
     const auto meta_of = [](const c10::TensorImpl& tensor) {

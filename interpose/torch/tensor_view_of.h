@@ -135,6 +135,9 @@ const char* why_not_viewed(const at::Tensor& tensor);
 /// Identity of a live tensor's storage, null when it has none.
 const void* storage_of(const void* impl);
 
+/// Identity of a live leaf's gradient as it is at this moment, null when it has none. Takes no reference.
+const void* gradient_of(const void* impl);
+
 /// Bits of TensorKin for a live tensor.
 uint32_t kin_of(const void* impl, bool may_wait);
 

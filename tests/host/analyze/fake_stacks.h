@@ -22,11 +22,13 @@ class FakeStacks final : public StackSource {
         const auto it = stacks.find(id);
         return it != stacks.end() ? it->second : std::vector<SourceFrame>{};
     }
-    LiveNames names(StorageOf storage_of) override {
+    LiveNames names(const TensorReader& reader) override {
         ++look_ups;
         LiveNames found = live;
         for (auto& [impl, tensor] : found.tensors) {
-            if (storage_of != nullptr) tensor.storage = storage_of(impl);
+            if (reader.storage_of == nullptr) continue;
+            if (tensor.role != LiveNames::TensorName::Role::Gradient || reader.gradients_rest)
+                tensor.storage = reader.storage_of(impl);
         }
         return found;
     }

@@ -29,7 +29,7 @@ struct Storages {
     static void give_back(const void* s) { --borrowed[s]; }
 
     static inline const AdapterApi kAdapter{
-        kAdapterAbi, nullptr, nullptr, "fallback", nullptr, {watch, unwatch, borrow, give_back}, nullptr};
+        kAdapterAbi, nullptr, nullptr, "fallback", nullptr, nullptr, {watch, unwatch, borrow, give_back}, nullptr};
 
     static void begin_test() {
         dead.clear();

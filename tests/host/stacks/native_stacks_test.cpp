@@ -101,7 +101,7 @@ TEST(NativeStacks, deep_recursion_is_cut) {
 
 TEST(NativeStacks, there_are_no_names) {
     NativeStacks stacks;
-    EXPECT_TRUE(stacks.names(nullptr).modules.empty());
+    EXPECT_TRUE(stacks.names({}).modules.empty());
     EXPECT_TRUE(stacks.resolve(0).empty());
 }
 

@@ -61,9 +61,10 @@ EXPORT const char* stacks_resolve(uint32_t id) {
 std::string number(const void* address) { return std::to_string(reinterpret_cast<uintptr_t>(address)); }
 
 /// Lines of kind, address and name, separated by tabs; the name of a gradient ends with the address of its leaf.
-EXPORT const char* stacks_names() {
+/// `gradient_of`: TensorReader's, may be null.
+EXPORT const char* stacks_names(const void* (*gradient_of)(const void*)) {
     answer.clear();
-    const auto names = stacks->names(nullptr);
+    const auto names = stacks->names({nullptr, gradient_of});
     for (const auto& [address, name] : names.modules) {
         answer += "module\t" + std::to_string(reinterpret_cast<uintptr_t>(address)) + '\t' + name + '\n';
     }

@@ -1,11 +1,14 @@
 """PythonStacks on the interpreter that runs the tests: frames against traceback, names against torch."""
 
+import ctypes
+import pathlib
 import sys
 
 import pytest
 import walk
 from walk import frames
 
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.xdist_group("frames")  # what reads frames is compiled for one worker
 torch = pytest.importorskip("torch")
 
@@ -50,8 +53,9 @@ def test_modules_on_the_stack(lib):
         assert [self for *_, self in frames(lib, capture) if self] == [id(leaf), id(root)]
 
 
-def names(lib):
-    rows = [line.split("\t") for line in lib.stacks_names().decode().splitlines()]
+def names(lib, gradient_of=None):
+    asked = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(gradient_of) if gradient_of else None
+    rows = [line.split("\t") for line in lib.stacks_names(asked).decode().splitlines()]
     return {(kind, int(address)): name for kind, address, name in rows}
 
 
@@ -65,7 +69,8 @@ def test_names(lib, monkeypatch):
     model(torch.ones(4, 2)).sum().backward()
     optimizer.step()
     state = torch.get_rng_state()
-    found = names(lib)
+    gradients = {one._cdata: one.grad._cdata for one in model.parameters()}
+    found = names(lib, gradients.get)
     assert torch.equal(state, torch.get_rng_state())
     weight = model[0].weight
     assert found["module", id(model)] == "my_model"
@@ -135,6 +140,74 @@ def test_names_keep_nothing_alive(lib):
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_names_hold_no_gradient(lib):
+    """Autograd exchanges gradients without the interpreter's lock: a reference to one may be to what dies just then."""
+    model = torch.nn.Linear(2, 2)
+    model(torch.ones(1, 2)).sum().backward()
+    gradient = model.weight.grad
+    seen = []
+
+    def gradient_of(address):
+        seen.append((sys.getrefcount(gradient), gradient._use_count()))
+        return gradient._cdata if address == model.weight._cdata else None
+
+    before = sys.getrefcount(gradient), gradient._use_count()
+    found = names(lib, gradient_of)
+    assert ("gradient", gradient._cdata) in found
+    assert seen and set(seen) == {before}
+
+
+def test_names_where_the_collector_may_not_be_asked(monkeypatch):
+    """As in a build without the interpreter's lock: what the script's variables hold is named."""
+    code = "".join((ROOT / "interpose" / "python" / file).read_text().split('python(')[1].split(')python"')[0]
+                   for file in ("traced_lines.inc", "live_names.inc"))
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    for name, value in (("model", model), ("optimizer", optimizer)):
+        monkeypatch.setattr(sys.modules["__main__"], name, value, raising=False)
+    space = {"alive": lambda *types: []}
+    exec(code, space)
+    told = [(letter, name) for letter, _, name in (line.split(" ", 2) for line in space["answer"].splitlines())]
+    assert {("m", "model"), ("m", "model.0"), ("p", "model.0.weight"),
+            ("o", "momentum_buffer of model.0.weight")} <= set(told)
+
+
+def test_names_leave_alone_what_is_being_built(lib):
+    """A tuple may be filled only by who has the one reference to it; the collector knows it already."""
+    import threading
+    import time
+    api = ctypes.pythonapi
+    new, fill, own, drop = api.PyTuple_New, api.PyTuple_SetItem, api.Py_IncRef, api.Py_DecRef
+    new.restype, new.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t]
+    fill.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.py_object]
+    own.argtypes, drop.argtypes = [ctypes.py_object], [ctypes.c_void_p]
+    built, refused, done = [], [], threading.Event()
+
+    def build():
+        while not done.is_set():
+            one, item = new(1), object()
+            time.sleep(0)  # others may run
+            own(item)
+            try:
+                fill(one, 0, item)
+                built.append(item)
+            except SystemError as error:
+                refused.append(error)
+            drop(one)
+
+    builder = threading.Thread(target=build)
+    builder.start()
+    try:
+        for _ in range(10):
+            names(lib)
+    finally:
+        done.set()
+        builder.join()
+    assert built and not refused, refused[:1]
 
 
 def test_capture_is_quick(lib):
