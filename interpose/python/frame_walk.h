@@ -54,13 +54,16 @@ class FrameWalk {
                    : int64_t(int32_t(instruction)) * 2;
     }
 
-    /// The first argument; it lies in a cell when an inner function uses it.
-    const void* self(const void* frame) const noexcept {
-        const void* self = pointer(frame, layout_.locals);
-        if (self && memory_.template read<const void*>(self, kObjectType) == api_.PyCell_Type)
-            self = memory_.template read<const void*>(self, kCellContents);
-        return self;
+    /// What the slot at `offset` holds, null where it is not set; it lies in a cell when an inner function uses it.
+    const void* variable(const void* frame, int32_t offset) const noexcept {
+        const void* value = pointer(frame, offset);
+        if (value && memory_.template read<const void*>(value, kObjectType) == api_.PyCell_Type)
+            value = memory_.template read<const void*>(value, kCellContents);
+        return value;
     }
+
+    /// The first argument.
+    const void* self(const void* frame) const noexcept { return variable(frame, layout_.locals); }
 
   private:
     static constexpr uintptr_t kTagBits = 7;

@@ -230,7 +230,7 @@ LiveNames PythonStacks::names(const TensorReader& reader) {
     if (mode_ == Mode::None) return {};
     const InsidePython inside;
     if (!inside || !python_usable(*api_)) return {};
-    return live_names(*api_, reader, on_own_thread);
+    return live_names(*api_, mode_ == Mode::Raw ? &layout_ : nullptr, reader, on_own_thread);
 }
 
 }  // namespace numsan

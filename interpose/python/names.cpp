@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "interpose/python/frame_locals.h"
 #include "interpose/python/live_objects.h"
 #include "interpose/python/own_thread.h"
 #include "interpose/python/reference.h"
@@ -96,6 +97,7 @@ void read_line(std::string_view line, const TensorReader& reader, Answer& answer
 
 struct LookUp {
     const PythonApi& api;
+    const PythonLayout* layout;
     const TensorReader& reader;
     void (*on_own_thread)();
     Answer answer;
@@ -105,8 +107,10 @@ void look_up(LookUp& wanted) {
     const PythonApi& api = wanted.api;
     const Reference globals(api, api.PyDict_New());
     const Reference alive(api, live_objects_function(api));
-    if (globals.get() == nullptr || alive.get() == nullptr) return;
+    const Reference locals_of(api, frame_locals_function(api, wanted.layout));
+    if (globals.get() == nullptr || alive.get() == nullptr || locals_of.get() == nullptr) return;
     if (api.PyDict_SetItemString(globals.get(), "alive", alive.get()) != 0) return;
+    if (api.PyDict_SetItemString(globals.get(), "locals_of", locals_of.get()) != 0) return;
     const Reference code(api, api.Py_CompileString(kCode, "<numsan>", kFileInput));
     if (code.get() == nullptr) return;
     const Reference done(api, api.PyEval_EvalCode(code.get(), globals.get(), globals.get()));
@@ -135,8 +139,9 @@ void run_look_up(void* argument) {
 
 }  // namespace
 
-LiveNames live_names(const PythonApi& api, const TensorReader& reader, void (*on_own_thread)()) {
-    LookUp wanted{api, reader, on_own_thread, {}};
+LiveNames live_names(const PythonApi& api, const PythonLayout* layout, const TensorReader& reader,
+                     void (*on_own_thread)()) {
+    LookUp wanted{api, layout, reader, on_own_thread, {}};
     on_own_python_thread(api, run_look_up, &wanted);
     return std::move(wanted.answer.names);
 }

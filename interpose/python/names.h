@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host/stacks/stack_source.h"
-#include "interpose/python/api.h"
+#include "interpose/python/layout.h"
 
 namespace numsan {
 
@@ -10,7 +10,9 @@ namespace numsan {
 /// bytecodes, but on the main thread only, so none can be cut short or have what it raises lost among the exceptions of
 /// properties that are asked here. Changes nothing in the program: no import of anything new, no random numbers, no
 /// operator, the error indicator as it was. Empty when anything goes wrong. Waits without the interpreter's lock; the
-/// caller holds no lock of ours.
-LiveNames live_names(const PythonApi& api, const TensorReader& reader, void (*on_own_thread)());
+/// caller holds no lock of ours. `layout`: that of frames, null where it is not known: then local variables of the
+/// script have no names, up to 3.12.
+LiveNames live_names(const PythonApi& api, const PythonLayout* layout, const TensorReader& reader,
+                     void (*on_own_thread)());
 
 }  // namespace numsan

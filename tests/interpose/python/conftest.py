@@ -11,7 +11,8 @@ LAYOUTS = "interpose/python/layouts.def"
 
 def build(path, before=()):
     """The library at `path`. Headers and tables in the folders `before` stand in for those of the checkout."""
-    names = ("api", "api_walk", "layout", "layout_check", "frames", "gate", "live_objects", "names", "own_thread")
+    names = ("api", "api_walk", "layout", "layout_check", "frames", "gate",
+             "frame_locals", "live_objects", "names", "own_thread")
     sources = [*(ROOT / f"interpose/python/{name}.cpp" for name in names), ROOT / "host/stacks/stack_table.cpp",
                ROOT / "tests/interpose/python/stacks_library.cpp"]
     subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra",

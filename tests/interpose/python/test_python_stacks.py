@@ -2,6 +2,7 @@
 
 import ctypes
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -142,6 +143,65 @@ def test_names_keep_nothing_alive(lib):
         gc.enable()
 
 
+SCRIPT = """
+import sys
+sys.path.insert(0, {folder!r})
+import torch
+import walk
+lib = walk.load({library!r})
+assert walk.attach(lib)[0] == walk.best_mode()
+asked = []
+def ask():
+    rows = [line.split("\\t") for line in lib.stacks_names(None).decode().splitlines()]
+    asked.append({{int(address): name for kind, address, name in rows if kind == "module"}})
+"""
+
+
+def run_script(library, text):
+    script = SCRIPT.format(folder=str(ROOT / "tests/interpose/python"), library=str(library)) + text
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_names_of_local_variables(stacks_library):
+    run_script(stacks_library, """
+def train(given, *rest, key=None):
+    own, captured, unset = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1), None
+    del unset
+    def closure(parameter):
+        def inner():
+            return captured, parameter
+        ask()
+        return inner
+    closure(torch.nn.Linear(1, 1))
+    named = asked[-1]
+    assert [named[id(one)] for one in (given, own, captured, key)] == ["given", "own", "captured", "key"], named
+    assert "parameter" in named.values() and named[id(rest[0])] == "rest[0]", named
+train(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1), key=torch.nn.Linear(1, 1))
+""")
+
+
+@pytest.mark.parametrize("when", ["settrace", "setprofile"])
+def test_names_leave_variables_to_a_debugger(when, stacks_library):
+    """A frame whose trace or profile function runs takes its variables from a dictionary afterwards, up to 3.12."""
+    run_script(stacks_library, f"""
+def traced(a):
+    b = a + 1
+    return a, b
+def trace(frame, event, arg):
+    if frame.f_code is traced.__code__:
+        if event == "line" and "b" in frame.f_locals:
+            frame.f_locals["b"] = 7  # as pdb does it
+        ask()
+    return trace
+sys.{when}(trace)
+result = traced(1)
+sys.{when}(None)
+assert result == ((1, 7) if {when!r} == "settrace" else (1, 2)), result
+assert len(asked) >= 2
+""")
+
+
 def test_names_hold_no_gradient(lib):
     """Autograd exchanges gradients without the interpreter's lock: a reference to one may be to what dies just then."""
     model = torch.nn.Linear(2, 2)
@@ -169,7 +229,7 @@ def test_names_where_the_collector_may_not_be_asked(monkeypatch):
     optimizer.step()
     for name, value in (("model", model), ("optimizer", optimizer)):
         monkeypatch.setattr(sys.modules["__main__"], name, value, raising=False)
-    space = {"alive": lambda *types: []}
+    space = {"alive": lambda *types: [], "locals_of": lambda *arguments: []}
     exec(code, space)
     told = [(letter, name) for letter, _, name in (line.split(" ", 2) for line in space["answer"].splitlines())]
     assert {("m", "model"), ("m", "model.0"), ("p", "model.0.weight"),
