@@ -138,11 +138,12 @@ void Reporter::keep_traced(const Birth& birth, const LiveNames& names) {
     }
 }
 
-void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const RunSummary& counts) {
+void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const RunSummary& counts,
+                   const TensorReader& reader) {
     // A birth seen before comes without names, and only its module may set it apart from one that a rule suppresses.
     LiveNames own_names;
     const bool ask = known_names.modules.empty() && !outcome.escaped.empty() && allow_.names_modules();
-    if (ask) own_names = stacks_.names({});
+    if (ask) own_names = stacks_.names(reader);
     const std::lock_guard<std::mutex> lock(mutex_);
     const bool nameless = known_names.modules.empty() && known_names.tensors.empty() && known_names.traced.empty();
     if (nameless && !ask && !outcome.escaped.empty() && !allow_.rules().empty()) own_names.traced = traced_;

@@ -25,7 +25,7 @@ class Reporter {
 
     /// Adds what escaped, less what the allow-list names. `names` is the look-up of what is alive now. `run` holds the
     /// counts so far.
-    void add(const Outcome& outcome, const LiveNames& names, const RunSummary& counts);
+    void add(const Outcome& outcome, const LiveNames& names, const RunSummary& counts, const TensorReader& reader = {});
 
     /// A report of what is known at the start, for a process that may never come to finish().
     void begin(const RunSummary& counts);

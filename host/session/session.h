@@ -210,6 +210,7 @@ class Session {
     const SessionFacts facts_;
     const std::chrono::steady_clock::time_point started_;
     std::atomic<const AdapterApi*> adapter_{nullptr};
+    std::atomic<bool> halting_{false};  ///< the process is about to end while its threads still train
     std::atomic<ShareWork> share_{nullptr};
     std::atomic<bool> on_{true};
     std::atomic<bool> failed_{false};

@@ -62,7 +62,7 @@ std::optional<LiveNames> Session::ask_for_gradients() {
     Thread& thread = this_thread();
     thread.busy = true;
     TensorReader reader = tensor_reader();
-    reader.gradients_rest = true;
+    reader.gradients_rest = !halting_.load();
     LiveNames names = stacks_.names(reader);
     thread.busy = false;
     std::map<const void*, std::set<const void*>> leaves;
@@ -87,19 +87,21 @@ void Session::publish(const Outcome& outcome, const LiveNames* known) {
     const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
                                    [](const EscapedBirth& escaped) { return !escaped.again; });
     if (fresh) learn_rank();
+    const TensorReader reader = tensor_reader();
     if (known != nullptr) {
-        reporter_.add(outcome, *known, counts());
+        reporter_.add(outcome, *known, counts(), reader);
     } else if (fresh ||
                (!outcome.contaminated.empty() && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
-        const LiveNames names = stacks_.names(tensor_reader());
-        reporter_.add(outcome, names, counts());
+        const LiveNames names = stacks_.names(reader);
+        reporter_.add(outcome, names, counts(), reader);
     } else {
-        reporter_.add(outcome, {}, counts());
+        reporter_.add(outcome, {}, counts(), reader);
     }
     thread.busy = false;
     // What finish() decides comes here, too.
     if (options_.halt && fresh && !finished_.load() && reporter_.has(Severity::Error)) {
         reporter_.say("halt=1: stopping at the first error");
+        halting_.store(true);
         finish(static_cast<int>(options_.exitcode));
         _exit(static_cast<int>(options_.exitcode));
     }

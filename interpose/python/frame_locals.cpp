@@ -24,13 +24,17 @@ void* locals_of(void* capsule, void* arguments) {
     void* const frame = api.PyTuple_GetItem(arguments, 0);
     void* const names = api.PyTuple_GetItem(arguments, 1);
     if (found.get() == nullptr || layout == nullptr || frame == nullptr || names == nullptr) return nullptr;
-    const void* const at = laid_out(api, *layout, frame);
     const TrustedMemory memory;
     const FrameWalk walk(api, *layout, memory);
-    for (ptrdiff_t i = 0, count = at != nullptr ? api.PyTuple_Size(names) : 0; i < count; ++i) {
-        const void* value = walk.variable(at, layout->locals + int32_t(i) * kSlotBytes);
-        if (value == nullptr) continue;
-        const Reference pair(api, api.PyTuple_Pack(2, api.PyTuple_GetItem(names, i), value));
+    for (ptrdiff_t i = 0, count = api.PyTuple_Size(names); i < count; ++i) {
+        // Anew for each: up to 3.11 a new object may start a collection, and others may run meanwhile.
+        const void* const at = laid_out(api, *layout, frame);
+        if (at == nullptr) break;
+        void* const slot = const_cast<void*>(walk.variable(at, layout->locals + int32_t(i) * kSlotBytes));
+        if (slot == nullptr) continue;
+        api.Py_IncRef(slot);
+        const Reference value(api, slot);
+        const Reference pair(api, api.PyTuple_Pack(2, api.PyTuple_GetItem(names, i), value.get()));
         if (pair.get() == nullptr || api.PyList_Append(found.get(), pair.get()) != 0) return nullptr;
     }
     return found.release();

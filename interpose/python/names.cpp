@@ -69,7 +69,9 @@ void read_gradient(const std::string& name, const void* leaf, const TensorReader
     const void* gradient = reader.gradient_of != nullptr ? reader.gradient_of(leaf) : nullptr;
     if (gradient == nullptr) return;
     const void* storage = reader.gradients_rest && reader.storage_of != nullptr ? reader.storage_of(gradient) : nullptr;
-    names.tensors.emplace(gradient, LiveNames::TensorName{name, LiveNames::TensorName::Role::Gradient, storage, leaf});
+    const LiveNames::TensorName told{name, LiveNames::TensorName::Role::Gradient, storage, leaf};
+    const auto [known, fresh] = names.tensors.emplace(gradient, told);
+    if (!fresh && known->second.role == told.role) known->second = told;  // one that died meanwhile lay there
 }
 
 /// One line of the answer: a letter, a blank, an address, a blank, a name.

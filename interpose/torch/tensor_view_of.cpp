@@ -43,7 +43,8 @@ const void* storage_of(const void* impl) {
 
 const void* gradient_of(const void* impl) {
     const auto* tensor = static_cast<const c10::TensorImpl*>(impl);
-    if (tensor->autograd_meta() == nullptr) return nullptr;
+    const auto* meta = static_cast<const torch::autograd::AutogradMeta*>(tensor->autograd_meta());
+    if (meta == nullptr || meta->grad_fn_ != nullptr) return nullptr;
     const c10::TensorImpl* gradient = tensor->grad().unsafeGetTensorImpl();
     return gradient != c10::UndefinedTensorImpl::singleton() ? gradient : nullptr;
 }

@@ -25,6 +25,9 @@ class FakeStacks final : public StackSource {
     LiveNames names(const TensorReader& reader) override {
         ++look_ups;
         LiveNames found = live;
+        if (reader.gradient_of == nullptr)
+            std::erase_if(found.tensors,
+                          [](const auto& item) { return item.second.role == LiveNames::TensorName::Role::Gradient; });
         for (auto& [impl, tensor] : found.tensors) {
             if (reader.storage_of == nullptr) continue;
             if (tensor.role != LiveNames::TensorName::Role::Gradient || reader.gradients_rest)

@@ -109,6 +109,22 @@ TEST_F(ReporterTest, SamePlaceInGeneratedCodeIsCountedWhereRulesAreAskedAndNobod
     EXPECT_EQ(found[0]["count"], 2);
 }
 
+TEST_F(ReporterTest, WhereARuleNamesModulesTheReporterAsksForNamesOfGradientsToo) {
+    options.allow = folder.file("allow");
+    std::ofstream(options.allow) << "op:aten::exp module:head.*\n";
+    reporter = std::make_unique<Reporter>(options, stacks, "/env/torch", RunSummary());
+    int gradient = 0;
+    stacks.live.tensors[&gradient] = {"head.weight", LiveNames::TensorName::Role::Gradient};
+    Outcome outcome;
+    outcome.escaped = {escaped(1, 10, 1)};
+    outcome.escaped[0].into = EscapeInto::Gradient;
+    outcome.escaped[0].impl = &gradient;
+    TensorReader reader;
+    reader.gradient_of = [](const void*) -> const void* { return nullptr; };  // as the names have it already
+    reporter->add(outcome, {}, RunSummary(), reader);
+    EXPECT_EQ(findings()[0]["escape"]["name"], "head.weight");
+}
+
 TEST_F(ReporterTest, ContaminatedTensorsGoToTheirFindingWhereverItIsSorted) {
     int weight = 0, bias = 0;
     stacks.live.tensors[&weight] = {"head.weight", LiveNames::TensorName::Role::Parameter};
