@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 # Folder -> folders (or single headers) it may include, besides itself.
-BELOW_ANALYZE = ("host/core", "host/scan", "host/options", "host/stacks")
+BELOW_ANALYZE = ("host/core", "host/ops", "host/scan", "host/options", "host/stacks")
 LAYERS = {
     "host/core": (),
+    "host/ops": ("host/core",),
     "host/scan": ("host/core",),
     "host/options": ("host/core",),
     "host/stacks": ("host/core",),
@@ -36,7 +37,7 @@ LAYERS = {
     ),
     "interpose/python": ("host/core", "host/stacks"),
     "interpose/preload": ("interpose/core/stub_abi.h",),
-    "interpose/torch": ("host/core",),
+    "interpose/torch": ("host/core", "host/ops"),
     "interpose/cupti": ("host/core", "cuda/scan_table.h"),
     "interpose/nvtx": (),
     "cuda": ("host/core",),

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "host/core/value_classes.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
@@ -59,8 +60,6 @@ bool fits(std::string_view word, DType dtype) {
     return word == info(dtype).name;
 }
 
-bool is_cast(std::string_view op) { return op == "_to_copy" || op == "copy"; }
-
 bool holds(std::string_view fact, const Features& f) {
     if (fact == "hidden") return f.hidden;
     if (fact == "own_backward") return f.own_backward;
@@ -75,7 +74,7 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "bad_number") return f.bad_number;
     if (fact == "diverged") return f.diverging || f.parameter_growth >= 30;
     if (fact == "first_step") return f.step == 0;
-    if (fact == "wrapped_cast") return is_cast(f.wrapped_op);
+    if (fact == "wrapped_cast") return traits_of(f.wrapped_op).form == Form::Cast;
     if (fact == "wrapped") return !f.wrapped_op.empty() && f.wrapped_type != IntegerType::Int64;
     if (fact == "wrapped_int64") return !f.wrapped_op.empty() && f.wrapped_type == IntegerType::Int64;
     if (fact == "compiled") return f.op == kCompiledRegion;
@@ -105,11 +104,6 @@ std::string power_of_ten(double at_least) {
     return "1e" + std::to_string(static_cast<int>(std::ceil(std::log10(at_least))));
 }
 
-double largest(DType dtype) {
-    const DTypeInfo& t = info(dtype);
-    return decode_magnitude(value_classes(t).smallest_nonfinite() - 1, t);
-}
-
 /// A normal number of the type, and not smaller than what a quotient and its derivative can bear in float32.
 std::string eps(DType dtype) {
     return power_of_ten(std::max(1e-12, std::ldexp(1.0, 1 - static_cast<int>(info(dtype).bias))));
@@ -121,7 +115,7 @@ std::string gap(DType dtype) { return power_of_ten(std::ldexp(1.0, -info(dtype).
 /// The name people write for an op.
 std::string written(std::string op) {
     if (op == "linalg_vector_norm") return "norm";
-    if (op == "_to_copy" || op == "copy") return "to";
+    if (traits_of(op).form == Form::Cast) return "to";
     for (const char* prefix : {"_", "native_"}) {
         const std::string_view start(prefix);
         if (op.rfind(start, 0) == 0) op.erase(0, start.size());
@@ -144,9 +138,9 @@ std::string filled(std::string_view sentence, const Features& f) {
         if (name == "reduction") text += written(f.reduction);
         if (name == "eps") text += eps(f.dtype);
         if (name == "gap") text += gap(f.dtype);
-        if (name == "limit") text += number("%.6g", largest(f.dtype));
-        if (name == "log_limit") text += number("%.0f", std::floor(std::log(largest(f.dtype))));
-        if (name == "log2_limit") text += number("%.0f", std::floor(std::log2(largest(f.dtype))));
+        if (name == "limit") text += number("%.6g", largest_value(f.dtype));
+        if (name == "log_limit") text += number("%.0f", std::floor(std::log(largest_value(f.dtype))));
+        if (name == "log2_limit") text += number("%.0f", std::floor(std::log2(largest_value(f.dtype))));
         if (name == "bits") text += std::to_string(info(f.dtype).mantissa_bits + 1);
         if (name == "dtype") text += info(f.dtype).name;
         if (name == "integer_op") text += written(f.wrapped_op);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <initializer_list>
 #include <optional>
 
 #include "host/analyze/bad_number.h"
@@ -10,6 +9,7 @@
 #include "host/analyze/list_member.h"
 #include "host/analyze/measure.h"
 #include "host/analyze/mechanism.h"
+#include "host/ops/effect.h"
 
 namespace numsan {
 namespace {
@@ -18,7 +18,7 @@ constexpr size_t kMaxFacts = 8;  ///< tensors described per side; an optimizer's
 
 /// What is told of operands, and integers in their places: which one is the divisor depends on those.
 std::vector<TensorFact> with_integers(const OpEvent& event, const std::vector<TensorFact>& told) {
-    if (blamed_operand(plain_op_name(event.op->name)) < 0) return told;
+    if (traits_of(event).blamed < 0) return told;
     std::vector<TensorFact> operands;
     auto next = told.begin();
     for (int32_t i = 0; i < event.input_count; ++i) {
@@ -46,16 +46,6 @@ bool same(const std::vector<TensorFact>& a, const std::vector<TensorFact>& b) {
 
 }  // namespace
 
-bool is_layer(const char* name) {
-    const std::string op = plain_op_name(name);
-    for (const char* layer : {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution", "embedding",
-                              "_softmax", "_log_softmax", "native_layer_norm", "native_batch_norm", "native_group_norm",
-                              "linear", "lstm", "gru", "_scaled_dot_product_flash_attention_for_cpu"}) {
-        if (op == layer) return true;
-    }
-    return false;
-}
-
 bool written_by(const OpEvent& event, const TensorView& input) {
     // A rank's own part of the buffer that a collective fills is handed on as it is.
     const bool whole = event.op->op_class != OpClass::Collective;
@@ -69,7 +59,7 @@ bool sends(const OpEvent& event, const TensorView& input) {
     if (!written_by(event, input)) return true;
     // One rank sends and all others receive. Which this one is, the event does not say: what it is about to receive may
     // be memory that nobody wrote.
-    const std::string op = plain_op_name(event.op->name);
+    const std::string_view op = plain_op_name(event.op->name);
     if (op == "broadcast" || op == "scatter") return false;
     const auto in_place = [&](const TensorView& other) { return written_by(event, other); };
     return std::all_of(event.inputs, event.inputs + event.input_count, in_place) &&
@@ -304,15 +294,15 @@ BirthId Births::recomputed(const Birth& birth, const OpEvent& event, const OpCon
 }
 
 KindSet Births::certain(const OpEvent& event) const {
-    std::vector<Health> operands;
+    std::vector<Operand> operands;
     for (int32_t i = 0; i < event.input_count; ++i) {
         if (!scannable(event.inputs[i]) || !scanner_.measures(event.inputs[i])) return 0;
-        operands.push_back(scanner_.health(event.inputs[i]));
-        if (operands.back().kinds() != 0) return 0;  // it hands on what it read
+        operands.push_back({scanner_.health(event.inputs[i]), true, {}});
+        if (operands.back().health.kinds() != 0) return 0;  // it hands on what it read
     }
     if (event.output_count == 0 || (event.outputs[0].flags & (kScannable | kGone)) == 0) return 0;
     const DType dtype = event.outputs[0].dtype;
-    return certain_kinds(event.op->name, operands, {event.scalars, static_cast<size_t>(event.scalar_count)}, dtype);
+    return effect({traits_of(event), operands, {event.scalars, static_cast<size_t>(event.scalar_count)}, dtype}).must;
 }
 
 void Births::becomes_initial_value(BirthId id) {

@@ -29,9 +29,6 @@ bool written_by(const OpEvent& event, const TensorView& input);
 /// in it, and sends the others; one that works in place sends what it fills, unless it only receives, or may do so.
 bool sends(const OpEvent& event, const TensorView& input);
 
-/// Ops that belong to a model's own computation, whoever's parameters they read: no optimizer's arithmetic.
-bool is_layer(const char* op);
-
 /// The optimizer's own arithmetic, not the closure it calls.
 bool updates(const OpEvent& event, const OpContext& context);
 

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "host/analyze/births.h"
-#include "host/analyze/mechanism.h"
+#include "host/ops/op_traits.h"
 #include "host/analyze/tables.h"
 
 namespace numsan {

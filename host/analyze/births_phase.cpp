@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "host/analyze/births.h"
-#include "host/analyze/mechanism.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 
@@ -37,7 +37,7 @@ Phase Births::phase_of(const OpEvent& event, const OpContext& context) const {
     };
     for (int32_t i = 0; i < event.input_count; ++i) look(event.inputs[i]);
     for (int32_t i = 0; i < event.output_count; ++i) look(event.outputs[i]);
-    const bool by_hand = ((!event.grad_enabled && state) || of_gradients(event)) && !is_layer(event.op->name);
+    const bool by_hand = ((!event.grad_enabled && state) || of_gradients(event)) && !traits_of(event).has(kLayer);
     if (by_hand && !stacks_.in_function(context.stack)) {
         // A model that is cast before it learns anything is being set up.
         const bool cast = context.step == 0 && std::strcmp(event.op->name, "aten::_to_copy") == 0;

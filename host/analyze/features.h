@@ -73,7 +73,4 @@ struct Features {
     EscapeInto into = EscapeInto::Output;
 };
 
-/// A loss that torch computes in one op, by plain name.
-bool is_loss_op(const std::string& op);
-
 }  // namespace numsan

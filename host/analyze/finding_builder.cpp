@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "host/analyze/advice.h"
-#include "host/analyze/mechanism.h"
+#include "host/ops/op_traits.h"
 #include "host/analyze/ranking.h"
 #include "host/analyze/tables.h"
 #include "host/analyze/traced_frames.h"
@@ -259,7 +259,7 @@ bool node_is_made_by(const std::string& node, const std::string& op) {
     };
     const size_t end = node.rfind("Backward");
     const std::string made = letters(node.substr(0, end));
-    const std::string from = letters(plain_op_name(op));
+    const std::string from = letters(std::string(plain_op_name(op)));
     return !made.empty() && from.find(made) != std::string::npos;
 }
 

@@ -4,11 +4,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <initializer_list>
 
 #include "host/analyze/elements.h"
-#include "host/analyze/measure.h"
-#include "host/analyze/mechanism.h"
+#include "host/core/value_classes.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
@@ -17,36 +16,26 @@ constexpr double kCutShare = 0.25;
 constexpr int64_t kSampled = 4096;
 constexpr int kNear = 6;  ///< ops that are followed upstream
 
-bool one_of(const std::string& name, std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
-}
-
 std::string number(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.6g", value);
     return text;
 }
 
-uint64_t largest_pattern(DType dtype) { return value_classes(info(dtype)).smallest_nonfinite() - 1; }
-double largest(DType dtype) { return magnitude_value(largest_pattern(dtype), dtype); }
-
-bool is_cast(const std::string& op) { return one_of(op, {"_to_copy", "copy"}); }
-bool scales(const std::string& op) { return one_of(op, {"mul", "div"}); }
-bool clamps(const std::string& op) {
-    return one_of(op, {"clamp", "clamp_max", "clamp_min", "minimum", "maximum", "hardtanh"});
+bool is_cast(const OpTraits& op) { return op.form == Form::Cast; }
+bool scales(const OpTraits& op) { return op.is({Form::Multiply, Form::Divide}); }
+bool bounds(const OpTraits& op) {
+    return is_clamp(op) || op.is({Form::Bounded, Form::Sigmoid, Form::Softmax, Form::Replace});
 }
-bool bounds(const std::string& op) {
-    return clamps(op) || one_of(op, {"tanh", "sigmoid", "_softmax", "sin", "cos", "nan_to_num", "round", "floor"});
-}
-bool hands_on(const Lineage::Record& record, const std::string& op) {
-    return record.op->op_class == OpClass::Preserving || is_cast(op) || one_of(op, {"clone", "neg", "abs"});
+bool hands_on(const Lineage::Record& record, const OpTraits& op) {
+    return record.op->op_class == OpClass::Preserving || op.is({Form::Cast, Form::Negate, Form::Magnitude});
 }
 
 /// Ops whose results can be larger than what they read, by what they compute.
-bool can_grow(const std::string& op) {
-    return is_cast(op) ||
-           one_of(op, {"mm", "bmm", "mv", "addmm", "baddbmm", "convolution", "mul", "square", "pow", "add", "sub",
-                       "sum", "cumsum", "prod", "cumprod", "exp", "exp2", "linalg_vector_norm"});
+bool can_grow(const OpTraits& op) {
+    return is_matrix_product(op) || is_exponential(op) ||
+           op.is({Form::Cast, Form::Convolve, Form::Multiply, Form::Square, Form::Power, Form::Product, Form::Add,
+                  Form::Subtract, Form::SubtractFrom, Form::Sum, Form::Norm});
 }
 
 /// The program chose the factor, and so how large the results are: a number, or one for many values.
@@ -63,7 +52,7 @@ bool is_scaled(const OpEvent& event, const TensorView& output) {
 template <class Decide>
 void behind(const void* storage, int64_t seq, const Lineage& lineage, Decide&& decide) {
     lineage.ancestors(storage, seq, [&](const Lineage::Record& record, int distance) {
-        const std::string op = plain_op_name(record.op->name);
+        const OpTraits& op = traits_of(record.op->name);
         if (distance <= kNear && hands_on(record, op)) return true;
         if (distance <= kNear) decide(record, op);
         return false;
@@ -73,7 +62,7 @@ void behind(const void* storage, int64_t seq, const Lineage& lineage, Decide&& d
 /// Somebody set how large these values may be.
 bool deliberate(const TensorView& operand, int64_t seq, const Lineage& lineage, bool to_bytes) {
     bool found = false;
-    behind(operand.storage, seq, lineage, [&](const Lineage::Record& record, const std::string& op) {
+    behind(operand.storage, seq, lineage, [&](const Lineage::Record& record, const OpTraits& op) {
         bool scaled = false;
         if (scales(op)) {
             Lineage::Record factor;
@@ -90,10 +79,10 @@ bool deliberate(const TensorView& operand, int64_t seq, const Lineage& lineage, 
 /// A mask, written down with a number that was meant to be large: what is not zero in it is all of one magnitude, or it
 /// was filled in.
 bool is_chosen(const Lineage::Record& record) {
-    const std::string op = plain_op_name(record.op->name);
-    if (clamps(op)) return false;  // what it read says
+    const OpTraits& op = traits_of(record.op->name);
+    if (is_clamp(op)) return false;  // what it read says
     return record.largest == record.smallest || record.op->op_class == OpClass::Constant ||
-           one_of(op, {"masked_fill", "where", "full", "full_like", "fill"});
+           op.is({Form::Fill, Form::FillPlaces, Form::Choose});
 }
 
 /// Largest magnitude of an operand, by a pass over it or as it was written; nothing when neither tells.
@@ -115,7 +104,7 @@ uint64_t crowded_pattern(DType dtype, double share) {
     if (type.lane_bytes >= 4 || type.lanes != 1 || share <= 0) return ~uint64_t(0);
     // Patterns order as values do.
     uint64_t low = 0, high = largest_pattern(dtype);
-    const double least = share * largest(dtype);
+    const double least = share * largest_value(dtype);
     while (low < high) {
         const uint64_t middle = (low + high) / 2;
         if (magnitude_value(middle, dtype) > least) {
@@ -130,11 +119,11 @@ uint64_t crowded_pattern(DType dtype, double share) {
 std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index, int64_t seq, double share,
                                             const Scanner& scanner, const Lineage& lineage) {
     const TensorView& output = event.outputs[index];
-    const std::string op = plain_op_name(event.op->name);
+    const OpTraits& op = traits_of(event);
     if (output.numel < 2 || !can_grow(op) || is_over_lists(event)) return std::nullopt;
     if (event.op->op_class != OpClass::Other && !is_cast(op)) return std::nullopt;
     const double top = magnitude_value(scanner.range(output).max_magnitude, output.dtype);
-    const double limit = largest(output.dtype);
+    const double limit = largest_value(output.dtype);
     if (!(top > share * limit) || !(top <= limit)) return std::nullopt;
     if (scales(op) && is_scaled(event, output)) return std::nullopt;
     bool read = false;
@@ -151,15 +140,15 @@ std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index,
     if (!read) return std::nullopt;
     char percent[16];
     std::snprintf(percent, sizeof percent, "%.0f", 100 * top / limit);
-    return "the largest result of " + op + " is " + number(top) + ", " + percent + " % of the largest " +
+    return "the largest result of " + std::string(plain_op_name(event.op->name)) + " is " + number(top) + ", " + percent + " % of the largest " +
            info(output.dtype).name + ", " + number(limit) + ", and what it read was not bounded";
 }
 
 std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_t seq, const Lineage& lineage) {
     const TensorView& output = event.outputs[index];
-    const std::string op = plain_op_name(event.op->name);
+    const OpTraits& op = traits_of(event);
     if (!is_cast(op) || output.device != Device::Cpu || output.numel < 8) return std::nullopt;
-    const double limit = largest(output.dtype);
+    const double limit = largest_value(output.dtype);
     // Half a place beyond the largest number still rounds to it.
     const double beyond = limit + std::ldexp(1, std::ilogb(limit) - info(output.dtype).mantissa_bits - 1);
     double uncut = 0;  // largest magnitude before the values were cut
@@ -167,9 +156,9 @@ std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if (input.storage == output.storage || info(input.dtype).lane_bytes <= info(output.dtype).lane_bytes) continue;
-        behind(input.storage, seq, lineage, [&](const Lineage::Record& record, const std::string& by) {
+        behind(input.storage, seq, lineage, [&](const Lineage::Record& record, const OpTraits& by) {
             Lineage::Record read;
-            for (uint8_t k = 0; clamps(by) && k < record.input_count; ++k) {
+            for (uint8_t k = 0; is_clamp(by) && k < record.input_count; ++k) {
                 if (!lineage.find(record.inputs[k], read) || read.smallest == 0) continue;
                 chosen = chosen || is_chosen(read);
                 uncut = std::max(uncut, magnitude_value(read.largest, read.dtype));

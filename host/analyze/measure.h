@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "host/analyze/birth.h"
 #include "host/analyze/features.h"
 #include "host/analyze/lineage.h"
+#include "host/core/value_classes.h"
 
 namespace numsan {
 
@@ -17,11 +17,5 @@ TensorFact fact_of(const TensorView& t, const char* side, int32_t index, const H
 /// What is known at the moment of a birth. `facts` are the operands of `event`, in order, those that can be scanned.
 Features measure(const OpEvent& event, const OpContext& context, std::span<const TensorFact> facts, KindSet kind,
                  const Lineage& lineage);
-
-/// Value of a magnitude pattern (see Range).
-double magnitude_value(uint64_t pattern, DType dtype);
-
-/// Position among the op's tensors of the operand that can hurt: a divisor, a logarithm's argument; -1 when any can.
-int blamed_operand(const std::string& plain_op);
 
 }  // namespace numsan

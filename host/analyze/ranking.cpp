@@ -31,10 +31,6 @@ std::string fact_number(double value) {
     return text;
 }
 
-bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
-}
-
 Ranking rank_causes(const Features& features) {
     struct Scored {
         const char* id;

@@ -6,8 +6,8 @@
 
 #include "host/analyze/headroom.h"
 #include "host/analyze/measure.h"
-#include "host/analyze/mechanism.h"
 #include "host/analyze/zeros.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
@@ -16,9 +16,9 @@ constexpr size_t kMaxStateWrites = 256;
 
 /// A root of something infinite: what overflowed need not be large in the end.
 bool shrinks(const OpEvent& event) {
-    const std::string op = plain_op_name(event.op->name);
-    return op == "sqrt" || op == "linalg_vector_norm" || op == "norm" ||
-           (op == "pow" && event.scalar_count > 0 && event.scalars[0] > 0 && event.scalars[0] < 1);
+    const OpTraits& op = traits_of(event);
+    return op.is({Form::Root, Form::Norm}) ||
+           (op.form == Form::Power && event.scalar_count > 0 && event.scalars[0] > 0 && event.scalars[0] < 1);
 }
 
 /// Whether a pass over the lost updates of a parameter is due: often at first, then ever more seldom.
@@ -223,7 +223,7 @@ double Verdict::sent(const TensorView& operand) const {
 
 /// Whose values output `index` of a collective will hold, where that does not depend on the values.
 void Verdict::told_sender(const OpEvent& event, int32_t index, Ledger::Received& received) {
-    const std::string op = plain_op_name(event.op->name);
+    const std::string_view op = plain_op_name(event.op->name);
     const bool from_one = op == "broadcast" || op == "recv";
     if (from_one && event.scalar_count > 0) received.from = static_cast<int64_t>(event.scalars[0]);
     const TensorView* own = nullptr;  // what this rank puts in
@@ -315,7 +315,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
         take_gradients(output, outcome);
         if (is_parameter(output)) {
             escape(now, EscapeInto::Parameter, output.impl, context, Severity::Error, outcome);
-        } else if (std::strstr(event.op->name, "batch_norm") != nullptr) {
+        } else if (traits_of(event).form == Form::BatchNorm) {
             escape(now, EscapeInto::Buffer, output.impl, context, Severity::Error, outcome);
         } else if (context.node == nullptr && !is_gradient(output.storage)) {
             note_state_write(now, output, context);

@@ -1,26 +1,15 @@
 // Checks that the program makes of its own values, `if isnan(loss): raise`. What one has read is told only where the
 // program ended over it: who skips a batch and trains on knows.
 #include <algorithm>
-#include <iterator>
 #include <string>
 
-#include "host/analyze/mechanism.h"
 #include "host/analyze/verdict.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
 
 constexpr size_t kMaxCheckedLosses = 64;
-
-bool answers(const char* op) {
-    static constexpr const char* kNames[] = {
-#define NUMSAN_ANSWERING(name) #name,
-#include "host/analyze/answering_ops.def"
-#undef NUMSAN_ANSWERING
-    };
-    const std::string name = plain_op_name(op);
-    return std::any_of(std::begin(kNames), std::end(kNames), [&](const char* row) { return name == row; });
-}
 
 /// What was written had something that is not finite. Of 8-bit types without infinities: a NaN that all bits say.
 bool is_bad(const Lineage::Record& record) {
@@ -55,7 +44,7 @@ void Verdict::answered(const OpEvent& event, const OpContext& context) {
         }
         births_.add_kinds(found, here);
         of_loss = of_loss || checked_losses_.count(record.seq) != 0;
-        return here.finite() && (is_bad(record) || answers(record.op->name));
+        return here.finite() && (is_bad(record) || traits_of(record.op->name).has(kAnswers));
     });
     const size_t known = checked_.size();
     postpone(found, EscapeInto::Host, nullptr, context, checked_);

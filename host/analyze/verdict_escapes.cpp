@@ -4,6 +4,7 @@
 
 #include "host/analyze/magnitude_history.h"
 #include "host/analyze/verdict.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
@@ -16,7 +17,7 @@ bool is_term(const Lineage& lineage, const void* loss, int64_t seq) {
     bool found = false;
     lineage.ancestors(loss, INT64_MAX, [&](const Lineage::Record& record, int) {
         found = found || record.seq == seq;
-        return !found && record.seq > seq && !is_layer(record.op->name) && !lineage.reads_state(record);
+        return !found && record.seq > seq && !traits_of(record.op->name).has(kLayer) && !lineage.reads_state(record);
     });
     return found;
 }

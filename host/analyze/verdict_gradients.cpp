@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "host/analyze/mechanism.h"
+#include "host/ops/op_traits.h"
 #include "host/analyze/verdict.h"
 
 namespace numsan {

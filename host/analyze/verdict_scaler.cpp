@@ -7,7 +7,7 @@
 #include <set>
 
 #include "host/analyze/measure.h"
-#include "host/analyze/mechanism.h"
+#include "host/ops/op_traits.h"
 #include "host/analyze/verdict.h"
 
 namespace numsan {
@@ -32,7 +32,7 @@ bool Verdict::comes_at_any_scale(const Birth& birth) const {
     const auto is = [&](const char* mechanism) { return std::strcmp(birth.mechanism, mechanism) == 0; };
     if (birth.op == kCompiledRegion || is("OVF") || is("HYPER") || is("KERN")) return false;
     if (birth.kind == kNaN) return true;
-    const int divisor = blamed_operand(plain_op_name(birth.op));
+    const int divisor = traits_of(birth.op).blamed;
     return divisor >= 0 && static_cast<size_t>(divisor) < birth.inputs.size() &&
            birth.inputs[static_cast<size_t>(divisor)].health.zero > 0;
 }

@@ -1,8 +1,8 @@
 // What nobody looked at: what it may hold follows from the op and its operands.
 #include <algorithm>
 
-#include "host/analyze/mechanism.h"
 #include "host/analyze/verdict.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
@@ -24,13 +24,13 @@ void each_operand(const OpEvent& event, int32_t index, Visit visit) {
 /// What output `index` may hold of what its operands may.
 Verdict::Kinds Verdict::handed_on(const OpEvent& event, int32_t index) {
     Kinds kinds;
-    if (!event.infinite_scalar && plain_op_name(event.op->name) == "nan_to_num") return kinds;
+    if (!event.infinite_scalar && traits_of(event).form == Form::Replace) return kinds;
     each_operand(event, index, [&](const TensorView& input, int32_t operand) {
         if (event.op->op_class == OpClass::Overwriting && written_by(event, input)) return;
         const Kinds* known = ledger_.find(input);
         if (known == nullptr || (scannable(input) && !scanner_.range(input).suspicious)) return;
         Kinds here = *known;
-        here.unsure = more(here.unsure, less(kNaN | kAnyInf, kept_kinds(event.op->name, operand)));
+        here.unsure = more(here.unsure, less(kNaN | kAnyInf, traits_of(event).kept_of(operand)));
         births_.add_kinds(kinds, here);
     });
     kinds.muted = kinds.flushed = 0;
@@ -53,7 +53,7 @@ Verdict::Kinds Verdict::left_beside(const OpEvent& event, int32_t index) {
     KindSet kept = 0;
     each_operand(event, index, [&](const TensorView& input, int32_t operand) {
         if (event.op->op_class != OpClass::Overwriting && input.storage == output.storage)
-            kept = more(kept, kept_kinds(event.op->name, operand));
+            kept = more(kept, traits_of(event).kept_of(operand));
     });
     Kinds left = *before;
     left.unsure = more(left.unsure, less(kNaN | kAnyInf, kept));

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <initializer_list>
 
-#include "host/analyze/mechanism.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
@@ -14,21 +13,17 @@ using Element = IntegerWraps::Element;
 
 constexpr int kNear = 8;  ///< ops that are followed upstream
 
-bool one_of(const std::string& name, std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
-}
-
 /// What ops did to values on their way to the operand.
 enum Change : uint8_t { kAdded = 1, kSubtracted = 2, kScaled = 4, kLost = 8 };
 
 uint8_t change_by(const Lineage::Record& record) {
-    const std::string op = plain_op_name(record.op->name);
-    if (one_of(op, {"_to_copy", "copy", "clone", "amax", "amin", "max", "min"})) return 0;
-    if (one_of(op, {"neg", "abs", "relu"})) return kLost;
+    const OpTraits& op = traits_of(record.op->name);
+    if (op.is({Form::Cast, Form::Extreme})) return 0;
+    if (op.is({Form::Negate, Form::Magnitude, Form::Rectify})) return kLost;
     if (record.op->op_class == OpClass::Preserving) return 0;
-    if (op == "add") return kAdded;
-    if (op == "sub") return kSubtracted;
-    return one_of(op, {"mul", "div", "sum", "mean", "cumsum"}) ? kScaled : kLost;
+    if (op.form == Form::Add) return kAdded;
+    if (op.form == Form::Subtract) return kSubtracted;
+    return op.is({Form::Multiply, Form::Divide, Form::Sum, Form::Mean}) ? kScaled : kLost;
 }
 
 std::string number(double value) {
@@ -57,7 +52,7 @@ std::string told(const IntegerWraps::Wrap& wrap, const Element& element, const s
     const IntegerTypeInfo& type = info(static_cast<IntegerType>(wrap.type));
     const std::string most = std::to_string(static_cast<int64_t>(type.most));
     const std::string least = std::to_string(static_cast<int64_t>(type.least));
-    const std::string by = one_of(op, {"_to_copy", "copy"}) ? "a cast" : "`" + op + "`";
+    const std::string by = traits_of(op).form == Form::Cast ? "a cast" : "`" + op + "`";
     const std::string read = element.known == IntegerWraps::kExact
                                  ? " stored " + std::to_string(element.stored) + " in place of " + number(element.exact)
                                  : " of values from " + number(wrap.least) + " to " + number(wrap.most) + " stored " +
@@ -76,7 +71,7 @@ std::optional<WrappedOperand> wrapped_operand(const TensorView& operand, const H
         if (found || distance > kNear) return false;
         IntegerWraps::Wrap wrap;
         if (lineage.wraps().find(record.storage, record.seq, wrap)) {
-            const std::string op = plain_op_name(wrap.op->name);
+            const std::string op(plain_op_name(wrap.op->name));
             for (const Element* element : {&wrap.negative, &wrap.zero, &wrap.positive}) {
                 if (found || !explains(*element, changes, health, overflows)) continue;
                 found = WrappedOperand{told(wrap, *element, op), op, static_cast<IntegerType>(wrap.type)};

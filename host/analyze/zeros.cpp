@@ -4,21 +4,16 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <initializer_list>
 #include <vector>
 
 #include "host/analyze/elements.h"
 #include "host/analyze/measure.h"
-#include "host/analyze/mechanism.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
 
 constexpr double kLostShare = 0.95;
-
-bool one_of(const std::string& name, std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
-}
 
 std::string number(double value) {
     char text[32];
@@ -61,7 +56,7 @@ bool beside(const TensorView& t, const TensorView& weight) {
 
 /// torch.optim.Adam, AdamW and SGD with fused=True: lists of weights, gradients, moments and steps, one after another,
 /// then their settings. Decay apart from the gradient's changes no weight's place in its type: it is no update.
-std::optional<Update> fused_update(const OpEvent& event, const std::string& op, int32_t self) {
+std::optional<Update> fused_update(const OpEvent& event, std::string_view op, int32_t self) {
     int32_t n = 0;
     while (n < event.input_count && is_parameter(event.inputs[n])) ++n;
     if (self >= n || event.op->overload[0] != '\0') return std::nullopt;
@@ -90,17 +85,19 @@ std::optional<Update> fused_update(const OpEvent& event, const std::string& op, 
 }
 
 std::optional<Update> update_of(const OpEvent& event, int32_t self) {
-    const std::string op = plain_op_name(event.op->name);
-    if (op.rfind("_fused_", 0) == 0) return fused_update(event, op, self);
+    const std::string_view name = plain_op_name(event.op->name);
+    if (name.rfind("_fused_", 0) == 0) return fused_update(event, name, self);
+    const OpTraits& op = traits_of(event);
     Update update;
-    const int operands = one_of(op, {"add", "sub", "lerp"}) ? 1 : op == "addcdiv" ? 2 : 0;
+    const bool added = op.is({Form::Add, Form::Subtract, Form::Interpolate});
+    const int operands = added ? 1 : op.form == Form::AddQuotient ? 2 : 0;
     const int32_t apart = event.output_count;
     if (operands == 0 || self + operands * apart >= event.input_count) return std::nullopt;
     update.first = &event.inputs[self + apart];
     update.second = &event.inputs[self + operands * apart];
     update.factor = event.scalar_count > 0 ? event.scalars[event.scalar_count - 1] : 1;
     if (operands == 2) update.form = Update::Form::Quotient;
-    if (op == "lerp") {
+    if (op.form == Form::Interpolate) {
         update.form = Update::Form::Towards;
         if (event.scalar_count == 0) return std::nullopt;  // weights of its own for every element
     }
@@ -119,10 +116,10 @@ bool keeps_nothing(const Update& update, DType dtype) {
 
 bool mutes(const OpEvent& event, const Birth& overflow) {
     if (std::strcmp(overflow.mechanism, "OVF") != 0 && std::strcmp(overflow.mechanism, "HYPER") != 0) return false;
-    const std::string op = plain_op_name(event.op->name);
-    const bool exponential = one_of(overflow.features.op, {"exp", "exp2", "expm1"});
-    if (op == "rsqrt") return !exponential;
-    if (!one_of(op, {"div", "reciprocal"})) return false;
+    const OpTraits& op = traits_of(event);
+    const bool exponential = is_exponential(traits_of(overflow.features.op));
+    if (op.form == Form::InverseRoot) return !exponential;
+    if (!op.is({Form::Divide, Form::Reciprocal})) return false;
     if (overflow.shrunk) return !exponential;
     const double would_be = overflow.features.result_estimate;
     return would_be > 0 &&
@@ -130,23 +127,20 @@ bool mutes(const OpEvent& event, const Birth& overflow) {
 }
 
 bool multiplies(const OpEvent& event) {
-    return one_of(plain_op_name(event.op->name), {"mul", "mm", "bmm", "addmm", "mv", "baddbmm", "convolution"});
+    const OpTraits& op = traits_of(event);
+    return is_matrix_product(op) || op.is({Form::Multiply, Form::Convolve});
 }
 
 bool hands_zeros_on(const OpEvent& event) {
-    return event.op->op_class == OpClass::Preserving ||
-           one_of(plain_op_name(event.op->name), {"clamp", "clamp_max", "clamp_min", "minimum", "_to_copy", "copy",
-                                                  "clone", "neg", "abs", "sqrt", "pow", "expand"});
+    return event.op->op_class == OpClass::Preserving || traits_of(event).has(kKeepsZeros);
 }
 
 bool asks_for_zeros(const OpEvent& event) {
-    const std::string op = plain_op_name(event.op->name);
+    const OpTraits& op = traits_of(event);
     const bool narrow = std::any_of(event.outputs, event.outputs + event.output_count,
                                     [](const TensorView& t) { return info(t.dtype).lane_bytes < 4; });
-    if (narrow && one_of(op, {"_to_copy", "copy", "square", "pow", "mul", "div", "mm", "bmm", "mv", "addmm", "baddbmm",
-                              "convolution", "convolution_backward"}))
-        return true;
-    return one_of(op, {"div", "rsqrt", "reciprocal"}) || hands_zeros_on(event);
+    if (narrow && may_flush(op)) return true;
+    return op.is({Form::Divide, Form::InverseRoot, Form::Reciprocal}) || hands_zeros_on(event);
 }
 
 std::optional<std::string> lost_updates(const OpEvent& event, int32_t index) {

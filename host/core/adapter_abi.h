@@ -20,7 +20,7 @@ enum class OpClass : uint8_t {
 #undef NUMSAN_OP_CLASS
 };
 
-/// What an operator computes of integers, where its result may not fit: see integer_op.def.
+/// What an operator computes of integers, where its result may not fit: see host/ops/op_table.h.
 enum class IntegerOp : uint8_t {
     None,
     Add,

@@ -41,7 +41,16 @@ inline double decode_magnitude(uint64_t magnitude, const DTypeInfo& type) {
     return std::ldexp(static_cast<double>(significand), scale);
 }
 
-/// The other way round, of a positive number that the type holds.
+/// The same of a pattern with its sign, which is dropped.
+inline double magnitude_value(uint64_t pattern, DType dtype) {
+    return decode_magnitude(pattern & info(dtype).magnitude_mask(), info(dtype));
+}
+
+/// Largest finite value of a type.
+inline uint64_t largest_pattern(DType dtype) { return value_classes(info(dtype)).smallest_nonfinite() - 1; }
+inline double largest_value(DType dtype) { return decode_magnitude(largest_pattern(dtype), info(dtype)); }
+
+/// The pattern of a positive number that the type holds.
 inline uint64_t encode_magnitude(double value, const DTypeInfo& type) {
     const int lowest = (type.has_zero() ? 1 : 0) - int(type.bias);
     const int exponent = std::ilogb(value) > lowest ? std::ilogb(value) : lowest;

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "host/analyze/mechanism.h"
+#include "host/ops/effect.h"
 #include "host/session/device_views.h"
 #include "host/session/session.h"
 #include "host/session/session_thread.h"
@@ -35,7 +35,7 @@ void LookBackScans::keep(uint64_t number, const LoggedOp& op) {
         ++elsewhere_;
         return;
     }
-    ops_.push_back({number, op.unread, may_be_certain(op.event.op->name), op.event.input_count, op.event.output_count,
+    ops_.push_back({number, op.unread, is_decided_by_ranges(traits_of(op.event)), op.event.input_count, op.event.output_count,
                     views_.size()});
     for (int32_t i = 0; i < op.event.input_count; ++i) keep(op.inputs[i]);
     for (int32_t i = 0; i < op.event.output_count; ++i) {

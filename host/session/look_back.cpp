@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/analyze/mechanism.h"
+#include "host/ops/effect.h"
 #include "host/session/session.h"
 #include "host/session/session_thread.h"
 
@@ -21,15 +21,17 @@ bool unchanged(const Lineage& lineage, const TensorView& tensor, int64_t seq) {
 /// An op that makes or fills a tensor with the program's finite values: somebody wrote its result since, without an
 /// operator.
 bool cannot_make_bad_values(const OpEvent& event) {
-    static constexpr const char* kFinite[] = {"zeros",     "ones",       "eye",       "arange",    "rand",
-                                              "randn",     "zeros_like", "ones_like", "rand_like", "randn_like",
-                                              "new_zeros", "new_ones",   "zero"};
-    static constexpr const char* kFilling[] = {"full", "full_like", "new_full", "fill"};
-    const std::string op = plain_op_name(event.op->name);
-    const auto is = [&](const char* name) { return op == name; };
-    if (std::any_of(std::begin(kFinite), std::end(kFinite), is)) return true;
-    return std::any_of(std::begin(kFilling), std::end(kFilling), is) && event.scalar_count > 0 &&
+    const Form form = traits_of(event).form;
+    if (form == Form::Finite) return true;
+    return form == Form::Fill && event.scalar_count > 0 &&
            std::all_of(event.scalars, event.scalars + event.scalar_count, [](double x) { return std::isfinite(x); });
+}
+
+/// An op whose results have these kinds only if its operands were not finite. A NaN makes an infinity beside it likely.
+bool has_kinds_by_operands_only(const OpEvent& event, KindSet kinds, DType dtype) {
+    const OpTraits& op = traits_of(event);
+    const KindSet may = effect({op, {}, {}, dtype}).may;
+    return (may & ((kinds & kNaN) != 0 ? KindSet(kNaN) : kinds)) == 0;
 }
 
 /// Of each op: who wrote its operands that are gone.
@@ -69,7 +71,7 @@ std::set<const LoggedOp*> suspects_of(const std::vector<LoggedOp*>& ops) {
 
 /// Its operands are all there, and would have said that it made something bad. Precondition: they do not say so.
 bool has_an_alibi(const LoggedOp& op) {
-    return op.context.gone == 0 && may_be_certain(op.event.op->name) &&
+    return op.context.gone == 0 && is_decided_by_ranges(traits_of(op.event)) &&
            std::all_of(op.inputs, op.inputs + op.event.input_count, [](const TensorView& t) { return scannable(t); });
 }
 
@@ -78,7 +80,7 @@ bool has_an_alibi(const LoggedOp& op) {
 bool carries_infinity(const LoggedOp& op, const std::vector<const LoggedOp*>& behind_gone,
                       const std::set<const LoggedOp*>& carriers) {
     if (op.event.op->op_class == OpClass::Constant && op.event.infinite_scalar) return true;
-    if (op.event.op->op_class != OpClass::Preserving && plain_op_name(op.event.op->name) != "where") return false;
+    if (op.event.op->op_class != OpClass::Preserving && traits_of(op.event).form != Form::Choose) return false;
     return std::any_of(behind_gone.begin(), behind_gone.end(),
                        [&](const LoggedOp* from) { return carriers.count(from) != 0; });
 }
@@ -154,8 +156,8 @@ std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedO
         }
         const auto hands_on = [&](const LoggedOp& at) {
             return at.event.op->op_class == OpClass::Preserving ||
-                   hands_on_only(at.event.op->name, kinds,
-                                 at.event.output_count > 0 ? at.outputs[0].dtype : DType::Float32);
+                   has_kinds_by_operands_only(at.event, kinds,
+                                              at.event.output_count > 0 ? at.outputs[0].dtype : DType::Float32);
         };
         if (!hands_on(*op)) continue;
         const LoggedOp* maker = nullptr;
@@ -176,7 +178,7 @@ std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedO
                     if (maker == nullptr || at->context.seq > maker->context.seq) maker = at;
                     continue;
                 }
-                const bool grows = !hands_on_only(at->event.op->name, kAnyInf, DType::Float16);
+                const bool grows = !has_kinds_by_operands_only(at->event, kAnyInf, DType::Float16);
                 if (grows && (grew == nullptr || at->context.seq > grew->context.seq)) grew = at;
             }
             const std::vector<const LoggedOp*>& before = behind_gone.at(at);

@@ -9,6 +9,7 @@
 #include "host/analyze/measure.h"
 #include "host/analyze/zeros.h"
 #include "host/session/run_facts.h"
+#include "host/ops/op_traits.h"
 #include "host/session/session_thread.h"
 
 namespace numsan {
@@ -169,7 +170,7 @@ void Session::follow(Thread& thread, const OpEvent& event, OpContext& context) {
 /// Narrows on_state, which so far says what the operands are, to ops that work on them by hand.
 void Session::narrow_state(const OpEvent& event, OpContext& context) noexcept {
     context.on_state = context.on_state && !event.grad_enabled && context.node == nullptr && !context.in_backward &&
-                       !context.in_module && (context.in_optimizer || !is_layer(event.op->name));
+                       !context.in_module && (context.in_optimizer || !traits_of(event).has(kLayer));
 }
 
 /// Whether the thread is inside the node that adds to a leaf's gradient.

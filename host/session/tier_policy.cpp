@@ -1,21 +1,11 @@
 #include "host/session/tier_policy.h"
 
 #include <algorithm>
-#include <string>
 
-#include "host/analyze/mechanism.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
-
-bool in_table(const std::string& op) {
-    static constexpr const char* kNames[] = {
-#define NUMSAN_BOUNDARY(name) #name,
-#include "host/session/boundary_ops.def"
-#undef NUMSAN_BOUNDARY
-    };
-    return std::any_of(std::begin(kNames), std::end(kNames), [&](const char* name) { return op == name; });
-}
 
 int64_t bytes_of(const TensorView& t) { return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()); }
 
@@ -25,7 +15,7 @@ bool TierPolicy::is_boundary(const OpInfo& op) noexcept {
     std::atomic<uint8_t>& known = ops_[op.id % kOps];
     uint8_t kind = op.id < kOps ? known.load(std::memory_order_relaxed) : uint8_t(kUnknown);
     if (kind == kUnknown) {
-        kind = in_table(plain_op_name(op.name)) ? kBoundary : kInner;
+        kind = traits_of(op.name).has(Role::kBoundary) ? kBoundary : kInner;
         if (op.id < kOps) known.store(kind, std::memory_order_relaxed);
     }
     return kind == kBoundary;

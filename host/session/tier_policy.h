@@ -13,7 +13,7 @@ namespace numsan {
 /// [MT] No lock, no allocation.
 ///
 /// full      every output
-/// boundary  results of boundary_ops.def, outputs below kSmallBytes, and what sentinel reads
+/// boundary  results of kBoundary ops, outputs below kSmallBytes, and what sentinel reads
 /// sentinel  outputs below kTinyBytes (losses, norms, statistics), parameters that are written. The caller adds what
 ///           backward() starts from, gradients that reach a leaf, and what is sent or read on the host. On a device
 ///           only these: a launch costs more than a small tensor, and parameters are large; both are left to a look

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string_view>
 
+#include "host/ops/op_table.h"
+
 namespace numsan {
 namespace {
 
@@ -20,15 +22,6 @@ bool is_of(const Operator& known, const c10::FunctionSchema& schema) {
            known.returns == schema.returns().size();
 }
 
-struct Named {
-    std::string_view name;
-    OpClass op_class;
-};
-constexpr Named kNamed[] = {
-#define NUMSAN_OP(op, cls) {op, OpClass::cls},
-#include "interpose/torch/op_table.def"
-#undef NUMSAN_OP
-};
 constexpr std::string_view kViews[] = {
 #define NUMSAN_FALLTHROUGH(name) "aten::" name,
 #include "interpose/torch/fallthrough.def"
@@ -36,12 +29,11 @@ constexpr std::string_view kViews[] = {
 };
 
 OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
-    for (const Named& named : kNamed) {
-        if (named.name == name) return named.op_class;
-    }
+    if (const OpClass listed = op_table::listed_class(name); listed != OpClass::Other) return listed;
     const std::string& overload = handle.schema().overload_name();
     const std::string full = overload.empty() ? name : name + "." + overload;
     if (std::find(std::begin(kViews), std::end(kViews), full) != std::end(kViews)) return OpClass::View;
+    if (name == "_c10d_functional::wait_tensor") return OpClass::View;
     if (name.rfind("c10d::", 0) == 0 || name.rfind("_c10d_functional::", 0) == 0) return OpClass::Collective;
     const auto& returns = handle.schema().returns();
     bool view = !returns.empty();
@@ -100,10 +92,7 @@ std::unique_ptr<Operator> make(const c10::OperatorHandle& handle) {
 #define NUMSAN_ELEMENT_WISE(op) made->element_wise = made->element_wise || made->name == (op);
 #include "interpose/torch/element_wise.def"
 #undef NUMSAN_ELEMENT_WISE
-#define NUMSAN_INTEGER_OP(op, computes) \
-    if (made->name == (op)) made->info.integer_op = IntegerOp::computes;
-#include "host/core/integer_op.def"
-#undef NUMSAN_INTEGER_OP
+    made->info.integer_op = op_table::integer_op(made->name);
     made->info.op_class = class_of(handle, made->name);
     made->info.mutates = !made->written.empty();
     made->info.name = made->name.c_str();

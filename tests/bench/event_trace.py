@@ -41,7 +41,7 @@ def tensors_in(value):
 
 def is_view(schema, name):
     """As class_of in interpose/torch/op_registry.cpp: named, or all that is returned aliases an argument unwritten."""
-    if name in tier_rule.CLASSES:
+    if tier_rule.listed_class(name) is not None:
         return False
     overload = f"{name}.{schema.overload_name}" if schema.overload_name else name
     returns = [value.alias_info for value in schema.returns]
@@ -84,7 +84,7 @@ class EventTrace(TorchDispatchMode):
         if schema.name == "aten::ones_like":
             self.root = len(self.events)
             self.alive_at_root = {key for key, storage in self._watched.items() if not storage.expired()}
-        if tier_rule.CLASSES.get(schema.name) not in ("Allocation", "Collective") and not is_view(schema, schema.name):
+        if tier_rule.listed_class(schema.name) not in ("Allocation", "Collective") and not is_view(schema, schema.name):
             self._add(schema, args, kwargs, result)
         return result
 

@@ -6,8 +6,12 @@ against what the engine counts.
 """
 import pathlib
 import re
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import operator_table  # noqa: E402
+
 TIERS = ("full", "boundary", "sentinel")
 
 
@@ -45,22 +49,26 @@ DEFER_BELOW, HELD_BYTES = number(SCAN, "kDeferBelowBytes"), number(SCAN, "kDefer
 BATCH_OUTPUTS, TABLE_TENSORS = number(SCAN, "kBatchOutputs"), table_capacity()
 INPUTS_LOOKED_AT = number("host/core/device_scanner.h", "kMaxInputs")
 LOGGED_OUTPUTS = number("host/session/op_log.h", "kMaxOutputs")
-BOUNDARY = {row[0] for row in table("host/session/boundary_ops.def", "NUMSAN_BOUNDARY")}
-CLASSES = {row[0]: row[1] for row in table("interpose/torch/op_table.def", "NUMSAN_OP")}
+OPERATORS = operator_table.by_name()
 VIEWS = {"aten::" + row[0] for row in table("interpose/torch/fallthrough.def", "NUMSAN_FALLTHROUGH")}
 INTERNAL_RETURNS = {(name, int(at)) for name, at in table("interpose/torch/internals.def", "NUMSAN_INTERNAL_RETURN")}
 SILENT_WRITES = {(name, int(at)) for name, at in table("interpose/torch/silent_writes.def", "NUMSAN_SILENT_WRITE")}
 
 
-def plain(name):
-    """`aten::add_` is `add` in the table, as plain_op_name (host/analyze/mechanism.h) has it."""
-    return name.rpartition("::")[2].rstrip("_")
+def listed_class(name):
+    """The class that the table gives an operator, None where its schema decides."""
+    return operator_table.listed_class(name, OPERATORS)
+
+
+def is_boundary(op):
+    row = OPERATORS.get(operator_table.plain(op))
+    return row is not None and "kBoundary" in row.roles
 
 
 def read(event, tier, place):
     """Those of the event's scannable outputs that the tier reads when they are made, in memory of the `host` or of a
     `device`; there in steps that its budget pays for."""
-    if tier == "full" or (tier == "boundary" and plain(event.op) in BOUNDARY):
+    if tier == "full" or (tier == "boundary" and is_boundary(event.op)):
         return event.outputs
     if tier == "sentinel" and place == "device":
         return []

@@ -26,7 +26,8 @@ void initialization(const Features& f, Score& score) {
         score.add(3.5, "the weight it read makes values about " + fact_number(f.weight_gain) +
                            " times larger, and training had not made it grow");
     }
-    const bool beyond_exp = f.mechanism == "OVF" && !f.narrow && is_one_of(f.op, {"exp", "exp2", "expm1", "pow"});
+    const OpTraits& op = traits_of(f.op);
+    const bool beyond_exp = f.mechanism == "OVF" && !f.narrow && (is_exponential(op) || op.form == Form::Power);
     if ((f.mechanism == "DOM" || beyond_exp) && f.operand_is_parameter && f.phase == Phase::Forward && f.step == 0)
         score.add(3.5, "it read a parameter as it was set up, before any step had changed it");
     if (f.phase == Phase::Data && f.step == 0 && f.gradients_off) score.add(0.3, "");

@@ -7,7 +7,7 @@ void invalid_data(const Features& f, Score& score) {
     if (f.phase == Phase::Optimizer || f.phase == Phase::Comm || f.phase == Phase::Load) return;
     if (f.mechanism == "DATA" && !f.bad_number)
         score.add(4, "the value arrived with the batch: no op was seen to make it");
-    if (f.op == "_ctc_loss") score.add(1, "a target does not fit its input");
+    if (traits_of(f.op).form == Form::CtcLoss) score.add(1, "a target does not fit its input");
     if (f.phase == Phase::Data)
         score.add(2.5, f.mechanism == "DATA"
                            ? ""

@@ -5,19 +5,20 @@ namespace numsan {
 
 void loss_computation(const Features& f, Score& score) {
     if (f.phase != Phase::Forward || f.hidden) return;
-    if (is_loss_op(f.op)) {
+    const OpTraits& op = traits_of(f.op);
+    if (op.has(kLoss)) {
         score.add(f.mechanism == "OVF" ? 0 : 3, f.op + " is a loss");
     }
-    if (f.of_loss && !is_loss_op(f.op)) score.add(1.5, "what it read was computed from a loss");
+    if (f.of_loss && !op.has(kLoss)) score.add(1.5, "what it read was computed from a loss");
     if (!in_loss(f)) {
         if (is_log_of_probability(f))
             score.add(2.5, "the logarithm is of a probability that " + f.saturating + " had rounded to its limit");
         return;
     }
     score.add(1, "no parameter was read between this op and the loss: it is part of the loss");
-    if (is_one_of(f.op, {"log", "log2", "log10", "log1p"}) && !f.saturating.empty()) {
+    if (is_logarithm(op) && !f.saturating.empty()) {
         score.add(2, "the logarithm is of a value that " + f.saturating + " had rounded to its limit");
-    } else if (is_one_of(f.op, {"log", "log2", "log10", "log1p"})) {
+    } else if (is_logarithm(op)) {
         score.add(1.5, "");
     }
     if (f.mechanism == "DIV0") {
@@ -28,10 +29,10 @@ void loss_computation(const Features& f, Score& score) {
             score.add(0.5, "the denominator is a count or a sum that can be zero");
         }
     }
-    if (f.mechanism == "OVF" && is_one_of(f.op, {"exp", "exp2", "expm1"}))
+    if (f.mechanism == "OVF" && is_exponential(op))
         score.add(0.6, "an exponential in the loss overflowed");
     if (f.narrow) score.against(1);
-    if (f.mechanism == "INDET" && f.op == "mul") {
+    if (f.mechanism == "INDET" && op.form == Form::Multiply) {
         score.add(1.5, "the loss multiplies an infinity by zero");
     } else if (f.mechanism == "INDET") {
         score.against(1);

@@ -5,8 +5,9 @@ namespace numsan {
 
 void model_structure(const Features& f, Score& score) {
     if (f.phase == Phase::Optimizer || f.phase == Phase::Load || f.phase == Phase::Comm) return;
+    const OpTraits& op = traits_of(f.op);
     if (f.mechanism == "INDET") {
-        if (is_one_of(f.op, {"_softmax", "_log_softmax", "sub", "logsumexp", "div"})) {
+        if (op.is({Form::Softmax, Form::LogSoftmax, Form::Subtract, Form::LogSumExp, Form::Divide})) {
             score.add(3.5, "every value this op normalises had been masked with infinity");
         } else {
             score.add(1.5, "an infinity that the program wrote met a value it is not defined with");
@@ -14,19 +15,19 @@ void model_structure(const Features& f, Score& score) {
     }
     if (f.phase != Phase::Forward || f.hidden) return;
     const bool grew_now = f.mechanism == "OVF" && f.parameter_growth < 30 && !f.diverging && !large_from_the_start(f);
-    if (grew_now && f.touched && f.parameter_start < 1e6 && !is_one_of(f.op, {"exp", "exp2", "expm1"})) {
+    if (grew_now && f.touched && f.parameter_start < 1e6 && !is_exponential(op)) {
         score.add(1, "the parameters are as large as at the start");
         if (f.growing_ops >= 2 || f.growth >= 1e4) {
             score.add(2, "values grew " + fact_number(f.growth) + " times through the ops before it in this step");
         }
     }
-    const bool one_a_channel = f.mechanism == "DIV0" && f.op.find("batch_norm") != std::string::npos;
-    if (is_one_of(f.op, {"std", "var", "std_mean", "var_mean"}) || one_a_channel) {
+    const bool one_a_channel = f.mechanism == "DIV0" && op.form == Form::BatchNorm;
+    if (op.form == Form::Deviation || one_a_channel) {
         score.add(1.5, f.op + " of too few values is undefined");
     }
     if (f.mechanism == "DIV0" && (f.touched || f.in_layer) && !in_loss(f)) {
         score.add(0.8, "");
-        if (is_one_of(f.reduction, {"var", "std", "var_mean", "std_mean", "max", "amax", "mean"})) {
+        if (traits_of(f.reduction).is({Form::Deviation, Form::Extreme, Form::Mean})) {
             score.add(1, "it normalises by a " + f.reduction + " that is zero here");
         }
     }

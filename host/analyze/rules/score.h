@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/analyze/features.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 
@@ -31,12 +32,9 @@ class Score {
 /// "3.4e+38", for facts.
 std::string fact_number(double value);
 
-bool is_one_of(const std::string& name, std::initializer_list<const char*> names);
-
 /// The logarithm of a probability that was rounded to 0 or 1: the unstable form of a loss, wherever it stands.
 inline bool is_log_of_probability(const Features& f) {
-    return is_one_of(f.op, {"log", "log2", "log10", "log1p"}) &&
-           is_one_of(f.saturating, {"_softmax", "softmax", "sigmoid"});
+    return is_logarithm(traits_of(f.op)) && traits_of(f.saturating).is({Form::Softmax, Form::Sigmoid});
 }
 
 /// Divided by something that the batch brought for each sample apart: not by a count or a total weight of all.

@@ -93,57 +93,5 @@ TEST(MechanismEvidence, BatchNormOfOneValueAChannel) {
                  "KERN");
 }
 
-/// What an op must make of such operands.
-KindSet certain(const char* op, std::initializer_list<TensorFact> operands, std::initializer_list<double> scalars = {},
-                DType dtype = DType::Float32) {
-    std::vector<Health> healths;
-    for (const TensorFact& operand : operands) healths.push_back(operand.health);
-    return certain_kinds(op, healths, std::vector<double>(scalars), dtype);
-}
-
-TEST(CertainKinds, FollowFromTheOperands) {
-    EXPECT_EQ(certain("aten::log", {fact({1, -1})}), kNaN);
-    EXPECT_EQ(certain("aten::log_", {fact({1, 0})}), kNegInf);
-    EXPECT_EQ(certain("aten::log10", {fact({-1, 0})}), kNaN | kNegInf);
-    EXPECT_EQ(certain("aten::log1p", {fact({-1, 3})}), kNegInf);
-    EXPECT_EQ(certain("aten::sqrt", {fact({-1, 3})}), kNaN);
-    EXPECT_EQ(certain("aten::rsqrt", {fact({0, 3})}), kPosInf);
-    EXPECT_EQ(certain("aten::acos", {fact({-2})}), kNaN);
-    EXPECT_EQ(certain("aten::acosh", {fact({0.5f})}), kNaN);
-    EXPECT_EQ(certain("aten::atanh", {fact({1, 0})}), kPosInf);
-    EXPECT_EQ(certain("aten::div", {fact({1, 2}), fact({0, 2})}), kPosInf);
-    EXPECT_EQ(certain("aten::div", {fact({0, 2}), fact({0, 2})}), 0) << "which meet is not known";
-    EXPECT_EQ(certain("aten::div", {fact({-1, 2})}, {0}), kAnyInf);
-    EXPECT_EQ(certain("aten::pow", {fact({0, 2})}, {-1}), kPosInf);
-    EXPECT_EQ(certain("aten::pow", {fact({-3, 2})}, {0.5}), kNaN);
-    EXPECT_EQ(certain("aten::exp", {fact({12})}, {}, DType::Float16), kPosInf);
-    EXPECT_EQ(certain("aten::_to_copy", {fact({70000})}, {}, DType::Float16), kPosInf);
-    EXPECT_EQ(certain("aten::_to_copy", {fact({65519})}, {}, DType::Float16), 0) << "rounds to 65504";
-    EXPECT_EQ(certain("aten::_to_copy", {fact({500, -500})}, {}, DType::Float8E4M3Fn), kNaN) << "it has no infinity";
-    EXPECT_EQ(certain("aten::_to_copy", {fact({460})}, {}, DType::Float8E4M3Fn), 0) << "rounds to 448";
-    EXPECT_EQ(certain("aten::_to_copy", {fact({-1e5f})}, {}, DType::Float8E5M2), kNegInf);
-    EXPECT_EQ(certain("aten::square", {fact({1e20f})}), kPosInf);
-}
-
-TEST(CertainKinds, AreNoneWhereTheOperandsAreInOrder) {
-    for (const char* op : {"aten::log", "aten::sqrt", "aten::rsqrt", "aten::reciprocal", "aten::exp", "aten::square",
-                           "aten::_to_copy", "aten::mul", "aten::acosh"}) {
-        EXPECT_EQ(certain(op, {fact({1, 2})}), 0) << op;
-    }
-    EXPECT_EQ(certain("aten::div", {fact({0, 2}), fact({1, 2})}), 0);
-    EXPECT_EQ(certain("aten::div", {fact({0, 2})}, {3}), 0);
-    EXPECT_EQ(certain("aten::pow", {fact({-3, 2})}, {2}), 0);
-    EXPECT_EQ(certain("aten::exp", {fact({12})}), 0);
-    EXPECT_EQ(certain("aten::log", {}), 0);
-}
-
-TEST(MechanismName, IsPlain) {
-    EXPECT_EQ(plain_op_name("aten::add_.Tensor"), "add");
-    EXPECT_EQ(plain_op_name("aten::_foreach_addcdiv_"), "addcdiv");
-    EXPECT_EQ(plain_op_name("mul"), "mul");
-    EXPECT_EQ(plain_op_name("my::lib::op"), "op");
-    EXPECT_EQ(plain_op_name(""), "");
-}
-
 }  // namespace
 }  // namespace numsan

@@ -1,0 +1,167 @@
+// What an operator computes, and what that means for values that are not finite, zero or too large: one row of
+// operators.def. Plain data; any thread; nothing throws.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "host/core/adapter_abi.h"
+#include "host/core/health.h"
+
+namespace numsan {
+
+/// The formula of an operator. effect() knows no more of an operator than this and its row.
+enum class Form : uint8_t {
+    Unknown,  ///< nothing is known of it
+    // Results are operands, or some of them.
+    Move,       ///< copies, joins or picks elements: clone, cat, gather
+    Cast,       ///< rounds to another type
+    Negate,     ///< -x
+    Magnitude,  ///< |x|
+    Rectify,    ///< relu
+    Extreme,    ///< largest or smallest of many
+    Clamp,      ///< a bound below, above or both
+    ClampBelow,
+    ClampAbove,
+    Choose,   ///< where: one operand or the other
+    Replace,  ///< nan_to_num: finite numbers in place of others
+    // Sums.
+    Add,
+    Subtract,
+    SubtractFrom,  ///< the first operand from the second
+    Interpolate,   ///< a + w * (b - a)
+    Sum,           ///< also cumulative
+    Mean,
+    Deviation,  ///< variance or standard deviation
+    Norm,       ///< root of a sum of squares
+    // Products.
+    Multiply,
+    Product,           ///< of many elements, also cumulative
+    MatrixProduct,     ///< a @ b
+    AddMatrixProduct,  ///< c + a @ b
+    Convolve,          ///< operands: values, weight, bias
+    ConvolveBackward,  ///< operands: gradient of the result, values, weight
+    AddProduct,        ///< c + a * b
+    Square,
+    Power,
+    // Quotients.
+    Divide,
+    Remainder,
+    AddQuotient,  ///< c + a / b
+    Reciprocal,
+    InverseRoot,  ///< 1 / sqrt(x)
+    // Functions with a domain or a pole.
+    Root,
+    Log,  ///< to any base
+    Log1p,
+    ArcSine,  ///< asin and acos: defined from -1 to 1
+    ArcCosh,
+    ArcTanh,  ///< atanh and erfinv: poles at -1 and 1
+    Logit,    ///< poles at 0 and 1
+    LogDeterminant,
+    Domain,  ///< another function that is not defined everywhere: lgamma, xlogy
+    // Exponentials.
+    Exp,
+    Exp2,
+    Expm1,
+    Hyperbolic,  ///< sinh and cosh
+    // Functions with small results.
+    Bounded,  ///< tanh, sin: from -1 to 1; round, floor: near the operand
+    Sigmoid,
+    Softmax,
+    LogSoftmax,
+    LogSumExp,
+    // Ops that write without reading.
+    Finite,     ///< zeros, ones, random numbers
+    Fill,       ///< a number of the program's
+    FillPlaces, ///< a number of the program's where a mask or an index says so
+    // Layers, losses, optimizers.
+    BatchNorm,
+    WeightNorm,
+    CtcLoss,
+    FusedUpdate,  ///< an optimizer's step that divides by a root of squared gradients
+};
+
+/// Results that an operator can make of finite operands.
+enum class Total : uint8_t {
+    No,    ///< a NaN or an infinity, where the operator is not defined
+    None,  ///< finite ones: no result is larger than the operands, or all results are small
+    Slow,  ///< sums and products: too large soon in a 16-bit type, in a wider one only of operands near its range
+    Fast,  ///< exponentials and powers: too large soon in any type
+};
+
+/// What rules ask of an operator beside its form. A set of them is OpTraits::roles.
+enum Role : uint16_t {
+    kBoundary = 1,        ///< the tiers boundary and above read its results, however large
+    kLayer = 2,           ///< belongs to a model's own computation, not to an optimizer's
+    kReduces = 4,         ///< makes one result of many elements
+    kSaturates = 8,       ///< rounds to a limit: 0, 1 or a bound
+    kLoss = 16,           ///< is a loss
+    kAnswers = 32,        ///< answers a question about values, or joins answers: a program's own check is made of such ops
+    kKeepsZeros = 64,     ///< makes a zero of a zero
+    kZerosOfZeros = 128,  ///< makes a zero of nothing but a zero, as long as its type holds the result
+    kFewUndefined = 256,  ///< makes a NaN of no elements, or of too few
+};
+
+struct OpTraits {
+    std::string_view names;  ///< plain names between spaces: one operator's names, on any device
+    Form form = Form::Unknown;
+    OpClass op_class = OpClass::Other;  ///< of aten's operator; Other: its schema decides
+    OpClass in_place = OpClass::Other;  ///< of the variant that writes its first argument
+    int8_t blamed = -1;                 ///< operand that explains a result which is not finite; -1: the largest one
+    Total total = Total::No;
+    KindSet kept = 0;     ///< kinds that leave a result not finite wherever an operand has them
+    uint8_t keepers = 1;  ///< operands of which that holds, from the first
+    uint16_t roles = 0;   ///< set of Role
+
+    bool has(Role role) const noexcept { return (roles & role) != 0; }
+    bool is(std::initializer_list<Form> forms) const noexcept {
+        for (const Form one : forms) {
+            if (one == form) return true;
+        }
+        return false;
+    }
+    KindSet kept_of(int32_t operand) const noexcept { return operand < keepers ? kept : KindSet(0); }
+};
+
+/// "aten::add_.Tensor" -> "add": without namespace, overload, in-place underscore and foreach prefix. A part of `op`.
+constexpr std::string_view plain_op_name(std::string_view op) noexcept {
+    if (const size_t colons = op.rfind("::"); colons != std::string_view::npos) op.remove_prefix(colons + 2);
+    if (const size_t dot = op.find('.'); dot != std::string_view::npos) op = op.substr(0, dot);
+    constexpr std::string_view kForeach = "_foreach_";
+    if (op.substr(0, kForeach.size()) == kForeach) op.remove_prefix(kForeach.size());
+    if (op.substr(0, 2) == "__") return op;  // __and__ does not write in place
+    while (!op.empty() && op.back() == '_') op.remove_suffix(1);
+    return op;
+}
+
+/// The operator's row, by its name with or without namespace and overload; an empty row where the table has none.
+const OpTraits& traits_of(std::string_view op) noexcept;
+inline const OpTraits& traits_of(const OpEvent& event) noexcept { return traits_of(event.op->name); }
+
+// Families of forms.
+inline bool is_exponential(const OpTraits& op) { return op.is({Form::Exp, Form::Exp2, Form::Expm1}); }
+inline bool is_logarithm(const OpTraits& op) { return op.is({Form::Log, Form::Log1p}); }
+inline bool is_matrix_product(const OpTraits& op) { return op.is({Form::MatrixProduct, Form::AddMatrixProduct}); }
+inline bool is_clamp(const OpTraits& op) { return op.is({Form::Clamp, Form::ClampBelow, Form::ClampAbove}); }
+/// Divides by its blamed operand, or by a root of it.
+inline bool divides(const OpTraits& op) {
+    return op.is({Form::Divide, Form::Remainder, Form::AddQuotient, Form::Reciprocal, Form::InverseRoot});
+}
+/// Is not defined for every finite number; division apart.
+inline bool has_domain(const OpTraits& op) {
+    return op.is({Form::Root, Form::Log, Form::Log1p, Form::ArcSine, Form::ArcCosh, Form::ArcTanh, Form::Logit,
+                  Form::Domain});
+}
+/// Adds up products.
+inline bool sums_products(const OpTraits& op) {
+    return is_matrix_product(op) || op.is({Form::Convolve, Form::ConvolveBackward});
+}
+/// Its result may be zero in a narrow type though no operand is.
+inline bool may_flush(const OpTraits& op) {
+    return sums_products(op) || op.is({Form::Cast, Form::Multiply, Form::Divide, Form::Square, Form::Power});
+}
+
+}  // namespace numsan

@@ -1,0 +1,74 @@
+"""The table of operators against the operators of the installed torch: names, and what rows say of values.
+
+    python tests/host/ops/test_aten.py --write    takes over which operators have no row (unclassified.txt)
+"""
+import itertools
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import operator_table  # noqa: E402
+import run_numsan  # noqa: E402
+
+UNCLASSIFIED = pathlib.Path(__file__).with_name("unclassified.txt")
+PROBE = pathlib.Path(__file__).with_name("probe_operators.py")
+
+
+def probed(question):
+    """What probe_operators.py prints in the interpreter that has torch, one line an answer."""
+    done = subprocess.run([run_numsan.PYTHON, str(PROBE), question], env=run_numsan.plain_environment(),
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def listed():
+    return [line for line in UNCLASSIFIED.read_text().splitlines() if not line.startswith("#")]
+
+
+def without_row():
+    table = operator_table.by_name()
+    return [name for name in probed("kernels") if name not in table]
+
+
+def test_each_name_is_an_operator_of_torch():
+    names = set(probed("names"))
+    unknown = [name for name in operator_table.by_name() if name not in names]
+    assert not unknown, f"operators.def names what torch does not have: {', '.join(unknown)}"
+
+
+def test_operators_without_a_row_are_listed():
+    now, before = without_row(), listed()
+    new = sorted(set(now) - set(before))
+    gone = sorted(set(before) - set(now))
+    assert not new, f"operators without a row in operators.def: {', '.join(new)}; --write lists them as unclassified"
+    assert not gone, f"not unclassified any more: {', '.join(gone)}; --write takes them off the list"
+
+
+def test_rows_hold_of_what_torch_computes():
+    """Of every operator that can be called with one to three tensors: a result is finite where its row says so, and is
+    not where a kept operand is not."""
+    answers = [line.split("\t") for line in probed("semantics")]
+    wrong = [f"{name}: {what}" for name, verdict, what in answers if verdict == "wrong"]
+    assert not wrong, "\n".join(wrong)
+    assert sum(verdict == "held" for _, verdict, _ in answers) >= 60, "hardly any operator was called"
+
+
+@pytest.mark.parametrize("field", ["form", "total", "kept", "op_class", "in_place", "roles"])
+def test_the_reader_reads_each_field(field):
+    assert any(field in row.fields for row in operator_table.rows())
+
+
+def test_a_name_stands_in_one_row():
+    names = list(itertools.chain.from_iterable(row.names for row in operator_table.rows()))
+    assert len(names) == len(set(names))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        raise SystemExit(__doc__)
+    UNCLASSIFIED.write_text("# Operators with a kernel of their own, of torch 2.11, that have no row in operators.def\n"
+                            + "\n".join(without_row()) + "\n")
