@@ -9,6 +9,7 @@
 #include "host/analyze/list_member.h"
 #include "host/analyze/measure.h"
 #include "host/analyze/mechanism.h"
+#include "host/analyze/thresholds.h"
 #include "host/ops/effect.h"
 
 namespace numsan {
@@ -246,7 +247,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         birth.evidence.push_back(said_of_number(birth.op, *number));
     } else {
         const std::vector<TensorFact> operands = with_integers(at, birth.inputs);
-        const bool diverging = losses_.diverging() || parameters_.growth() >= 1e3;
+        const bool diverging = losses_.diverging() || parameters_.growth() >= kDivergedGrowth;
         MechanismVerdict verdict =
             mechanism_of({birth.op, kind, context.node != nullptr, diverging,
                           at.output_count > 0 ? at.outputs[0].dtype : DType::Float32, &operands, context.gone});

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "host/analyze/births.h"
-#include "host/ops/op_traits.h"
 #include "host/analyze/tables.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "host/analyze/births.h"
+#include "host/analyze/thresholds.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
@@ -49,7 +50,6 @@ Phase Births::phase_of(const OpEvent& event, const OpContext& context) const {
 /// It reads a leaf's gradient, or what was computed from gradients alone, and autograd records nothing of it: clipping
 /// needs no no_grad().
 bool Births::of_gradients(const OpEvent& event) const {
-    constexpr int kNear = 8;
     bool found = false;
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
@@ -60,7 +60,7 @@ bool Births::of_gradients(const OpEvent& event) const {
             Lineage::Record last;
             found = found || (lineage_.find(record.storage, last) && last.id == record.id &&
                               (last.flags & Lineage::kGradient) != 0);
-            return !found && distance < kNear && (record.flags & Lineage::kState) == 0;
+            return !found && distance < kNearGradient && (record.flags & Lineage::kState) == 0;
         });
     }
     return found;

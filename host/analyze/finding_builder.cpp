@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "host/analyze/advice.h"
-#include "host/ops/op_traits.h"
 #include "host/analyze/ranking.h"
 #include "host/analyze/tables.h"
 #include "host/analyze/traced_frames.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 

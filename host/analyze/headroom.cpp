@@ -6,15 +6,14 @@
 #include <cstring>
 
 #include "host/analyze/elements.h"
+#include "host/analyze/thresholds.h"
 #include "host/core/value_classes.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
 
-constexpr double kCutShare = 0.25;
 constexpr int64_t kSampled = 4096;
-constexpr int kNear = 6;  ///< ops that are followed upstream
 
 std::string number(double value) {
     char text[32];
@@ -53,8 +52,8 @@ template <class Decide>
 void behind(const void* storage, int64_t seq, const Lineage& lineage, Decide&& decide) {
     lineage.ancestors(storage, seq, [&](const Lineage::Record& record, int distance) {
         const OpTraits& op = traits_of(record.op->name);
-        if (distance <= kNear && hands_on(record, op)) return true;
-        if (distance <= kNear) decide(record, op);
+        if (distance <= kNearUpstream && hands_on(record, op)) return true;
+        if (distance <= kNearUpstream) decide(record, op);
         return false;
     });
 }
@@ -140,8 +139,9 @@ std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index,
     if (!read) return std::nullopt;
     char percent[16];
     std::snprintf(percent, sizeof percent, "%.0f", 100 * top / limit);
-    return "the largest result of " + std::string(plain_op_name(event.op->name)) + " is " + number(top) + ", " + percent + " % of the largest " +
-           info(output.dtype).name + ", " + number(limit) + ", and what it read was not bounded";
+    return "the largest result of " + std::string(plain_op_name(event.op->name)) + " is " + number(top) + ", " +
+           percent + " % of the largest " + info(output.dtype).name + ", " + number(limit) +
+           ", and what it read was not bounded";
 }
 
 std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_t seq, const Lineage& lineage) {

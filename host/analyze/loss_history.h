@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "host/analyze/thresholds.h"
+
 namespace numsan {
 
 /// Not thread-safe: the verdict's lock protects it.
@@ -12,13 +14,13 @@ class LossHistory {
   public:
     void add(double value) { values_[count_++ % kKept] = std::fabs(value); }
 
-    /// True when the magnitude has grown in each of the last three steps, by three decades or more over what is kept.
+    /// True when the magnitude has grown in each of the last three steps, by kDivergedGrowth or more over what is kept.
     bool diverging() const {
         const size_t kept = std::min(count_, kKept);
         if (kept < 4) return false;
         double smallest = at(0);
         for (size_t back = 0; back < kept; ++back) smallest = std::min(smallest, at(back));
-        return at(0) > at(1) && at(1) > at(2) && at(0) >= 1e3 * std::max(smallest, 1e-30);
+        return at(0) > at(1) && at(1) > at(2) && at(0) >= kDivergedGrowth * std::max(smallest, 1e-30);
     }
 
   private:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/analyze/integers.h"
+#include "host/analyze/thresholds.h"
 #include "host/analyze/wrapped_operand.h"
 #include "host/core/value_classes.h"
 #include "host/ops/effect.h"
@@ -36,7 +37,6 @@ double result_bound(const OpEvent& event, std::span<const TensorFact> facts, DTy
 double weight_gain(const OpEvent& event, const OpContext& context, std::span<const TensorFact> facts) {
     const OpTraits& op = traits_of(event);
     if (!is_matrix_product(op) && op.form != Form::Convolve) return 0;
-    constexpr double kLargestOfMany = 4;
     double gain = 0;
     size_t position = 0;
     for (int32_t i = 0; i < event.input_count; ++i) {
@@ -48,29 +48,30 @@ double weight_gain(const OpEvent& event, const OpContext& context, std::span<con
         if (!weight || input.ndim < 2 || fact == nullptr || !fact->exact) continue;
         const bool second = i == event.input_count - 1;
         const int64_t terms = op.form == Form::Convolve ? input.numel / std::max<int64_t>(input.sizes[0], 1)
-                                                  : input.sizes[second ? input.ndim - 2 : input.ndim - 1];
+                                                        : input.sizes[second ? input.ndim - 2 : input.ndim - 1];
         gain = std::max(gain, fact->health.absmax / kLargestOfMany * std::sqrt(static_cast<double>(terms)));
     }
     return gain;
 }
 
 void look_upstream(Features& f, const TensorView& operand, double operand_top, int64_t seq, const Lineage& lineage) {
-    constexpr int kNear = 6;
     double smallest = operand_top;
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
         f.operand_known = true;
         const OpTraits& op = traits_of(record.op->name);
-        f.narrow_upstream = f.narrow_upstream || (distance <= kNear && narrow(record.dtype));
-        if (distance <= kNear && f.saturating.empty() && op.has(kSaturates)) f.saturating = plain_op_name(record.op->name);
-        f.of_loss = f.of_loss || (distance <= kNear && op.has(kLoss));
-        if (distance <= kNear && f.reduction.empty() && op.has(kReduces)) f.reduction = plain_op_name(record.op->name);
+        f.narrow_upstream = f.narrow_upstream || (distance <= kNearUpstream && narrow(record.dtype));
+        if (distance <= kNearUpstream && f.saturating.empty() && op.has(kSaturates))
+            f.saturating = plain_op_name(record.op->name);
+        f.of_loss = f.of_loss || (distance <= kNearUpstream && op.has(kLoss));
+        if (distance <= kNearUpstream && f.reduction.empty() && op.has(kReduces))
+            f.reduction = plain_op_name(record.op->name);
         const double top = magnitude_value(record.largest, record.dtype);
         if (record.numel > 1 && top > 0 && std::isfinite(top) && (record.flags & Lineage::kTouched) != 0) {
-            if (smallest > 0 && top * 10 <= smallest) ++f.growing_ops;
+            if (smallest > 0 && top * kGrowthOfOp <= smallest) ++f.growing_ops;
             smallest = smallest > 0 ? std::min(smallest, top) : top;
         }
         // Behind the weights of an earlier layer lies another part of the program; growth still counts there.
-        return distance < 24;
+        return distance < kNearGrowth;
     });
     if (smallest > 0) f.growth = operand_top / smallest;
 }
@@ -81,8 +82,7 @@ std::string flushed_upstream(const TensorView& operand, const Health& health, in
     std::string why;
     if (health.zero == 0 || !narrow(operand.dtype)) return why;
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
-        constexpr int kNear = 3;
-        if (!why.empty() || distance > kNear || !narrow(record.dtype)) return false;
+        if (!why.empty() || distance > kNearFlush || !narrow(record.dtype)) return false;
         const OpTraits& op = traits_of(record.op->name);
         const std::string name(plain_op_name(record.op->name));
         const std::string type = info(record.dtype).name;
@@ -99,10 +99,11 @@ std::string flushed_upstream(const TensorView& operand, const Health& health, in
         if (squares) bound *= bound;
         const double smallest = record.smallest == ~uint64_t(0) ? 0 : magnitude_value(record.smallest, record.dtype);
         // What is added to values that are not negative, or bounds them, keeps them from zero unless it is zero.
-        const bool lost = (record.flags & Lineage::kLostNumber) != 0 && op.is({Form::Add, Form::Clamp, Form::ClampBelow});
+        const bool lost =
+            (record.flags & Lineage::kLostNumber) != 0 && op.is({Form::Add, Form::Clamp, Form::ClampBelow});
         if (lost || (op.form == Form::Add && record.input_count == 1 && health.min >= 0)) {
             why = op.form == Form::Add ? "the number that was added to keep it from zero is zero in " + type
-                              : "the number that bounds it from below is zero in " + type;
+                                       : "the number that bounds it from below is zero in " + type;
         } else if (op.form == Form::Product && smallest > 0 && smallest < 256 * least) {
             why = name + " went down to " + short_number(smallest) + ", and " + type + " holds nothing below " +
                   short_number(least);

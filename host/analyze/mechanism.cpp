@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "host/analyze/thresholds.h"
 #include "host/core/value_classes.h"
 #include "host/ops/op_traits.h"
 
@@ -92,7 +93,7 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
             if (base != nullptr) evidence.push_back("the base goes down to " + number(base->health.min));
             return {"DOM", evidence};
         }
-        if (base != nullptr && base->health.zero > 0 && base->health.absmax < 1e4) {
+        if (base != nullptr && base->health.zero > 0 && base->health.absmax < kOrdinaryBase) {
             evidence.push_back("the base has " + count(base->health.zero, "zero") + " under a negative exponent");
             return {facts.backward ? "SING" : "DIV0", evidence};
         }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "host/analyze/rules/rules.h"
+#include "host/analyze/thresholds.h"
 
 namespace numsan {
 namespace {
@@ -19,9 +20,6 @@ constexpr Row kRules[] = {
     {"N4", loss_computation}, {"N5", hyperparameter},   {"N6", initialization},
     {"N7", model_structure},  {"N8", precision},        {"N9", system_fault},
 };
-
-constexpr double kUnknown = 1.0;  ///< total a cause must reach before it is likelier than "nothing separates them"
-constexpr double kScale = 1.7;    ///< of all weights together; set by calibration, see tests/suite
 
 }  // namespace
 
@@ -38,7 +36,7 @@ Ranking rank_causes(const Features& features) {
         Score score;
     };
     std::vector<Scored> scored;
-    scored.push_back({"U", kUnknown, {}});  // first: a cause that is as likely as not knowing is not named
+    scored.push_back({"U", kUnknownTotal, {}});  // first: a cause that is as likely as not knowing is not named
     for (const Row& row : kRules) {
         Score score;
         row.rule(features, score);
@@ -46,10 +44,10 @@ Ranking rank_causes(const Features& features) {
     }
     std::stable_sort(scored.begin(), scored.end(), [](const Scored& a, const Scored& b) { return a.total > b.total; });
     double sum = 0;
-    for (const Scored& s : scored) sum += std::exp(kScale * (s.total - scored.front().total));
+    for (const Scored& s : scored) sum += std::exp(kConfidenceScale * (s.total - scored.front().total));
     Ranking ranking;
     for (const Scored& s : scored) {
-        ranking.guesses.push_back({s.id, std::exp(kScale * (s.total - scored.front().total)) / sum});
+        ranking.guesses.push_back({s.id, std::exp(kConfidenceScale * (s.total - scored.front().total)) / sum});
     }
     std::vector<std::pair<double, std::string>> facts = scored.front().score.facts();
     std::stable_sort(facts.begin(), facts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

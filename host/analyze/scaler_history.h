@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "host/analyze/thresholds.h"
+
 namespace numsan {
 
 /// A scale that starts too high is halved at each step until gradients fit, which is no fault. Two things tell that
@@ -10,11 +12,6 @@ namespace numsan {
 /// gradients are smaller than without a scaler. Not thread-safe: the verdict's lock protects it.
 class ScalerHistory {
   public:
-    /// Batches that cannot be used come one by one: were one in four bad, so many in a row would be one in 65536.
-    static constexpr int64_t kStuck = 8;
-    /// Skipped steps below which nothing is said of a scale, however small, or of a run that took no step at all.
-    static constexpr int64_t kFew = 3;
-
     /// The scaler looked at gradients, and `bad` ones among them.
     void looked(bool bad) {
         seen_ = true;
@@ -38,10 +35,10 @@ class ScalerHistory {
     int64_t steps() const { return steps_; }
     double scale() const { return scale_; }
 
-    bool is_stuck() const { return skips_ >= kStuck; }
+    bool is_stuck() const { return skips_ >= kStuckSkips; }
     /// Below 1 a scale still finds its place where losses are sums; not where gradients would have to be this large.
-    bool is_used_up() const { return skips_ >= kFew && scale_ >= 0 && scale_ < 1.0 / 1024; }
-    bool never_stepped() const { return skipped_ >= kFew && skipped_ == steps_; }
+    bool is_used_up() const { return skips_ >= kFewSkips && scale_ >= 0 && scale_ < 1.0 / 1024; }
+    bool never_stepped() const { return skipped_ >= kFewSkips && skipped_ == steps_; }
 
   private:
     bool seen_ = false;

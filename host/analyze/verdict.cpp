@@ -6,6 +6,7 @@
 
 #include "host/analyze/headroom.h"
 #include "host/analyze/measure.h"
+#include "host/analyze/thresholds.h"
 #include "host/analyze/zeros.h"
 #include "host/ops/op_traits.h"
 
@@ -434,8 +435,6 @@ void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int3
 void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int32_t index,
                              const ForwardRecord& forward) {
     constexpr size_t kMaxPlaces = 256;
-    constexpr int kSteps = 3;
-    constexpr int kLooks = 4;  // where nothing steps
     if (context.ignored) return;
     const auto known = crowdings_.find({event.op, context.stack});
     if (known != crowdings_.end() && known->second.told) return;
@@ -451,9 +450,9 @@ void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int
     if (place.last_step != context.step) ++place.steps;
     place.last_step = context.step;
     ++place.looks;
-    const bool unstepped = place.steps == 1 && context.step == 0 && place.looks == kLooks;
-    if (place.steps < kSteps && !unstepped) return;
-    place.told = place.steps >= kSteps;
+    const bool unstepped = place.steps == 1 && context.step == 0 && place.looks == kSteadyLooks;
+    if (place.steps < kSteadySteps && !unstepped) return;
+    place.told = place.steps >= kSteadySteps;
     const BirthId id = births_.crowded(event, index, context, forward, mechanism, *evidence);
     births_.find(id)->evidence.push_back(unstepped
                                              ? "so it was " + std::to_string(place.looks) + " times in this run"

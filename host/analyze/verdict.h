@@ -90,7 +90,7 @@ class Verdict {
 
     /// Outputs of an op that were not read (bit i: output i, bit 63: those from there on, unless scannable). What its
     /// operands may hold they may hold, and the infinity that the program writes there. It is sure only where the op
-    /// keeps it (keeping_ops.def): a clamp may have cured it.
+    /// keeps it (OpTraits::kept): a clamp may have cured it.
     void unread(const OpEvent& event, const OpContext& context, uint64_t outputs, Outcome& outcome);
 
     /// What its storage holds now; empty when nothing is known. adopt() says the same of another one later.

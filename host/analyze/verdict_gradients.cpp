@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "host/ops/op_traits.h"
 #include "host/analyze/verdict.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "host/analyze/measure.h"
-#include "host/ops/op_traits.h"
 #include "host/analyze/verdict.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {

@@ -4,14 +4,13 @@
 #include <cmath>
 #include <cstdio>
 
+#include "host/analyze/thresholds.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
 
 using Element = IntegerWraps::Element;
-
-constexpr int kNear = 8;  ///< ops that are followed upstream
 
 /// What ops did to values on their way to the operand.
 enum Change : uint8_t { kAdded = 1, kSubtracted = 2, kScaled = 4, kLost = 8 };
@@ -68,7 +67,7 @@ std::optional<WrappedOperand> wrapped_operand(const TensorView& operand, const H
     std::optional<WrappedOperand> found;
     uint8_t changes = 0;  // by every op that was visited: each lies before, or beside, what is visited next
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
-        if (found || distance > kNear) return false;
+        if (found || distance > kNearInteger) return false;
         IntegerWraps::Wrap wrap;
         if (lineage.wraps().find(record.storage, record.seq, wrap)) {
             const std::string op(plain_op_name(wrap.op->name));

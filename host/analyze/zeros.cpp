@@ -8,12 +8,11 @@
 
 #include "host/analyze/elements.h"
 #include "host/analyze/measure.h"
+#include "host/analyze/thresholds.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
-
-constexpr double kLostShare = 0.95;
 
 std::string number(double value) {
     char text[32];

@@ -7,16 +7,13 @@
 
 #include "host/analyze/list_member.h"
 #include "host/analyze/measure.h"
+#include "host/analyze/thresholds.h"
 #include "host/analyze/zeros.h"
 #include "host/core/value_classes.h"
 #include "host/ops/effect.h"
 
 namespace numsan {
 namespace {
-
-constexpr double kFlushedShare = 0.5;
-constexpr double kSubnormalShare = 0.95;
-constexpr uint64_t kFewBits = 16;  ///< magnitude patterns below have four bits or fewer
 
 std::string number(double value) {
     char text[32];
@@ -102,17 +99,19 @@ std::optional<std::string> subnormal_share(const OpInfo& op, const TensorView& o
     const double least = magnitude_value(1, output.dtype);
     const double few = double(std::min(kFewBits, std::max<uint64_t>(normal / 4, 2))) * least;
     const double values = double(result.elements - result.zero);
-    if (sums_products(traits_of(op.name)) || values < 8 || result.absmax >= few || double(result.subnormal) < kSubnormalShare * values)
+    if (sums_products(traits_of(op.name)) || values < 8 || result.absmax >= few ||
+        double(result.subnormal) < kSubnormalShare * values)
         return std::nullopt;
     for (const Read& operand : operands) {
         const DTypeInfo& read = info(operand.dtype);
-        if (operand.health.absmax < magnitude_value(value_classes(read).smallest_normal, operand.dtype)) return std::nullopt;
+        if (operand.health.absmax < magnitude_value(value_classes(read).smallest_normal, operand.dtype))
+            return std::nullopt;
     }
     const auto pattern = static_cast<uint64_t>(result.absmax / least);
     return std::to_string(result.subnormal) + " of " + std::to_string(static_cast<int64_t>(values)) + " results of " +
-           std::string(plain_op_name(op.name)) + " that are not zero are subnormal: the largest, " + number(result.absmax) + ", has " +
-           std::to_string(std::bit_width(pattern)) + " of the " + std::to_string(type.mantissa_bits + 1) + " bits of " +
-           type.name;
+           std::string(plain_op_name(op.name)) + " that are not zero are subnormal: the largest, " +
+           number(result.absmax) + ", has " + std::to_string(std::bit_width(pattern)) + " of the " +
+           std::to_string(type.mantissa_bits + 1) + " bits of " + type.name;
 }
 
 }  // namespace
@@ -136,8 +135,7 @@ std::optional<std::string> flushed_share(const OpEvent& all, int32_t index, cons
     for (size_t i = 0; i < operands->size(); ++i) {
         const Read& operand = (*operands)[i];
         gone = gone || operand.gone;
-        const bool term =
-            (op.form == Form::AddMatrixProduct && i == 0) || (op.form == Form::Convolve && i == 2);
+        const bool term = (op.form == Form::AddMatrixProduct && i == 0) || (op.form == Form::Convolve && i == 2);
         if (operand.health.absmax == 0 && !term) return std::nullopt;
         if (term && operand.health.absmax > 0) return std::nullopt;
         const double factor =
@@ -158,7 +156,8 @@ std::optional<std::string> flushed_share(const OpEvent& all, int32_t index, cons
     if (expected <= 0) return std::nullopt;
     if (flushed < kFlushedShare * expected) return subnormal_share(*event.op, output, result, *operands);
     return std::to_string(static_cast<int64_t>(flushed)) + " of " + std::to_string(static_cast<int64_t>(expected)) +
-           " results of " + std::string(plain_op_name(event.op->name)) + " that should not be zero are: " + limits(*bound, output.dtype, least);
+           " results of " + std::string(plain_op_name(event.op->name)) +
+           " that should not be zero are: " + limits(*bound, output.dtype, least);
 }
 
 }  // namespace numsan

@@ -24,6 +24,15 @@ std::string mechanisms_markdown() {
     return out;
 }
 
+std::string thresholds_markdown() {
+    std::string out = "| threshold | value | meaning | where it comes from |\n| --- | --- | --- | --- |\n";
+#define NUMSAN_THRESHOLD(name, type, value, meaning, reason) \
+    out += "| " #name " | " #value " | " meaning " | " reason " |\n";
+#include "host/analyze/thresholds.def"
+#undef NUMSAN_THRESHOLD
+    return out;
+}
+
 }  // namespace
 
 int table(const std::string& name) {
@@ -31,8 +40,9 @@ int table(const std::string& name) {
     if (name == "options") text = options_table_markdown();
     if (name == "categories") text = categories_markdown();
     if (name == "mechanisms") text = mechanisms_markdown();
+    if (name == "thresholds") text = thresholds_markdown();
     if (text.empty()) {
-        complain("no table '" + name + "': expected options, categories or mechanisms");
+        complain("no table '" + name + "': expected options, categories, mechanisms or thresholds");
         return kUsage;
     }
     std::fputs(text.c_str(), stdout);

@@ -40,8 +40,7 @@ KindSet must_of(const OpCall& call) {
         case Form::Reciprocal: return when(x.zero > 0, kPosInf);
         case Form::ArcSine: return when(x.absmax > 1, kNaN);
         case Form::ArcCosh: return when(x.min < 1, kNaN);
-        case Form::ArcTanh:
-            return when(x.absmax > 1, kNaN) | when(x.max == 1, kPosInf) | when(x.min == -1, kNegInf);
+        case Form::ArcTanh: return when(x.absmax > 1, kNaN) | when(x.max == 1, kPosInf) | when(x.min == -1, kNegInf);
         case Form::Divide:
             if (operands.size() > 1) return when(operands[1].health.zero > 0, quotient_by_zero(x));
             if (scalars.empty() || scalars[0] != 0) return 0;
@@ -124,7 +123,8 @@ std::optional<double> bound_of(const OpCall& call) {
             return scalars.empty() ? power_bound(x, 2, 2) : power_bound(x, scalars[0], scalars[0]);
         case Form::Divide:
             if (count > 1) return quotient_bound(top(0), operands[1].health);
-            return scalars.size() == 1 && scalars[0] != 0 ? std::optional(top(0) / std::fabs(scalars[0])) : std::nullopt;
+            return scalars.size() == 1 && scalars[0] != 0 ? std::optional(top(0) / std::fabs(scalars[0]))
+                                                          : std::nullopt;
         case Form::Reciprocal: return quotient_bound(1, x);
         case Form::InverseRoot:
             if (const std::optional<double> square = quotient_bound(1, x)) return std::sqrt(*square);

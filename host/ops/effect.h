@@ -28,10 +28,10 @@ struct OpCall {
 };
 
 struct Effect {
-    KindSet must = 0;                ///< kinds that some result has, by the ranges of the operands alone
-    KindSet may = kNaN | kAnyInf;    ///< kinds that a result may have where every operand is finite
-    std::optional<double> bound;     ///< no result is larger in magnitude if numbers have no largest value
-    int blamed = -1;                 ///< operand that explains a result which is not finite; -1: the largest one
+    KindSet must = 0;              ///< kinds that some result has, by the ranges of the operands alone
+    KindSet may = kNaN | kAnyInf;  ///< kinds that a result may have where every operand is finite
+    std::optional<double> bound;   ///< no result is larger in magnitude if numbers have no largest value
+    int blamed = -1;               ///< operand that explains a result which is not finite; -1: the largest one
 };
 
 /// Pure. `must` and `bound` say nothing where an operand that they depend on is not known.

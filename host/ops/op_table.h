@@ -63,8 +63,9 @@ static_assert(std::adjacent_find(kIndex.begin(), kIndex.end(),
 
 /// The row of a plain name.
 constexpr const OpTraits& row_of(std::string_view plain) noexcept {
-    const auto* const it = std::lower_bound(kIndex.begin(), kIndex.end(), plain,
-                                            [](const Named& named, std::string_view name) { return named.name < name; });
+    const auto* const it =
+        std::lower_bound(kIndex.begin(), kIndex.end(), plain,
+                         [](const Named& named, std::string_view name) { return named.name < name; });
     return it != kIndex.end() && it->name == plain ? kRows[it->row] : kEmptyRow;
 }
 

@@ -74,9 +74,9 @@ enum class Form : uint8_t {
     LogSoftmax,
     LogSumExp,
     // Ops that write without reading.
-    Finite,     ///< zeros, ones, random numbers
-    Fill,       ///< a number of the program's
-    FillPlaces, ///< a number of the program's where a mask or an index says so
+    Finite,      ///< zeros, ones, random numbers
+    Fill,        ///< a number of the program's
+    FillPlaces,  ///< a number of the program's where a mask or an index says so
     // Layers, losses, optimizers.
     BatchNorm,
     WeightNorm,
@@ -94,13 +94,13 @@ enum class Total : uint8_t {
 
 /// What rules ask of an operator beside its form. A set of them is OpTraits::roles.
 enum Role : uint16_t {
-    kBoundary = 1,        ///< the tiers boundary and above read its results, however large
-    kLayer = 2,           ///< belongs to a model's own computation, not to an optimizer's
-    kReduces = 4,         ///< makes one result of many elements
-    kSaturates = 8,       ///< rounds to a limit: 0, 1 or a bound
-    kLoss = 16,           ///< is a loss
-    kAnswers = 32,        ///< answers a question about values, or joins answers: a program's own check is made of such ops
-    kKeepsZeros = 64,     ///< makes a zero of a zero
+    kBoundary = 1,     ///< the tiers boundary and above read its results, however large
+    kLayer = 2,        ///< belongs to a model's own computation, not to an optimizer's
+    kReduces = 4,      ///< makes one result of many elements
+    kSaturates = 8,    ///< rounds to a limit: 0, 1 or a bound
+    kLoss = 16,        ///< is a loss
+    kAnswers = 32,     ///< answers a question about values, or joins answers: a program's own check is made of such ops
+    kKeepsZeros = 64,  ///< makes a zero of a zero
     kZerosOfZeros = 128,  ///< makes a zero of nothing but a zero, as long as its type holds the result
     kFewUndefined = 256,  ///< makes a NaN of no elements, or of too few
 };
@@ -152,8 +152,8 @@ inline bool divides(const OpTraits& op) {
 }
 /// Is not defined for every finite number; division apart.
 inline bool has_domain(const OpTraits& op) {
-    return op.is({Form::Root, Form::Log, Form::Log1p, Form::ArcSine, Form::ArcCosh, Form::ArcTanh, Form::Logit,
-                  Form::Domain});
+    return op.is(
+        {Form::Root, Form::Log, Form::Log1p, Form::ArcSine, Form::ArcCosh, Form::ArcTanh, Form::Logit, Form::Domain});
 }
 /// Adds up products.
 inline bool sums_products(const OpTraits& op) {

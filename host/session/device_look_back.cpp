@@ -35,8 +35,8 @@ void LookBackScans::keep(uint64_t number, const LoggedOp& op) {
         ++elsewhere_;
         return;
     }
-    ops_.push_back({number, op.unread, is_decided_by_ranges(traits_of(op.event)), op.event.input_count, op.event.output_count,
-                    views_.size()});
+    ops_.push_back({number, op.unread, is_decided_by_ranges(traits_of(op.event)), op.event.input_count,
+                    op.event.output_count, views_.size()});
     for (int32_t i = 0; i < op.event.input_count; ++i) keep(op.inputs[i]);
     for (int32_t i = 0; i < op.event.output_count; ++i) {
         keep(op.outputs[i]);

@@ -8,8 +8,8 @@
 #include "host/analyze/finding_builder.h"
 #include "host/analyze/measure.h"
 #include "host/analyze/zeros.h"
-#include "host/session/run_facts.h"
 #include "host/ops/op_traits.h"
+#include "host/session/run_facts.h"
 #include "host/session/session_thread.h"
 
 namespace numsan {

@@ -17,10 +17,10 @@ void hyperparameter(const Features& f, Score& score) {
     if (f.mechanism == "DIV0" && f.by_number) score.add(3, "the divisor is a number of the program's own that is zero");
     if (of_a_setting(f)) score.add(3.5, "it went into the update of a parameter and came from no loss");
     if (f.mechanism == "HYPER") score.add(2, "");
-    if (f.parameter_growth >= 1e3) {
+    if (f.parameter_growth >= kDivergedGrowth) {
         score.add(2.5,
                   "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");
-    } else if (f.parameter_growth >= 30) {
+    } else if (f.parameter_growth >= kGrownByTraining) {
         score.add(1,
                   "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");
     }

@@ -9,14 +9,15 @@ void initialization(const Features& f, Score& score) {
     if (f.mechanism == "UNINIT" && !f.reads_parameter) score.add(f.phase == Phase::Load ? 2 : 1.5, "");
     if (f.first_update) score.add(3, "it was to be updated in place, and had no first value");
     if (f.phase == Phase::Load) score.add(2.5, "it became a parameter's value before any training did");
-    if (f.reads_parameter && f.parameter_max >= 1e4 && f.parameter_growth < 10 && f.phase == Phase::Forward) {
+    if (f.reads_parameter && f.parameter_max >= kLargeParameter && f.parameter_growth < kNotGrown &&
+        f.phase == Phase::Forward) {
         score.add(3.5, "it read a parameter of magnitude " + fact_number(f.parameter_max) +
                            " that training had not made grow");
     }
-    const bool grew = f.parameter_growth >= 30;
+    const bool grew = f.parameter_growth >= kGrownByTraining;
     // A weight is often read through a view of it, beside a bias that is the parameter itself.
-    const bool told = f.reads_parameter && f.parameter_max >= 1e4;
-    if (f.mechanism == "OVF" && !grew && !told && f.parameter_start >= 1e6 && f.phase == Phase::Forward) {
+    const bool told = f.reads_parameter && f.parameter_max >= kLargeParameter;
+    if (f.mechanism == "OVF" && !grew && !told && f.parameter_start >= kHugeParameter && f.phase == Phase::Forward) {
         score.add(3.5, "a parameter of magnitude " + fact_number(f.parameter_start) +
                            " was there before training made any grow");
     }

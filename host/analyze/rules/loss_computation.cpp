@@ -29,15 +29,14 @@ void loss_computation(const Features& f, Score& score) {
             score.add(0.5, "the denominator is a count or a sum that can be zero");
         }
     }
-    if (f.mechanism == "OVF" && is_exponential(op))
-        score.add(0.6, "an exponential in the loss overflowed");
+    if (f.mechanism == "OVF" && is_exponential(op)) score.add(0.6, "an exponential in the loss overflowed");
     if (f.narrow) score.against(1);
     if (f.mechanism == "INDET" && op.form == Form::Multiply) {
         score.add(1.5, "the loss multiplies an infinity by zero");
     } else if (f.mechanism == "INDET") {
         score.against(1);
     }
-    if (f.diverging || f.parameter_growth >= 1e3) score.against(1.5);
+    if (f.diverging || f.parameter_growth >= kDivergedGrowth) score.against(1.5);
 }
 
 }  // namespace numsan

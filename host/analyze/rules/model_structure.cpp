@@ -14,10 +14,11 @@ void model_structure(const Features& f, Score& score) {
         }
     }
     if (f.phase != Phase::Forward || f.hidden) return;
-    const bool grew_now = f.mechanism == "OVF" && f.parameter_growth < 30 && !f.diverging && !large_from_the_start(f);
-    if (grew_now && f.touched && f.parameter_start < 1e6 && !is_exponential(op)) {
+    const bool grew_now =
+        f.mechanism == "OVF" && f.parameter_growth < kGrownByTraining && !f.diverging && !large_from_the_start(f);
+    if (grew_now && f.touched && f.parameter_start < kHugeParameter && !is_exponential(op)) {
         score.add(1, "the parameters are as large as at the start");
-        if (f.growing_ops >= 2 || f.growth >= 1e4) {
+        if (f.growing_ops >= kGrowingOps || f.growth >= kGrowthInStep) {
             score.add(2, "values grew " + fact_number(f.growth) + " times through the ops before it in this step");
         }
     }

@@ -8,7 +8,8 @@ void unsafe_operation(const Features& f, Score& score) {
     const OpTraits& op = traits_of(f.op);
     if (f.mechanism == "DOM") {
         score.add(1.5, f.op + " was given a finite operand outside its domain");
-        if (op.is({Form::ArcSine, Form::ArcCosh, Form::ArcTanh, Form::Root, Form::InverseRoot, Form::Power, Form::Logit}))
+        if (op.is(
+                {Form::ArcSine, Form::ArcCosh, Form::ArcTanh, Form::Root, Form::InverseRoot, Form::Power, Form::Logit}))
             score.add(1.2, "");
         if (f.saturating.empty()) score.add(0.5, "");
     }

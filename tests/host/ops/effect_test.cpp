@@ -32,7 +32,7 @@ Operand ranges(const std::vector<double>& values) {
 
 /// What an op must make of such operands.
 KindSet must(const char* op, std::initializer_list<Operand> operands, std::initializer_list<double> scalars = {},
-                DType dtype = DType::Float32) {
+             DType dtype = DType::Float32) {
     return effect({traits_of(op), std::vector<Operand>(operands), std::vector<double>(scalars), dtype}).must;
 }
 
@@ -71,7 +71,6 @@ TEST(EffectMust, AreNoneWhereTheOperandsAreInOrder) {
     EXPECT_EQ(must("aten::exp", {ranges({12})}), 0);
     EXPECT_EQ(must("aten::log", {}), 0);
 }
-
 
 /// An operator of one or two operands, as the C library computes it.
 struct Function {
