@@ -160,37 +160,38 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     if (const int index = divisor_of(op); index >= 0) {
         const TensorFact* divisor = operand(facts, static_cast<size_t>(index));
         if (op == "rsqrt" && divisor != nullptr && divisor->health.min < 0) {
-            return {"DOM", {"the operand of rsqrt goes down to " + number(divisor->health.min)}};
+            return {Mechanism::DOM, {"the operand of rsqrt goes down to " + number(divisor->health.min)}};
         }
         if (divisor != nullptr && divisor->health.zero > 0) {
             evidence.push_back("the divisor has " + count(divisor->health.zero, "zero"));
-            return {facts.backward ? "SING" : "DIV0", evidence};
+            return {facts.backward ? Mechanism::SING : Mechanism::DIV0, evidence};
         }
         // A divisor that is a Python number or an integer tensor is not among the operands: only 0 makes a NaN or, out
         // of values of ordinary size, an infinity.
         const bool ordinary = absmax_of(facts) < std::sqrt(largest(facts.dtype));
         if (divisor == nullptr && (facts.kind == kNaN || ordinary))
-            return {"DIV0", {"finite values divided by 0, a number or an integer"}};
+            return {Mechanism::DIV0, {"finite values divided by 0, a number or an integer"}};
     }
     if (op.rfind("_fused_adam", 0) == 0 || op.rfind("_fused_adagrad", 0) == 0) {
         const bool ordinary = absmax_of(facts) < std::sqrt(largest(facts.dtype));
         if (facts.kind == kNaN || ordinary)
-            return {"DIV0", {"every operand was finite: the root of the squared gradients, plus eps, is zero"}};
+            return {Mechanism::DIV0,
+                    {"every operand was finite: the root of the squared gradients, plus eps, is zero"}};
     }
     if (op == "_ctc_loss" && facts.kind != kNaN) {
-        return {"DATA", {"no alignment exists: a target is longer than its input allows"}};
+        return {Mechanism::DATA, {"no alignment exists: a target is longer than its input allows"}};
     }
     if (facts.kind == kNaN && op.find("weight_norm") != std::string::npos) {
-        return {"DIV0", {"a row of the weight has norm 0"}};
+        return {Mechanism::DIV0, {"a row of the weight has norm 0"}};
     }
     if (facts.kind == kNaN && op.find("batch_norm") != std::string::npos && one_a_channel(operand(facts, 0))) {
-        return {"DIV0", {op + " of one value a channel: its running variance divides by n - 1"}};
+        return {Mechanism::DIV0, {op + " of one value a channel: its running variance divides by n - 1"}};
     }
     if (facts.gone == 0 && (facts.kind == kNaN || none_read)) {
         if (one_of(op, {"mean", "std", "var", "std_mean", "var_mean", "nll_loss_forward", "nll_loss2d_forward"})) {
             evidence.push_back(none_read ? op + " of no elements"
                                          : op + " over too few elements, or with weights that sum to zero");
-            return {"DIV0", evidence};
+            return {Mechanism::DIV0, evidence};
         }
     }
     if (one_of(op, {"log", "log2", "log10", "log1p", "sqrt", "acos", "asin", "acosh", "atanh", "lgamma", "digamma",
@@ -199,20 +200,20 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
             evidence.push_back("the operand of " + op + " ranges from " + number(x->health.min) + " to " +
                                number(x->health.max) + ", " + count(x->health.zero, "zero") + " among them");
         }
-        return {"DOM", evidence};
+        return {Mechanism::DOM, evidence};
     }
     if (facts.kind == kNegInf && one_of(op, {"_linalg_slogdet", "linalg_slogdet", "slogdet", "logdet"})) {
-        return {"DOM", {"the matrix is singular: the logarithm of a determinant that is 0"}};
+        return {Mechanism::DOM, {"the matrix is singular: the logarithm of a determinant that is 0"}};
     }
     if (op == "pow") {
         const TensorFact* base = operand(facts, 0);
         if (facts.kind == kNaN) {
             if (base != nullptr) evidence.push_back("the base goes down to " + number(base->health.min));
-            return {"DOM", evidence};
+            return {Mechanism::DOM, evidence};
         }
         if (base != nullptr && base->health.zero > 0 && base->health.absmax < 1e4) {
             evidence.push_back("the base has " + count(base->health.zero, "zero") + " under a negative exponent");
-            return {facts.backward ? "SING" : "DIV0", evidence};
+            return {facts.backward ? Mechanism::SING : Mechanism::DIV0, evidence};
         }
     }
 
@@ -223,20 +224,20 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
                             : std::string("no operand held a bad value; it wrote over them"));
     if (facts.diverging) {
         evidence.push_back("the loss had grown over the steps before");
-        return {"HYPER", evidence};
+        return {Mechanism::HYPER, evidence};
     }
     // Half of the exponent range: below it no product of two operands overflows.
     const bool large = top > std::sqrt(largest(facts.dtype));
     if (facts.kind != kNaN) {
         if (facts.backward && !large && !one_of(op, {"exp", "exp2", "expm1", "sinh", "cosh"}))
-            return {"SING", evidence};
-        return {"OVF", evidence};
+            return {Mechanism::SING, evidence};
+        return {Mechanism::OVF, evidence};
     }
-    if (large) return {"OVF", evidence};
-    if (facts.backward) return {"SING", evidence};
+    if (large) return {Mechanism::OVF, evidence};
+    if (facts.backward) return {Mechanism::SING, evidence};
     // Only of ops that are defined for all finite operands can be said that the kernel is at fault.
     // A library's own operator says nothing of a domain.
-    return {total(op) != nullptr || facts.op.rfind("aten::", 0) != 0 ? "KERN" : "DOM", evidence};
+    return {total(op) != nullptr || facts.op.rfind("aten::", 0) != 0 ? Mechanism::KERN : Mechanism::DOM, evidence};
 }
 
 }  // namespace numsan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/analyze/finding.h"
+#include "host/analyze/mechanisms.h"
 
 namespace numsan {
 
@@ -21,7 +22,7 @@ struct MechanismFacts {
 };
 
 struct MechanismVerdict {
-    const char* mechanism;
+    Mechanism mechanism;
     std::vector<std::string> evidence;  ///< one measured fact each
 };
 

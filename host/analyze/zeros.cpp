@@ -118,7 +118,7 @@ bool keeps_nothing(const Update& update, DType dtype) {
 }  // namespace
 
 bool mutes(const OpEvent& event, const Birth& overflow) {
-    if (std::strcmp(overflow.mechanism, "OVF") != 0 && std::strcmp(overflow.mechanism, "HYPER") != 0) return false;
+    if (overflow.mechanism != Mechanism::OVF && overflow.mechanism != Mechanism::HYPER) return false;
     const std::string op = plain_op_name(event.op->name);
     const bool exponential = one_of(overflow.features.op, {"exp", "exp2", "expm1"});
     if (op == "rsqrt") return !exponential;

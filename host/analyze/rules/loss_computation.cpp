@@ -6,7 +6,7 @@ namespace numsan {
 void loss_computation(const Features& f, Score& score) {
     if (f.phase != Phase::Forward || f.hidden) return;
     if (is_loss_op(f.op)) {
-        score.add(f.mechanism == "OVF" ? 0 : 3, f.op + " is a loss");
+        score.add(f.mechanism == Mechanism::OVF ? 0 : 3, f.op + " is a loss");
     }
     if (f.of_loss && !is_loss_op(f.op)) score.add(1.5, "what it read was computed from a loss");
     if (!in_loss(f)) {
@@ -20,7 +20,7 @@ void loss_computation(const Features& f, Score& score) {
     } else if (is_one_of(f.op, {"log", "log2", "log10", "log1p"})) {
         score.add(1.5, "");
     }
-    if (f.mechanism == "DIV0") {
+    if (f.mechanism == Mechanism::DIV0) {
         score.add(1, "");
         if (of_a_sample(f)) {
             score.against(0.6);
@@ -28,12 +28,12 @@ void loss_computation(const Features& f, Score& score) {
             score.add(0.5, "the denominator is a count or a sum that can be zero");
         }
     }
-    if (f.mechanism == "OVF" && is_one_of(f.op, {"exp", "exp2", "expm1"}))
+    if (f.mechanism == Mechanism::OVF && is_one_of(f.op, {"exp", "exp2", "expm1"}))
         score.add(0.6, "an exponential in the loss overflowed");
     if (f.narrow) score.against(1);
-    if (f.mechanism == "INDET" && f.op == "mul") {
+    if (f.mechanism == Mechanism::INDET && f.op == "mul") {
         score.add(1.5, "the loss multiplies an infinity by zero");
-    } else if (f.mechanism == "INDET") {
+    } else if (f.mechanism == Mechanism::INDET) {
         score.against(1);
     }
     if (f.diverging || f.parameter_growth >= 1e3) score.against(1.5);

@@ -5,7 +5,7 @@ namespace numsan {
 
 void model_structure(const Features& f, Score& score) {
     if (f.phase == Phase::Optimizer || f.phase == Phase::Load || f.phase == Phase::Comm) return;
-    if (f.mechanism == "INDET") {
+    if (f.mechanism == Mechanism::INDET) {
         if (is_one_of(f.op, {"_softmax", "_log_softmax", "sub", "logsumexp", "div"})) {
             score.add(3.5, "every value this op normalises had been masked with infinity");
         } else {
@@ -13,18 +13,19 @@ void model_structure(const Features& f, Score& score) {
         }
     }
     if (f.phase != Phase::Forward || f.hidden) return;
-    const bool grew_now = f.mechanism == "OVF" && f.parameter_growth < 30 && !f.diverging && !large_from_the_start(f);
+    const bool grew_now =
+        f.mechanism == Mechanism::OVF && f.parameter_growth < 30 && !f.diverging && !large_from_the_start(f);
     if (grew_now && f.touched && f.parameter_start < 1e6 && !is_one_of(f.op, {"exp", "exp2", "expm1"})) {
         score.add(1, "the parameters are as large as at the start");
         if (f.growing_ops >= 2 || f.growth >= 1e4) {
             score.add(2, "values grew " + fact_number(f.growth) + " times through the ops before it in this step");
         }
     }
-    const bool one_a_channel = f.mechanism == "DIV0" && f.op.find("batch_norm") != std::string::npos;
+    const bool one_a_channel = f.mechanism == Mechanism::DIV0 && f.op.find("batch_norm") != std::string::npos;
     if (is_one_of(f.op, {"std", "var", "std_mean", "var_mean"}) || one_a_channel) {
         score.add(1.5, f.op + " of too few values is undefined");
     }
-    if (f.mechanism == "DIV0" && (f.touched || f.in_layer) && !in_loss(f)) {
+    if (f.mechanism == Mechanism::DIV0 && (f.touched || f.in_layer) && !in_loss(f)) {
         score.add(0.8, "");
         if (is_one_of(f.reduction, {"var", "std", "var_mean", "std_mean", "max", "amax", "mean"})) {
             score.add(1, "it normalises by a " + f.reduction + " that is zero here");

@@ -5,15 +5,15 @@ namespace numsan {
 
 void unsafe_operation(const Features& f, Score& score) {
     if (f.phase != Phase::Forward) return;
-    if (f.mechanism == "DOM") {
+    if (f.mechanism == Mechanism::DOM) {
         score.add(1.5, f.op + " was given a finite operand outside its domain");
         if (is_one_of(f.op, {"acos", "asin", "acosh", "atanh", "sqrt", "rsqrt", "pow", "logit", "erfinv"})) {
             score.add(1.2, "");
         }
         if (f.saturating.empty()) score.add(0.5, "");
     }
-    if (f.mechanism == "DIV0") score.add(0.8, f.op + " had a zero to divide by");
-    if (f.mechanism == "OVF" && is_one_of(f.op, {"exp", "exp2", "expm1", "sinh", "cosh", "pow"})) {
+    if (f.mechanism == Mechanism::DIV0) score.add(0.8, f.op + " had a zero to divide by");
+    if (f.mechanism == Mechanism::OVF && is_one_of(f.op, {"exp", "exp2", "expm1", "sinh", "cosh", "pow"})) {
         score.add(1.3, f.op + " of " + fact_number(f.operand_max) + " is beyond the type's largest value");
     }
     if (!in_loss(f) && f.loss_known) score.add(0.7, "");
