@@ -16,7 +16,7 @@ namespace {
 struct Row {
     const char* sentence;
     const char* category = "";
-    const char* mechanism = "";
+    MechanismSet mechanism{};
     const char* op = "";         ///< plain names; not for what a known forward op's derivative computes
     const char* forward = "";    ///< plain names of the op that made the autograd node
     const char* upstream = "";   ///< the nearest op upstream that saturates
@@ -83,9 +83,9 @@ bool holds(std::string_view fact, const Features& f) {
     return false;
 }
 
-bool selects(const Row& row, const Features& f, const std::string& category, const std::string& mechanism) {
-    if (!lists(row.category, category) || !lists(row.mechanism, mechanism) || !lists(row.phase, to_string(f.phase)))
-        return false;
+bool selects(const Row& row, const Features& f, const std::string& category, Mechanism mechanism) {
+    if (!lists(row.category, category) || !lists(row.phase, to_string(f.phase))) return false;
+    if (!row.mechanism.empty() && !row.mechanism.contains(mechanism)) return false;
     const bool names_op = row.op[0] != '\0';
     if (names_op && (!lists(row.op, f.op) || (!f.forward_op.empty() && row.forward[0] == '\0'))) return false;
     if (row.forward[0] != '\0' && (f.forward_op.empty() || !lists(row.forward, f.forward_op))) return false;
@@ -156,8 +156,7 @@ std::string filled(std::string_view sentence, const Features& f) {
 
 size_t advice_row_count() { return std::size(kRows); }
 
-std::vector<size_t> advice_rows(const Features& features, const std::string& category_id,
-                                const std::string& mechanism) {
+std::vector<size_t> advice_rows(const Features& features, const std::string& category_id, Mechanism mechanism) {
     std::vector<size_t> rows;
     for (size_t i = 0; i < std::size(kRows) && rows.size() < kMaxAdvice; ++i) {
         if (kRows[i].otherwise && !rows.empty()) continue;
@@ -168,8 +167,7 @@ std::vector<size_t> advice_rows(const Features& features, const std::string& cat
     return rows;
 }
 
-std::vector<std::string> advice(const Features& features, const std::string& category_id,
-                                const std::string& mechanism) {
+std::vector<std::string> advice(const Features& features, const std::string& category_id, Mechanism mechanism) {
     std::vector<std::string> sentences;
     for (const size_t row : advice_rows(features, category_id, mechanism))
         sentences.push_back(filled(kRows[row].sentence, features));

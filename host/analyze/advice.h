@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "host/analyze/features.h"
+#include "host/analyze/mechanisms.h"
 
 namespace numsan {
 
 inline constexpr size_t kMaxAdvice = 3;
 
 /// At most kMaxAdvice sentences, one change each, the likeliest first. Pure.
-std::vector<std::string> advice(const Features& features, const std::string& category_id, const std::string& mechanism);
+std::vector<std::string> advice(const Features& features, const std::string& category_id, Mechanism mechanism);
 
 /// The same as numbers of rows, counted from 0; what tests need to see that no row is out of reach.
-std::vector<size_t> advice_rows(const Features& features, const std::string& category_id, const std::string& mechanism);
+std::vector<size_t> advice_rows(const Features& features, const std::string& category_id, Mechanism mechanism);
 size_t advice_row_count();
 
 }  // namespace numsan

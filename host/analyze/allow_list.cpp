@@ -123,12 +123,12 @@ std::string AllowList::read_condition(std::string_view word, Condition& out) {
             break;
         }
         case Field::Code:
-            for (const Mechanism& row : mechanisms()) {
-                if (value == row.code) out.pattern = row.id;
+            for (const MechanismInfo& row : kMechanisms) {
+                if (value == row.code) out.mechanism = row.value;
             }
-            if (!out.pattern.empty()) return {};
-            return unknown_value("code", value, "a code such as NS104", mechanisms(),
-                                 [](const Mechanism& row) { return row.code; });
+            if (out.mechanism != Mechanism::None) return {};
+            return unknown_value("code", value, "a code such as NS104", kMechanisms,
+                                 [](const MechanismInfo& row) { return row.code; });
         case Field::Category:
             if (find_category(value) != nullptr) break;
             return unknown_value("category", value, "a category such as N8", categories(),
@@ -215,7 +215,7 @@ bool AllowList::holds(const Condition& condition, const Finding& finding, const 
         case Field::File:
             return at(finding.location) || at(finding.user_location) || (forward != nullptr && at(forward->location));
         case Field::Module: return in(finding.module) || (forward != nullptr && in(forward->module));
-        case Field::Code: return finding.mechanism == condition.pattern;
+        case Field::Code: return finding.mechanism == condition.mechanism;
         case Field::Category: return finding.category.id == condition.pattern;
     }
     return false;

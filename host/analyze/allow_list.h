@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/analyze/finding.h"
+#include "host/analyze/mechanisms.h"
 
 namespace numsan {
 
@@ -35,7 +36,8 @@ class AllowList {
     struct Condition {
         Field field;
         std::string pattern;
-        int line = 0;  ///< of a file; 0 is any
+        Mechanism mechanism = Mechanism::None;  ///< of a code
+        int line = 0;                           ///< of a file; 0 is any
     };
     struct Rule {
         std::string text;

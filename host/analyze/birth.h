@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/analyze/features.h"
+#include "host/analyze/mechanisms.h"
 #include "host/core/adapter_abi.h"
 #include "host/stacks/stack_source.h"
 
@@ -69,9 +70,9 @@ struct Birth {
     BirthId id = 0;
     KindSet kind = 0;  ///< exactly one bit; 0 for values that are finite, and too small or too large for their type
     std::string op;
-    std::string reader;          ///< the first op that read a value which no op was seen to make
-    const char* mechanism = "";  ///< a row of mechanisms.def
-    bool intended = false;       ///< an infinity the program wrote down: no finding by itself
+    std::string reader;  ///< the first op that read a value which no op was seen to make
+    Mechanism mechanism = Mechanism::None;
+    bool intended = false;  ///< an infinity the program wrote down: no finding by itself
     bool escaped = false;
     bool ignored = false;  ///< made inside record_function("numsan:ignore"): no finding, wherever it goes
     bool scaler = false;   ///< a loss scaler caught it: its job, no finding

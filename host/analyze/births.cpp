@@ -171,12 +171,12 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     if (const BirthId id = handed_over(kind, event, context); id != 0) return id;
     if (before.of(kind) != 0) {
         const Birth* read = find(before.of(kind));
-        const bool arrived = read != nullptr && std::strcmp(read->mechanism, "DATA") == 0 && read->step == context.step;
+        const bool arrived = read != nullptr && read->mechanism == Mechanism::DATA && read->step == context.step;
         if (!arrived || !stacks_.is_loading(context.stack)) {
             return before.of(kind);
         }
         Birth& birth = make(kind, event, context);
-        birth.mechanism = "STATE";
+        birth.mechanism = Mechanism::STATE;
         birth.phase = Phase::Load;
         birth.ignored = context.ignored;
         birth.evidence.push_back("it came with the state that was loaded here");
@@ -228,22 +228,22 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     }
     std::optional<double> number;
     if (inf != 0) {
-        birth.mechanism = "INDET";
+        birth.mechanism = Mechanism::INDET;
         birth.evidence.push_back("an operand held infinities that the program wrote there on purpose");
     } else if (adopts_storage(event)) {
         birth.reader = birth.op;
         birth.op = "external";
-        birth.mechanism = "DATA";
+        birth.mechanism = Mechanism::DATA;
         birth.waits = birth.unread = true;
         birth.inputs.clear();
         if (context.node == nullptr && !context.in_optimizer) birth.phase = Phase::Data;
         birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
     } else if (!reads && event.op->op_class != OpClass::Other) {
-        birth.mechanism = "DATA";
+        birth.mechanism = Mechanism::DATA;
         if (context.node == nullptr && !context.in_optimizer) birth.phase = Phase::Data;
         birth.evidence.push_back("the value was written as it is, not computed");
     } else if (number = bad_number(event, birth.phase == Phase::Optimizer); number) {
-        birth.mechanism = "DATA";
+        birth.mechanism = Mechanism::DATA;
         birth.evidence.push_back(said_of_number(birth.op, *number));
     } else {
         const std::vector<TensorFact> operands = with_integers(at, birth.inputs);
@@ -254,7 +254,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         birth.mechanism = verdict.mechanism;
         for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
         // A run that has diverged overflows in every step that follows, in one op or another: that is one finding.
-        const bool overflows = std::strcmp(birth.mechanism, "OVF") == 0 || std::strcmp(birth.mechanism, "HYPER") == 0;
+        const bool overflows = birth.mechanism == Mechanism::OVF || birth.mechanism == Mechanism::HYPER;
         if (overflows && diverged_ != 0 && find(diverged_) != nullptr) {
             births_.erase(birth.id);
             --made_;
@@ -264,10 +264,9 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     measure_into(birth, at, context, forward);
     birth.features.bad_number = number.has_value();
     if (!birth.features.wrapped.empty()) birth.evidence.push_back(birth.features.wrapped);
-    const bool by_zero =
-        std::strcmp(birth.mechanism, "DIV0") == 0 || (std::strcmp(birth.mechanism, "DOM") == 0 && kind != kNaN);
+    const bool by_zero = birth.mechanism == Mechanism::DIV0 || (birth.mechanism == Mechanism::DOM && kind != kNaN);
     if (by_zero && !birth.features.flushed.empty()) {
-        birth.features.mechanism = birth.mechanism = "UDF";
+        birth.features.mechanism = birth.mechanism = Mechanism::UDF;
         birth.evidence.push_back(birth.features.flushed);
     }
     return birth.id;
@@ -315,7 +314,7 @@ void Births::becomes_initial_value(BirthId id) {
 }
 
 BirthId Births::flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
-                        const char* mechanism, std::string evidence) {
+                        Mechanism mechanism, std::string evidence) {
     const ListMember member(event, index);
     Birth& birth = make(0, event, context);
     birth.ignored = context.ignored;
@@ -329,7 +328,7 @@ BirthId Births::flushed(const OpEvent& event, int32_t index, const OpContext& co
 }
 
 BirthId Births::crowded(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
-                        const char* mechanism, std::string evidence) {
+                        Mechanism mechanism, std::string evidence) {
     const BirthId id = flushed(event, index, context, forward, mechanism, std::move(evidence));
     Birth& birth = *find(id);
     birth.crowded = birth.features.crowded = true;

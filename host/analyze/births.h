@@ -76,10 +76,10 @@ class Births {
 
     /// A birth without a value that is not finite: operands that are not zero, a result (output `index`) that is.
     BirthId flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
-                    const char* mechanism, std::string evidence);
+                    Mechanism mechanism, std::string evidence);
     /// Another one: its result is close to the largest number of its type, or was cut to it.
     BirthId crowded(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
-                    const char* mechanism, std::string evidence);
+                    Mechanism mechanism, std::string evidence);
 
     /// For tensors that go to another process, or came from one. None unless set; outlives this.
     void set_hand_over(HandOver* hand_over) { hand_over_ = hand_over; }

@@ -77,7 +77,7 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
         }
         if (const auto number = bad_number(event, birth.phase == Phase::Optimizer);
             number && (tensor.flags & kNumber) != 0) {
-            birth.mechanism = "DATA";
+            birth.mechanism = Mechanism::DATA;
             birth.evidence.push_back(said_of_number(birth.op, *number));
             measure_into(birth, event, context, {});
             birth.features.bad_number = true;
@@ -90,13 +90,15 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
         birth.unread = lifts(event);
         if (compiled) {
             birth.op = kCompiledRegion;
-            birth.mechanism = context.node != nullptr ? "SING" : kind == kNaN ? "INDET" : "OVF";
+            birth.mechanism = context.node != nullptr ? Mechanism::SING
+                              : kind == kNaN          ? Mechanism::INDET
+                                                      : Mechanism::OVF;
             birth.phase = context.node != nullptr ? Phase::Backward : Phase::Forward;
             birth.evidence.push_back(
                 "it came out of a region that torch.compile turned into kernels of its own: its ops are not "
                 "seen, and the line is where its result was first read");
         } else if (unwritten != nullptr) {
-            birth.mechanism = "UNINIT";
+            birth.mechanism = Mechanism::UNINIT;
             birth.op = "aten::empty";
             birth.stack = unwritten->stack;
             birth.seq = unwritten->seq;
@@ -112,15 +114,15 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
         } else if (received != nullptr) {
             came_by_collective(birth, *received, kind, tensor, health.first_bad);
         } else if (is_parameter(tensor) || view_of_parameter(event, context, tensor)) {
-            birth.mechanism = "STATE";
+            birth.mechanism = Mechanism::STATE;
             birth.phase = Phase::Load;
             birth.evidence.push_back("the parameter held this value before any op was seen to write it");
         } else if (updates(event, context)) {
-            birth.mechanism = "STATE";
+            birth.mechanism = Mechanism::STATE;
             birth.phase = Phase::Load;
             birth.evidence.push_back("nothing read it before the optimizer did: it is state that was loaded");
         } else {
-            birth.mechanism = "DATA";
+            birth.mechanism = Mechanism::DATA;
             birth.phase = context.node != nullptr ? birth.phase : Phase::Data;
             birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
         }

@@ -43,7 +43,7 @@ void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
     if (birth == nullptr) return;
     // A batch goes through the model first: what the optimizer is the first to read is state of its own.
     if (birth->unread && updates(event, context) && birth->phase == Phase::Data) {
-        birth->features.mechanism = birth->mechanism = "STATE";
+        birth->features.mechanism = birth->mechanism = Mechanism::STATE;
         birth->phase = birth->features.phase = Phase::Load;
         birth->evidence.push_back("nothing read it before the optimizer did: it is state that was loaded");
     }
@@ -66,15 +66,14 @@ BirthId Births::handed_over(Kind kind, const OpEvent& event, const OpContext& co
         const Birth* own = find(note.birth);
         return own != nullptr && own->seq == note.seq && own->op == note.op ? note.birth : 0;
     }
-    const Mechanism* mechanism = find_mechanism(note.mechanism);
-    if (mechanism == nullptr && !note.intended) return 0;
+    if (note.mechanism == Mechanism::None && !note.intended) return 0;
     Birth& birth = make(kind, event, context);
     birth.intended = note.intended;
     birth.ignored = note.ignored;
     if (note.intended) return birth.id;
     ++made_;
     birth.op = note.op;
-    birth.mechanism = mechanism->id;
+    birth.mechanism = note.mechanism;
     birth.phase = Phase::Data;
     birth.node.clear();
     birth.waits = true;

@@ -28,11 +28,11 @@ void Births::came_by_collective(Birth& birth, const Ledger::Received& received, 
     birth.phase = Phase::Comm;
     const double largest = magnitude_value(info(tensor.dtype).exponent_mask() - 1, tensor.dtype);
     if (kind != kNaN && received.sent * 2 > largest) {
-        birth.mechanism = "OVF";
+        birth.mechanism = Mechanism::OVF;
         birth.evidence.push_back("this process put in values up to " + std::to_string(received.sent) +
                                  ": twice that is beyond " + info(tensor.dtype).name);
     } else {
-        birth.mechanism = "DATA";
+        birth.mechanism = Mechanism::DATA;
         birth.evidence.push_back("received" + sender_of(received, tensor, first_bad) +
                                  ": what this process put in was finite");
     }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "host/analyze/finding.h"
+#include "host/analyze/mechanisms.h"
 #include "host/core/integer_type.h"
 
 namespace numsan {
@@ -17,7 +18,7 @@ struct Features {
     // The operator.
     std::string op;          ///< plain name, "div"; of a backward birth the op inside the node
     std::string forward_op;  ///< plain name of the op that made the autograd node, empty outside a backward
-    std::string mechanism;
+    Mechanism mechanism = Mechanism::None;
     KindSet kind = 0;
     bool crowded = false;  ///< kind 0: close to the largest number of the type, or cut to it
     Phase phase = Phase::Forward;

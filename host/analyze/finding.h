@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "host/analyze/mechanisms.h"
 #include "host/core/dtype.h"
 #include "host/core/health.h"
 
@@ -84,7 +85,7 @@ struct PastMagnitude {
 struct Finding {
     std::string id;
     std::string fingerprint;  ///< stable over runs: hash of mechanism, op, location, phase, module
-    std::string mechanism;    ///< a row of mechanisms.def: DOM, SING, ...
+    Mechanism mechanism = Mechanism::None;
     Severity severity = Severity::Error;
     FindingKind kind = FindingKind::NaN;
     std::string title;

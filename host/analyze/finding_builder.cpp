@@ -14,8 +14,9 @@
 namespace numsan {
 
 std::string place_of_finding(const Finding& finding) {
-    const bool diverged = finding.mechanism == "HYPER";  // an overflow, too
-    std::string key = (diverged ? "OVF" : finding.mechanism) + "|" + finding.op + "|" + to_string(finding.phase);
+    const bool diverged = finding.mechanism == Mechanism::HYPER;  // an overflow, too
+    std::string key = std::string(to_string(diverged ? Mechanism::OVF : finding.mechanism)) + "|" + finding.op + "|" +
+                      to_string(finding.phase);
     if (finding.location) {
         const std::string& file = finding.location->file;
         key += "|" + file.substr(file.rfind('/') + 1) + ":" + finding.location->function + ":" +
@@ -70,23 +71,23 @@ bool in_layer(const std::vector<SourceFrame>& stack, const LiveNames& names) {
     });
 }
 
-std::string what_happened(const std::string& mechanism, KindSet kind) {
-    if (mechanism == "DOM") return "left its domain";
-    if (mechanism == "SING" || mechanism == "DIV0") return "divided by zero";
-    if (mechanism == "OVF") return "overflowed";
-    if (mechanism == "INDET") return "met an indeterminate form of infinities";
-    if (mechanism == "UDF" && kind != 0) return "read a zero that its type made of a value too small for it";
-    if (mechanism == "UDF") return "rounded values to zero that are not";
-    if (mechanism == "PREC") return "made updates too small for the type to hold";
-    if (mechanism == "UNINIT") return "left memory that was read before anything wrote it";
-    if (mechanism == "DATA") return "took in a bad value";
-    if (mechanism == "STATE") return "read a bad parameter";
-    if (mechanism == "HYPER") return "overflowed after the loss had diverged";
+std::string what_happened(Mechanism mechanism, KindSet kind) {
+    if (mechanism == Mechanism::DOM) return "left its domain";
+    if (mechanism == Mechanism::SING || mechanism == Mechanism::DIV0) return "divided by zero";
+    if (mechanism == Mechanism::OVF) return "overflowed";
+    if (mechanism == Mechanism::INDET) return "met an indeterminate form of infinities";
+    if (mechanism == Mechanism::UDF && kind != 0) return "read a zero that its type made of a value too small for it";
+    if (mechanism == Mechanism::UDF) return "rounded values to zero that are not";
+    if (mechanism == Mechanism::PREC) return "made updates too small for the type to hold";
+    if (mechanism == Mechanism::UNINIT) return "left memory that was read before anything wrote it";
+    if (mechanism == Mechanism::DATA) return "took in a bad value";
+    if (mechanism == Mechanism::STATE) return "read a bad parameter";
+    if (mechanism == Mechanism::HYPER) return "overflowed after the loss had diverged";
     return "made bad values out of finite ones";
 }
 
 /// Values were cut to the largest number, and are not just close to it.
-bool is_cut(const Birth& birth) { return std::strcmp(birth.mechanism, "PREC") == 0; }
+bool is_cut(const Birth& birth) { return birth.mechanism == Mechanism::PREC; }
 
 std::string how_crowded(const Birth& birth) {
     const std::string type = info(birth.features.dtype).name;
@@ -96,8 +97,8 @@ std::string how_crowded(const Birth& birth) {
 
 /// Where a value came from that no op was seen to make.
 std::string finding_source(const Birth& birth) {
-    return std::strcmp(birth.mechanism, "STATE") == 0 ? "it was in a parameter before training wrote it"
-                                                      : "it arrived with the data";
+    return birth.mechanism == Mechanism::STATE ? "it was in a parameter before training wrote it"
+                                               : "it arrived with the data";
 }
 
 std::string title_of(const EscapedBirth& escaped, bool first) {
@@ -220,7 +221,7 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
                       const PlaceFinder& places, bool first) {
     const Birth& birth = escaped.birth;
     Finding finding;
-    finding.mechanism = birth.mechanism[0] != '\0' ? birth.mechanism : "DATA";
+    finding.mechanism = birth.mechanism != Mechanism::None ? birth.mechanism : Mechanism::DATA;
     finding.severity = escaped.severity;
     finding.kind = kind_of(birth);
     finding.op = birth.op;
@@ -240,7 +241,7 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq};
     const auto holder = names.tensors.find(birth.holder);
     const bool buffer = holder != names.tensors.end() && holder->second.role == LiveNames::TensorName::Role::Buffer;
-    if (buffer && finding.mechanism == "UNINIT") finding.phase = Phase::Load;
+    if (buffer && finding.mechanism == Mechanism::UNINIT) finding.phase = Phase::Load;
     if (const auto it = names.tensors.find(escaped.impl); it != names.tensors.end())
         finding.escape.name = it->second.name;
     rank(finding, birth, own_backward,

@@ -26,8 +26,8 @@ struct HandedOver {
     int32_t line = 0;
     BirthId birth = 0;
     int64_t seq = 0;
+    Mechanism mechanism = Mechanism::None;
     char op[96] = {};
-    char mechanism[16] = {};
     char function[96] = {};
     char file[384] = {};  ///< empty when no line of the program's own was found
 

@@ -46,56 +46,57 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     if (divides(traits)) {
         const TensorFact* divisor = operand(facts, static_cast<size_t>(traits.blamed));
         if (traits.form == Form::InverseRoot && divisor != nullptr && divisor->health.min < 0) {
-            return {"DOM", {"the operand of rsqrt goes down to " + number(divisor->health.min)}};
+            return {Mechanism::DOM, {"the operand of rsqrt goes down to " + number(divisor->health.min)}};
         }
         if (divisor != nullptr && divisor->health.zero > 0) {
             evidence.push_back("the divisor has " + count(divisor->health.zero, "zero"));
-            return {facts.backward ? "SING" : "DIV0", evidence};
+            return {facts.backward ? Mechanism::SING : Mechanism::DIV0, evidence};
         }
         // A divisor that is a Python number or an integer tensor is not among the operands: only 0 makes a NaN or, out
         // of values of ordinary size, an infinity.
         const bool ordinary = absmax_of(facts) < std::sqrt(largest_value(facts.dtype));
         if (divisor == nullptr && (facts.kind == kNaN || ordinary))
-            return {"DIV0", {"finite values divided by 0, a number or an integer"}};
+            return {Mechanism::DIV0, {"finite values divided by 0, a number or an integer"}};
     }
     if (traits.form == Form::FusedUpdate) {
         const bool ordinary = absmax_of(facts) < std::sqrt(largest_value(facts.dtype));
         if (facts.kind == kNaN || ordinary)
-            return {"DIV0", {"every operand was finite: the root of the squared gradients, plus eps, is zero"}};
+            return {Mechanism::DIV0,
+                    {"every operand was finite: the root of the squared gradients, plus eps, is zero"}};
     }
     if (traits.form == Form::CtcLoss && facts.kind != kNaN) {
-        return {"DATA", {"no alignment exists: a target is longer than its input allows"}};
+        return {Mechanism::DATA, {"no alignment exists: a target is longer than its input allows"}};
     }
     if (facts.kind == kNaN && traits.form == Form::WeightNorm) {
-        return {"DIV0", {"a row of the weight has norm 0"}};
+        return {Mechanism::DIV0, {"a row of the weight has norm 0"}};
     }
     if (facts.kind == kNaN && traits.form == Form::BatchNorm && one_a_channel(operand(facts, 0))) {
-        return {"DIV0", {op + " of one value a channel: its running variance divides by n - 1"}};
+        return {Mechanism::DIV0, {op + " of one value a channel: its running variance divides by n - 1"}};
     }
     if (facts.gone == 0 && (facts.kind == kNaN || none_read) && traits.has(kFewUndefined)) {
         evidence.push_back(none_read ? op + " of no elements"
                                      : op + " over too few elements, or with weights that sum to zero");
-        return {"DIV0", evidence};
+        return {Mechanism::DIV0, evidence};
     }
     if (has_domain(traits)) {
         if (const TensorFact* x = operand(facts, 0); x != nullptr && x->health.finite > 0) {
             evidence.push_back("the operand of " + op + " ranges from " + number(x->health.min) + " to " +
                                number(x->health.max) + ", " + count(x->health.zero, "zero") + " among them");
         }
-        return {"DOM", evidence};
+        return {Mechanism::DOM, evidence};
     }
     if (facts.kind == kNegInf && traits.form == Form::LogDeterminant) {
-        return {"DOM", {"the matrix is singular: the logarithm of a determinant that is 0"}};
+        return {Mechanism::DOM, {"the matrix is singular: the logarithm of a determinant that is 0"}};
     }
     if (traits.form == Form::Power) {
         const TensorFact* base = operand(facts, 0);
         if (facts.kind == kNaN) {
             if (base != nullptr) evidence.push_back("the base goes down to " + number(base->health.min));
-            return {"DOM", evidence};
+            return {Mechanism::DOM, evidence};
         }
         if (base != nullptr && base->health.zero > 0 && base->health.absmax < kOrdinaryBase) {
             evidence.push_back("the base has " + count(base->health.zero, "zero") + " under a negative exponent");
-            return {facts.backward ? "SING" : "DIV0", evidence};
+            return {facts.backward ? Mechanism::SING : Mechanism::DIV0, evidence};
         }
     }
 
@@ -106,20 +107,20 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
                             : std::string("no operand held a bad value; it wrote over them"));
     if (facts.diverging) {
         evidence.push_back("the loss had grown over the steps before");
-        return {"HYPER", evidence};
+        return {Mechanism::HYPER, evidence};
     }
     // Half of the exponent range: below it no product of two operands overflows.
     const bool large = top > std::sqrt(largest_value(facts.dtype));
     if (facts.kind != kNaN) {
         if (facts.backward && !large && !is_exponential(traits) && traits.form != Form::Hyperbolic)
-            return {"SING", evidence};
-        return {"OVF", evidence};
+            return {Mechanism::SING, evidence};
+        return {Mechanism::OVF, evidence};
     }
-    if (large) return {"OVF", evidence};
-    if (facts.backward) return {"SING", evidence};
+    if (large) return {Mechanism::OVF, evidence};
+    if (facts.backward) return {Mechanism::SING, evidence};
     // Only of ops that are defined for all finite operands can be said that the kernel is at fault.
     // A library's own operator says nothing of a domain.
-    return {traits.total != Total::No || facts.op.rfind("aten::", 0) != 0 ? "KERN" : "DOM", evidence};
+    return {traits.total != Total::No || facts.op.rfind("aten::", 0) != 0 ? Mechanism::KERN : Mechanism::DOM, evidence};
 }
 
 }  // namespace numsan

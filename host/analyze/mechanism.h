@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/analyze/finding.h"
+#include "host/analyze/mechanisms.h"
 
 namespace numsan {
 
@@ -20,7 +21,7 @@ struct MechanismFacts {
 };
 
 struct MechanismVerdict {
-    const char* mechanism;
+    Mechanism mechanism;
     std::vector<std::string> evidence;  ///< one measured fact each
 };
 

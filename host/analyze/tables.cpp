@@ -1,4 +1,4 @@
-// The tables of root causes and mechanisms as arrays.
+// The table of root causes as an array.
 #include "host/analyze/tables.h"
 
 namespace numsan {
@@ -10,28 +10,13 @@ constexpr Category kCategories[] = {
 #undef NUMSAN_CATEGORY
 };
 
-constexpr Mechanism kMechanisms[] = {
-#define NUMSAN_MECHANISM(code, id, name, meaning) {code, id, name, meaning},
-#include "host/analyze/mechanisms.def"
-#undef NUMSAN_MECHANISM
-};
-
 }  // namespace
 
 std::span<const Category> categories() { return kCategories; }
 
-std::span<const Mechanism> mechanisms() { return kMechanisms; }
-
 const Category* find_category(std::string_view id) {
     for (const Category& row : kCategories) {
         if (id == row.id) return &row;
-    }
-    return nullptr;
-}
-
-const Mechanism* find_mechanism(std::string_view id_or_code) {
-    for (const Mechanism& row : kMechanisms) {
-        if (id_or_code == row.id || id_or_code == row.code) return &row;
     }
     return nullptr;
 }

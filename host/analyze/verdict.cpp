@@ -372,7 +372,7 @@ void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_
     if (updated && (parameter || averages(event, context, output))) {
         if (const std::optional<std::string> evidence = lost_updates(event, index);
             evidence && ++lost_[output.impl] == 2) {
-            postpone(births_.flushed(event, index, context, forward, "PREC", *evidence),
+            postpone(births_.flushed(event, index, context, forward, Mechanism::PREC, *evidence),
                      parameter ? EscapeInto::Parameter : EscapeInto::Buffer, output.impl, context, vanished_);
         }
     }
@@ -413,7 +413,7 @@ void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int3
         const auto seen = flushes_.find(place);
         if (seen == flushes_.end()) {
             if (flushes_.size() >= kMaxPlaces) return;
-            id = births_.flushed(event, index, context, forward, "UDF", *evidence);
+            id = births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
             // What becomes of these zeros in this step goes back to them, and is no birth of its own.
             births_.find(id)->ignored = true;
             flushes_[place] = static_cast<int64_t>(id);
@@ -422,7 +422,7 @@ void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int3
             if (first->step != context.step && !context.ignored) first->ignored = false;
         }
     }
-    if (id == 0) id = births_.flushed(event, index, context, forward, "UDF", *evidence);
+    if (id == 0) id = births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
     if (gradient) {
         postpone(id, EscapeInto::Gradient, output.impl, context, vanished_);
     } else {
@@ -439,10 +439,10 @@ void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int
     const auto known = crowdings_.find({event.op, context.stack});
     if (known != crowdings_.end() && known->second.told) return;
     if (known == crowdings_.end() && crowdings_.size() >= kMaxPlaces) return;
-    const char* mechanism = "PREC";
+    Mechanism mechanism = Mechanism::PREC;
     std::optional<std::string> evidence = saturated(event, index, context.seq, lineage_);
     if (!evidence && context.touched) {
-        mechanism = "OVF";
+        mechanism = Mechanism::OVF;
         evidence = close_to_largest(event, index, context.seq, context.headroom, scanner_, lineage_);
     }
     if (!evidence) return;

@@ -24,9 +24,9 @@ bool is_term(const Lineage& lineage, const void* loss, int64_t seq) {
 
 /// What makes two births the same to a reader. An overflow is none the less that for having diverged to it meanwhile.
 std::string place_of(const Birth& birth) {
-    const bool diverged = std::strcmp(birth.mechanism, "HYPER") == 0;
+    const bool diverged = birth.mechanism == Mechanism::HYPER;
     return birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" + birth.node +
-           "|" + (diverged ? "OVF" : birth.mechanism) +
+           "|" + to_string(diverged ? Mechanism::OVF : birth.mechanism) +
            (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
 }
 
@@ -144,7 +144,7 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
     if (named) contaminate(birth, escape.into, escape.impl, escape.step, outcome);
     if (birth.escaped) return;
     birth.escaped = true;
-    if (std::strcmp(birth.mechanism, "HYPER") == 0) births_.set_diverged(birth.id);
+    if (birth.mechanism == Mechanism::HYPER) births_.set_diverged(birth.id);
     if (!birth.intended) ++escaped_births_;
     birth.features.into = escape.into;
     birth.features.scaler = scaler_seen_;

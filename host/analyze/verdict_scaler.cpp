@@ -29,8 +29,8 @@ std::string number(double value) {
 bool Verdict::comes_at_any_scale(const Birth& birth) const {
     if (birth.phase == Phase::Forward || birth.phase == Phase::Data || birth.phase == Phase::Load)
         return !stacks_.is_scaler(birth.stack);
-    const auto is = [&](const char* mechanism) { return std::strcmp(birth.mechanism, mechanism) == 0; };
-    if (birth.op == kCompiledRegion || is("OVF") || is("HYPER") || is("KERN")) return false;
+    constexpr MechanismSet kOfTheScale = "OVF HYPER KERN";
+    if (birth.op == kCompiledRegion || kOfTheScale.contains(birth.mechanism)) return false;
     if (birth.kind == kNaN) return true;
     const int divisor = traits_of(birth.op).blamed;
     return divisor >= 0 && static_cast<size_t>(divisor) < birth.inputs.size() &&

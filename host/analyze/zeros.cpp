@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "host/analyze/elements.h"
@@ -114,7 +113,7 @@ bool keeps_nothing(const Update& update, DType dtype) {
 }  // namespace
 
 bool mutes(const OpEvent& event, const Birth& overflow) {
-    if (std::strcmp(overflow.mechanism, "OVF") != 0 && std::strcmp(overflow.mechanism, "HYPER") != 0) return false;
+    if (overflow.mechanism != Mechanism::OVF && overflow.mechanism != Mechanism::HYPER) return false;
     const OpTraits& op = traits_of(event);
     const bool exponential = is_exponential(traits_of(overflow.features.op));
     if (op.form == Form::InverseRoot) return !exponential;

@@ -1,6 +1,7 @@
 // numsan table: the tables that the documentation copies, as GitHub markdown.
 #include <cstdio>
 
+#include "host/analyze/mechanisms.h"
 #include "host/analyze/tables.h"
 #include "host/cli/commands.h"
 #include "host/options/options.h"
@@ -18,7 +19,7 @@ std::string categories_markdown() {
 
 std::string mechanisms_markdown() {
     std::string out = "| code | mechanism | name | meaning |\n| --- | --- | --- | --- |\n";
-    for (const Mechanism& row : mechanisms()) {
+    for (const MechanismInfo& row : kMechanisms) {
         out += std::string("| ") + row.code + " | " + row.id + " | " + row.name + " | " + row.meaning + " |\n";
     }
     return out;

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <vector>
 
+#include "host/analyze/mechanisms.h"
 #include "host/analyze/tables.h"
 #include "host/options/nearest.h"
 
@@ -77,7 +78,7 @@ std::string taxonomy_line(const Category& row) {
 Explanation explain_word(const std::string& word) {
     const std::string wanted = lower(word);
     std::vector<std::string> known;
-    for (const Mechanism& row : mechanisms()) {
+    for (const MechanismInfo& row : kMechanisms) {
         if (wanted == lower(row.code) || wanted == lower(row.id)) {
             return {page(row.id, std::string(row.code) + " " + row.id + ": " + row.name, row.meaning), ""};
         }

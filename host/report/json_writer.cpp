@@ -218,12 +218,12 @@ const char* verdict(const Report& report) {
 }  // namespace
 
 Json finding_document(const Finding& finding) {
-    const Mechanism* mechanism = find_mechanism(finding.mechanism);
+    const MechanismInfo* mechanism = info(finding.mechanism);
     Json out = Json::object();
     out["id"] = finding.id;
     out["fingerprint"] = finding.fingerprint;
     out["code"] = mechanism ? mechanism->code : "NS000";
-    out["mechanism"] = mechanism ? mechanism->id : finding.mechanism;
+    out["mechanism"] = to_string(finding.mechanism);
     out["severity"] = to_string(finding.severity);
     out["kind"] = to_string(finding.kind);
     out["title"] = finding.title;

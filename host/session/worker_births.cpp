@@ -71,7 +71,8 @@ void WorkerBirths::leave(HandedOver note, const Birth& birth) noexcept {
                 return;
             }
         }
-        if (!put(note.op, birth.op) || !put(note.mechanism, birth.mechanism)) return;
+        if (!put(note.op, birth.op)) return;
+        note.mechanism = birth.mechanism;
         note.intended = birth.intended;
         note.ignored = birth.ignored;
         note.birth = birth.id;

@@ -14,7 +14,7 @@ SECTION = r"^{}\n((?:    .*\n|\n)+)"
 
 def rows_of(table, macro):
     """The first two columns of a table of the analyzer."""
-    rows = re.findall(macro + r'\("(\w+)", "([\w-]+)"', (ANALYZE / table).read_text())
+    rows = re.findall(macro + r'\("(\w+)", "?([\w-]+)"?', (ANALYZE / table).read_text())
     assert rows, f"{table} has no row"
     return rows
 

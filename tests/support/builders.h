@@ -50,7 +50,7 @@ inline Finding build_finding() {
     Finding finding;
     finding.id = "F1";
     finding.fingerprint = "3f1c2a9be07d";
-    finding.mechanism = "SING";
+    finding.mechanism = Mechanism::SING;
     finding.kind = FindingKind::Inf;
     finding.title = "first infinity of this run: the backward of aten::sqrt divided by zero in 3 of 4096 values";
     finding.op = "aten::div";

@@ -4,9 +4,10 @@
 namespace numsan {
 
 void initialization(const Features& f, Score& score) {
-    if (f.mechanism == "STATE") score.add(4, "");
-    if (f.mechanism == "UNINIT" && f.reads_parameter) score.add(4.5, "nothing wrote this parameter before it was read");
-    if (f.mechanism == "UNINIT" && !f.reads_parameter) score.add(f.phase == Phase::Load ? 2 : 1.5, "");
+    if (f.mechanism == Mechanism::STATE) score.add(4, "");
+    if (f.mechanism == Mechanism::UNINIT && f.reads_parameter)
+        score.add(4.5, "nothing wrote this parameter before it was read");
+    if (f.mechanism == Mechanism::UNINIT && !f.reads_parameter) score.add(f.phase == Phase::Load ? 2 : 1.5, "");
     if (f.first_update) score.add(3, "it was to be updated in place, and had no first value");
     if (f.phase == Phase::Load) score.add(2.5, "it became a parameter's value before any training did");
     if (f.reads_parameter && f.parameter_max >= kLargeParameter && f.parameter_growth < kNotGrown &&
@@ -17,19 +18,22 @@ void initialization(const Features& f, Score& score) {
     const bool grew = f.parameter_growth >= kGrownByTraining;
     // A weight is often read through a view of it, beside a bias that is the parameter itself.
     const bool told = f.reads_parameter && f.parameter_max >= kLargeParameter;
-    if (f.mechanism == "OVF" && !grew && !told && f.parameter_start >= kHugeParameter && f.phase == Phase::Forward) {
+    if (f.mechanism == Mechanism::OVF && !grew && !told && f.parameter_start >= kHugeParameter &&
+        f.phase == Phase::Forward) {
         score.add(3.5, "a parameter of magnitude " + fact_number(f.parameter_start) +
                            " was there before training made any grow");
     }
-    if (f.mechanism == "DIV0" && f.operand_is_parameter && f.phase == Phase::Forward)
+    if (f.mechanism == Mechanism::DIV0 && f.operand_is_parameter && f.phase == Phase::Forward)
         score.add(2.5, "it divided by a parameter: training hardly ever makes one exactly zero, what set it up does");
-    if (f.mechanism == "OVF" && !grew && !told && large_from_the_start(f)) {
+    if (f.mechanism == Mechanism::OVF && !grew && !told && large_from_the_start(f)) {
         score.add(3.5, "the weight it read makes values about " + fact_number(f.weight_gain) +
                            " times larger, and training had not made it grow");
     }
     const OpTraits& op = traits_of(f.op);
-    const bool beyond_exp = f.mechanism == "OVF" && !f.narrow && (is_exponential(op) || op.form == Form::Power);
-    if ((f.mechanism == "DOM" || beyond_exp) && f.operand_is_parameter && f.phase == Phase::Forward && f.step == 0)
+    const bool beyond_exp =
+        f.mechanism == Mechanism::OVF && !f.narrow && (is_exponential(op) || op.form == Form::Power);
+    if ((f.mechanism == Mechanism::DOM || beyond_exp) && f.operand_is_parameter && f.phase == Phase::Forward &&
+        f.step == 0)
         score.add(3.5, "it read a parameter as it was set up, before any step had changed it");
     if (f.phase == Phase::Data && f.step == 0 && f.gradients_off) score.add(0.3, "");
 }

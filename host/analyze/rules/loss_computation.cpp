@@ -7,7 +7,7 @@ void loss_computation(const Features& f, Score& score) {
     if (f.phase != Phase::Forward || f.hidden) return;
     const OpTraits& op = traits_of(f.op);
     if (op.has(kLoss)) {
-        score.add(f.mechanism == "OVF" ? 0 : 3, f.op + " is a loss");
+        score.add(f.mechanism == Mechanism::OVF ? 0 : 3, f.op + " is a loss");
     }
     if (f.of_loss && !op.has(kLoss)) score.add(1.5, "what it read was computed from a loss");
     if (!in_loss(f)) {
@@ -21,7 +21,7 @@ void loss_computation(const Features& f, Score& score) {
     } else if (is_logarithm(op)) {
         score.add(1.5, "");
     }
-    if (f.mechanism == "DIV0") {
+    if (f.mechanism == Mechanism::DIV0) {
         score.add(1, "");
         if (of_a_sample(f)) {
             score.against(0.6);
@@ -29,11 +29,11 @@ void loss_computation(const Features& f, Score& score) {
             score.add(0.5, "the denominator is a count or a sum that can be zero");
         }
     }
-    if (f.mechanism == "OVF" && is_exponential(op)) score.add(0.6, "an exponential in the loss overflowed");
+    if (f.mechanism == Mechanism::OVF && is_exponential(op)) score.add(0.6, "an exponential in the loss overflowed");
     if (f.narrow) score.against(1);
-    if (f.mechanism == "INDET" && op.form == Form::Multiply) {
+    if (f.mechanism == Mechanism::INDET && op.form == Form::Multiply) {
         score.add(1.5, "the loss multiplies an infinity by zero");
-    } else if (f.mechanism == "INDET") {
+    } else if (f.mechanism == Mechanism::INDET) {
         score.against(1);
     }
     if (f.diverging || f.parameter_growth >= kDivergedGrowth) score.against(1.5);

@@ -40,12 +40,12 @@ inline bool is_log_of_probability(const Features& f) {
 
 /// Divided by something that the batch brought for each sample apart: not by a count or a total weight of all.
 inline bool of_a_sample(const Features& f) {
-    return f.mechanism == "DIV0" && f.operand_known && !f.operand_touched && f.operand_elements > 1;
+    return f.mechanism == Mechanism::DIV0 && f.operand_known && !f.operand_touched && f.operand_elements > 1;
 }
 
 /// A number that no parameter had touched, and that went into the update itself, not through a loss: a setting.
 inline bool of_a_setting(const Features& f) {
-    return f.phase == Phase::Data && f.into == EscapeInto::Parameter && !f.touched && f.mechanism != "DATA";
+    return f.phase == Phase::Data && f.into == EscapeInto::Parameter && !f.touched && f.mechanism != Mechanism::DATA;
 }
 
 /// A matrix that keeps the size of values has a gain of about 1; training had not made this one grow.

@@ -8,10 +8,11 @@ void system_fault(const Features& f, Score& score) {
         score.add(3.5, "it came out of a collective");
         if (f.narrow) score.against(1.5);
     }
-    if (f.mechanism == "KERN") score.add(f.phase == Phase::Backward ? 0.8 : 2, "every operand was finite and in range");
-    if (f.mechanism == "UNINIT" && !f.reads_parameter)
+    if (f.mechanism == Mechanism::KERN)
+        score.add(f.phase == Phase::Backward ? 0.8 : 2, "every operand was finite and in range");
+    if (f.mechanism == Mechanism::UNINIT && !f.reads_parameter)
         score.add(2.5, "the memory had been allocated and never written");
-    if (f.mechanism == "RACE" || f.mechanism == "HW") score.add(4, "");
+    if (f.mechanism == Mechanism::RACE || f.mechanism == Mechanism::HW) score.add(4, "");
 }
 
 }  // namespace numsan

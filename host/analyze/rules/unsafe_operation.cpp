@@ -6,15 +6,15 @@ namespace numsan {
 void unsafe_operation(const Features& f, Score& score) {
     if (f.phase != Phase::Forward) return;
     const OpTraits& op = traits_of(f.op);
-    if (f.mechanism == "DOM") {
+    if (f.mechanism == Mechanism::DOM) {
         score.add(1.5, f.op + " was given a finite operand outside its domain");
         if (op.is(
                 {Form::ArcSine, Form::ArcCosh, Form::ArcTanh, Form::Root, Form::InverseRoot, Form::Power, Form::Logit}))
             score.add(1.2, "");
         if (f.saturating.empty()) score.add(0.5, "");
     }
-    if (f.mechanism == "DIV0") score.add(0.8, f.op + " had a zero to divide by");
-    if (f.mechanism == "OVF" && (is_exponential(op) || op.is({Form::Hyperbolic, Form::Power}))) {
+    if (f.mechanism == Mechanism::DIV0) score.add(0.8, f.op + " had a zero to divide by");
+    if (f.mechanism == Mechanism::OVF && (is_exponential(op) || op.is({Form::Hyperbolic, Form::Power}))) {
         score.add(1.3, f.op + " of " + fact_number(f.operand_max) + " is beyond the type's largest value");
     }
     if (!in_loss(f) && f.loss_known) score.add(0.7, "");

@@ -20,7 +20,7 @@ using ::testing::SizeIs;
 
 Finding plain_finding() {
     Finding finding;
-    finding.mechanism = "DOM";
+    finding.mechanism = Mechanism::DOM;
     finding.op = "aten::log";
     finding.location = Place{"/home/user/job/losses.py", 31, "loss", "return x.log()"};
     finding.backward_location = Place{"/home/user/job/train.py", 88, "main", "loss.backward()"};

@@ -50,7 +50,7 @@ TEST_F(BirthsTest, WrittenBy) {
 TEST_F(BirthsTest, ValueFromOutsideIsOfTheData) {
     MadeUp batch{kNan, kInf, 1};
     const Birth& birth = outside(batch, kNaN);
-    EXPECT_STREQ(birth.mechanism, "DATA");
+    EXPECT_EQ(birth.mechanism, Mechanism::DATA);
     EXPECT_EQ(birth.phase, Phase::Data);
     EXPECT_EQ(birth.evidence,
               std::vector<std::string>{"no op was seen to make this value: it arrived with the tensor"});
@@ -63,7 +63,7 @@ TEST_F(BirthsTest, ValueFromOutsideIsOfTheData) {
 TEST_F(BirthsTest, ParameterFromOutsideIsState) {
     const MadeUp bad({kNan}, kParameter);
     const Birth& birth = outside(bad, kNaN);
-    EXPECT_STREQ(birth.mechanism, "STATE");
+    EXPECT_EQ(birth.mechanism, Mechanism::STATE);
     EXPECT_EQ(birth.phase, Phase::Load);
     EXPECT_EQ(birth.evidence,
               std::vector<std::string>{"the parameter held this value before any op was seen to write it"});
@@ -79,15 +79,15 @@ TEST_F(BirthsTest, ViewOfAParameterIsStateOtherTensorsWithAGraphAreNot) {
         return *births.find(births.external(event.inputs[0], event, context, scanner.health(bad.view())).of(kNaN));
     };
     const Birth& viewed = read(kViewOfParameter);
-    EXPECT_STREQ(viewed.mechanism, "STATE");
+    EXPECT_EQ(viewed.mechanism, Mechanism::STATE);
     EXPECT_EQ(viewed.phase, Phase::Load);
     EXPECT_TRUE(viewed.features.reads_parameter);
     const Birth& other = read(0);
-    EXPECT_STREQ(other.mechanism, "DATA");
+    EXPECT_EQ(other.mechanism, Mechanism::DATA);
     EXPECT_FALSE(other.features.reads_parameter);
     const Birth& compiled = read(kFromCompiled);
     EXPECT_EQ(compiled.op, "compiled region");
-    EXPECT_STREQ(compiled.mechanism, "INDET");
+    EXPECT_EQ(compiled.mechanism, Mechanism::INDET);
     EXPECT_EQ(compiled.phase, Phase::Forward);
 }
 
@@ -97,7 +97,7 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
     ledger.mark_unwritten(parameter.view(), 9, 4);
     context.seq = 20;
     const Birth& birth = outside(memory, kNaN);
-    EXPECT_STREQ(birth.mechanism, "UNINIT");
+    EXPECT_EQ(birth.mechanism, Mechanism::UNINIT);
     EXPECT_EQ(birth.op, "aten::empty");
     EXPECT_EQ(birth.stack, 9u);
     EXPECT_EQ(birth.seq, 3);
@@ -145,7 +145,7 @@ TEST_F(BirthsTest, InfinityThatTheProgramWroteDown) {
     EXPECT_TRUE(outside(mask, kNegInf, OpClass::Constant).intended);
     const Birth& data = outside(table, kPosInf, OpClass::Constant);
     EXPECT_FALSE(data.intended) << "a +inf among a table's values came with it";
-    EXPECT_STREQ(data.mechanism, "DATA");
+    EXPECT_EQ(data.mechanism, Mechanism::DATA);
     EXPECT_FALSE(outside(both, kNegInf, OpClass::Constant).intended);
     EXPECT_FALSE(outside(nan, kNaN, OpClass::Constant).intended);
     EXPECT_FALSE(outside(mask, kNegInf).intended) << "an op that is not there to write constants";
@@ -203,7 +203,7 @@ TEST_F(BirthsTest, LoadedStateIsBornWhereItWasLoaded) {
     const BirthId id = births.origin(kNaN, copy.event(), context, before, {}, {});
     EXPECT_NE(id, before.of(kNaN));
     const Birth& birth = *births.find(id);
-    EXPECT_STREQ(birth.mechanism, "STATE");
+    EXPECT_EQ(birth.mechanism, Mechanism::STATE);
     EXPECT_EQ(birth.phase, Phase::Load);
     EXPECT_EQ(birth.op, "aten::copy_");
     EXPECT_EQ(birth.stack, kLoadStack);
@@ -260,7 +260,7 @@ TEST_F(BirthsTest, BackwardBirthKnowsItsForwardOp) {
     EXPECT_EQ(birth.forward_stack, 4u);
     EXPECT_EQ(birth.forward_seq, 12);
     EXPECT_EQ(birth.node, "SqrtBackward0");
-    EXPECT_EQ(birth.features.mechanism, "SING");
+    EXPECT_EQ(birth.features.mechanism, Mechanism::SING);
     EXPECT_EQ(birth.features.phase, Phase::Backward);
 }
 
@@ -270,7 +270,7 @@ TEST_F(BirthsTest, MaskThatMeetsItselfIsIndeterminate) {
     before.of(kNegInf) = outside(mask, kNegInf, OpClass::Constant).id;
     const MadeUpOp softmax("aten::_softmax", {mask.view()}, {out.returned()});
     const Birth& birth = *births.find(births.origin(kNaN, softmax.event(), context, before, {}, {}));
-    EXPECT_STREQ(birth.mechanism, "INDET");
+    EXPECT_EQ(birth.mechanism, Mechanism::INDET);
     EXPECT_EQ(birth.evidence,
               std::vector<std::string>{"an operand held infinities that the program wrote there on purpose"});
     EXPECT_EQ(births.origin(kPosInf, softmax.event(), context, before, {}, {}), before.of(kNegInf))
@@ -279,7 +279,7 @@ TEST_F(BirthsTest, MaskThatMeetsItselfIsIndeterminate) {
 
 TEST_F(BirthsTest, ValueWrittenAsItIs) {
     const Birth& birth = born(kNaN, {"aten::full", {}, {out.returned()}, OpClass::Constant});
-    EXPECT_STREQ(birth.mechanism, "DATA");
+    EXPECT_EQ(birth.mechanism, Mechanism::DATA);
     EXPECT_EQ(birth.phase, Phase::Data);
     EXPECT_EQ(birth.evidence, std::vector<std::string>{"the value was written as it is, not computed"});
 }
@@ -354,8 +354,8 @@ TEST_F(BirthsTest, ZeroThatWasTooSmallIsToldAsUnderflow) {
     lineage.add(add.event(), denominator.returned(), scanner.range(denominator.view()), 1, 1, 0);
     context.seq = 2;
     const Birth& birth = born(kPosInf, {"aten::rsqrt", {denominator.view()}, {out.returned()}});
-    EXPECT_STREQ(birth.mechanism, "UDF");
-    EXPECT_EQ(birth.features.mechanism, "UDF");
+    EXPECT_EQ(birth.mechanism, Mechanism::UDF);
+    EXPECT_EQ(birth.features.mechanism, Mechanism::UDF);
     EXPECT_EQ(birth.evidence.back(), "the number that was added to keep it from zero is zero in float16");
 }
 
@@ -365,7 +365,7 @@ TEST_F(BirthsTest, OpOverListsIsToldByTheMemberAtFault) {
                       {first.view(), second.view(), top.view(), nothing.view(), fine.view(), zero.view()},
                       {first.written(), second.written()});
     const Birth& birth = born(kNaN, op);
-    EXPECT_STREQ(birth.mechanism, "DIV0");
+    EXPECT_EQ(birth.mechanism, Mechanism::DIV0);
     EXPECT_EQ(birth.evidence, std::vector<std::string>{"the divisor has 1 zero"});
     ASSERT_EQ(birth.inputs.size(), 3u);
     EXPECT_EQ(birth.inputs[2].health.zero, 1);
@@ -399,11 +399,11 @@ TEST_F(BirthsTest, WhatTheOptimizerIsTheFirstToReadIsState) {
     context.in_optimizer = true;
     const MadeUpOp update("aten::lerp_", {moment.view()}, {moment.written()});
     for (const BirthId id : {kept, read}) births.used(id, update.event(), context);
-    EXPECT_STREQ(births.find(kept)->mechanism, "STATE");
+    EXPECT_EQ(births.find(kept)->mechanism, Mechanism::STATE);
     EXPECT_EQ(births.find(kept)->phase, Phase::Load);
     EXPECT_EQ(births.find(kept)->features.phase, Phase::Load);
-    EXPECT_STREQ(births.find(read)->mechanism, "DATA");
-    EXPECT_STREQ(outside(moment, kNaN).mechanism, "STATE") << "nobody saw it arrive";
+    EXPECT_EQ(births.find(read)->mechanism, Mechanism::DATA);
+    EXPECT_EQ(outside(moment, kNaN).mechanism, Mechanism::STATE) << "nobody saw it arrive";
 }
 
 TEST_F(BirthsTest, WhatAClosureReadsIsNoStateOfTheOptimizer) {
@@ -413,10 +413,10 @@ TEST_F(BirthsTest, WhatAClosureReadsIsNoStateOfTheOptimizer) {
     context.in_optimizer = true;
     const MadeUpOp layer("aten::mm", {batch.view(), weight.view()}, {out.returned()});
     births.used(id, layer.event(), context);
-    EXPECT_STREQ(births.find(id)->mechanism, "DATA");
+    EXPECT_EQ(births.find(id)->mechanism, Mechanism::DATA);
     const MadeUpOp second("aten::mm", {other.view(), weight.view()}, {out.returned()});
     const Births::Kinds made = births.external(second.inputs[0], second.event(), context, scanner.health(other.view()));
-    EXPECT_STREQ(births.find(made.of(kNaN))->mechanism, "DATA");
+    EXPECT_EQ(births.find(made.of(kNaN))->mechanism, Mechanism::DATA);
 }
 
 TEST_F(BirthsTest, NumberThatIsNotFinite) {
@@ -424,7 +424,7 @@ TEST_F(BirthsTest, NumberThatIsNotFinite) {
     MadeUpOp update("aten::add_", {x.view()}, {out.written()}, OpClass::Other, {std::nan("")});
     update.grad_enabled = false;
     const Birth& rate = born(kNaN, update);
-    EXPECT_STREQ(rate.mechanism, "DATA");
+    EXPECT_EQ(rate.mechanism, Mechanism::DATA);
     EXPECT_EQ(rate.op, "aten::add_");
     EXPECT_EQ(rate.phase, Phase::Optimizer);
     EXPECT_TRUE(rate.features.bad_number);
@@ -443,7 +443,7 @@ TEST_F(BirthsTest, NumberThatIsNotFinite) {
     decay.grad_enabled = false;
     const Births::Kinds made = births.external(wrapped, decay.event(), context, scanner.health(wrapped));
     const Birth& factor = *births.find(made.of(kNaN));
-    EXPECT_STREQ(factor.mechanism, "DATA") << "no state that was loaded";
+    EXPECT_EQ(factor.mechanism, Mechanism::DATA) << "no state that was loaded";
     EXPECT_EQ(factor.op, "aten::mul_");
     EXPECT_EQ(factor.phase, Phase::Optimizer);
     EXPECT_TRUE(factor.features.bad_number);
@@ -452,9 +452,9 @@ TEST_F(BirthsTest, NumberThatIsNotFinite) {
 TEST_F(BirthsTest, FlushedValuesHaveNoKind) {
     context.node = "MulBackward0";
     const MadeUpOp op("aten::mul", {x.view()}, {out.returned()});
-    const Birth& birth = *births.find(births.flushed(op.event(), 0, context, {}, "UDF", "measured"));
+    const Birth& birth = *births.find(births.flushed(op.event(), 0, context, {}, Mechanism::UDF, "measured"));
     EXPECT_EQ(birth.kind, 0);
-    EXPECT_STREQ(birth.mechanism, "UDF");
+    EXPECT_EQ(birth.mechanism, Mechanism::UDF);
     EXPECT_EQ(birth.evidence, std::vector<std::string>{"measured"});
     EXPECT_EQ(birth.phase, Phase::Backward);
 }

@@ -57,7 +57,7 @@ class Builder : public testing::Test {
         stacks.live.tensors[&weight] = {"model.head.weight", LiveNames::TensorName::Role::Parameter};
         escaped.birth.kind = kNaN;
         escaped.birth.op = "aten::log";
-        escaped.birth.mechanism = "DOM";
+        escaped.birth.mechanism = Mechanism::DOM;
         escaped.birth.stack = 1;
         escaped.birth.seq = 5;
         escaped.birth.step = 2;
@@ -152,7 +152,7 @@ TEST_F(BuilderOfTraced, WhatTorchMadeTheBackwardOfIsNoBackwardOfTheProgram) {
 
 TEST_F(Builder, WhatAModuleWithParametersComputesLastIsTheModels) {
     escaped.birth.op = "aten::div";
-    escaped.birth.mechanism = "DIV0";
+    escaped.birth.mechanism = Mechanism::DIV0;
     Features& f = escaped.birth.features;
     f.op = "div";
     f.reduction = "std";
@@ -164,7 +164,7 @@ TEST_F(Builder, WhatAModuleWithParametersComputesLastIsTheModels) {
 
 TEST_F(Builder, BufferThatNothingWroteIsBadFromTheStart) {
     escaped.birth.op = "aten::empty";
-    escaped.birth.mechanism = "UNINIT";
+    escaped.birth.mechanism = Mechanism::UNINIT;
     escaped.birth.holder = &weight;
     EXPECT_EQ(build().phase, Phase::Forward);
     stacks.live.tensors[&weight].role = LiveNames::TensorName::Role::Buffer;
@@ -215,18 +215,18 @@ TEST_F(Builder, Titles) {
     EXPECT_EQ(build(false).title, "another NaN: `aten::log` left its domain in 2 of 3 values");
     escaped.birth.kind = kPosInf;
     escaped.birth.outputs.clear();
-    escaped.birth.mechanism = "OVF";
+    escaped.birth.mechanism = Mechanism::OVF;
     EXPECT_EQ(build().title, "first infinity of this run: `aten::log` overflowed");
     EXPECT_EQ(build().kind, FindingKind::Inf);
     escaped.birth.has_forward = true;
     escaped.birth.forward_op = "aten::norm";
-    escaped.birth.mechanism = "SING";
+    escaped.birth.mechanism = Mechanism::SING;
     EXPECT_EQ(build().title, "first infinity of this run: the backward of `aten::norm` divided by zero");
 }
 
 TEST_F(Builder, TitlesOfFiniteValues) {
     escaped.birth.kind = 0;
-    escaped.birth.mechanism = "PREC";
+    escaped.birth.mechanism = Mechanism::PREC;
     EXPECT_EQ(build().title, "first underflow of this run: `aten::log` made updates too small for the type to hold");
     EXPECT_EQ(build().kind, FindingKind::Underflow);
     escaped.birth.crowded = true;
@@ -234,15 +234,15 @@ TEST_F(Builder, TitlesOfFiniteValues) {
     EXPECT_EQ(build().title,
               "first saturation of this run: `aten::log` wrote the largest float8_e4m3fn in place of larger values");
     EXPECT_EQ(build().kind, FindingKind::Overflow);
-    escaped.birth.mechanism = "OVF";
+    escaped.birth.mechanism = Mechanism::OVF;
     EXPECT_EQ(build(false).title, "another near overflow: `aten::log` made values close to the largest float8_e4m3fn");
 }
 
 TEST_F(Builder, TitleOfEveryMechanismSaysSomething) {
-    for (const numsan::Mechanism& m : mechanisms()) {
-        escaped.birth.mechanism = m.id;
+    for (const MechanismInfo& m : kMechanisms) {
+        escaped.birth.mechanism = m.value;
         EXPECT_NE(build().title.find("`aten::log` "), std::string::npos) << m.id;
-        EXPECT_EQ(build().mechanism, m.id);
+        EXPECT_EQ(build().mechanism, m.value);
     }
 }
 

@@ -13,13 +13,13 @@ namespace numsan {
 namespace {
 
 TEST(Ranking, NothingMeasuredIsUnknown) {
-    const Ranking ranking = rank_causes(features_of("mul", "", kNaN));
+    const Ranking ranking = rank_causes(features_of("mul", Mechanism::None, kNaN));
     EXPECT_EQ(ranking.guesses.front().id, "U");
     EXPECT_EQ(ranking.facts, Facts{}) << "nothing speaks for not knowing";
 }
 
 TEST(Ranking, NamesEveryCauseOnceLikeliestFirst) {
-    Features f = features_of("acos", "DOM", kNaN);
+    Features f = features_of("acos", Mechanism::DOM, kNaN);
     const Ranking ranking = rank_causes(f);
     std::set<std::string> ids;
     double sum = 0;
@@ -37,7 +37,7 @@ TEST(Ranking, NamesEveryCauseOnceLikeliestFirst) {
 }
 
 TEST(Ranking, MoreEvidenceMakesSurer) {
-    Features f = features_of_loss("log", "DOM", kNegInf);
+    Features f = features_of_loss("log", Mechanism::DOM, kNegInf);
     const double bare = rank_causes(f).guesses.front().confidence;
     f.saturating = "sigmoid";
     const Ranking saturated = rank_causes(f);
@@ -46,7 +46,7 @@ TEST(Ranking, MoreEvidenceMakesSurer) {
 }
 
 TEST(Ranking, StrongestFactFirstAndOfTheFirstCauseOnly) {
-    Features f = features_of_loss("log", "DOM", kNegInf);
+    Features f = features_of_loss("log", Mechanism::DOM, kNegInf);
     f.saturating = "sigmoid";
     EXPECT_EQ(rank_causes(f).facts,
               (Facts{"the logarithm is of a value that sigmoid had rounded to its limit",

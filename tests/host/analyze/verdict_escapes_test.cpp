@@ -100,7 +100,7 @@ TEST(VerdictLoad, CopyInsideLoadStateDictIsTheBirth) {
     s.grad_enabled = false;
     s.op("aten::copy_", {weight.view(), checkpoint.view()}, {weight.written()}, OpClass::Overwriting);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "STATE");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::STATE);
     EXPECT_EQ(s.only().birth.phase, Phase::Load);
     EXPECT_EQ(s.only().birth.op, "aten::copy_");
     EXPECT_EQ(s.only().birth.stack, kLoadStack);
@@ -119,7 +119,7 @@ TEST(VerdictLoad, StateLoadedAndReadLaterIsBornWhereItWasLoaded) {
     s.op("aten::mul", {running.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "STATE");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::STATE);
     EXPECT_EQ(s.only().birth.step, 0);
 }
 
@@ -143,7 +143,7 @@ TEST(VerdictMask, PositiveInfinityInAnArrayIsData) {
     s.op("aten::mul", {lifted.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "DATA");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::DATA);
     EXPECT_EQ(s.only().birth.phase, Phase::Data);
     EXPECT_EQ(s.only().birth.kind, kPosInf);
 }

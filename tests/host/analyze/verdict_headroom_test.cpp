@@ -37,7 +37,7 @@ TEST_F(Headroom, InThreeStepsIsAWarning) {
     EXPECT_EQ(s.only().into, EscapeInto::Output);
     EXPECT_EQ(s.only().birth.kind, 0);
     EXPECT_TRUE(s.only().birth.crowded);
-    EXPECT_STREQ(s.only().birth.mechanism, "OVF");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::OVF);
     EXPECT_EQ(s.only().birth.evidence,
               (std::vector<std::string>{
                   "the largest result of mm is 40000, 61 % of the largest float16, 65504, and what it read was not "

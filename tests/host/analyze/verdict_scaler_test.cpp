@@ -46,7 +46,7 @@ TEST(VerdictScaler, ValueOfNoScaleIsAnErrorAfterEightSkips) {
     EXPECT_EQ(first.severity, Severity::Error);
     EXPECT_EQ(first.into, EscapeInto::Gradient);
     EXPECT_EQ(first.impl, &t.weight);
-    EXPECT_STREQ(first.birth.mechanism, "SING");
+    EXPECT_EQ(first.birth.mechanism, Mechanism::SING);
     EXPECT_TRUE(first.birth.features.scaler);
     EXPECT_EQ(first.birth.evidence,
               (std::vector<std::string>{

@@ -19,7 +19,7 @@ TEST(Verdict, BirthConsequenceAndLoss) {
     s.loss(loss);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().birth.op, "aten::log");
-    EXPECT_STREQ(s.only().birth.mechanism, "DOM");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::DOM);
     EXPECT_EQ(s.only().birth.kind, kNaN);
     EXPECT_EQ(s.only().birth.phase, Phase::Forward);
     EXPECT_EQ(s.only().birth.seq, 0);
@@ -44,7 +44,7 @@ TEST(Verdict, InfinityIsBlamedForTheNaNItBecomes) {
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().birth.op, "aten::mul");
     EXPECT_EQ(s.only().birth.kind, kPosInf);
-    EXPECT_STREQ(s.only().birth.mechanism, "OVF");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::OVF);
     EXPECT_EQ(s.verdict.counts().births, 1);
 }
 
@@ -60,7 +60,7 @@ TEST(Verdict, IntendedMaskIsIndeterminateInSoftmax) {
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().birth.op, "aten::_softmax");
     EXPECT_EQ(s.only().birth.kind, kNaN);
-    EXPECT_STREQ(s.only().birth.mechanism, "INDET");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::INDET);
 }
 
 TEST(Verdict, IntendedInfinityThatSoftmaxAbsorbsIsNothing) {
@@ -105,7 +105,7 @@ TEST(Verdict, GradientIsAnErrorOnceTheOptimizerSteps) {
     EXPECT_TRUE(made.birth.has_forward);
     EXPECT_EQ(made.birth.forward_op, "aten::sqrt");
     EXPECT_EQ(made.birth.forward_stack, 5u);
-    EXPECT_STREQ(made.birth.mechanism, "SING");
+    EXPECT_EQ(made.birth.mechanism, Mechanism::SING);
     ASSERT_EQ(b.s.outcome.contaminated.size(), 2u);
     EXPECT_EQ(b.s.outcome.contaminated[0].kind, EscapeInto::Gradient);
     EXPECT_EQ(b.s.outcome.contaminated[1].kind, EscapeInto::Parameter);
@@ -218,7 +218,7 @@ TEST(Verdict, WhatWasSentIsKnownEvenIfTheAnswerIsAlreadyThere) {
         s.op("aten::div", {bucket.view()}, {mean.returned()});
         s.loss(mean);
         ASSERT_EQ(s.outcome.escaped.size(), 1u);
-        EXPECT_STREQ(s.only().birth.mechanism, "OVF") << early;
+        EXPECT_EQ(s.only().birth.mechanism, Mechanism::OVF) << early;
         EXPECT_EQ(s.only().birth.phase, Phase::Comm);
     }
 }
@@ -229,7 +229,7 @@ TEST(Verdict, BadBatch) {
     s.op("aten::mul", {batch.view(), weight.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "DATA");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::DATA);
     EXPECT_EQ(s.only().birth.phase, Phase::Data);
 }
 
@@ -239,7 +239,7 @@ TEST(Verdict, BadState) {
     s.op("aten::mul", {batch.view(), weight.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "STATE");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::STATE);
     EXPECT_EQ(s.only().birth.phase, Phase::Load);
 }
 
@@ -252,7 +252,7 @@ TEST(Verdict, MemoryThatNothingWrote) {
     s.op("aten::mul", {memory.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "UNINIT");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::UNINIT);
     EXPECT_EQ(s.only().birth.stack, 9u) << "the allocation is the place to look at";
     EXPECT_EQ(s.only().birth.seq, 0);
 }
@@ -285,7 +285,7 @@ TEST(Verdict, SentMemoryThatWasWrittenInPart) {
     s.op("aten::copy_", {head, part.view()}, {head}, OpClass::Overwriting);
     s.op("c10d::allgather_", {other.view(), shard.view()}, {other.written()}, OpClass::Collective);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "UNINIT");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::UNINIT);
     EXPECT_EQ(s.only().birth.phase, Phase::Comm);
     EXPECT_EQ(s.only().into, EscapeInto::Collective);
     MadeUp y{kNan};
@@ -309,7 +309,7 @@ TEST(Verdict, WhatACollectiveFillsIsNotSent) {
         s.op("aten::mul", {memory.view()}, {y.returned()});
         s.loss(y);
         ASSERT_EQ(s.outcome.escaped.size(), 1u) << op;
-        EXPECT_STREQ(s.only().birth.mechanism, "DATA") << "it came from another rank";
+        EXPECT_EQ(s.only().birth.mechanism, Mechanism::DATA) << "it came from another rank";
         EXPECT_EQ(s.only().birth.phase, Phase::Comm);
     }
 }
@@ -349,7 +349,7 @@ TEST(Verdict, WrittenMemoryIsNoLongerUnwritten) {
     s.op("aten::mul", {memory.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "DATA");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::DATA);
 }
 
 TEST(Verdict, HiddenForwardBirthComesBackInItsBackward) {
@@ -407,7 +407,7 @@ TEST(Verdict, BadBatchFirstSeenInAnIgnoredScopeStillCounts) {
     s.op("aten::mul", {batch.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "DATA");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::DATA);
 }
 
 TEST(Verdict, SamePlaceAgainIsOnlyCounted) {
@@ -448,7 +448,7 @@ TEST(Verdict, OverwrittenStorageIsForgotten) {
     const BirthId born = s.op("aten::div", {y.view(), zero.view()}, {z.returned()});
     EXPECT_EQ(born, 2u) << "a new birth, not a consequence of the value that is gone";
     s.loss(z);
-    EXPECT_STREQ(s.only().birth.mechanism, "DIV0");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::DIV0);
 }
 
 TEST(Verdict, ForgottenByAForkedChild) {

@@ -16,7 +16,7 @@ TEST(Verdict, UnwrittenMemoryThatIsUpdatedInPlace) {
     s.op("aten::add", {average.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "UNINIT");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::UNINIT);
     EXPECT_EQ(s.only().birth.stack, 9u) << "the allocation is the place to look at";
     EXPECT_TRUE(s.only().birth.features.first_update);
 }
@@ -29,7 +29,7 @@ TEST(Verdict, ResultThatIsWrittenToUnwrittenMemory) {
     s.op("aten::add", {result.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "DOM");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::DOM);
 }
 
 TEST(Verdict, BadValueThatIsAddedToUnwrittenMemory) {
@@ -41,7 +41,7 @@ TEST(Verdict, BadValueThatIsAddedToUnwrittenMemory) {
     s.op("aten::add", {sum.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_STREQ(s.only().birth.mechanism, "DOM") << "what is known to be bad explains the result";
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::DOM) << "what is known to be bad explains the result";
 }
 
 }  // namespace

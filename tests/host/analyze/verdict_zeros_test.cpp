@@ -35,7 +35,7 @@ TEST_F(MutedOverflow, DividedByItsRootAndMultiplied) {
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().birth.id, born);
     EXPECT_EQ(s.only().birth.op, "aten::pow");
-    EXPECT_STREQ(s.only().birth.mechanism, "OVF");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::OVF);
     EXPECT_EQ(s.only().severity, Severity::Error);
     EXPECT_EQ(s.only().into, EscapeInto::Loss);
     s.finish();
@@ -160,7 +160,7 @@ TEST_F(Flushed, GradientThatReachesAParameterIsAWarning) {
     EXPECT_EQ(made.severity, Severity::Warning);
     EXPECT_EQ(made.into, EscapeInto::Gradient);
     EXPECT_EQ(made.impl, &weight);
-    EXPECT_STREQ(made.birth.mechanism, "UDF");
+    EXPECT_EQ(made.birth.mechanism, Mechanism::UDF);
     EXPECT_EQ(made.birth.kind, 0);
     EXPECT_EQ(made.birth.phase, Phase::Backward);
     EXPECT_EQ(made.birth.forward_op, "aten::mul");
@@ -218,7 +218,7 @@ TEST_F(Flushed, ForwardZerosOfModelsOwnNumbersReachTheGradient) {
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().severity, Severity::Warning);
     EXPECT_EQ(s.only().into, EscapeInto::Gradient);
-    EXPECT_STREQ(s.only().birth.mechanism, "UDF");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::UDF);
     EXPECT_EQ(s.only().birth.phase, Phase::Forward);
     EXPECT_EQ(s.only().birth.step, 1) << "it is told where it began";
     EXPECT_FALSE(s.only().birth.features.hidden);
@@ -319,7 +319,7 @@ TEST_F(Lost, AtTwoSampledStepsIsAWarning) {
     EXPECT_EQ(s.only().severity, Severity::Warning);
     EXPECT_EQ(s.only().into, EscapeInto::Parameter);
     EXPECT_EQ(s.only().impl, &weight);
-    EXPECT_STREQ(s.only().birth.mechanism, "PREC");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::PREC);
     EXPECT_EQ(s.only().birth.phase, Phase::Optimizer);
     EXPECT_EQ(s.only().birth.step, 2);
     EXPECT_EQ(s.only().birth.evidence,
@@ -372,7 +372,7 @@ TEST_F(Average, OfAParameterIsAWarning) {
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().into, EscapeInto::Buffer);
     EXPECT_EQ(s.only().impl, &average);
-    EXPECT_STREQ(s.only().birth.mechanism, "PREC");
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::PREC);
 }
 
 TEST_F(Average, OfWhatIsNoParameterIsNone) {

@@ -13,7 +13,7 @@ namespace {
 
 Birth overflow(const char* op, double would_be, DType dtype = DType::Float32) {
     Birth birth;
-    birth.mechanism = "OVF";
+    birth.mechanism = Mechanism::OVF;
     birth.kind = kPosInf;
     birth.features.op = op;
     birth.features.result_estimate = would_be;
@@ -56,7 +56,7 @@ TEST(Mutes, RootOfWhatOverflowed) {
 
 TEST(Mutes, OnlyAnOverflow) {
     Birth birth = overflow("div", 5);
-    birth.mechanism = "DIV0";
+    birth.mechanism = Mechanism::DIV0;
     EXPECT_FALSE(muted_by("aten::div", birth));
     EXPECT_FALSE(muted_by("aten::rsqrt", birth));
 }

@@ -48,7 +48,7 @@ TEST(Text, FiniteValuesCloseToTheLargest) {
     Finding finding = build_finding();
     finding.kind = FindingKind::Overflow;
     finding.severity = Severity::Warning;
-    finding.mechanism = "OVF";
+    finding.mechanism = Mechanism::OVF;
     finding.title = "first near overflow of this run: `aten::mm` made values close to the largest float16";
     finding.outputs[0].health.pos_inf = finding.outputs[0].health.nan = 0;
     finding.outputs[0].health.first_bad = -1;
@@ -105,7 +105,7 @@ TEST(Text, Figures) {
 }
 
 TEST(Explain, EveryMechanismAndCategoryHasAPage) {
-    for (const Mechanism& row : mechanisms())
+    for (const MechanismInfo& row : kMechanisms)
         EXPECT_NE(explain_word(row.code).text.find("healthy"), std::string::npos) << row.id;
     for (const Category& row : categories())
         EXPECT_NE(explain_word(row.slug).text.find("healthy"), std::string::npos) << row.id;

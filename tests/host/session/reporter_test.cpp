@@ -38,7 +38,7 @@ class ReporterTest : public ::testing::Test {
         made.birth.id = id;
         made.birth.op = "aten::log";
         made.birth.kind = kNaN;
-        made.birth.mechanism = "DOM";
+        made.birth.mechanism = Mechanism::DOM;
         made.birth.seq = seq;
         made.birth.stack = stack;
         made.into = EscapeInto::Loss;

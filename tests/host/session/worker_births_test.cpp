@@ -57,7 +57,7 @@ class WorkerBirthsTest : public testing::Test {
         birth.id = 5;
         birth.kind = kNaN;
         birth.op = "aten::div";
-        birth.mechanism = "DIV0";
+        birth.mechanism = Mechanism::DIV0;
         birth.seq = 9;
         birth.stack = kInWorker;
     }
@@ -85,7 +85,7 @@ TEST_F(WorkerBirthsTest, ParentFindsTheLineInTheWorker) {
     HandedOver found = note_of(2);
     ASSERT_TRUE(table.find(found, kArrival));
     EXPECT_STREQ(found.op, "aten::div");
-    EXPECT_STREQ(found.mechanism, "DIV0");
+    EXPECT_EQ(found.mechanism, Mechanism::DIV0);
     EXPECT_STREQ(found.file, "/home/me/data.py");
     EXPECT_STREQ(found.function, "__getitem__");
     EXPECT_EQ(found.line, 7);
@@ -258,7 +258,7 @@ TEST(HandedOver, FindingIsOfTheWorkersLine) {
     s.arrive(batch);
     const Birth birth = s.stream.only().birth;
     EXPECT_EQ(birth.op, "aten::div");
-    EXPECT_STREQ(birth.mechanism, "DIV0");
+    EXPECT_EQ(birth.mechanism, Mechanism::DIV0);
     EXPECT_EQ(birth.phase, Phase::Data);
     ASSERT_TRUE(birth.made_at.has_value());
     EXPECT_EQ(birth.made_at->file, "/home/me/data.py");
@@ -274,7 +274,7 @@ TEST(HandedOver, WithoutANoteItArrivedWithTheTensor) {
     s.arrive(batch);
     const Birth birth = s.stream.only().birth;
     EXPECT_EQ(birth.op, "external");
-    EXPECT_STREQ(birth.mechanism, "DATA");
+    EXPECT_EQ(birth.mechanism, Mechanism::DATA);
     EXPECT_EQ(birth.phase, Phase::Data);
     EXPECT_FALSE(birth.made_at.has_value());
 }

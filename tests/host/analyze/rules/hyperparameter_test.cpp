@@ -6,7 +6,7 @@
 namespace numsan {
 namespace {
 
-Features update(const char* op, const char* mechanism) {
+Features update(const char* op, Mechanism mechanism) {
     Features f = features_of(op, mechanism, kPosInf);
     f.phase = Phase::Optimizer;
     f.in_module = false;
@@ -15,7 +15,7 @@ Features update(const char* op, const char* mechanism) {
 }
 
 TEST(Hyperparameter, ArithmeticOfTheOptimizer) {
-    Features f = update("add", "OVF");
+    Features f = update("add", Mechanism::OVF);
     EXPECT_EQ(winner(f), "N5");
     EXPECT_EQ(said(hyperparameter, f), Facts{"it was made inside the optimizer's arithmetic, out of finite gradients"});
     f.phase = Phase::Load;
@@ -24,7 +24,7 @@ TEST(Hyperparameter, ArithmeticOfTheOptimizer) {
 }
 
 TEST(Hyperparameter, NumberThatIsNotFinite) {
-    Features f = update("add", "DATA");
+    Features f = update("add", Mechanism::DATA);
     f.bad_number = true;
     EXPECT_EQ(winner(f), "N5");
     EXPECT_EQ(said(hyperparameter, f), Facts{"a rate, a factor or a bound that the optimizer was given is not finite"});
@@ -37,7 +37,7 @@ TEST(Hyperparameter, NumberThatIsNotFinite) {
 }
 
 TEST(Hyperparameter, UpdateWithoutEpsilon) {
-    Features f = update("addcdiv", "DIV0");
+    Features f = update("addcdiv", Mechanism::DIV0);
     EXPECT_EQ(winner(f), "N5");
     EXPECT_EQ(said(hyperparameter, f), (Facts{"it was made inside the optimizer's arithmetic, out of finite gradients",
                                               "the update divided by zero: nothing keeps the denominator positive"}));
@@ -47,7 +47,7 @@ TEST(Hyperparameter, UpdateWithoutEpsilon) {
 }
 
 TEST(Hyperparameter, SettingThatWentIntoTheUpdateAlone) {
-    Features f = features_of("div", "DIV0", kNaN);
+    Features f = features_of("div", Mechanism::DIV0, kNaN);
     f.phase = Phase::Data;
     f.touched = f.operand_touched = f.in_module = false;
     EXPECT_EQ(winner(f), "N1") << "a batch";
@@ -57,7 +57,7 @@ TEST(Hyperparameter, SettingThatWentIntoTheUpdateAlone) {
 }
 
 TEST(Hyperparameter, ParametersThatRanAway) {
-    Features f = features_of("mm", "HYPER", kPosInf);
+    Features f = features_of("mm", Mechanism::HYPER, kPosInf);
     f.parameter_growth = 12345;
     f.diverging = true;
     EXPECT_EQ(winner(f), "N5");
@@ -69,7 +69,7 @@ TEST(Hyperparameter, ParametersThatRanAway) {
 }
 
 TEST(Hyperparameter, SteadyParametersAreNoneOfItsBusiness) {
-    Features f = features_of("mm", "OVF", kPosInf);
+    Features f = features_of("mm", Mechanism::OVF, kPosInf);
     EXPECT_NE(winner(f), "N5");
     EXPECT_EQ(said(hyperparameter, f), Facts{});
     f.parameter_growth = 29;

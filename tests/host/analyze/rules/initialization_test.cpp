@@ -7,12 +7,12 @@ namespace numsan {
 namespace {
 
 TEST(Initialization, StateThatWasThereBefore) {
-    Features f = features_of("copy", "STATE", kNaN);
+    Features f = features_of("copy", Mechanism::STATE, kNaN);
     f.phase = Phase::Load;
     f.reads_parameter = true;
     EXPECT_EQ(winner(f), "N6");
     EXPECT_EQ(said(initialization, f), Facts{"it became a parameter's value before any training did"});
-    f.mechanism = "DATA";
+    f.mechanism = Mechanism::DATA;
     f.phase = Phase::Data;
     f.reads_parameter = false;
     EXPECT_EQ(winner(f), "N1");
@@ -20,7 +20,7 @@ TEST(Initialization, StateThatWasThereBefore) {
 }
 
 TEST(Initialization, BecameAParameterBeforeTraining) {
-    Features f = features_of("div", "DIV0", kPosInf);
+    Features f = features_of("div", Mechanism::DIV0, kPosInf);
     f.phase = Phase::Load;
     f.reads_parameter = true;
     EXPECT_EQ(winner(f), "N6");
@@ -28,7 +28,7 @@ TEST(Initialization, BecameAParameterBeforeTraining) {
 }
 
 TEST(Initialization, ParameterThatNothingWrote) {
-    Features f = features_of("mm", "UNINIT", kNaN);
+    Features f = features_of("mm", Mechanism::UNINIT, kNaN);
     f.reads_parameter = true;
     EXPECT_EQ(winner(f), "N6");
     EXPECT_EQ(said(initialization, f), Facts{"nothing wrote this parameter before it was read"});
@@ -38,14 +38,14 @@ TEST(Initialization, ParameterThatNothingWrote) {
 }
 
 TEST(Initialization, RunningValueThatNothingBegan) {
-    Features f = features_of("mul", "UNINIT", kNaN);
+    Features f = features_of("mul", Mechanism::UNINIT, kNaN);
     f.first_update = true;
     EXPECT_EQ(winner(f), "N6");
     EXPECT_EQ(said(initialization, f), Facts{"it was to be updated in place, and had no first value"});
 }
 
 TEST(Initialization, ParameterAtAPoleFromTheStart) {
-    Features f = features_of("_linalg_slogdet", "DOM", kNegInf);
+    Features f = features_of("_linalg_slogdet", Mechanism::DOM, kNegInf);
     f.step = 0;
     f.operand_is_parameter = true;
     EXPECT_EQ(winner(f), "N6");
@@ -55,7 +55,7 @@ TEST(Initialization, ParameterAtAPoleFromTheStart) {
 }
 
 TEST(Initialization, ExponentialOfAParameterAsItWasSetUp) {
-    Features f = features_of("exp", "OVF", kPosInf);
+    Features f = features_of("exp", Mechanism::OVF, kPosInf);
     f.step = 0;
     f.operand_is_parameter = true;
     EXPECT_EQ(winner(f), "N6");
@@ -68,7 +68,7 @@ TEST(Initialization, ExponentialOfAParameterAsItWasSetUp) {
 }
 
 TEST(Initialization, WeightsThatMakeValuesManyTimesLarger) {
-    Features f = features_of("addmm", "OVF", kPosInf);
+    Features f = features_of("addmm", Mechanism::OVF, kPosInf);
     f.growing_ops = 12;
     f.growth = 1e36;
     f.weight_gain = 1500;
@@ -84,7 +84,7 @@ TEST(Initialization, WeightsThatMakeValuesManyTimesLarger) {
 }
 
 TEST(Initialization, ParameterOfTheWrongScale) {
-    Features f = features_of("mm", "OVF", kPosInf);
+    Features f = features_of("mm", Mechanism::OVF, kPosInf);
     f.reads_parameter = true;
     f.parameter_max = 2.5e20;
     EXPECT_EQ(winner(f), "N6");
@@ -101,7 +101,7 @@ TEST(Initialization, ParameterOfTheWrongScale) {
 }
 
 TEST(Initialization, DividedByAParameter) {
-    Features f = features_of("_weight_norm_interface", "DIV0", kNaN);
+    Features f = features_of("_weight_norm_interface", Mechanism::DIV0, kNaN);
     EXPECT_NE(winner(f), "N6");
     f.operand_is_parameter = true;
     EXPECT_EQ(winner(f), "N6");

@@ -6,25 +6,25 @@
 namespace numsan {
 namespace {
 
-Features batch(const char* op, const char* mechanism, KindSet kind) {
+Features batch(const char* op, Mechanism mechanism, KindSet kind) {
     Features f = features_of(op, mechanism, kind);
     f.touched = f.operand_touched = f.in_module = f.loss_known = false;
     return f;
 }
 
 TEST(InvalidData, ValueThatArrivedWithTheBatch) {
-    Features f = batch("external", "DATA", kNaN);
+    Features f = batch("external", Mechanism::DATA, kNaN);
     f.phase = Phase::Data;
     EXPECT_EQ(winner(f), "N1");
     EXPECT_EQ(said(invalid_data, f).front(), "the value arrived with the batch: no op was seen to make it");
-    f.mechanism = "STATE";
+    f.mechanism = Mechanism::STATE;
     f.phase = Phase::Load;
     EXPECT_NE(winner(f), "N1") << "a checkpoint is no batch";
     EXPECT_EQ(said(invalid_data, f), Facts{});
 }
 
 TEST(InvalidData, PreparationOfTheBatch) {
-    Features f = batch("div", "DIV0", kNaN);
+    Features f = batch("div", Mechanism::DIV0, kNaN);
     f.phase = Phase::Data;
     EXPECT_EQ(winner(f), "N1");
     EXPECT_EQ(said(invalid_data, f),
@@ -35,7 +35,7 @@ TEST(InvalidData, PreparationOfTheBatch) {
 }
 
 TEST(InvalidData, OpOnUntouchedValues) {
-    Features f = batch("log", "DOM", kNaN);
+    Features f = batch("log", Mechanism::DOM, kNaN);
     EXPECT_EQ(winner(f), "N1");
     EXPECT_EQ(said(invalid_data, f), Facts{"what the op read was not computed from any parameter"});
     f.touched = f.operand_touched = f.in_module = true;
@@ -44,7 +44,7 @@ TEST(InvalidData, OpOnUntouchedValues) {
 }
 
 TEST(InvalidData, DenominatorOfTheBatchsOwn) {
-    Features f = features_of("div", "DIV0", kPosInf);
+    Features f = features_of("div", Mechanism::DIV0, kPosInf);
     f.loss_known = false;
     f.operand_touched = false;
     EXPECT_EQ(winner(f), "N1");

@@ -9,7 +9,7 @@ namespace {
 constexpr char kPartOfTheLoss[] = "no parameter was read between this op and the loss: it is part of the loss";
 
 TEST(LossComputation, OpThatIsALoss) {
-    Features f = features_of_loss("nll_loss_forward", "DIV0", kNaN);
+    Features f = features_of_loss("nll_loss_forward", Mechanism::DIV0, kNaN);
     EXPECT_EQ(winner(f), "N4");
     EXPECT_EQ(said(loss_computation, f), (Facts{"nll_loss_forward is a loss", kPartOfTheLoss}));
     f.phase = Phase::Backward;
@@ -18,7 +18,7 @@ TEST(LossComputation, OpThatIsALoss) {
 }
 
 TEST(LossComputation, LogarithmOfARoundedProbability) {
-    Features f = features_of_loss("log", "DOM", kNegInf);
+    Features f = features_of_loss("log", Mechanism::DOM, kNegInf);
     f.saturating = "_softmax";
     EXPECT_EQ(winner(f), "N4");
     EXPECT_EQ(said(loss_computation, f),
@@ -31,7 +31,7 @@ TEST(LossComputation, LogarithmOfARoundedProbability) {
 }
 
 TEST(LossComputation, WhatAModuleWithParametersComputesLastIsTheModels) {
-    Features f = features_of_loss("div", "DIV0", kNaN);
+    Features f = features_of_loss("div", Mechanism::DIV0, kNaN);
     f.reduction = "std";
     EXPECT_EQ(winner(f), "N4");
     f.in_layer = true;
@@ -40,7 +40,7 @@ TEST(LossComputation, WhatAModuleWithParametersComputesLastIsTheModels) {
 }
 
 TEST(LossComputation, DenominatorOfEachSampleIsTheBatchs) {
-    Features f = features_of_loss("div", "DIV0", kPosInf);
+    Features f = features_of_loss("div", Mechanism::DIV0, kPosInf);
     f.operand_touched = false;
     f.operand_elements = 1;
     EXPECT_EQ(winner(f), "N4") << "a count";
@@ -49,7 +49,7 @@ TEST(LossComputation, DenominatorOfEachSampleIsTheBatchs) {
 }
 
 TEST(LossComputation, OfALossThatTorchComputed) {
-    Features f = features_of("exp", "OVF", kPosInf);
+    Features f = features_of("exp", Mechanism::OVF, kPosInf);
     f.loss_known = f.in_module = false;
     EXPECT_NE(winner(f), "N4");
     f.of_loss = true;
@@ -58,7 +58,7 @@ TEST(LossComputation, OfALossThatTorchComputed) {
 }
 
 TEST(LossComputation, EmptyDenominator) {
-    Features f = features_of_loss("div", "DIV0", kNaN);
+    Features f = features_of_loss("div", Mechanism::DIV0, kNaN);
     f.reduction = "sum";
     EXPECT_EQ(winner(f), "N4");
     EXPECT_EQ(said(loss_computation, f),
@@ -71,7 +71,7 @@ TEST(LossComputation, EmptyDenominator) {
 }
 
 TEST(LossComputation, ExponentialInTheLoss) {
-    Features f = features_of_loss("exp", "OVF", kPosInf);
+    Features f = features_of_loss("exp", Mechanism::OVF, kPosInf);
     EXPECT_EQ(winner(f), "N4");
     EXPECT_EQ(said(loss_computation, f), (Facts{kPartOfTheLoss, "an exponential in the loss overflowed"}));
     f.parameter_growth = 5000;

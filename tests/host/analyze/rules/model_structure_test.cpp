@@ -7,7 +7,7 @@ namespace numsan {
 namespace {
 
 TEST(ModelStructure, RowWithNothingLeft) {
-    Features f = features_of("_softmax", "INDET", kNaN);
+    Features f = features_of("_softmax", Mechanism::INDET, kNaN);
     EXPECT_EQ(winner(f), "N7");
     EXPECT_EQ(said(model_structure, f), Facts{"every value this op normalises had been masked with infinity"});
     f.phase = Phase::Optimizer;
@@ -16,7 +16,7 @@ TEST(ModelStructure, RowWithNothingLeft) {
 }
 
 TEST(ModelStructure, GrowthThroughDepth) {
-    Features f = features_of("mm", "OVF", kPosInf);
+    Features f = features_of("mm", Mechanism::OVF, kPosInf);
     f.growing_ops = 3;
     f.growth = 4.56e7;
     EXPECT_EQ(winner(f), "N7");
@@ -37,7 +37,7 @@ TEST(ModelStructure, GrowthThroughDepth) {
 }
 
 TEST(ModelStructure, DeviationOfTooFew) {
-    Features f = features_of("std", "DIV0", kNaN);
+    Features f = features_of("std", Mechanism::DIV0, kNaN);
     f.loss_known = false;
     EXPECT_EQ(winner(f), "N7");
     EXPECT_EQ(said(model_structure, f), Facts{"std of too few values is undefined"});
@@ -47,7 +47,7 @@ TEST(ModelStructure, DeviationOfTooFew) {
 }
 
 TEST(ModelStructure, NormalisationByZero) {
-    Features f = features_of("div", "DIV0", kNaN);
+    Features f = features_of("div", Mechanism::DIV0, kNaN);
     f.loss_known = false;
     f.reduction = "std";
     EXPECT_EQ(winner(f), "N7");
@@ -60,7 +60,7 @@ TEST(ModelStructure, NormalisationByZero) {
 }
 
 TEST(ModelStructure, SpeaksLessInHalf) {
-    Features f = features_of("mm", "OVF", kPosInf);
+    Features f = features_of("mm", Mechanism::OVF, kPosInf);
     const double single = total(model_structure, f);
     f.narrow = true;
     EXPECT_LT(total(model_structure, f), single);

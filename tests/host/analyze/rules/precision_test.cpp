@@ -6,7 +6,7 @@
 namespace numsan {
 namespace {
 
-Features half(const char* op, const char* mechanism, KindSet kind) {
+Features half(const char* op, Mechanism mechanism, KindSet kind) {
     Features f = features_of(op, mechanism, kind);
     f.dtype = DType::Float16;
     f.narrow = true;
@@ -14,14 +14,14 @@ Features half(const char* op, const char* mechanism, KindSet kind) {
 }
 
 TEST(Precision, FlushedValues) {
-    Features f = half("mul", "UDF", 0);
+    Features f = half("mul", Mechanism::UDF, 0);
     f.phase = Phase::Backward;
     EXPECT_EQ(winner(f), "N8");
     EXPECT_EQ(said(precision, f), Facts{"float16 cannot hold values this small"});
 }
 
 TEST(Precision, LostUpdates) {
-    Features f = half("add", "PREC", 0);
+    Features f = half("add", Mechanism::PREC, 0);
     f.dtype = DType::BFloat16;
     f.phase = Phase::Optimizer;
     EXPECT_EQ(winner(f), "N8");
@@ -29,18 +29,18 @@ TEST(Precision, LostUpdates) {
 }
 
 TEST(Precision, CloseToTheLargestAndCutToIt) {
-    Features f = half("mm", "OVF", 0);
+    Features f = half("mm", Mechanism::OVF, 0);
     f.crowded = true;
     f.phase = Phase::Forward;
     EXPECT_EQ(winner(f), "N8");
     EXPECT_EQ(said(precision, f), Facts{"float16 has little room above these values"});
-    f.mechanism = "PREC";
+    f.mechanism = Mechanism::PREC;
     EXPECT_EQ(winner(f), "N8");
     EXPECT_EQ(said(precision, f), Facts{"float16 ends below the values it was to hold"});
 }
 
 TEST(Precision, FiniteInSinglePrecision) {
-    Features f = half("mm", "OVF", kPosInf);
+    Features f = half("mm", Mechanism::OVF, kPosInf);
     f.result_estimate = 1.5e6;
     EXPECT_EQ(winner(f), "N8");
     EXPECT_EQ(said(precision, f), Facts{"the result is at most 1.5e+06: finite in float32, beyond float16"});
@@ -51,7 +51,7 @@ TEST(Precision, FiniteInSinglePrecision) {
 }
 
 TEST(Precision, ZeroOfRoundingInHalf) {
-    Features f = half("div", "DIV0", kPosInf);
+    Features f = half("div", Mechanism::DIV0, kPosInf);
     EXPECT_EQ(winner(f), "N8");
     EXPECT_EQ(said(precision, f), Facts{"the op ran in float16"});
     f.narrow = false;
@@ -61,7 +61,7 @@ TEST(Precision, ZeroOfRoundingInHalf) {
 }
 
 TEST(Precision, OperandThatWasRoundedBefore) {
-    Features f = features_of("log", "DOM", kNegInf);
+    Features f = features_of("log", Mechanism::DOM, kNegInf);
     f.narrow_upstream = true;
     EXPECT_EQ(said(precision, f), Facts{"its operand was rounded to a 16- or 8-bit type before"});
     f.narrow_upstream = false;
@@ -69,13 +69,13 @@ TEST(Precision, OperandThatWasRoundedBefore) {
 }
 
 TEST(Precision, HalfIsNotToBlameForWhatWasBadBefore) {
-    for (const char* mechanism : {"DATA", "STATE", "UNINIT", "INDET"}) {
-        EXPECT_EQ(total(precision, half("mul", mechanism, kNaN)), 0) << mechanism;
+    for (const Mechanism mechanism : {Mechanism::DATA, Mechanism::STATE, Mechanism::UNINIT, Mechanism::INDET}) {
+        EXPECT_EQ(total(precision, half("mul", mechanism, kNaN)), 0) << to_string(mechanism);
     }
 }
 
 TEST(Precision, AnIntegerThatWrappedAround) {
-    Features f = features_of("sqrt", "DOM", kNaN);
+    Features f = features_of("sqrt", Mechanism::DOM, kNaN);
     f.wrapped = "the operand comes from an integer that had wrapped around";
     f.wrapped_type = IntegerType::Int32;
     EXPECT_EQ(winner(f), "N8");

@@ -29,7 +29,7 @@ inline double total(Rule rule, const Features& features) {
 inline std::string winner(const Features& features) { return rank_causes(features).guesses.front().id; }
 
 /// An op in a module's forward, far from the loss, in the middle of a run that goes well.
-inline Features features_of(const char* op, const char* mechanism, KindSet kind) {
+inline Features features_of(const char* op, Mechanism mechanism, KindSet kind) {
     Features f;
     f.op = op;
     f.mechanism = mechanism;
@@ -44,7 +44,7 @@ inline Features features_of(const char* op, const char* mechanism, KindSet kind)
 }
 
 /// The same, between the last parameter and the loss.
-inline Features features_of_loss(const char* op, const char* mechanism, KindSet kind) {
+inline Features features_of_loss(const char* op, Mechanism mechanism, KindSet kind) {
     Features f = features_of(op, mechanism, kind);
     f.after_parameters = true;
     f.in_module = false;
@@ -52,7 +52,7 @@ inline Features features_of_loss(const char* op, const char* mechanism, KindSet 
 }
 
 /// The same op inside the autograd node of `forward_op`.
-inline Features features_of_backward(const char* forward_op, const char* mechanism, KindSet kind) {
+inline Features features_of_backward(const char* forward_op, Mechanism mechanism, KindSet kind) {
     Features f = features_of("div", mechanism, kind);
     f.forward_op = forward_op;
     f.phase = Phase::Backward;

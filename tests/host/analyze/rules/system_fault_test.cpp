@@ -7,7 +7,7 @@ namespace numsan {
 namespace {
 
 TEST(SystemFault, OutOfACollective) {
-    Features f = features_of("allreduce", "OVF", kPosInf);
+    Features f = features_of("allreduce", Mechanism::OVF, kPosInf);
     f.phase = Phase::Comm;
     f.touched = f.operand_touched = false;
     EXPECT_EQ(winner(f), "N9");
@@ -18,16 +18,16 @@ TEST(SystemFault, OutOfACollective) {
 }
 
 TEST(SystemFault, OperandsInDomainResultNot) {
-    Features f = features_of("mm", "KERN", kNaN);
+    Features f = features_of("mm", Mechanism::KERN, kNaN);
     EXPECT_EQ(winner(f), "N9");
     EXPECT_EQ(said(system_fault, f), Facts{"every operand was finite and in range"});
-    f.mechanism = "DOM";
+    f.mechanism = Mechanism::DOM;
     EXPECT_NE(winner(f), "N9");
     EXPECT_EQ(said(system_fault, f), Facts{});
 }
 
 TEST(SystemFault, MemoryThatNobodyWrote) {
-    Features f = features_of("mul", "UNINIT", kNaN);
+    Features f = features_of("mul", Mechanism::UNINIT, kNaN);
     EXPECT_EQ(winner(f), "N9");
     EXPECT_EQ(said(system_fault, f), Facts{"the memory had been allocated and never written"});
     f.reads_parameter = true;
@@ -36,8 +36,8 @@ TEST(SystemFault, MemoryThatNobodyWrote) {
 }
 
 TEST(SystemFault, RacesAndDevicesAreNamedByTheirMechanism) {
-    for (const char* mechanism : {"RACE", "HW"})
-        EXPECT_EQ(winner(features_of("mul", mechanism, kNaN)), "N9") << mechanism;
+    for (const Mechanism mechanism : {Mechanism::RACE, Mechanism::HW})
+        EXPECT_EQ(winner(features_of("mul", mechanism, kNaN)), "N9") << to_string(mechanism);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace numsan {
 namespace {
 
 TEST(UnsafeGradient, DerivativeThatDividesByZero) {
-    Features f = features_of_backward("sqrt", "SING", kPosInf);
+    Features f = features_of_backward("sqrt", Mechanism::SING, kPosInf);
     EXPECT_EQ(winner(f), "N3");
     EXPECT_EQ(said(unsafe_gradient, f),
               Facts{"every operand of the forward op was finite; its derivative divides by zero"});
@@ -17,7 +17,7 @@ TEST(UnsafeGradient, DerivativeThatDividesByZero) {
 }
 
 TEST(UnsafeGradient, MaskedForwardValueThatComesBack) {
-    Features f = features_of("log", "DOM", kNaN);
+    Features f = features_of("log", Mechanism::DOM, kNaN);
     f.hidden = true;
     EXPECT_EQ(winner(f), "N3");
     EXPECT_EQ(said(unsafe_gradient, f),
@@ -27,7 +27,7 @@ TEST(UnsafeGradient, MaskedForwardValueThatComesBack) {
 }
 
 TEST(UnsafeGradient, BackwardFunctionOfTheProgramsOwn) {
-    Features f = features_of_backward("", "DOM", kNaN);
+    Features f = features_of_backward("", Mechanism::DOM, kNaN);
     f.own_backward = true;
     EXPECT_EQ(winner(f), "N3");
     EXPECT_EQ(said(unsafe_gradient, f),
@@ -37,23 +37,24 @@ TEST(UnsafeGradient, BackwardFunctionOfTheProgramsOwn) {
 }
 
 TEST(UnsafeGradient, ValueThatGrewInTheBackwardPassOnly) {
-    for (const char* mechanism : {"KERN", "OVF"}) {
+    for (const Mechanism mechanism : {Mechanism::KERN, Mechanism::OVF}) {
         Features f = features_of_backward("mul", mechanism, kPosInf);
-        EXPECT_EQ(winner(f), "N3") << mechanism;
-        EXPECT_EQ(said(unsafe_gradient, f), Facts{"the value was finite until the backward pass"}) << mechanism;
+        EXPECT_EQ(winner(f), "N3") << to_string(mechanism);
+        EXPECT_EQ(said(unsafe_gradient, f), Facts{"the value was finite until the backward pass"})
+            << to_string(mechanism);
         f.parameter_growth = 1e6;
-        EXPECT_EQ(winner(f), "N5") << mechanism << ": the weights had run away";
+        EXPECT_EQ(winner(f), "N5") << to_string(mechanism) << ": the weights had run away";
     }
 }
 
 TEST(UnsafeGradient, IndeterminateDerivative) {
-    Features f = features_of_backward("_softmax", "INDET", kNaN);
+    Features f = features_of_backward("_softmax", Mechanism::INDET, kNaN);
     EXPECT_EQ(said(unsafe_gradient, f), Facts{"the derivative is an indeterminate form"});
     EXPECT_NE(winner(f), "N3") << "the mask is at fault, not the derivative";
 }
 
 TEST(UnsafeGradient, SpeaksLessInHalf) {
-    Features f = features_of_backward("sqrt", "SING", kPosInf);
+    Features f = features_of_backward("sqrt", Mechanism::SING, kPosInf);
     const double single = total(unsafe_gradient, f);
     f.narrow = true;
     EXPECT_LT(total(unsafe_gradient, f), single);

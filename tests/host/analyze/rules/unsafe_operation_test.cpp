@@ -7,7 +7,7 @@ namespace numsan {
 namespace {
 
 TEST(UnsafeOperation, OperandOutsideTheDomain) {
-    Features f = features_of("acos", "DOM", kNaN);
+    Features f = features_of("acos", Mechanism::DOM, kNaN);
     EXPECT_EQ(winner(f), "N2");
     EXPECT_EQ(said(unsafe_operation, f), Facts{"acos was given a finite operand outside its domain"});
     f.phase = Phase::Backward;
@@ -16,7 +16,7 @@ TEST(UnsafeOperation, OperandOutsideTheDomain) {
 }
 
 TEST(UnsafeOperation, ZeroToDivideBy) {
-    Features f = features_of("div", "DIV0", kPosInf);
+    Features f = features_of("div", Mechanism::DIV0, kPosInf);
     EXPECT_EQ(winner(f), "N2");
     EXPECT_EQ(said(unsafe_operation, f), Facts{"div had a zero to divide by"});
     f.dtype = DType::Float16;
@@ -25,7 +25,7 @@ TEST(UnsafeOperation, ZeroToDivideBy) {
 }
 
 TEST(UnsafeOperation, ExponentialBeyondTheLargestValue) {
-    Features f = features_of("exp", "OVF", kPosInf);
+    Features f = features_of("exp", Mechanism::OVF, kPosInf);
     f.operand_max = 120.25;
     EXPECT_EQ(winner(f), "N2");
     EXPECT_EQ(said(unsafe_operation, f), Facts{"exp of 120 is beyond the type's largest value"});
@@ -35,11 +35,11 @@ TEST(UnsafeOperation, ExponentialBeyondTheLargestValue) {
 }
 
 TEST(UnsafeOperation, SpeaksLessForWhatIsNotOfTheModel) {
-    Features f = features_of("log", "DOM", kNaN);
+    Features f = features_of("log", Mechanism::DOM, kNaN);
     const double model = total(unsafe_operation, f);
     f.touched = f.in_module = false;
     EXPECT_LT(total(unsafe_operation, f), model);
-    f = features_of("log", "DOM", kNaN);
+    f = features_of("log", Mechanism::DOM, kNaN);
     f.hidden = true;
     EXPECT_LT(total(unsafe_operation, f), model);
 }
