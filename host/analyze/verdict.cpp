@@ -259,10 +259,7 @@ void Verdict::receive(const OpEvent& event, const OpContext& context, const Kind
 
 void Verdict::sweep() {
     std::set<BirthId> used;
-    for (const auto* list :
-         {&gradients_, &discarded_, &held_back_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_, &checked_}) {
-        for (const Pending& p : *list) used.insert(p.birth);
-    }
+    pending_.add_births(used);
     for (const StateWrite& write : state_writes_) used.insert(write.birth);
     births_.sweep(std::move(used));
 }
@@ -356,7 +353,7 @@ void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_
                      is_parameter(output) ? EscapeInto::Parameter
                      : gradient           ? EscapeInto::Gradient
                                           : EscapeInto::Loss,
-                     output.impl, context, muted_);
+                     output.impl, context, PendingReason::Muted);
         } else if (hands_zeros_on(event) && scanner_.health(output).zero > 0) {
             now.muted = before.muted;
         }
@@ -373,7 +370,8 @@ void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_
         if (const std::optional<std::string> evidence = lost_updates(event, index);
             evidence && ++lost_[output.impl] == 2) {
             postpone(births_.flushed(event, index, context, forward, Mechanism::PREC, *evidence),
-                     parameter ? EscapeInto::Parameter : EscapeInto::Buffer, output.impl, context, vanished_);
+                     parameter ? EscapeInto::Parameter : EscapeInto::Buffer, output.impl, context,
+                     PendingReason::Flushed);
         }
     }
     if (now.muted != muted || now.flushed != flushed) ledger_.set(output, now);
@@ -424,7 +422,7 @@ void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int3
     }
     if (id == 0) id = births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
     if (gradient) {
-        postpone(id, EscapeInto::Gradient, output.impl, context, vanished_);
+        postpone(id, EscapeInto::Gradient, output.impl, context, PendingReason::Flushed);
     } else {
         now.flushed = id;
     }
@@ -457,7 +455,8 @@ void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int
     births_.find(id)->evidence.push_back(unstepped
                                              ? "so it was " + std::to_string(place.looks) + " times in this run"
                                              : "so it was in " + std::to_string(place.steps) + " steps of this run");
-    postpone(id, EscapeInto::Output, event.outputs[index].impl, context, unstepped ? unstepped_ : crowded_);
+    postpone(id, EscapeInto::Output, event.outputs[index].impl, context,
+             unstepped ? PendingReason::NearLimitUnstepped : PendingReason::NearLimit);
 }
 
 }  // namespace numsan

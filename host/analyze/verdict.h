@@ -14,6 +14,7 @@
 #include "host/analyze/births.h"
 #include "host/analyze/ledger.h"
 #include "host/analyze/loss_history.h"
+#include "host/analyze/pending.h"
 #include "host/analyze/scaler_history.h"
 #include "host/core/scanner.h"
 
@@ -163,22 +164,6 @@ class Verdict {
     void set_hand_over(HandOver* hand_over) { births_.set_hand_over(hand_over); }
 
   private:
-    struct Pending {
-        BirthId birth;
-        EscapeInto into;
-        const void* impl;
-        int64_t step;
-        int64_t seq;
-        StackId stack;
-        const void* storage = nullptr;  ///< of a gradient: where it lies
-        const void* leaf = nullptr;     ///< of a gradient: where its leaf lies, whatever tensor writes to it
-        bool replaced = false;          ///< another gradient has reached the leaf since, and was not added to this one
-        bool zeroed = false;            ///< an optimizer was told to let go of its gradients since: maybe of this one
-        bool read = false;              ///< an optimizer has computed something of it
-        const void* found = nullptr;    ///< held back: where the scaler noted that it was bad
-        const void* scaler = nullptr;   ///< held back: where its scale lies, once that is known
-        bool of_loss = false;           ///< checked: a number that backward() could have started from
-    };
     using Kinds = Births::Kinds;
 
     bool touches_held(const OpEvent& event) const noexcept;
@@ -209,9 +194,10 @@ class Verdict {
     void escape(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
                 Outcome& outcome);
     /// by value: `escape` may be in a list that is cleared
-    void report(Pending escape, Severity severity, Outcome& outcome);
+    void report(PendingEscape escape, Severity severity, Outcome& outcome);
     void contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome);
-    void decide(std::vector<Pending>& list, Severity severity, Outcome& outcome);
+    void decide(const PendingStore::List& escapes, Severity severity, Outcome& outcome);
+    void decide_at_end(const PendingPolicy& policy, bool failed, Outcome& outcome);
     void decide_gradients(Outcome& outcome);
     void follow_gradients(const OpEvent& event, const OpContext& context, const TensorView& output, const Kinds& now);
     void read_gradients(const OpEvent& event, const OpContext& context);
@@ -220,9 +206,11 @@ class Verdict {
     Kinds unseen_update(const TensorView& leaf) const;
     template <class Which>
     void discard_gradients(Which&& which);
-    void postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, std::vector<Pending>& list);
+    void postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, PendingReason reason);
     void postpone(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
-                  std::vector<Pending>& list);
+                  PendingReason reason);
+    PendingStore::List& gradients() { return pending_.of(PendingReason::Gradient); }
+    const PendingStore::List& gradients() const { return pending_.of(PendingReason::Gradient); }
     void escapes_of(const OpEvent& event, const OpContext& context, const Kinds& before, Outcome& outcome);
     void follow_check(const OpEvent& event, const OpContext& context, const Kinds& before);
     void answered(const OpEvent& event, const OpContext& context);
@@ -232,8 +220,6 @@ class Verdict {
     const StackFacts& stacks_;
     const Lineage& lineage_;
     const ParameterHistory& parameters_;
-    static constexpr size_t kMaxPending = 1 << 12;
-
     mutable std::mutex mutex_;
     Ledger ledger_;
     LossHistory losses_;
@@ -241,16 +227,8 @@ class Verdict {
     std::map<const void*, bool> looks_;             ///< of scalers, by where they note it: whether something was bad
     bool scaler_seen_ = false;
     Births births_;
-    std::vector<Pending> gradients_;    ///< decided by what is computed of them, the loss scaler or the end
-    std::atomic<bool> waiting_{false};  ///< whether there may be some
-    std::vector<Pending> discarded_;    ///< gradients thrown away unused: a warning at the end
-    std::vector<Pending> held_back_;    ///< gradients that a loss scaler caught, since the last step it took
-    std::vector<Pending> reads_;        ///< the program looked: a warning at the end if nothing worse comes
-    std::vector<Pending> muted_;        ///< overflows that became zeros that multiplied something
-    std::vector<Pending> vanished_;     ///< gradients and updates that were flushed to zero
-    std::vector<Pending> crowded_;      ///< results close to the largest number of their type
-    std::vector<Pending> unstepped_;    ///< the same, seen in one step only: all there is where nothing steps
-    std::vector<Pending> checked_;      ///< read by a check of the program's since the last step: told if it ends so
+    PendingStore pending_;
+    std::atomic<bool> waiting_{false};  ///< whether a gradient may be pending
     std::set<int64_t> checked_losses_;  ///< numbers of the ops that such a check of a loss began with
     std::atomic<bool> met_bad_{false};  ///< something was not finite: a number the program reads may tell of it
     /// Places whose results were close to the largest number of their type, and where that was seen.

@@ -46,14 +46,15 @@ void Verdict::answered(const OpEvent& event, const OpContext& context) {
         of_loss = of_loss || checked_losses_.count(record.seq) != 0;
         return here.finite() && (is_bad(record) || traits_of(record.op->name).has(kAnswers));
     });
-    const size_t known = checked_.size();
-    postpone(found, EscapeInto::Host, nullptr, context, checked_);
-    for (size_t i = known; i < checked_.size(); ++i) checked_[i].of_loss = of_loss;
+    PendingStore::List& checked = pending_.of(PendingReason::Checked);
+    const size_t known = checked.size();
+    postpone(found, EscapeInto::Host, nullptr, context, PendingReason::Checked);
+    for (size_t i = known; i < checked.size(); ++i) checked[i].of_loss = of_loss;
 }
 
 /// The program is over. Whether it failed may be known only later: what is not told yet is kept.
 void Verdict::end_checks(bool failed, Outcome& outcome) {
-    std::erase_if(checked_, [&](const Pending& check) {
+    std::erase_if(pending_.of(PendingReason::Checked), [&](const PendingEscape& check) {
         if (!failed && !check.of_loss) return false;
         Birth* birth = births_.find(check.birth);
         if (birth == nullptr || birth->escaped) return true;

@@ -44,7 +44,7 @@ void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const K
             read.since = context.step;
             ledger_.set(event.inputs[0], read);
         }
-        postpone(read, EscapeInto::Host, nullptr, context, reads_);
+        postpone(read, EscapeInto::Host, nullptr, context, PendingReason::HostRead);
         if (event.input_count == 1 && !scannable(event.inputs[0])) answered(event, context);
     } else if (cls == OpClass::LossScale) {
         if (std::strcmp(event.op->name, "aten::_amp_update_scale_") == 0)
@@ -62,7 +62,7 @@ void Verdict::refused(const OpEvent& event, const OpContext& context) {
         const TensorView& input = event.inputs[i];
         const Kinds* known = ledger_.find(input);
         if (known == nullptr || known->finite() || !scannable(input) || !scanner_.range(input).suspicious) continue;
-        postpone(*known, EscapeInto::Host, nullptr, context, reads_);
+        postpone(*known, EscapeInto::Host, nullptr, context, PendingReason::HostRead);
         const std::string fact = "`" + std::string(event.op->name) + "` read it and failed";
         for (const Kind kind : kNonFiniteKinds) {
             Birth* birth = births_.find(known->of(kind));
@@ -84,7 +84,7 @@ void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const 
     births_.set_bad_loss(0);
     if (health.kinds() == 0) {
         if (before.flushed != 0 && health.absmax == 0)
-            postpone(before.flushed, EscapeInto::Loss, loss.impl, context, vanished_);
+            postpone(before.flushed, EscapeInto::Loss, loss.impl, context, PendingReason::Flushed);
         return;
     }
     Kinds kinds = before;
@@ -102,25 +102,26 @@ void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const 
         one.of(kind) = birth->id;
         // What overflowed only because a scaler scaled it is the scaler's to catch.
         if (stacks_.is_scaler(birth->stack)) {
-            postpone(one, EscapeInto::Loss, loss.impl, context, gradients_);
+            postpone(one, EscapeInto::Loss, loss.impl, context, PendingReason::Gradient);
         } else {
             escape(one, EscapeInto::Loss, loss.impl, context, Severity::Error, outcome);
         }
     }
 }
 
-void Verdict::postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context,
-                       std::vector<Pending>& list) {
+void Verdict::postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, PendingReason reason) {
     const Birth* birth = births_.find(id);
-    if (birth == nullptr || birth->scaler || birth->ignored || context.ignored || list.size() >= kMaxPending) return;
+    if (birth == nullptr || birth->scaler || birth->ignored || context.ignored) return;
     if (birth->intended && into != EscapeInto::Loss) return;
-    list.push_back({id, into, impl, context.step, context.seq, context.stack});
+    pending_.add(
+        reason,
+        {.birth = id, .into = into, .impl = impl, .step = context.step, .seq = context.seq, .stack = context.stack});
 }
 
 void Verdict::postpone(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
-                       std::vector<Pending>& list) {
+                       PendingReason reason) {
     for (const Kind kind : kNonFiniteKinds) {
-        if (kinds.of(kind) != 0) postpone(kinds.of(kind), into, impl, context, list);
+        if (kinds.of(kind) != 0) postpone(kinds.of(kind), into, impl, context, reason);
     }
 }
 
@@ -132,11 +133,17 @@ void Verdict::escape(const Kinds& kinds, EscapeInto into, const void* impl, cons
         if (birth == nullptr || birth->ignored) continue;
         if (birth->intended && into != EscapeInto::Loss) continue;
         report_gradient_of(*birth, severity, outcome);
-        report({birth->id, into, impl, context.step, context.seq, context.stack}, severity, outcome);
+        report({.birth = birth->id,
+                .into = into,
+                .impl = impl,
+                .step = context.step,
+                .seq = context.seq,
+                .stack = context.stack},
+               severity, outcome);
     }
 }
 
-void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) {
+void Verdict::report(const PendingEscape escape, Severity severity, Outcome& outcome) {
     Birth& birth = *births_.find(escape.birth);
     const bool named = escape.into == EscapeInto::Parameter || escape.into == EscapeInto::Gradient ||
                        escape.into == EscapeInto::Buffer || escape.into == EscapeInto::OptimizerState;
@@ -173,7 +180,7 @@ void Verdict::report(const Pending escape, Severity severity, Outcome& outcome) 
 }
 
 void Verdict::contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome) {
-    if (birth.kind == 0 || contaminated_.size() >= kMaxPending) return;
+    if (birth.kind == 0 || contaminated_.size() >= PendingStore::kMost) return;
     if (!contaminated_.emplace(birth.id, into, impl).second) return;
     outcome.contaminated.push_back({birth.id, into, impl, step});
 }
@@ -201,22 +208,21 @@ void Verdict::find_contaminated(const std::vector<KeptTensor>& kept, Outcome& ou
     }
 }
 
-void Verdict::decide(std::vector<Pending>& list, Severity severity, Outcome& outcome) {
-    for (const Pending& p : list) {
+void Verdict::decide(const PendingStore::List& escapes, Severity severity, Outcome& outcome) {
+    for (const PendingEscape& p : escapes) {
         const Birth* birth = births_.find(p.birth);
         if (birth != nullptr && !birth->scaler) report(p, severity, outcome);
     }
-    list.clear();
 }
 
 void Verdict::optimizer_begin(Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
     stepped_ = true;
-    checked_.clear();
     checked_losses_.clear();
-    decide(muted_, Severity::Error, outcome);
-    decide(vanished_, Severity::Warning, outcome);
-    decide(crowded_, Severity::Warning, outcome);
+    for (const PendingPolicy& policy : kPendingPolicies) {
+        if (policy.at_step == PendingFate::Report) decide(pending_.take(policy.reason), policy.severity, outcome);
+        if (policy.at_step == PendingFate::Drop) pending_.of(policy.reason).clear();
+    }
 }
 
 std::vector<StateWrite> Verdict::take_state_writes() {
@@ -239,26 +245,37 @@ void Verdict::confirm(const StateWrite& write, EscapeInto into, Outcome& outcome
     const Birth* birth = births_.find(write.birth);
     if (birth == nullptr) return;
     report_gradient_of(*birth, Severity::Error, outcome);
-    report({write.birth, into, write.impl, write.step, write.seq, write.stack}, Severity::Error, outcome);
+    report({.birth = write.birth,
+            .into = into,
+            .impl = write.impl,
+            .step = write.step,
+            .seq = write.seq,
+            .stack = write.stack},
+           Severity::Error, outcome);
 }
 
 void Verdict::finish(bool failed, Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    decide_gradients(outcome);
-    end_scalers(outcome);
-    decide(muted_, Severity::Error, outcome);
-    decide(discarded_, Severity::Warning, outcome);
-    decide(vanished_, Severity::Warning, outcome);
-    decide(crowded_, Severity::Warning, outcome);
-    if (last_step_ == 0) decide(unstepped_, Severity::Warning, outcome);
-    decide(reads_, Severity::Warning, outcome);
-    end_checks(failed, outcome);
+    for (const PendingPolicy& policy : kPendingPolicies) {
+        if (policy.at_end == PendingFate::Report) decide(pending_.take(policy.reason), policy.severity, outcome);
+        if (policy.at_end == PendingFate::Ask) decide_at_end(policy, failed, outcome);
+    }
+}
+
+void Verdict::decide_at_end(const PendingPolicy& policy, bool failed, Outcome& outcome) {
+    switch (policy.reason) {
+        case PendingReason::Gradient: return decide_gradients(outcome);
+        case PendingReason::Scaler: return end_scalers(outcome);
+        case PendingReason::Checked: return end_checks(failed, outcome);
+        case PendingReason::NearLimitUnstepped:
+            if (last_step_ == 0) decide(pending_.take(policy.reason), policy.severity, outcome);
+            return;
+        default: return;  // the table says it
+    }
 }
 
 void Verdict::forget_pending() {
-    for (std::vector<Pending>* list :
-         {&gradients_, &discarded_, &held_back_, &reads_, &muted_, &vanished_, &crowded_, &unstepped_, &checked_})
-        list->clear();
+    pending_.clear();
     state_writes_.clear();
     births_.begin_child();
 }

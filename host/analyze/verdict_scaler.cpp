@@ -13,7 +13,6 @@
 namespace numsan {
 namespace {
 
-constexpr size_t kMaxHeldBack = 1 << 10;
 constexpr int kMostAdded = 8;  ///< ops between what was found for one optimizer and the sum of all
 
 std::string number(double value) {
@@ -54,16 +53,16 @@ void Verdict::scaler_looks(const OpEvent& event) {
     // Gradients, whether one is bad, the scale's reciprocal.
     const void* found = event.input_count >= 3 ? event.inputs[event.input_count - 2].storage : nullptr;
     if (looks_.size() < kMaxLooks) looks_[found] = looks_[found] || bad;
-    std::erase_if(gradients_, [&](const Pending& p) {
+    std::set<BirthId> held;
+    for (const PendingEscape& p : pending_.of(PendingReason::Scaler)) held.insert(p.birth);
+    std::erase_if(gradients(), [&](const PendingEscape& p) {
         const Birth* birth = births_.find(p.birth);
         if (birth == nullptr) return true;
         if (!birth->scaler || birth->escaped) return false;
-        const bool held = std::any_of(held_back_.begin(), held_back_.end(),
-                                      [&](const Pending& other) { return other.birth == p.birth; });
-        if (!held && held_back_.size() < kMaxHeldBack) {
-            held_back_.push_back(p);
-            held_back_.back().found = found;
-        }
+        if (!held.insert(p.birth).second) return true;
+        PendingEscape caught = p;
+        caught.found = found;
+        pending_.add(PendingReason::Scaler, caught);
         return true;
     });
 }
@@ -100,13 +99,14 @@ void Verdict::scale_changes(const OpEvent& event, Outcome& outcome) {
         look = mine ? looks_.erase(look) : std::next(look);
     }
     // By name: memory of what was found is used again, maybe by another scaler.
-    for (Pending& p : held_back_) {
+    for (PendingEscape& p : pending_.of(PendingReason::Scaler)) {
         if (p.scaler != nullptr || !(alone || found.count(p.found) != 0)) continue;
         p.scaler = scaler;
     }
     const bool skipped = told.value_or(history.bad());
     history.updated(skipped, scale);
-    if (!skipped) std::erase_if(held_back_, [&](const Pending& p) { return p.scaler == scaler; });
+    if (!skipped)
+        std::erase_if(pending_.of(PendingReason::Scaler), [&](const PendingEscape& p) { return p.scaler == scaler; });
     if (history.is_used_up()) {
         give_up(scaler,
                 "the loss scaler is down to " + number(scale) + ", it skipped " + std::to_string(history.skipped()) +
@@ -122,7 +122,7 @@ void Verdict::scale_changes(const OpEvent& event, Outcome& outcome) {
 
 /// Reports what was held back for this scaler: all of it, or what no scale avoids.
 void Verdict::give_up(const void* scaler, const std::string& why, Outcome& outcome, bool all) {
-    std::erase_if(held_back_, [&](const Pending& p) {
+    std::erase_if(pending_.of(PendingReason::Scaler), [&](const PendingEscape& p) {
         if (p.scaler != scaler) return false;
         Birth* birth = births_.find(p.birth);
         if (birth == nullptr || birth->escaped) return true;
@@ -141,7 +141,7 @@ void Verdict::end_scalers(Outcome& outcome) {
                     outcome);
     }
     // A scaled loss has gradients in other networks, too, which nobody unscales: they are dropped, however large.
-    std::erase_if(discarded_, [&](const Pending& p) {
+    std::erase_if(pending_.of(PendingReason::Discarded), [&](const PendingEscape& p) {
         const Birth* birth = births_.find(p.birth);
         return scaler_seen_ && birth != nullptr && birth->phase == Phase::Backward && !comes_at_any_scale(*birth);
     });
