@@ -29,10 +29,11 @@ std::string mechanisms_markdown() {
 int table(const std::string& name) {
     std::string text;
     if (name == "options") text = options_table_markdown();
+    if (name == "options-without-effect") text = options_without_effect_markdown();
     if (name == "categories") text = categories_markdown();
     if (name == "mechanisms") text = mechanisms_markdown();
     if (text.empty()) {
-        complain("no table '" + name + "': expected options, categories or mechanisms");
+        complain("no table '" + name + "': expected options, options-without-effect, categories or mechanisms");
         return kUsage;
     }
     std::fputs(text.c_str(), stdout);
