@@ -89,8 +89,12 @@ std::vector<OptionRow> make_rows() {
     };
     auto text = [&](const char* key, const char* initial, Empty empty, const char* meaning) {
         const char* other = empty == Empty::Required ? "none" : "nothing";
-        rows.push_back(
-            {key, initial, std::string("a path (without ':') or ") + other, *initial ? initial : "(empty)", meaning, {}});
+        rows.push_back({key,
+                        initial,
+                        std::string("a path (without ':') or ") + other,
+                        *initial ? initial : "(empty)",
+                        meaning,
+                        {}});
     };
 #define NUMSAN_CHOICE(key, member, type, values, meaning) choice(#key, values, meaning);
 #define NUMSAN_SWITCH(key, member, initial, meaning) toggle(#key, initial, meaning);

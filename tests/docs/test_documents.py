@@ -66,12 +66,13 @@ def test_length(name, most):
 
 
 def test_decisions_are_numbered_and_listed():
-    listed = re.findall(r"^\| (\d+) \| \[(.*?)\]\((.*?)\) \| (\S+) \|$", (REPO / "docs/decisions/README.md").read_text(),
-                        re.MULTILINE)
+    text = (REPO / "docs/decisions/README.md").read_text()
+    listed = re.findall(r"^\| (\d+) \| \[(.*?)\]\((.*?)\) \| (\S+) \|$", text, re.MULTILINE)
     assert [name for _, _, name, _ in listed] == [path.name for path in DECISIONS]
     for number, (path, row) in enumerate(zip(DECISIONS, listed), 1):
         title, _, state, *rest = path.read_text().splitlines()
-        assert path.name.startswith(f"{number:04d}-") and title == f"# {number}. {row[1]}" and row[0] == str(number), path
+        assert path.name.startswith(f"{number:04d}-") and row[0] == str(number), path
+        assert title == f"# {number}. {row[1]}", path
         assert state.startswith(f"{row[3]}. "), f"{path}: its date is not the list's"
         heads = [line for line in rest if line.startswith("## ")]
         assert heads[:3] == ["## Context", "## Decision", "## Consequences"], path
@@ -79,7 +80,8 @@ def test_decisions_are_numbered_and_listed():
 
 
 def test_functions_of_a_nans_way_are_in_their_files():
-    rows = re.findall(r"^\| \d+ \| `([\w:]+)` \| `([\w./]+)` \|", (REPO / "docs/a-nans-way.md").read_text(), re.MULTILINE)
+    text = (REPO / "docs/a-nans-way.md").read_text()
+    rows = re.findall(r"^\| \d+ \| `([\w:]+)` \| `([\w./]+)` \|", text, re.MULTILINE)
     assert len(rows) >= 30
     for function, file in rows:
         *scope, name = function.split("::")
@@ -94,7 +96,8 @@ def test_the_table_of_targets_is_whole():
     """RESULTS.md begins with it, each target of the two files has a row, each commit is one of this repository."""
     text = (REPO / "tests/bench/RESULTS.md").read_text()
     table = text.split("## All targets")[1].split("\n## ")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("| ")][2:]
+    lines = [line.strip("|") for line in table.splitlines() if line.startswith("| ")]
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines[2:]]
     assert text.index("## All targets") < 40 and all(len(row) == 7 for row in rows)
     suite = json.loads((REPO / "tests/suite/targets.json").read_text())
     for key, limit in suite.items():

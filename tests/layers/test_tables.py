@@ -1,4 +1,4 @@
-"""scripts/check_tables.py: the tables in README.md and docs/ are the program's own; and each Python package is pinned once."""
+"""scripts/check_tables.py: the tables in README.md and docs/ are what the program prints; a package is pinned once."""
 
 import re
 import subprocess
@@ -27,7 +27,8 @@ def made_up(folder, rows):
     (folder / "docs" / "deep").mkdir(parents=True)
     documents = [folder / "README.md", folder / "docs" / "deep" / "tables.md"]
     for document, names in zip(documents, (NAMES[:1], NAMES[1:])):
-        document.write_text("".join(f"<!-- table {n} -->\n| {n} | {rows} |\n<!-- end table -->\ntext\n" for n in names))
+        tables = (f"<!-- table {name} -->\n| {name} | {rows} |\n<!-- end table -->\ntext\n" for name in names)
+        document.write_text("".join(tables))
     return documents, ("--numsan", numsan, "--root", folder)
 
 
