@@ -1,6 +1,5 @@
 #include "host/session/reporter.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,7 +77,7 @@ void Reporter::tell(const std::string& text) const {
     const RunSummary& run = report_.run;
     const PathFacts facts{run.pid, rank < 0 ? std::nullopt : std::optional(rank), run.host, run.started};
     const std::string path = absolute(expand_path(options_.log, facts), start_cwd_);
-    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const int fd = open_to_append(path);
     write_all(fd < 0 ? STDERR_FILENO : fd, text);
     if (fd >= 0) close(fd);
 }

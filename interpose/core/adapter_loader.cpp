@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "host/core/version.h"
+#include "host/options/cache_folder.h"
 #include "interpose/core/adapter_cache.h"
 #include "interpose/core/adapter_failure.h"
 #include "interpose/core/compiler.h"
@@ -206,7 +207,10 @@ void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point s
 
 /// Null where there is none, or none that can be loaded.
 void* open_adapter(const std::string& path) {
-    return is_trusted_file(path) && is_whole_library(path) ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    const TrustedPath file = trusted_file(path);
+    if (file.trust == Trust::Unsafe) throw StandDown{refusal(file, "remove it")};
+    const bool whole = file.trust == Trust::Yes && is_whole_library(path);
+    return whole ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
 }
 
 /// The adapter as a loaded library, made first if need be.
@@ -244,13 +248,12 @@ const AdapterApi* load(const CoreApi& core, const std::string& lib_dir, Say say,
     result.torch_root = torch.root;
     const fs::path sources = fs::path(lib_dir) / "adapter";
     if (!fs::is_directory(sources)) throw StandDown{"the adapter's sources are not in " + sources.string()};
-    const std::string cache = find_adapter_cache();
-    if (cache.empty())
-        throw StandDown{"no folder to keep the adapter in: set NUMSAN_CACHE to one that only you can write"};
+    const CacheFolder cache = find_cache_folder(Missing::Make);
+    if (cache.path.empty()) throw StandDown{cache.why};
     const std::string abi = abi_flag(torch);
-    result.adapter_path = cache + "/libnumsan_torch-" + cache_key(torch, sources, abi) + ".so";
+    result.adapter_path = cache.path + "/libnumsan_torch-" + cache_key(torch, sources, abi) + ".so";
 
-    remove_orphans(cache);
+    remove_orphans(cache.path);
     const Recipe recipe{torch, sources, abi, failure_beside(result.adapter_path, torch)};
     void* library = load_library(recipe, say, result);
     return attach_adapter(core, library, result.adapter_path);

@@ -82,7 +82,7 @@ class NoScanner final : public Scanner {
 
 const Scanner& scanner() {
 #ifdef NUMSAN_BENCH
-    if (std::getenv("NUMSAN_BENCH_NO_SCAN") != nullptr) return *new NoScanner;
+    if (secure_getenv("NUMSAN_BENCH_NO_SCAN") != nullptr) return *new NoScanner;
 #endif
     return *new CpuScanner;
 }
@@ -98,7 +98,7 @@ const IgnoredRangeListener g_ignored_ranges = {
 Options read_options() {
     Options options;
     std::vector<std::string> complaints;
-    const char* text = std::getenv("NUMSAN_OPTIONS");
+    const char* text = secure_getenv("NUMSAN_OPTIONS");
     parse(text != nullptr ? text : "", options, complaints);
     for (const std::string& complaint : complaints) say(complaint.c_str());
     for (const std::string& line : without_effect(options)) say(line.c_str());
