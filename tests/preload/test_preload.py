@@ -214,8 +214,9 @@ def test_setuid_program_under_a_preload_of_the_whole_system(setup, tmp_path):
     (etc / "ld.so.preload").write_text(f"{setup.preload}\n")
     program = opener(tmp_path)
     own_setuid_program(tmp_path)  # opens the folders to other users
-    command = ["unshare", "--mount", "sh", "-c", f"mount --bind {etc} /etc && exec setpriv --reuid=65534 --clear-groups "
-               f"--regid=65534 {program} {setup.extension}"]
+    as_nobody = "exec setpriv --reuid=65534 --regid=65534 --clear-groups"
+    command = ["unshare", "--mount", "sh", "-c",
+               f"mount --bind {etc} /etc && {as_nobody} {program} {setup.extension}"]
     environment = clean_environment(NUMSAN_TEST_TRACE=setup.trace_file)
     setup.trace_file.touch()
     setup.trace_file.chmod(0o666)
