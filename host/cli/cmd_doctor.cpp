@@ -145,7 +145,7 @@ void check_lines(Diagnosis& diagnosis, const std::string& output) {
 void check_operations(Diagnosis& diagnosis, const std::string& python, const std::string& core) {
     set_variable("NUMSAN_OPTIONS", std::nullopt);  // what the program under test asks for is not what is tried
     std::fflush(stdout);
-    std::fputs("numsan: trying torch; the first time compiles the adapter, about a minute\n", stderr);
+    complain("trying torch; the first time compiles the adapter, about a minute");
     const Answer answer = ask({"/proc/self/exe", "run", "--report", "none", "--log", "stderr", "--color", "never",
                                "--verbosity", "2", "--", python, "-c", kProbe, core});
     if (const auto off = line_after(answer.output, "numsan: off: ")) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "host/core/version.h"
+#include "host/log/format.h"
 #include "host/options/cache_folder.h"
 #include "interpose/core/adapter_cache.h"
 #include "interpose/core/adapter_failure.h"
@@ -66,12 +67,6 @@ std::vector<fs::path> files_below(const fs::path& folder) {
     return files;
 }
 
-std::string hex(uint64_t value) {
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-    return text;
-}
-
 /// Which strings torch's functions take.
 std::string abi_flag(const TorchInstall& torch) {
     switch (string_abi(torch.cpu_library)) {
@@ -99,7 +94,7 @@ std::string cache_key(const TorchInstall& torch, const fs::path& sources, const 
     std::string version = torch.version;
     for (char& c : version)
         if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._+-", c)) c = '_';
-    return version + "-" + hex(build.value()) + "-" + hex(place.value());
+    return version + "-" + hex(build.value(), 16) + "-" + hex(place.value(), 16);
 }
 
 std::vector<std::string> compile_command(const TorchInstall& torch, const fs::path& sources, const std::string& abi,
@@ -181,7 +176,7 @@ void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point s
     const std::string does_not_compile = "the adapter for torch " + torch.version + " does not compile: see " + log;
     if (failed_since(log, start)) throw StandDown{does_not_compile};
     const std::string temporary = result.adapter_path + kTemporaryMark + std::to_string(getpid()) + "-" +
-                                  hex(static_cast<uint64_t>(start.time_since_epoch().count()));
+                                  hex(static_cast<uint64_t>(start.time_since_epoch().count()), 16);
     const std::vector<std::string> command = compile_command(torch, recipe.sources, recipe.abi, temporary);
     say(("building the adapter for torch " + torch.version + " (once, about a minute)").c_str());
     const std::optional<int> status = run_program(command, temporary + ".log");

@@ -1,10 +1,10 @@
 // The two symbols that libnumsan.so looks up in libnumsan_core.so (exports.map). Keep every exception on this side.
 #include <sys/auxv.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <exception>
+#include <string>
 
+#include "host/log/log.h"
 #include "interpose/core/attach.h"
 #include "interpose/core/attach_cuda.h"
 #include "interpose/core/stub_abi.h"
@@ -12,10 +12,11 @@
 namespace {
 
 int stand_down(const char* reason) noexcept {
-    char line[512];
-    int length = std::snprintf(line, sizeof line, "numsan: off: %s\n", reason);
-    if (length >= static_cast<int>(sizeof line)) length = sizeof line - 1;
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, static_cast<size_t>(length));
+    try {
+        numsan::stderr_log().line(numsan::Level::Always, std::string("off: ") + reason);
+    } catch (...) {
+        // No memory is left to say it with; the program runs on.
+    }
     return 1;
 }
 
