@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ScratchFolder;
 
-constexpr uid_t kStranger = 12345;
+constexpr uid_t kAnotherUser = 12345;
 
 void make_folder(const std::string& path, mode_t mode) {
     fs::create_directories(path);
@@ -71,11 +71,11 @@ TEST_F(TrustedPathTest, FolderAndFileOfAnotherUser) {
     if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
     make_folder(at("cache"), 0755);
     make_file(at("cache/file"), 0755);
-    ASSERT_EQ(chown(at("cache/file").c_str(), kStranger, kStranger), 0);
+    ASSERT_EQ(chown(at("cache/file").c_str(), kAnotherUser, kAnotherUser), 0);
     expect_unsafe(trusted_file(at("cache/file")), at("cache/file") + " belongs to user 12345, not to root", "");
     ASSERT_EQ(chown(at("cache/file").c_str(), 0, 0), 0);
     EXPECT_EQ(trusted_file(at("cache/file")).trust, Trust::Yes);
-    ASSERT_EQ(chown(at("cache").c_str(), kStranger, kStranger), 0);
+    ASSERT_EQ(chown(at("cache").c_str(), kAnotherUser, kAnotherUser), 0);
     expect_unsafe(trusted_folder(at("cache"), Missing::Make), at("cache") + " belongs to user 12345, not to " + us(),
                   "");
     expect_unsafe(trusted_file(at("cache/file")), at("cache") + " above it belongs to user 12345", "");
@@ -92,7 +92,7 @@ TEST_F(TrustedPathTest, FolderAboveThatOthersCanWrite) {
     const bool private_group = getegid() == geteuid();
     EXPECT_EQ(trusted_folder(at("shared/cache"), Missing::Make).trust, private_group ? Trust::Yes : Trust::Unsafe);
     if (geteuid() != 0) GTEST_SKIP() << "the rest, a folder of a group of others, takes root";
-    ASSERT_EQ(chown(at("shared").c_str(), 0, kStranger), 0);
+    ASSERT_EQ(chown(at("shared").c_str(), 0, kAnotherUser), 0);
     expect_unsafe(trusted_folder(at("shared/cache"), Missing::Make),
                   at("shared") + " above it can be written by its group (mode 0775)", "chmod g-w " + at("shared"));
 }
@@ -122,7 +122,7 @@ TEST_F(TrustedPathTest, LinksAreFollowedIfTheyAreOurs) {
     fs::create_symlink(at("loop"), at("loop"));
     EXPECT_EQ(trusted_folder(at("loop"), Missing::Make).trust, Trust::Unusable);
     if (geteuid() != 0) GTEST_SKIP() << "the rest, a link of another user, takes root";
-    ASSERT_EQ(lchown(at("link").c_str(), kStranger, kStranger), 0);
+    ASSERT_EQ(lchown(at("link").c_str(), kAnotherUser, kAnotherUser), 0);
     expect_unsafe(trusted_folder(at("link to link"), Missing::Make), at("link") + " is a link of user 12345", "");
 }
 
