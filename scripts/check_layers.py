@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 # Folder -> folders (or single headers) it may include, besides itself.
-BELOW_ANALYZE = ("host/core", "host/ops", "host/scan", "host/options", "host/stacks")
+BELOW_ANALYZE = ("host/core", "host/log", "host/ops", "host/scan", "host/options", "host/stacks")
 LAYERS = {
     "host/core": (),
+    "host/log": (),
     "host/ops": ("host/core",),
     "host/scan": ("host/core",),
     "host/options": ("host/core",),
@@ -23,7 +24,7 @@ LAYERS = {
     "host/analyze": BELOW_ANALYZE,
     "host/report": (*BELOW_ANALYZE, "host/analyze"),
     "host/session": (*BELOW_ANALYZE, "host/record", "host/analyze", "host/report"),
-    "host/cli": ("host/core", "host/options", "host/record", "host/analyze", "host/report"),
+    "host/cli": ("host/core", "host/log", "host/options", "host/record", "host/analyze", "host/report"),
     "interpose/core": (
         *BELOW_ANALYZE,
         "host/record",
@@ -50,6 +51,8 @@ THIRD_PARTY = {
     "torch": ("interpose/torch",),
     "Python.h": (),
     "CLI": ("host/cli",),
+    "fmt": ("host/log",),
+    "spdlog": ("host/log",),
     "nlohmann": ("host/report", "host/cli"),
     "gtest": (),
     "gmock": (),

@@ -1,10 +1,10 @@
 // The numsan command: reads the command line and calls one command.
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <map>
 
 #include "host/cli/commands.h"
 #include "host/core/version.h"
+#include "host/log/log.h"
 #include "host/options/nearest.h"
 #include "host/options/one_line.h"
 #include "host/options/options.h"
@@ -174,7 +174,7 @@ int dispatch(Words words) {
 
 }  // namespace
 
-void complain(const std::string& line) { std::fprintf(stderr, "numsan: %s\n", one_line(line, line.size()).c_str()); }
+void complain(const std::string& line) { stderr_log().line(Level::Always, one_line(line, line.size())); }
 
 }  // namespace numsan::cli
 

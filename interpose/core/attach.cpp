@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "host/log/log.h"
 #include "host/options/options.h"
 #include "host/scan/cpu_scanner.h"
 #include "host/session/session.h"
@@ -82,7 +83,7 @@ class NoScanner final : public Scanner {
 
 const Scanner& scanner() {
 #ifdef NUMSAN_BENCH
-    if (std::getenv("NUMSAN_BENCH_NO_SCAN") != nullptr) return *new NoScanner;
+    if (secure_getenv("NUMSAN_BENCH_NO_SCAN") != nullptr) return *new NoScanner;
 #endif
     return *new CpuScanner;
 }
@@ -98,7 +99,7 @@ const IgnoredRangeListener g_ignored_ranges = {
 Options read_options() {
     Options options;
     std::vector<std::string> complaints;
-    const char* text = std::getenv("NUMSAN_OPTIONS");
+    const char* text = secure_getenv("NUMSAN_OPTIONS");
     parse(text != nullptr ? text : "", options, complaints);
     for (const std::string& complaint : complaints) say(complaint.c_str());
     for (const std::string& line : without_effect(options)) say(line.c_str());
@@ -107,10 +108,7 @@ Options read_options() {
 
 }  // namespace
 
-void say(const char* line) {
-    const std::string text = std::string("numsan: ") + line + "\n";
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-}
+void say(const char* line) { stderr_log().line(Level::Always, line); }
 
 const Options& process_options() {
     static const Options* options = new Options(read_options());
@@ -155,11 +153,9 @@ bool attach(const numsan_stub_api& stub) {
     if (g_adapter == nullptr) return false;
     g_session->use(*g_adapter);
     g_session->share_scans(g_adapter->share);
-    if (options.verbosity >= 3) {
-        g_session->reporter().say("debug: torch " + result.torch_version + " in " + result.torch_root +
-                                  "; operators by " + g_adapter->hook + "; stacks by " + stack_mode + "; adapter " +
-                                  result.adapter_path);
-    }
+    g_session->reporter().say("debug: torch " + result.torch_version + " in " + result.torch_root + "; operators by " +
+                                  g_adapter->hook + "; stacks by " + stack_mode + "; adapter " + result.adapter_path,
+                              Level::Debug);
     stub.set_thread_start(g_adapter->thread_start);
     stub.set_nvtx_watch([](numsan_nvtx_export_fn table) { return watch_nvtx(table, g_ignored_ranges) ? 1 : 0; });
     on_exit(on_process_exit, nullptr);
