@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""A snapshot of all that numsan reports of the suite, the archetypes, the bug programs and the twins, and what differs
+between two: what guards a change that must not change a verdict.
+
+    snapshot.py take OUT [--only PATTERN,...] [--jobs 2]
+    snapshot.py compare BEFORE AFTER [--only PATTERN,...]    lines "program: field: before -> after"; status 1 if any
+
+NUMSAN_BUILD names the build, NUMSAN_PYTHON the interpreter with torch, as for the tests.
+"""
+import argparse
+import fnmatch
+import json
+import pathlib
+import sys
+import time
+
+import normal_form
+import snapshot_programs
+import snapshot_runs
+
+
+def chosen(names, only):
+    return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in only.split(","))]
+
+
+def take(options):
+    programs = {program.name: program for program in snapshot_programs.all_programs()}
+    names = chosen(programs, options.only)
+    if not names:
+        raise SystemExit(f"--only {options.only}: no program has such a name")
+    started = time.monotonic()
+
+    def say(program, left):
+        if not options.quiet:
+            print(f"{time.monotonic() - started:6.1f} s  {program.name}  status {left['status']}, "
+                  f"{len(left['reports'])} reports", flush=True)
+
+    left = snapshot_runs.run_all([programs[name] for name in names], options.jobs, say)
+    root = snapshot_programs.TESTS.parent
+    snapshot = {name: normal_form.Normal(root, left[name]["folder"]).program(left[name]) for name in names}
+    options.out.write_text(json.dumps(snapshot, indent=1, sort_keys=True) + "\n")
+    print(f"{len(snapshot)} programs in {time.monotonic() - started:.0f} s: {options.out}")
+    return 0
+
+
+def compare(options):
+    before, after = (json.loads(path.read_text()) for path in (options.before, options.after))
+    lines = normal_form.differences(*({name: one[name] for name in chosen(one, options.only)} for one in (before, after)))
+    print("\n".join(lines) if lines else f"no difference in {len(chosen(before, options.only))} programs")
+    return 1 if lines else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    taking = commands.add_parser("take")
+    taking.add_argument("out", type=pathlib.Path)
+    taking.add_argument("--jobs", type=int, default=2)
+    taking.add_argument("--quiet", action="store_true")
+    taking.set_defaults(run=take)
+    comparing = commands.add_parser("compare")
+    comparing.add_argument("before", type=pathlib.Path)
+    comparing.add_argument("after", type=pathlib.Path)
+    comparing.set_defaults(run=compare)
+    for command in (taking, comparing):
+        command.add_argument("--only", default="*", metavar="PATTERN,...")
+    options = parser.parse_args()
+    return options.run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
