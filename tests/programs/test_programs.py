@@ -24,7 +24,7 @@ def victim(warm, tmp_path_factory):
     def of(bug):
         if bug not in runs:
             program = HERE / bug / "victim.py"
-            watched = run_numsan.run(program, cwd=tmp_path_factory.mktemp(bug))
+            watched = run_numsan.run_watched_fork(program, cwd=tmp_path_factory.mktemp(bug))
             plain = run_numsan.run_forked(program, cwd=tmp_path_factory.mktemp(bug + "-plain"))
             runs[bug] = program, watched, plain
         return runs[bug]
@@ -81,7 +81,7 @@ def test_program_is_left_alone(bug, victim):
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_twin_is_met_with_silence(bug, warm, tmp_path):
-    watched = run_numsan.run(HERE / bug / "twin.py", cwd=tmp_path)
+    watched = run_numsan.run_watched_fork(HERE / bug / "twin.py", cwd=tmp_path, clean=True)
     assert watched.returncode == 0, watched.describe()
     assert not re.search(r"\b(nan|inf)\b", watched.stdout), f"the twin is not healthy\n{watched.describe()}"
     assert watched.report is not None, watched.describe()

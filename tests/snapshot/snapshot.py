@@ -2,9 +2,11 @@
 """A snapshot of all that numsan reports of the suite, the archetypes, the bug programs and the twins, and what differs
 between two: what guards a change that must not change a verdict.
 
-    snapshot.py take OUT [--only PATTERN,...] [--jobs 2]
-    snapshot.py compare BEFORE AFTER [--only PATTERN,...]    lines "program: field: before -> after"; status 1 if any
+    snapshot.py take OUT [--only PATTERN,...] [--forks] [--jobs 2]
+    snapshot.py compare BEFORE AFTER [--only PATTERN,...] [--forks]     lines "program: field: before -> after"
 
+--forks leaves out what needs a process of its own, which takes most of the time. The status of compare is 1 where there
+is a difference.
 NUMSAN_BUILD names the build, NUMSAN_PYTHON the interpreter with torch, as for the tests.
 """
 import argparse
@@ -19,13 +21,16 @@ import snapshot_programs
 import snapshot_runs
 
 
-def chosen(names, only):
-    return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in only.split(","))]
+def chosen(names, options):
+    """Those that --only and --forks ask for."""
+    alone = {program.name for program in snapshot_programs.all_programs() if program.alone} if options.forks else ()
+    return [name for name in names if name not in alone
+            and any(fnmatch.fnmatch(name, pattern) for pattern in options.only.split(","))]
 
 
 def take(options):
     programs = {program.name: program for program in snapshot_programs.all_programs()}
-    names = chosen(programs, options.only)
+    names = chosen(programs, options)
     if not names:
         raise SystemExit(f"--only {options.only}: no program has such a name")
     started = time.monotonic()
@@ -45,8 +50,9 @@ def take(options):
 
 def compare(options):
     before, after = (json.loads(path.read_text()) for path in (options.before, options.after))
-    lines = normal_form.differences(*({name: one[name] for name in chosen(one, options.only)} for one in (before, after)))
-    print("\n".join(lines) if lines else f"no difference in {len(chosen(before, options.only))} programs")
+    before, after = ({name: one[name] for name in chosen(one, options)} for one in (before, after))
+    lines = normal_form.differences(before, after)
+    print("\n".join(lines) if lines else f"no difference in {len(before)} programs")
     return 1 if lines else 0
 
 
@@ -64,6 +70,7 @@ def main():
     comparing.set_defaults(run=compare)
     for command in (taking, comparing):
         command.add_argument("--only", default="*", metavar="PATTERN,...")
+        command.add_argument("--forks", action="store_true")
     options = parser.parse_args()
     return options.run(options)
 

@@ -3,7 +3,6 @@
 A fork writes a report only if it found something. A clean one runs a second time with a bad value of our own at the end,
 which makes it write one: its coverage and its counts of births are kept, the finding of our own is not.
 """
-import os
 import pathlib
 import sys
 import tempfile
@@ -11,56 +10,42 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-import forked_runs  # noqa: E402
 import run_numsan  # noqa: E402
+import watched_forks  # noqa: E402
 
 SECONDS = 400
-OWN_VALUE = "import torch\nfloat(torch.full((1,), -1.0).log())  # the snapshot's own\n"
-OWN = ("aten::log", "<string>")  # the operator, and the file of the innermost frame
 
 
-class Server:
-    """Forks of one process with torch imported and numsan attached. Reports and texts are files of one folder."""
+class Server(watched_forks.WatchedForks):
+    """Keeps what numsan says apart from what the program says."""
 
     def __init__(self, folder):
-        self.folder = pathlib.Path(tempfile.mkdtemp(dir=folder))
-        options = {"report": self.folder / "report-%p.json", "log": self.folder / "log-%p.txt"}
-        _, self.environment = run_numsan.attached([], options=options)
-        self.runs = forked_runs.ForkedRuns(run_numsan.PYTHON, self.environment)
+        super().__init__(folder, {"log": pathlib.Path(folder) / "log-%p.txt"})
+        self.logs = pathlib.Path(folder)
 
-    def run(self, program, then=""):
+    def once(self, program, then=""):
+        path, *args = program.command
         with tempfile.TemporaryDirectory(dir=self.folder) as cwd:
-            path, *args = program.command
-            ended = self.runs.outcome(path, args, cwd, self.environment, SECONDS, then)
-        return left_behind(ended.status, ended.stdout, ended.pid, self.folder, skip=self.runs.server.pid)
+            ended, reports = self.run(path, args, cwd, SECONDS, then)
+        texts = [text_of(self.logs / f"log-{pid}.txt") for pid in {ended.pid, *reports}]
+        return {"status": ended.status, "stdout": ended.stdout, "texts": [text for text in texts if text],
+                "pid": ended.pid, "folder": str(self.logs), "reports": list(reports.values())}
 
     def watched(self, program):
-        left = self.run(program)
+        left = self.once(program)
         if not left["reports"]:
-            again = self.run(program, OWN_VALUE)
+            again = self.once(program, watched_forks.OWN_VALUE)
             left["counted"] = [counted(report) for report in again["reports"]]
         return left
 
 
+def text_of(path):
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
 def counted(report):
     """What a clean run's report says besides the finding of our own."""
-    findings = [one for one in report["findings"] if (one["op"], (one["stack"] or [{}])[0].get("file")) != OWN]
-    return {**report, "findings": findings}
-
-
-def left_behind(status, stdout, pid, folder, skip=None):
-    """What a run left in a folder, which is empty of it afterwards. The report of process `pid` comes first."""
-    reports, texts = [], []
-    for path in sorted(folder.glob("report-*.json")):
-        if path.stem == f"report-{skip}":
-            continue
-        reports.append(run_numsan.read_report(path))
-        path.unlink()
-    for path in sorted(folder.glob("log-*.txt")):
-        texts.append(path.read_text(errors="replace"))
-        path.unlink()
-    return {"status": status, "stdout": stdout, "texts": texts, "pid": pid, "folder": str(folder),
-            "reports": reports}
+    return report and {**report, "findings": [one for one in report["findings"] if not watched_forks.is_own(one)]}
 
 
 def watched_alone(program, folder):
@@ -68,7 +53,10 @@ def watched_alone(program, folder):
     folder = pathlib.Path(tempfile.mkdtemp(dir=folder))
     options = {"report": folder / "report-%p.json", "log": folder / "log-%p.txt"}
     done = run_numsan.run_command([run_numsan.PYTHON, *program.command], options=options, cwd=folder, timeout=SECONDS)
-    return left_behind(done.returncode, done.stdout, None, folder)
+    reports = [run_numsan.read_report(path) for path in sorted(folder.glob("report-*.json"))]
+    texts = [text_of(path) for path in sorted(folder.glob("log-*.txt"))]
+    return {"status": done.returncode, "stdout": done.stdout, "texts": texts, "pid": None, "folder": str(folder),
+            "reports": reports}
 
 
 def run_all(programs, jobs, say):
@@ -95,11 +83,10 @@ def run_all(programs, jobs, say):
                                       timeout=SECONDS)
         if warm.returncode != 0 or warm.report is None:
             raise SystemExit(f"a trivial program fails under numsan\n{warm.describe()}")
-        os.unlink(warm.report_path)
         with ThreadPoolExecutor(jobs) as pool:
             # Long ones first, so that the jobs end together.
             ordered = sorted(programs, key=lambda program: not program.alone)
             results = dict(pool.map(one, ordered))
         for server in servers:
-            server.runs.close()
+            server.close()
         return results

@@ -144,4 +144,4 @@ def test_a_fork_reports_what_a_process_of_its_own_does(warm, tmp_path):
         assert mine["noted"] == {"births": 1, "escaped": 1, "absorbed": 0}
         added = {key: mine["coverage"][key] - own["coverage"][key] for key in ("ops", "scanned")}
         assert added["ops"] <= 4 and added["scanned"] <= 4, added
-    server.runs.close()
+    server.close()
