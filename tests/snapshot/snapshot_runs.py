@@ -19,17 +19,17 @@ SECONDS = 400
 class Server(watched_forks.WatchedForks):
     """Keeps what numsan says apart from what the program says."""
 
-    def __init__(self, folder):
-        super().__init__(folder, {"log": pathlib.Path(folder) / "log-%p.txt"})
-        self.logs = pathlib.Path(folder)
+    def __init__(self, logs):
+        super().__init__({"log": pathlib.Path(logs) / "log-%p.txt"})
+        self.logs = logs
 
     def once(self, program, then=""):
         path, *args = program.command
         with tempfile.TemporaryDirectory(dir=self.folder) as cwd:
             ended, reports = self.run(path, args, cwd, SECONDS, then)
-        texts = [text_of(self.logs / f"log-{pid}.txt") for pid in {ended.pid, *reports}]
+        texts = [text_of(pathlib.Path(self.logs, f"log-{pid}.txt")) for pid in {ended.pid, *reports}]
         return {"status": ended.status, "stdout": ended.stdout, "texts": [text for text in texts if text],
-                "pid": ended.pid, "folder": str(self.logs), "reports": list(reports.values())}
+                "pid": ended.pid, "folder": str(self.folder), "reports": list(reports.values())}
 
     def watched(self, program):
         left = self.once(program)

@@ -132,7 +132,7 @@ def run_watched_fork(program, *, options=None, args=(), cwd=None, timeout=120, c
     import watched_forks
     key = option_text(options or {})
     if key not in _servers:
-        _servers[key] = watched_forks.WatchedForks(tempfile.mkdtemp(prefix="numsan-forks-"), options)
+        _servers[key] = watched_forks.WatchedForks(options)
     folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
     ended, reports = _servers[key].run(program, args, folder, timeout, watched_forks.OWN_VALUE if clean else "")
     result = Result(ended.status, ended.stdout, ended.stderr, reports.get(ended.pid), folder / "report.json", folder,

@@ -16,10 +16,11 @@ OWN = ("aten::log", "<string>")  # the operator, and the file of the innermost f
 
 
 class WatchedForks:
-    """One server, for one set of options. Reports are written to one folder, and taken from it after each run."""
+    """One server, for one set of options. Reports are written to a folder that ends with it, and taken after each run."""
 
-    def __init__(self, folder, options=None, env=None):
-        self.folder = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    def __init__(self, options=None, env=None):
+        self.kept = tempfile.TemporaryDirectory(prefix="numsan-forks-", ignore_cleanup_errors=True)
+        self.folder = pathlib.Path(self.kept.name)
         options = {"report": self.folder / "report-%p.json", **(options or {})}
         _, self.environment = run_numsan.attached([], options=options, env=env)
         self.server = forked_runs.ForkedRuns(run_numsan.PYTHON, self.environment)
