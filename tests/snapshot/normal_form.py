@@ -7,18 +7,19 @@ import json
 import re
 
 # By the path of keys below the report.
-DROPPED = ("tool", "cost", "run.id", "run.argv", "run.cwd", "run.pid", "run.process", "run.host", "run.started", "run.ended",
-           "run.framework", "run.python", "run.options")
+DROPPED = ("tool", "cost", "run.id", "run.argv", "run.cwd", "run.pid", "run.process", "run.host", "run.started",
+           "run.ended", "run.framework", "run.python", "run.options")
 OWN_FRAMES = re.compile(r"tests/(support/fork_server|archetypes/run_cases|snapshot/\w+)\.py$")
 ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,16}\b")
-SECONDS = re.compile(r"\b[0-9.]+ seconds\b")
+SECONDS = re.compile(r"\b[0-9.]+ (s|seconds)\b")
 
 
 class Normal:
     """Normalises what a program left. `root` is the checkout, `folder` where the run wrote."""
 
     def __init__(self, root, folder):
-        self.places = [(re.compile(re.escape(str(folder)) + r"(/tmp\w+)?"), "RUN"), (re.compile(re.escape(str(root))), "REPO"),
+        self.places = [(re.compile(re.escape(str(folder)) + r"(/tmp\w+)?"), "RUN"),
+                       (re.compile(re.escape(str(root))), "REPO"),
                        (re.compile(r"/\S*/(site-packages|dist-packages)/"), "PACKAGES/"),
                        (re.compile(r"/\S*/lib/python3\.\d+/"), "PYTHON/"), (re.compile(r"\bpython3\.\d+\b"), "python3")]
 
@@ -28,7 +29,7 @@ class Normal:
         for pattern, name in self.places:
             text = pattern.sub(name, text)
         text = re.sub(r"(report|log)-\d+(?=\.(json|txt))", r"\1-PID", text)
-        return SECONDS.sub("N seconds", ADDRESS.sub("at ADDRESS", text))
+        return SECONDS.sub(r"N \1", ADDRESS.sub("at ADDRESS", text))
 
     def value(self, value):
         if isinstance(value, str):
@@ -79,7 +80,8 @@ class Normal:
 def flat(value, path=""):
     """{path: leaf} of nested lists and objects; an empty one is a leaf."""
     if isinstance(value, dict) and value:
-        return {key: leaf for name, one in value.items() for key, leaf in flat(one, f"{path}.{name}".lstrip(".")).items()}
+        return {key: leaf for name, one in value.items()
+                for key, leaf in flat(one, f"{path}.{name}".lstrip(".")).items()}
     if isinstance(value, list) and value:
         return {key: leaf for number, one in enumerate(value) for key, leaf in flat(one, f"{path}[{number}]").items()}
     return {path: value}

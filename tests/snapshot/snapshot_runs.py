@@ -1,7 +1,7 @@
 """Runs the programs of a snapshot under numsan and collects what each run left: status, output, reports, text.
 
-A fork writes a report only if it found something. A clean one runs a second time with a bad value of our own at the end,
-which makes it write one: its coverage and its counts of births are kept, the finding of our own is not.
+A fork writes a report only if it found something. A clean one runs a second time with a bad value of our own at the
+end, which makes it write one: its coverage and its counts of births are kept, the finding of our own is not.
 """
 import pathlib
 import sys

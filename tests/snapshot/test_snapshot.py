@@ -8,6 +8,7 @@ import pytest
 
 import normal_form
 import run_numsan
+import snapshot
 import snapshot_programs
 import snapshot_runs
 
@@ -15,16 +16,18 @@ ROOT, FOLDER = "/home/me/numsan", "/tmp/snapshot-x1/tmpq"
 SNAPSHOT = run_numsan.REPO / "tests" / "snapshot" / "snapshot.py"
 FRAMES = [
     {"kind": "python", "file": f"{ROOT}/tests/suite/programs/p01.py", "line": 3, "function": "loss"},
-    {"kind": "python", "file": "/v/lib/python3.11/site-packages/torch/nn/functional.py", "line": 9, "function": "nll"},
+    {"kind": "python", "file": "/v/lib/python3.11/site-packages/torch/a.py", "line": 9, "function": "nll"},
     {"kind": "autograd", "file": None, "line": None, "function": "LogBackward0"},
     {"kind": "python", "file": f"{ROOT}/tests/support/fork_server.py", "line": 60, "function": "<module>"}]
 FINDING = {"op": "aten::log", "seq": 119, "step": 3, "title": "first NaN of this run", "stack": FRAMES,
-           "location": {"file": f"{ROOT}/tests/suite/programs/p01.py", "line": 3, "function": "loss", "code": "x.log()"},
+           "location": {"file": f"{ROOT}/tests/suite/programs/p01.py", "line": 3, "function": "loss",
+                        "code": "x.log()"},
            "inputs": [{"name": "input[0]", "absmax": 0.5, "first_bad": {"index": [7], "bits": "0x7fc00000"}}],
            "evidence": ["<function f at 0x7f0012345678> read it"], "category": {"id": "N4", "confidence": 0.8664518960},
            "contaminated": [{"kind": "gradient", "name": "weight", "since_step": 3}]}
 REPORT = {"schema": "numsan.report/1", "tool": {"version": "0.1"}, "verdict": "findings",
-          "run": {"pid": 42, "argv": ["x"], "host": "h", "started": "now", "process": "boot/42", "steps": 5, "rank": None},
+          "run": {"pid": 42, "argv": ["x"], "host": "h", "started": "now", "process": "boot/42", "steps": 5,
+                  "rank": None},
           "coverage": {"ops": 181, "scanned": 155}, "cost": {"wall_s": 1.5}, "noted": {"births": 1, "absorbed": 0},
           "findings": [FINDING]}
 
@@ -103,11 +106,27 @@ def test_differences():
         "only: only before", "other: only after"]
 
 
+def test_what_differs_runs_again(capsys):
+    """A program whose reports vary is as before in one of the runs; one that has changed never is."""
+    before, runs = {"steady": {"x": 1}, "unsteady": {"x": 1}, "changed": {"x": 1}}, []
+
+    def run(names):
+        runs.append(names)
+        return {name: {"x": 1 if name == "unsteady" and len(runs) == 2 else 3} for name in names}
+
+    taken = {"steady": {"x": 1}, "unsteady": {"x": 2}, "changed": {"x": 2}, "new": {"x": 2}}
+    snapshot.settle(taken, before, run)
+    assert taken == {"steady": {"x": 1}, "unsteady": {"x": 1}, "changed": {"x": 2}, "new": {"x": 2}}
+    assert runs == [["unsteady", "changed"]] * 2 + [["changed"]] * (snapshot.AGAIN - 2)
+    assert capsys.readouterr().out == "not the same in every run: unsteady: as before in run 3, else not in x\n"
+
+
 def test_an_unreadable_report_is_said():
     assert normal(None)["reports"] == ["not readable"]
 
 
-@pytest.mark.parametrize("after, status, said", [(0, 0, "no difference in 1 programs\n"), (3, 1, "p: status: 0 -> 3\n")])
+@pytest.mark.parametrize("after, status, said", [(0, 0, "no difference in 1 programs\n"),
+                                                 (3, 1, "p: status: 0 -> 3\n")])
 def test_exit_status_of_compare(after, status, said, tmp_path):
     for name, value in (("before", 0), ("after", after)):
         (tmp_path / name).write_text(json.dumps({"p": {"status": value}}))

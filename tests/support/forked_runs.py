@@ -38,8 +38,9 @@ class ForkedRuns:
         return {key: value for key, value in environment.items() if key not in READ_LATE}
 
     def run(self, program, args, folder, environment, timeout):
-        """(exit status, stdout, stderr) of a program that ended well. None where a process of its own is needed: the
-        program failed, so that tracebacks and signals count, or it did not end in time, or needs another environment."""
+        """(exit status, stdout, stderr) of a program that ended well. None where a process of its own is needed:
+        the program failed, so that tracebacks and signals count, or did not end in time, or needs another
+        environment."""
         if self.read_early(environment) != self.environment:
             return None
         ended = self.outcome(program, args, folder, environment, timeout)

@@ -1,8 +1,8 @@
 """Runs of programs in forks of a process that has imported torch and that numsan is attached to.
 
-For tests of what numsan reports of a program. Attaching itself, exit status, environment and the start of a process are
-not seen here: tests of those run a process of its own. A fork writes a report only if it found something. OWN_VALUE after
-a program that should be clean makes it write one, which shows that numsan was looking.
+For tests of what numsan reports of a program. Attaching itself, exit status, environment and the start of a process
+are not seen here: tests of those run a process of its own. A fork writes a report only if it found something. OWN_VALUE
+after a program that should be clean makes it write one, which shows that numsan was looking.
 """
 import pathlib
 import re
@@ -16,7 +16,8 @@ OWN = ("aten::log", "<string>")  # the operator, and the file of the innermost f
 
 
 class WatchedForks:
-    """One server, for one set of options. Reports are written to a folder that ends with it, and taken after each run."""
+    """One server, for one set of options. Reports are written to a folder that ends with it, and taken after each
+    run."""
 
     def __init__(self, options=None, env=None):
         self.kept = tempfile.TemporaryDirectory(prefix="numsan-forks-", ignore_cleanup_errors=True)
@@ -27,7 +28,8 @@ class WatchedForks:
 
     def run(self, program, args=(), cwd=None, timeout=120, then="", late=None):
         """(how it ended, {process: report}). `late` is environment that a program reads only when it runs."""
-        ended = self.server.outcome(program, args, cwd or self.folder, {**self.environment, **(late or {})}, timeout, then)
+        environment = {**self.environment, **(late or {})}
+        ended = self.server.outcome(program, args, cwd or self.folder, environment, timeout, then)
         reports = {}
         for path in sorted(self.folder.glob("report-*.json")):
             process = int(path.stem.removeprefix("report-").split("-")[0])
