@@ -9,6 +9,8 @@ import figures
 import manifest
 import running
 
+pytestmark = pytest.mark.quick
+
 
 def run_figures(*arguments):
     return subprocess.run([sys.executable, running.SUITE / "figures.py", *arguments],
