@@ -78,7 +78,8 @@ uint32_t Recorder::number_of(Thread& thread) {
             mine.number = 0;
         }
     };
-    if (thread.number != 0) return thread.number;
+    if (thread.number != 0 && thread.numbered_by == this) return thread.number;
+    thread.numbered_by = this;
     if (!thread.ended) {
         static thread_local End end;
         end.seen = true;

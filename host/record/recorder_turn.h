@@ -12,6 +12,7 @@ extern Recorder* the_recorder;
 
 /// What the recorder keeps of a thread. Trivially destructible: calls may come while the thread ends.
 struct Recorder::Thread {
+    const Recorder* numbered_by;
     uint32_t number;  ///< 0: not seen yet
     bool ended;
     bool inside;    ///< the session, by its turn: it has the lock

@@ -17,11 +17,22 @@ Json comparable(const nlohmann::ordered_json& document) {
     return made;
 }
 
-std::string shown(const Json& document, const Json::json_pointer& at) {
+std::string shown(const Json* value) {
     constexpr size_t kLongest = 120;
-    if (!document.contains(at)) return "nothing";
-    const std::string text = document.at(at).dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (value == nullptr) return "nothing";
+    const std::string text = value->dump(-1, ' ', false, Json::error_handler_t::replace);
     return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+}
+
+std::string line_of(const Json& change, const Json& before) {
+    const Json::json_pointer at(change["path"].get<std::string>());
+    const bool appended = !at.empty() && at.back() == "-";
+    const Json* was = !appended && before.contains(at) && change["op"] != "add" ? &before.at(at) : nullptr;
+    const Json* now = change["op"] != "remove" ? &change["value"] : nullptr;
+    const std::string place =
+        appended ? at.parent_pointer().to_string() + "/" + std::to_string(before.at(at.parent_pointer()).size())
+                 : at.to_string();
+    return place.substr(1) + ": " + shown(was) + ", now " + shown(now);
 }
 
 }  // namespace
@@ -33,11 +44,7 @@ std::vector<std::string> report_differences(const std::string& before, const std
     const Json old_one = comparable(a.document);
     const Json new_one = comparable(b.document);
     std::vector<std::string> lines;
-    for (const Json& change : Json::diff(old_one, new_one)) {
-        const auto path = change["path"].get<std::string>();
-        const Json::json_pointer at(path);
-        lines.push_back(path.substr(1) + ": " + shown(old_one, at) + ", now " + shown(new_one, at));
-    }
+    for (const Json& change : Json::diff(old_one, new_one)) lines.push_back(line_of(change, old_one));
     return lines;
 }
 
