@@ -4,7 +4,8 @@
 usage: whole_suite.py [--jobs N] [--keep FOLDER] [NAME...]     NAME: part of a program's name
 exit status: 0 all the same, 1 some differ, 2 there was nothing to compare
 
---keep leaves the recordings in FOLDER: `numsan replay FOLDER/*.rec` with another build compares its verdicts.
+--keep leaves the recordings in FOLDER, a folder each: `numsan replay RECORDING` of another build compares its verdicts.
+A forked process has a report of what it found, and no recording: how many there were is said.
 """
 import argparse
 import concurrent.futures
@@ -22,7 +23,8 @@ SUITE = HERE.parent / "suite"
 
 
 def compare(program, folder):
-    """(name, what is wrong or None, seconds of the run, seconds of its replays, bytes) of one program."""
+    """(name, what is wrong or None, seconds of the run, seconds of its replays, bytes, findings of processes without a
+    recording) of one program."""
     folder.mkdir()
     options = {"record": folder / "%p.rec", "report": folder / "report-%p.json"}
     started = time.monotonic()
@@ -34,7 +36,9 @@ def compare(program, folder):
     wrong = [again.describe() for again in replays if again.returncode != 0 or "no answer" in again.stdout]
     if not files:
         wrong = [done.describe()]
-    return program.stem, "\n".join(wrong) or None, seconds, sum(again.seconds for again in replays), size
+    unrecorded = [path for path in folder.glob("report-*.json") if not (folder / f"{path.stem[7:]}.rec").exists()]
+    findings = sum(len((run_numsan.read_report(path) or {"findings": []})["findings"]) for path in unrecorded)
+    return program.stem, "\n".join(wrong) or None, seconds, sum(again.seconds for again in replays), size, findings
 
 
 def main():
@@ -54,15 +58,17 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for result in pool.map(lambda program: compare(program, root / program.stem), programs):
             results.append(result)
-            name, wrong, seconds, replayed, size = result
+            name, wrong, seconds, replayed, size, findings = result
             print(f"{name}: {'DIFFERS' if wrong else 'the same report'}, run {seconds:.1f} s, replay {replayed:.2f} s, "
-                  f"{size / 1024:.0f} KiB", flush=True)
+                  f"{size / 1024:.0f} KiB" + (f", {findings} findings of forks not recorded" if findings else ""),
+                  flush=True)
             if wrong:
                 print(wrong, flush=True)
     differ = sum(result[1] is not None for result in results)
     print(f"{len(results) - differ} of {len(results)} the same; runs {sum(result[2] for result in results):.0f} s, "
           f"replays {sum(result[3] for result in results):.1f} s, "
-          f"{sum(result[4] for result in results) / 2**20:.1f} MiB")
+          f"{sum(result[4] for result in results) / 2**20:.1f} MiB, "
+          f"{sum(result[5] for result in results)} findings of forks not recorded")
     return 1 if differ else 0
 
 
