@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <memory>
 
 #include "host/record/fields.h"
 #include "host/record/recorder_turn.h"
@@ -28,14 +29,14 @@ std::string text_of(const std::string& path) {
 }  // namespace
 
 Recorder* Recorder::start(const Options& options, const RunSummary& run, std::string& why) {
-    auto* made = new Recorder;  // never destroyed: other threads may be inside it when the process ends
+    std::unique_ptr<Recorder> made(new Recorder);
     std::string path = expand_path(options.record, path_facts(run));
     if (path[0] != '/') path = run.cwd + "/" + path;
     if (const std::optional<std::string> error = made->writer_.open(path, kMostBytes)) {
         why = "record: " + *error;
         return nullptr;
     }
-    return the_recorder = made;
+    return the_recorder = made.release();  // never destroyed: threads may be inside it when the process ends
 }
 
 void Recorder::begin(Session& session, const SessionFacts& facts, const Options& options) {

@@ -39,6 +39,22 @@ class PlayedElements {
     const LoadElement before_ = load_element_by;
 };
 
+/// What a replay leaves: threads of the run may wait inside it for ever.
+struct Stage {
+    Stage(RecordReader& reader, const Options& options, SessionFacts facts)
+        : player(reader), session(options, scanner, stacks, std::move(facts)) {}
+    Player player;
+    PlayedScanner scanner;
+    PlayedStacks stacks;
+    Session session;
+
+    /// Never destroyed.
+    static Stage& make(RecordReader& reader, const Options& options, SessionFacts facts) {
+        static std::vector<Stage*>& all = *new std::vector<Stage*>;
+        return *all.emplace_back(new Stage(reader, options, std::move(facts)));
+    }
+};
+
 Options options_of(const RunFacts& facts) {
     Options options;
     for (const auto& [key, value] : facts.options) (void)set_option(options, key, value);
@@ -56,7 +72,6 @@ Replay::Replay(RecordReader& reader) : reader_(reader) {
 }
 
 Replayed Replay::play() {
-    the_player = new Player(reader_);  // see there
     const PlayedElements elements;
     Options options = options_of(facts_);
     std::optional<AllowListFile> allow;
@@ -70,16 +85,16 @@ Replayed Replay::play() {
     facts.generated_kernels = PlayedAdapter::generated_kernels;
     facts.leave = PlayedAdapter::leave;
     facts.over_notes = PlayedAdapter::notes;
-    const auto* scanner = new PlayedScanner;
-    auto* stacks = new PlayedStacks;
-    auto* session = new Session(options, *scanner, *stacks, std::move(facts));
-    session->use_devices(PlayedAdapter::no_device_scanner);
-    session->use_coverage(PlayedAdapter::add_coverage);
-    session->use_rank(PlayedAdapter::rank);
-    the_player->play(*session, *stacks);
+    Stage& stage = Stage::make(reader_, options, std::move(facts));
+    the_player = &stage.player;
+    Session& session = stage.session;
+    session.use_devices(PlayedAdapter::no_device_scanner);
+    session.use_coverage(PlayedAdapter::add_coverage);
+    session.use_rank(PlayedAdapter::rank);
+    the_player->play(session, stage.stacks);
     Replayed result = the_player->result();
-    if (!result.end) session->finish(0);  // what is known up to there
-    result.report = session->reporter().json();
+    if (!result.end) session.finish(0);  // what is known up to there
+    result.report = session.reporter().json();
     return result;
 }
 

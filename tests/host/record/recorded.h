@@ -65,6 +65,8 @@ struct RecordedRun {
             [](const char* reason) { session->fail(reason); },
         };
         core = &recorder->over(kCore);
+        static std::vector<std::pair<Recorder*, Session*>>& all = *new std::vector<std::pair<Recorder*, Session*>>;
+        all.emplace_back(recorder, session);
         session->use_coverage(recorder->over(no_coverage));
         session->use_rank(recorder->over(ask_rank));
         recorder->begin(*session, facts, made);
