@@ -366,6 +366,11 @@ void Reporter::use(const ProcessRank& rank) {
     for (Finding& finding : report_.findings) finding.rank = rank.rank;
 }
 
+std::string Reporter::json() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return to_json(in_order_of_birth());
+}
+
 bool Reporter::has(Severity severity) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::any_of(report_.findings.begin(), report_.findings.end(),

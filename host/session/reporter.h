@@ -39,6 +39,9 @@ class Reporter {
     /// Last words: the final report and, by verbosity, a summary.
     void finish(const RunSummary& counts);
 
+    /// The report as it would be written now.
+    std::string json() const;
+
     /// True when a finding of at least this severity was made.
     bool has(Severity severity) const;
     bool empty() const;
