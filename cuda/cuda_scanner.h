@@ -226,8 +226,8 @@ class CudaScanner {
     bool capture_of(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept;
     bool is_alive(CUctx_st* context) const noexcept;
     SkipReason driver_failed(CUctx_st* context, const char* call, int result) noexcept;
-    void say(const char* call, int result) noexcept;
-    void say(const char* reason) noexcept;
+    void keep_reason(const char* call, int result) noexcept;
+    void keep_reason(const char* reason) noexcept;
     void turn_off(SkipReason why) noexcept;
 
     uint64_t widen(uint32_t sequence) const noexcept;

@@ -49,7 +49,7 @@ ContextEntry* CudaScanner::context_entry(CUcontext context, bool captured, SkipR
             entry->eager.emplace(*entry->state.eager.host, kRingCapacity);
             entry->replay.emplace(*entry->state.replay.host, kRingCapacity);
         } else {
-            say(failure.call, failure.result);
+            keep_reason(failure.call, failure.result);
         }
         entry->status.store(status, std::memory_order_release);
     }

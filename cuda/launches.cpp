@@ -90,7 +90,7 @@ DeviceScanner::Taken CudaScanner::skip_request(const ScanRequest& request, SkipR
 #include "cuda/skip_reasons.def"
 #undef NUMSAN_SKIP_REASON
     };
-    if (const char* told = kTold[static_cast<int>(why)]; told[0] != '\0') say(told);
+    if (const char* told = kTold[static_cast<int>(why)]; told[0] != '\0') keep_reason(told);
     const bool taken = why != SkipReason::EngineOff && why != SkipReason::Closed && why != SkipReason::Forked &&
                        why != SkipReason::SetUpFailed;
     const Outcomes::Outcome empty{Outcomes::Kind::Empty, 0}, skipped = Outcomes::Outcome::skipped(why);
@@ -122,7 +122,7 @@ CUcontext CudaScanner::primary_context(int device) noexcept {
         result = driver_->primary_retain(&context, handle);
     }
     if (result != CUDA_SUCCESS) {
-        say(call, result);
+        keep_reason(call, result);
         return nullptr;
     }
     driver_->primary_release(handle);  // the program holds it, or it goes now
@@ -131,13 +131,13 @@ CUcontext CudaScanner::primary_context(int device) noexcept {
 }
 
 /// The first one is kept.
-void CudaScanner::say(const char* reason) noexcept {
+void CudaScanner::keep_reason(const char* reason) noexcept {
     if (reason_taken_.exchange(true)) return;
     std::snprintf(reason_, sizeof reason_, "%s", reason);
     has_reason_.store(true, std::memory_order_release);
 }
 
-void CudaScanner::say(const char* call, int result) noexcept {
+void CudaScanner::keep_reason(const char* call, int result) noexcept {
     char name[96];
     name_error(*driver_, static_cast<CUresult>(result), name, sizeof name);
     char text[sizeof reason_];
@@ -148,7 +148,7 @@ void CudaScanner::say(const char* call, int result) noexcept {
     } else {
         std::snprintf(text, sizeof text, "%s: %s", call, name);
     }
-    say(text);
+    keep_reason(text);
 }
 
 /// An invalid handle is that of a stream that is gone, or another context's, unless the context itself is gone. To be
@@ -165,7 +165,7 @@ bool CudaScanner::is_alive(CUcontext context) const noexcept {
 SkipReason CudaScanner::driver_failed(CUcontext context, const char* call, int result) noexcept {
     if (means_capture(result)) return SkipReason::CaptureForbids;
     if (result == CUDA_ERROR_INVALID_HANDLE && is_alive(context)) return SkipReason::StreamInvalid;
-    say(call, result);
+    keep_reason(call, result);
     if (!means_lost(result)) {
         turn_off(SkipReason::EngineOff);
         return SkipReason::EngineOff;

@@ -12,18 +12,21 @@ import sys
 from pathlib import Path
 
 # Folder -> folders (or single headers) it may include, besides itself.
-BELOW_ANALYZE = ("host/core", "host/ops", "host/scan", "host/options", "host/stacks")
+BELOW_ANALYZE = ("host/core", "host/log", "host/ops", "host/scan", "host/options", "host/stacks")
 LAYERS = {
     "host/core": (),
+    "host/log": (),
     "host/ops": ("host/core",),
     "host/scan": ("host/core",),
     "host/options": ("host/core",),
     "host/stacks": ("host/core",),
-    "host/record": ("host/core",),
     "host/analyze": BELOW_ANALYZE,
     "host/report": (*BELOW_ANALYZE, "host/analyze"),
-    "host/session": (*BELOW_ANALYZE, "host/record", "host/analyze", "host/report"),
-    "host/cli": ("host/core", "host/options", "host/record", "host/analyze", "host/report"),
+    "host/session": (*BELOW_ANALYZE, "host/analyze", "host/report"),
+    # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
+    "host/record": (*BELOW_ANALYZE, "host/analyze", "host/report", "host/session"),
+    # Of the session only what a replay needs: no command runs in the program that is watched.
+    "host/cli": ("host/core", "host/log", "host/options", "host/record", "host/analyze", "host/report"),
     "interpose/core": (
         *BELOW_ANALYZE,
         "host/record",
@@ -50,7 +53,10 @@ THIRD_PARTY = {
     "torch": ("interpose/torch",),
     "Python.h": (),
     "CLI": ("host/cli",),
+    "fmt": ("host/log",),
+    "spdlog": ("host/log",),
     "nlohmann": ("host/report", "host/cli"),
+    "zlib.h": ("host/record",),
     "gtest": (),
     "gmock": (),
     "benchmark": (),

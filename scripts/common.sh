@@ -3,6 +3,13 @@
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 PYTHON="${NUMSAN_PYTHON:-$ROOT/.venv/bin/python}"
 
+# What was compiled before, in any build folder, is taken from the cache where there is one (scripts/setup --dev).
+if command -v ccache >/dev/null; then
+    export CMAKE_C_COMPILER_LAUNCHER="${CMAKE_C_COMPILER_LAUNCHER:-ccache}"
+    export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER:-ccache}"
+    export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros}" # headers that a target precompiles
+fi
+
 say() { echo "[$(basename "$0")] $*"; }
 die() {
     echo "[$(basename "$0")] error: $*" >&2

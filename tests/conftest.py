@@ -15,6 +15,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 collect_ignore_glob = ["programs/*/*", "twin/programs/*"]
 
 
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "quick: part of scripts/test --quick, the answer within minutes")
+    config.addinivalue_line("markers", "nightly: part of scripts/test --all only; the others are what CI runs")
+    config.addinivalue_line("markers", "xdist_group(name): tests that share a costly run, for one worker")
+
+
 @pytest.fixture(scope="session")
 def build():
     """The build under test. A missing build is a failure, never a skip: silence would look like success."""

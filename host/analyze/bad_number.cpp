@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/core/tensor_memory.h"
+
 namespace numsan {
 
 std::optional<double> bad_number(const OpEvent& event, bool infinities) {
@@ -13,7 +15,8 @@ std::optional<double> bad_number(const OpEvent& event, bool infinities) {
         const TensorView& input = event.inputs[i];
         const uint32_t readable = kNumber | kScannable;
         if ((input.flags & readable) != readable || input.dtype != DType::Float64 || input.numel != 1) continue;
-        const double number = *static_cast<const double*>(input.data);
+        double number = 0;
+        load_element(input.data, &number, sizeof number);
         if (bad(number)) return number;
     }
     return std::nullopt;

@@ -1,8 +1,7 @@
 // Single elements of a tensor in the host's memory, whatever its strides.
 #pragma once
 
-#include <cstring>
-
+#include "host/core/tensor_memory.h"
 #include "host/core/tensor_view.h"
 #include "host/core/value_classes.h"
 
@@ -23,7 +22,7 @@ inline int64_t offset_of(const TensorView& t, int64_t index) {
 inline uint64_t element_magnitude(const TensorView& t, int64_t index, bool* negative = nullptr) {
     const DTypeInfo& type = info(t.dtype);
     uint64_t bits = 0;
-    std::memcpy(&bits, static_cast<const char*>(t.data) + offset_of(t, index) * type.lane_bytes, type.lane_bytes);
+    load_element(static_cast<const char*>(t.data) + offset_of(t, index) * type.lane_bytes, &bits, type.lane_bytes);
     if (negative != nullptr) *negative = (bits & type.sign_mask()) != 0;
     return bits & type.magnitude_mask();
 }

@@ -1,7 +1,6 @@
 #include "host/analyze/integers.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "host/analyze/elements.h"
 
@@ -13,7 +12,7 @@ constexpr int64_t kMaxElements = 1 << 16;
 template <class T>
 long double load(const void* data, int64_t offset) {
     T value;
-    std::memcpy(&value, static_cast<const char*>(data) + offset * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    load_element(static_cast<const char*>(data) + offset * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
     return static_cast<long double>(value);
 }
 

@@ -1,6 +1,5 @@
 // numsan doctor: what would be seen on this machine, asked of files and of the Python that would run, which makes a NaN
 // under numsan for it; loads nothing itself.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,6 +12,7 @@
 #include "host/cli/process.h"
 #include "host/core/cupti_places.h"
 #include "host/core/version.h"
+#include "host/options/cache_folder.h"
 
 namespace numsan::cli {
 namespace {
@@ -145,7 +145,7 @@ void check_lines(Diagnosis& diagnosis, const std::string& output) {
 void check_operations(Diagnosis& diagnosis, const std::string& python, const std::string& core) {
     set_variable("NUMSAN_OPTIONS", std::nullopt);  // what the program under test asks for is not what is tried
     std::fflush(stdout);
-    std::fputs("numsan: trying torch; the first time compiles the adapter, about a minute\n", stderr);
+    complain("trying torch; the first time compiles the adapter, about a minute");
     const Answer answer = ask({"/proc/self/exe", "run", "--report", "none", "--log", "stderr", "--color", "never",
                                "--verbosity", "2", "--", python, "-c", kProbe, core});
     if (const auto off = line_after(answer.output, "numsan: off: ")) {
@@ -279,29 +279,18 @@ void check_cuda(Diagnosis& diagnosis, bool plain) {
     check_cupti(diagnosis, plain);
 }
 
-/// Whether `folder`, or the nearest folder above it that exists, can be written.
-bool writable(std::string folder) {
-    while (!exists(folder)) {
-        const size_t slash = folder.rfind('/');
-        if (slash == std::string::npos || slash == 0) return access("/", W_OK) == 0;
-        folder.resize(slash);
-    }
-    struct stat status {};
-    return stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && access(folder.c_str(), W_OK | X_OK) == 0;
-}
-
+/// By the rules of those who load the adapter.
 void check_cache(Diagnosis& diagnosis) {
-    std::vector<std::string> candidates;
-    if (!variable("NUMSAN_CACHE").empty()) candidates.push_back(variable("NUMSAN_CACHE"));
-    if (variable("XDG_CACHE_HOME").starts_with("/")) candidates.push_back(variable("XDG_CACHE_HOME") + "/numsan");
-    if (variable("HOME").starts_with("/")) candidates.push_back(variable("HOME") + "/.cache/numsan");
-    candidates.push_back("/tmp/numsan-" + std::to_string(geteuid()));
-    for (const std::string& folder : candidates) {
-        if (writable(folder)) {
-            diagnosis.good("cache: " + folder);
-            return;
-        }
-        diagnosis.limited("cache: " + folder + " cannot be written");
+    const CacheFolder cache = find_cache_folder(Missing::Accept);
+    if (cache.path.empty()) {
+        diagnosis.broken("cache: " + cache.why);
+        return;
+    }
+    for (const std::string& line : cache.rejected) diagnosis.limited("cache: not " + line);
+    if (exists(cache.path) && access(cache.path.c_str(), W_OK | X_OK) != 0) {
+        diagnosis.limited("cache: " + cache.path + " cannot be written: only adapters that it has are loaded");
+    } else {
+        diagnosis.good("cache: " + cache.path);
     }
 }
 

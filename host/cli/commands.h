@@ -9,6 +9,7 @@ namespace numsan::cli {
 
 inline constexpr int kOk = 0;
 inline constexpr int kLimited = 1;  ///< doctor: something would not be seen
+inline constexpr int kDiffers = 1;  ///< replay: another report
 inline constexpr int kUsage = 2;    ///< wrong usage, unreadable file, cannot work
 
 /// Options given as flags, in order, as key and value.
@@ -22,6 +23,9 @@ int report(const std::vector<std::string>& files, const std::string& format, con
            const std::string& color);
 
 int explain(const std::string& word);
+
+/// Makes the report of a recording again; `output` empty writes it nowhere.
+int replay(const std::string& path, const std::string& output);
 
 /// `command` may be empty: python3 is then what would run.
 int doctor(const std::vector<std::string>& command);

@@ -1,10 +1,10 @@
 // The numsan command: reads the command line and calls one command.
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <map>
 
 #include "host/cli/commands.h"
 #include "host/core/version.h"
+#include "host/log/log.h"
 #include "host/options/nearest.h"
 #include "host/options/one_line.h"
 #include "host/options/options.h"
@@ -51,8 +51,9 @@ void add_option_flags(CLI::App& run_command, FlagValues& values) {
     for (const OptionRow& row : option_rows()) {
         std::string names = "--" + row.key;
         if (dashed(row.key) != row.key) names += ",--" + dashed(row.key);
-        const std::string about =
-            row.meaning + "; " + row.expected + (row.initial.empty() ? "" : ", default " + row.initial);
+        const std::string about = row.meaning + "; " + row.expected +
+                                  (row.initial.empty() ? "" : ", default " + row.initial) +
+                                  (row.missing.empty() ? "" : "; has no effect: this version does not " + row.missing);
         run_command.add_option(names, values[row.key], about)->type_name("")->take_last();
     }
 }
@@ -87,21 +88,21 @@ int refuse_flag(const std::string& name) {
 }
 
 bool known_command(const std::string& name) {
-    for (const char* known : {"report", "explain", "table"}) {
+    for (const char* known : {"report", "explain", "replay", "table"}) {
         if (name == known) return true;
     }
     return false;
 }
 
 int refuse_command(const std::string& name) {
-    for (const char* planned : {"diff", "merge", "replay"}) {
+    for (const char* planned : {"diff", "merge"}) {
         if (name == planned) {
             complain("this version has no command '" + name + "'");
             return kUsage;
         }
     }
-    complain("unknown command '" + name + "'; did you mean '" + nearest(name, {"run", "report", "explain", "doctor"}) +
-             "'?");
+    complain("unknown command '" + name + "'; did you mean '" +
+             nearest(name, {"run", "report", "explain", "replay", "doctor"}) + "'?");
     return kUsage;
 }
 
@@ -140,6 +141,12 @@ int dispatch(Words words) {
     std::string word;
     explain_command->add_option("CODE", word, "NS102, SING, N3, unsafe-gradient, ...")->required();
 
+    CLI::App* replay_command = app.add_subcommand("replay", "make the report of a recording again, without torch");
+    std::string recording;
+    std::string made_again;
+    replay_command->add_option("RECORD", recording, "what `numsan run --record RECORD` wrote")->required();
+    replay_command->add_option("-o,--output", made_again, "write the report there, as JSON");
+
     CLI::App* doctor_command =
         app.add_subcommand("doctor", "what would be seen on this machine: numsan doctor [-- CMD...]");
     CLI::App* table_command = app.add_subcommand("table", "")->group("");
@@ -167,13 +174,14 @@ int dispatch(Words words) {
     if (run_command->parsed()) return run(given_flags(*run_command, values), command);
     if (report_command->parsed()) return report(files, format, output, color);
     if (explain_command->parsed()) return explain(word);
+    if (replay_command->parsed()) return replay(recording, made_again);
     if (doctor_command->parsed()) return doctor(command);
     return table(table_name);
 }
 
 }  // namespace
 
-void complain(const std::string& line) { std::fprintf(stderr, "numsan: %s\n", one_line(line, line.size()).c_str()); }
+void complain(const std::string& line) { stderr_log().line(Level::Always, one_line(line, line.size())); }
 
 }  // namespace numsan::cli
 

@@ -1,5 +1,5 @@
 // The C boundary between libnumsan_core.so and libnumsan_torch.so: plain data and function tables, no C++ type with an
-// ABI. C++17, so that the adapter can be built with whatever its torch asks for. A change of meaning raises
+// ABI. Both sides are C++20; the adapter is compiled by interpose/core/adapter_loader.cpp. A change of meaning raises
 // kAdapterAbi.
 #pragma once
 

@@ -13,7 +13,7 @@ inline constexpr char kCuptiName[] = "libcupti.so.13";
 inline std::vector<std::string> cupti_folders() {
     std::vector<std::string> roots;
     for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-        if (const char* root = std::getenv(variable); root != nullptr && *root == '/') roots.emplace_back(root);
+        if (const char* root = secure_getenv(variable); root != nullptr && *root == '/') roots.emplace_back(root);
     }
     roots.emplace_back("/usr/local/cuda");
     std::vector<std::string> folders;

@@ -1,4 +1,4 @@
-// NUMSAN_OPTIONS as typed fields, and the table of them that the launcher and the README are made from.
+// NUMSAN_OPTIONS as typed fields, and the table of them that the launcher and the documentation are made from.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,7 @@ struct OptionRow {
     std::string expected;  ///< "one of auto, always, never", "a number from 0 to 100", ...
     std::string values;    ///< the default first, then the other accepted values if they can be listed
     std::string meaning;
+    std::string missing;  ///< what this version does not do for it; empty where the option has an effect
 };
 
 const std::vector<OptionRow>& option_rows();
@@ -67,7 +68,10 @@ struct PathFacts {
 /// Replaces %p, %r, %h, %t and %%; any other % stays as it is. A '/' in the host name becomes '_'. [MT]
 std::string expand_path(std::string_view pattern, const PathFacts& facts);
 
-/// The table as GitHub markdown, for the README.
+/// The options that have an effect as GitHub markdown, for the documentation.
 std::string options_table_markdown();
+
+/// The others, which are accepted all the same.
+std::string options_without_effect_markdown();
 
 }  // namespace numsan

@@ -1,58 +1,21 @@
 // write_atomically: temporary file and rename, with the signals that a full quota or a closed pipe would raise held
-// back.
+// back. What another user has put in the way is not followed.
 #include "host/report/atomic_file.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <system_error>
+
+#include "host/report/held_signals.h"
 
 namespace numsan {
 namespace {
-
-/// Holds back SIGXFSZ and SIGPIPE of this thread; the ones our writes caused are taken off the queue again.
-class HeldSignals {
-  public:
-    HeldSignals() {
-        sigemptyset(&ours_);
-        sigaddset(&ours_, SIGXFSZ);
-        sigaddset(&ours_, SIGPIPE);
-        sigpending(&before_);
-        pthread_sigmask(SIG_BLOCK, &ours_, &mask_);
-    }
-    ~HeldSignals() {
-        sigset_t take;
-        sigset_t now;
-        sigemptyset(&take);
-        sigpending(&now);
-        bool any = false;
-        for (const int number : {SIGXFSZ, SIGPIPE}) {
-            if (sigismember(&now, number) && !sigismember(&before_, number)) {
-                sigaddset(&take, number);
-                any = true;
-            }
-        }
-        const timespec at_once{};
-        while (any && sigtimedwait(&take, nullptr, &at_once) > 0) {
-        }
-        pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
-    }
-    HeldSignals(const HeldSignals&) = delete;
-    HeldSignals& operator=(const HeldSignals&) = delete;
-
-  private:
-    sigset_t ours_;
-    sigset_t before_;
-    sigset_t mask_;
-};
 
 std::string reason(const std::string& path, int error) {
     return "cannot write " + path + ": " + std::generic_category().message(error);
@@ -71,9 +34,19 @@ int write_all(int fd, const std::string& text) {
     return 0;
 }
 
-int write_directly(const std::string& path, const std::string& text) {
+/// Keeps a link out that appeared since `there` was looked at.
+int no_new_link(const struct stat& there) { return S_ISLNK(there.st_mode) ? 0 : O_NOFOLLOW; }
+
+/// Of `path` itself, links not followed; all zero where there is nothing.
+struct stat entry_at(const std::string& path) {
+    struct stat entry {};
+    if (lstat(path.c_str(), &entry) != 0) entry = {};
+    return entry;
+}
+
+int write_directly(const std::string& path, const std::string& text, const struct stat& there) {
     // a pipe nobody reads must not hang us
-    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | no_new_link(there));
     if (fd < 0) return errno;
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     const int error = write_all(fd, text);
@@ -84,6 +57,19 @@ int write_directly(const std::string& path, const std::string& text) {
 std::string folder_of(const std::string& path) {
     const size_t slash = path.rfind('/');
     return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+/// What another user has put at `path`, by which that user would say where we write: a link, or in a folder that
+/// everybody may write (/tmp for one) a pipe or a device. Empty where there is none.
+std::string planted_by_another(const std::string& path, const struct stat& there) {
+    if (there.st_mode == 0 || there.st_uid == geteuid() || there.st_uid == 0) return "";
+    const std::string owner = "user " + std::to_string(there.st_uid);
+    if (S_ISLNK(there.st_mode)) return "it is a link of " + owner + ", which is not followed";
+    if (S_ISREG(there.st_mode) || S_ISDIR(there.st_mode)) return "";
+    struct stat folder {};
+    const std::string name = folder_of(path);
+    const bool shared = stat(name.empty() ? "." : name.c_str(), &folder) == 0 && (folder.st_mode & S_IWOTH) != 0;
+    return shared ? "it is a pipe or a device of " + owner + " in a folder that everybody may write" : "";
 }
 
 std::string temporary_name(const std::string& target) {
@@ -113,24 +99,35 @@ int replace_file(const std::string& target, const std::string& text, mode_t mode
 std::optional<std::string> write_atomically(const std::string& path, const std::string& text) {
     if (path.empty()) return "cannot write a report: the path is empty";
     const HeldSignals held;
+    const struct stat there = entry_at(path);
+    if (const std::string what = planted_by_another(path, there); !what.empty())
+        return "cannot write " + path + ": " + what;
     struct stat status {};
     const bool exists = stat(path.c_str(), &status) == 0;
     if (exists && S_ISDIR(status.st_mode)) return reason(path, EISDIR);
     if (exists && !S_ISREG(status.st_mode)) {
-        const int error = write_directly(path, text);
+        const int error = write_directly(path, text, there);
         return error ? std::optional(reason(path, error)) : std::nullopt;
     }
     std::string target = path;
     if (exists) {
         if (access(path.c_str(), W_OK) != 0) return reason(path, errno);  // read-only is meant to stay
         char resolved[PATH_MAX];
-        if (realpath(path.c_str(), resolved)) target = resolved;
+        if (S_ISLNK(there.st_mode) && realpath(path.c_str(), resolved)) target = resolved;
     }
-    const int error = replace_file(target, text, status.st_mode & 07777, exists);
+    // Of another user's file no permission is taken over by which others could change ours.
+    const mode_t kept = status.st_uid == geteuid() ? 0777 : 0755;
+    const int error = replace_file(target, text, status.st_mode & kept, exists);
     if (!error) return std::nullopt;
     const std::string folder = folder_of(target);
     if (error == ENOENT && !folder.empty()) return reason(path, error) + " (the folder " + folder + " is missing)";
     return reason(path, error);
+}
+
+int open_to_append(const std::string& path) {
+    const struct stat there = entry_at(path);
+    if (!planted_by_another(path, there).empty()) return -1;
+    return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | no_new_link(there), 0644);
 }
 
 }  // namespace numsan

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "host/analyze/tables.h"
 #include "host/core/version.h"
+#include "host/log/format.h"
 
 namespace numsan {
 namespace {
@@ -75,11 +75,9 @@ Json first_bad_document(const TensorFact& tensor) {
     const Health& health = tensor.health;
     if (health.first_bad < 0 || !(health.nan || health.pos_inf || health.neg_inf)) return nullptr;
     const int digits = 2 * info(tensor.dtype).lane_bytes;
-    char bits[24];
-    std::snprintf(bits, sizeof(bits), "0x%0*llx", digits, static_cast<unsigned long long>(health.first_bad_bits));
     return {{"index", logical_index(health.first_bad, tensor.shape)},
             {"value", kind_text(health.first_bad_kind)},
-            {"bits", bits}};
+            {"bits", "0x" + hex(health.first_bad_bits, digits)}};
 }
 
 int64_t shape_elements(const std::vector<int64_t>& shape) {

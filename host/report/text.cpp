@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 
+#include "host/log/format.h"
 #include "host/report/json_fields.h"
 #include "host/report/json_writer.h"
 #include "host/report/text_layout.h"
@@ -210,9 +210,7 @@ std::string contamination_text(const Json& finding) {
 std::string category_text(const Json& finding) {
     const Json& best = at(finding, "category");
     const auto confidence = [](const Json& category) {
-        char text[340];  // the longest double has 309 digits before the point
-        std::snprintf(text, sizeof text, " (%.2f)", real(category, "confidence").value_or(0));
-        return std::string(text);
+        return " (" + fixed(real(category, "confidence").value_or(0), 2) + ")";
     };
     std::string out = string_at(best, "id") + " " + lower_first(string_at(best, "name")) + confidence(best);
     const Json& others = list(finding, "alternatives");

@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "host/log/format.h"
 
 namespace numsan {
 namespace {
@@ -75,13 +76,8 @@ std::string grouped(__int128 count) {
 std::string value_text(double value) {
     if (value == 0) return "0";
     const double magnitude = std::fabs(value);
-    char buffer[48];
-    if (magnitude >= 1e-3 && magnitude < 1e6) {
-        std::snprintf(buffer, sizeof(buffer), "%.6g", value);
-        return buffer;
-    }
-    std::snprintf(buffer, sizeof(buffer), "%.5e", value);
-    std::string text = buffer;
+    if (magnitude >= 1e-3 && magnitude < 1e6) return number(value, 6);
+    const std::string text = scientific(value, 5);
     const size_t exponent = text.find('e');
     size_t end = exponent;
     while (end >= 2 && text[end - 1] == '0' && text[end - 2] != '.') --end;

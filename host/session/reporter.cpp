@@ -1,6 +1,5 @@
 #include "host/session/reporter.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,17 +17,6 @@
 
 namespace numsan {
 namespace {
-
-/// The whole text, also over short writes and interruptions. Errors are nobody's to hear.
-void write_all(int fd, const std::string& text) {
-    size_t done = 0;
-    while (done < text.size()) {
-        const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return;
-        done += static_cast<size_t>(written);
-    }
-}
 
 std::string absolute(const std::string& path, const std::string& cwd) {
     return path.empty() || path[0] == '/' || cwd.empty() ? path : cwd + "/" + path;
@@ -57,33 +45,35 @@ bool is_state(EscapeInto into) {
 }  // namespace
 
 Reporter::Reporter(const Options& options, StackSource& stacks, std::string torch_root, RunSummary run)
-    : options_(options), stacks_(stacks), places_(std::move(torch_root)), start_cwd_(run.cwd) {
+    : options_(options),
+      stacks_(stacks),
+      log_([this] { return open_log(); }),
+      places_(std::move(torch_root)),
+      start_cwd_(run.cwd) {
     report_.run = std::move(run);
     log_rank_ = report_.run.rank.value_or(-1);
     clock_gettime(CLOCK_REALTIME_COARSE, &began_);  // as files are dated
     std::vector<std::string> complaints;
     allow_ = AllowList::read(absolute(options_.allow, start_cwd_), complaints);
     // On stderr, as complaints about options are, wherever the log goes.
-    for (const std::string& complaint : complaints) write_all(STDERR_FILENO, "numsan: " + complaint + "\n");
+    for (const std::string& complaint : complaints) stderr_log().line(Level::Always, complaint);
+    log_.set_verbosity(options_.verbosity);
+    if (options_.log == "none") log_.silence();
     for (const std::string& rule : allow_.rules()) report_.run.suppressed[rule] = 0;
 }
 
-void Reporter::tell(const std::string& text) const {
-    if (options_.log == "none") return;
-    if (options_.log == "stderr") {
-        write_all(STDERR_FILENO, text);
-        return;
-    }
+/// For each text anew: the rank may be known only later.
+int Reporter::open_log() const {
+    if (options_.log == "stderr") return -1;
     const int rank = log_rank_.load(std::memory_order_relaxed);
     const RunSummary& run = report_.run;
     const PathFacts facts{run.pid, rank < 0 ? std::nullopt : std::optional(rank), run.host, run.started};
-    const std::string path = absolute(expand_path(options_.log, facts), start_cwd_);
-    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    write_all(fd < 0 ? STDERR_FILENO : fd, text);
-    if (fd >= 0) close(fd);
+    return open_to_append(absolute(expand_path(options_.log, facts), start_cwd_));
 }
 
-void Reporter::say(const std::string& text) const { tell("numsan: " + text + "\n"); }
+void Reporter::tell(const std::string& text) const { log_.text(Level::Always, text); }
+
+void Reporter::say(const std::string& text, Level level) const { log_.line(level, text); }
 
 void Reporter::merge_counts(const RunSummary& counts) {
     RunSummary& run = report_.run;
@@ -303,7 +293,7 @@ void Reporter::tell_unmatched_rules() const {
     for (const auto& [rule, count] : report_.run.suppressed) {
         if (count == 0) rules += (rules.empty() ? "" : ", ") + rule;
     }
-    if (!rules.empty()) say("allow-list rules that matched nothing: " + rules);
+    if (!rules.empty()) say("allow-list rules that matched nothing: " + rules, Level::Summary);
 }
 
 void Reporter::begin(const RunSummary& counts) {
@@ -344,19 +334,21 @@ void Reporter::finish(const RunSummary& counts) {
         if (since < told_unsafe_since_) tell(render_checkpoint_help(since, style));
         const bool file = options_.report != "none" && !write_failed_ && !left_to_others_;
         tell(render_summary(report_, style, file ? report_name() : ""));
-    } else if (options_.verbosity >= 1) {
-        if (!report_.run.lost.empty()) say("incomplete: " + report_.run.lost);
+    } else {
+        if (!report_.run.lost.empty()) say("incomplete: " + report_.run.lost, Level::Summary);
         tell_unmatched_rules();
     }
-    if (dropped_findings_ > 0 && options_.verbosity >= 1) {
-        say(std::to_string(dropped_findings_) +
-            " further findings were counted and not kept (max_findings=" + std::to_string(options_.max_findings) + ")");
+    if (dropped_findings_ > 0) {
+        say(std::to_string(dropped_findings_) + " further findings were counted and not kept (max_findings=" +
+                std::to_string(options_.max_findings) + ")",
+            Level::Summary);
     }
-    if (options_.verbosity >= 3) {
+    if (log_.shows(Level::Debug)) {
         const RunSummary& run = report_.run;
         say("debug: " + grouped(run.births) + " bad values were born, " + grouped(run.escaped) + " escaped, " +
-            grouped(run.absorbed) + " stayed masked; " + grouped(run.bytes) + " bytes were read in a run of " +
-            value_text(run.wall_s) + " seconds");
+                grouped(run.absorbed) + " stayed masked; " + grouped(run.bytes) + " bytes were read in a run of " +
+                value_text(run.wall_s) + " seconds",
+            Level::Debug);
     }
 }
 
@@ -372,6 +364,11 @@ void Reporter::use(const ProcessRank& rank) {
     report_.run.world_size = rank.world_size;
     log_rank_.store(rank.rank, std::memory_order_relaxed);
     for (Finding& finding : report_.findings) finding.rank = rank.rank;
+}
+
+std::string Reporter::json() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return to_json(in_order_of_birth());
 }
 
 bool Reporter::has(Severity severity) const {

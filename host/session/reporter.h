@@ -12,6 +12,7 @@
 #include "host/analyze/place_of.h"
 #include "host/analyze/run_summary.h"
 #include "host/analyze/verdict.h"
+#include "host/log/log.h"
 #include "host/options/options.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
@@ -38,12 +39,15 @@ class Reporter {
     /// Last words: the final report and, by verbosity, a summary.
     void finish(const RunSummary& counts);
 
+    /// The report as it would be written now.
+    std::string json() const;
+
     /// True when a finding of at least this severity was made.
     bool has(Severity severity) const;
     bool empty() const;
 
-    /// One line "numsan: TEXT" on the log. Safe at any time.
-    void say(const std::string& text) const;
+    /// One line "numsan: TEXT" on the log, if the option `verbosity` asks for this level. Safe at any time.
+    void say(const std::string& text, Level level = Level::Always) const;
 
     /// A forked child has a report of its own, written only if it has something to say.
     void begin_child();
@@ -57,6 +61,7 @@ class Reporter {
     void step_aside();
     bool others_found_something() const;
     void write();
+    int open_log() const;
     void tell(const std::string& text) const;
     void merge_counts(const RunSummary& counts);
     bool suppress(const Finding& finding, BirthId birth);
@@ -67,6 +72,7 @@ class Reporter {
 
     const Options& options_;
     StackSource& stacks_;
+    Log log_;
     const PlaceFinder places_;
     AllowList allow_;
     mutable std::mutex mutex_;

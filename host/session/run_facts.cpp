@@ -3,7 +3,6 @@
 #include <link.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -12,6 +11,7 @@
 
 #include "host/analyze/place_of.h"
 #include "host/core/version.h"
+#include "host/log/format.h"
 #include "host/session/process_identity.h"
 
 namespace numsan {
@@ -34,10 +34,8 @@ std::string random_uuid() {
     uint32_t words[4] = {device(), device(), device(), device()};
     words[1] = (words[1] & 0xffff0fffu) | 0x00004000u;
     words[2] = (words[2] & 0x3fffffffu) | 0x80000000u;
-    char text[40];
-    std::snprintf(text, sizeof text, "%08x-%04x-%04x-%04x-%04x%08x", words[0], words[1] >> 16, words[1] & 0xffffu,
-                  words[2] >> 16, words[2] & 0xffffu, words[3]);
-    return text;
+    return hex(words[0], 8) + "-" + hex(words[1] >> 16, 4) + "-" + hex(words[1] & 0xffffu, 4) + "-" +
+           hex(words[2] >> 16, 4) + "-" + hex(words[2] & 0xffffu, 4) + hex(words[3], 8);
 }
 
 }  // namespace

@@ -93,8 +93,8 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       worker_births_(stacks, facts_.torch_root),
       readings_(scanner),
       verdict_(readings_, frames_, lineage_, parameters_),
-      reporter_(options_, stacks, facts_.torch_root, run_facts(options_)) {
-    verdict_.set_hand_over(&worker_births_);
+      reporter_(options_, stacks, facts_.torch_root, facts_.run ? *facts_.run : run_facts(options_)) {
+    verdict_.set_hand_over(facts_.over_notes != nullptr ? facts_.over_notes(worker_births_) : &worker_births_);
     verdict_.set_history(static_cast<size_t>(options_.history));
     for (size_t i = 0; i < kDTypeCount; ++i) crowded_from_[i] = crowded_pattern(DType(i), options_.headroom);
     stacks_.on_own_thread = [] { this_thread().busy = true; };

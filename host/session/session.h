@@ -1,6 +1,8 @@
 // One per process: takes events from the adapter, scans, keeps the books, hands what matters to verdict and reporter.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -22,6 +24,7 @@
 #include "host/session/op_log.h"
 #include "host/session/optimizer_rounds.h"
 #include "host/session/reporter.h"
+#include "host/session/run_facts.h"
 #include "host/session/scan_clock.h"
 #include "host/session/step_counter.h"
 #include "host/session/tier_policy.h"
@@ -38,6 +41,12 @@ struct SessionFacts {
     std::string torch_root;
     std::string python_version;            ///< empty without Python
     std::vector<std::string> blind_spots;  ///< what cannot be seen here, in a user's words
+
+    // What a session asks of its process, for who answers instead.
+    std::optional<RunSummary> run;  ///< none: run_facts()
+    bool (*generated_kernels)() = runs_generated_kernels;
+    void (*leave)(int status) = _exit;                        ///< with `halt`; does not return
+    HandOver* (*over_notes)(HandOver& of_process) = nullptr;  ///< who stands between the verdict and these; null: none
 };
 
 /// Null, and in `why` the reason, where devices cannot be scanned. The scanner lives as long as the process.

@@ -94,7 +94,7 @@ RunSummary Session::counts() const {
     }
     run.incomplete = failed_.load(std::memory_order_relaxed);
     add_devices(run);
-    if (runs_generated_kernels()) {
+    if (facts_.generated_kernels()) {
         run.blind_spots.push_back(
             "ops inside regions that torch.compile made kernels of: what a region hands back is "
             "looked at where it is read");

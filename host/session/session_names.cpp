@@ -1,5 +1,4 @@
 // What is told of a session with the names of what the program keeps: findings, and the state that they reached.
-#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -103,7 +102,7 @@ void Session::publish(const Outcome& outcome, const LiveNames* known) {
         reporter_.say("halt=1: stopping at the first error");
         halting_.store(true);
         finish(static_cast<int>(options_.exitcode));
-        _exit(static_cast<int>(options_.exitcode));
+        facts_.leave(static_cast<int>(options_.exitcode));
     }
 }
 

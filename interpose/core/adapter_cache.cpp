@@ -4,59 +4,14 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 namespace numsan {
-namespace {
-
-bool is_ours(const struct stat& status) {
-    return (status.st_uid == geteuid() || status.st_uid == 0) && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-/// Makes `folder` and what is above it if need be, and says whether code may be loaded from it. The folder itself must
-/// not be a link when it lies where everybody may write.
-bool is_usable_folder(const std::string& folder, bool in_public) {
-    struct stat status {};
-    const auto look = [&] { return (in_public ? lstat : stat)(folder.c_str(), &status) == 0; };
-    if (!look()) {
-        std::error_code error;
-        std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), error);
-        if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
-        if (!look()) return false;
-    }
-    return S_ISDIR(status.st_mode) && is_ours(status) && (!in_public || status.st_uid == geteuid());
-}
-
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
-
-}  // namespace
-
-std::string find_adapter_cache() {
-    std::string chosen = variable("NUMSAN_CACHE");
-    if (!chosen.empty() && is_usable_folder(chosen, false)) return chosen;
-    const std::string xdg = variable("XDG_CACHE_HOME");
-    if (!xdg.empty() && xdg[0] == '/' && is_usable_folder(xdg + "/numsan", false)) return xdg + "/numsan";
-    const std::string home = variable("HOME");
-    if (!home.empty() && home[0] == '/' && is_usable_folder(home + "/.cache/numsan", false))
-        return home + "/.cache/numsan";
-    std::string temporary = "/tmp/numsan-" + std::to_string(geteuid());
-    return is_usable_folder(temporary, true) ? temporary : "";
-}
-
-bool is_trusted_file(const std::string& path) {
-    struct stat status {};
-    return lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 && is_ours(status);
-}
 
 bool is_whole_library(const std::string& path) {
     std::ifstream file(path, std::ios::binary);

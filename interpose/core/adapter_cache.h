@@ -7,13 +7,6 @@
 
 namespace numsan {
 
-/// $NUMSAN_CACHE, else $XDG_CACHE_HOME/numsan, else $HOME/.cache/numsan, else /tmp/numsan-<uid>: the first that exists
-/// or can be made (0700), belongs to this user or to root, and that nobody else may write. Empty when there is none.
-std::string find_adapter_cache();
-
-/// Whether `path` is a regular file of this user or of root, not empty, that nobody else may write.
-bool is_trusted_file(const std::string& path);
-
 /// Whether `path` is a shared library of this machine's kind with all of its bytes: mapping one that was cut short
 /// would kill the process at the first touch of a missing page, where dlopen() cannot say no.
 bool is_whole_library(const std::string& path);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "host/options/trusted_path.h"
 #include "interpose/core/adapter_cache.h"
 
 namespace numsan {
@@ -33,7 +34,7 @@ AdapterFailure::AdapterFailure(std::string adapter, const std::vector<std::strin
     : adapter_(std::move(adapter)), path_(adapter_ + ".failed"), stamp_(stamp_of(words, files)) {}
 
 std::string AdapterFailure::reason() const {
-    if (!is_trusted_file(path_)) return {};
+    if (trusted_file(path_).trust != Trust::Yes) return {};
     std::ifstream file(path_);
     std::string stamp, reason;
     std::getline(file, stamp);

@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "host/core/version.h"
+#include "host/log/format.h"
+#include "host/options/cache_folder.h"
 #include "interpose/core/adapter_cache.h"
 #include "interpose/core/adapter_failure.h"
 #include "interpose/core/compiler.h"
@@ -65,12 +67,6 @@ std::vector<fs::path> files_below(const fs::path& folder) {
     return files;
 }
 
-std::string hex(uint64_t value) {
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-    return text;
-}
-
 /// Which strings torch's functions take.
 std::string abi_flag(const TorchInstall& torch) {
     switch (string_abi(torch.cpu_library)) {
@@ -98,7 +94,7 @@ std::string cache_key(const TorchInstall& torch, const fs::path& sources, const 
     std::string version = torch.version;
     for (char& c : version)
         if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._+-", c)) c = '_';
-    return version + "-" + hex(build.value()) + "-" + hex(place.value());
+    return version + "-" + hex(build.value(), 16) + "-" + hex(place.value(), 16);
 }
 
 std::vector<std::string> compile_command(const TorchInstall& torch, const fs::path& sources, const std::string& abi,
@@ -180,7 +176,7 @@ void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point s
     const std::string does_not_compile = "the adapter for torch " + torch.version + " does not compile: see " + log;
     if (failed_since(log, start)) throw StandDown{does_not_compile};
     const std::string temporary = result.adapter_path + kTemporaryMark + std::to_string(getpid()) + "-" +
-                                  hex(static_cast<uint64_t>(start.time_since_epoch().count()));
+                                  hex(static_cast<uint64_t>(start.time_since_epoch().count()), 16);
     const std::vector<std::string> command = compile_command(torch, recipe.sources, recipe.abi, temporary);
     say(("building the adapter for torch " + torch.version + " (once, about a minute)").c_str());
     const std::optional<int> status = run_program(command, temporary + ".log");
@@ -206,7 +202,10 @@ void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point s
 
 /// Null where there is none, or none that can be loaded.
 void* open_adapter(const std::string& path) {
-    return is_trusted_file(path) && is_whole_library(path) ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    const TrustedPath file = trusted_file(path);
+    if (file.trust == Trust::Unsafe) throw StandDown{refusal(file, "remove it")};
+    const bool whole = file.trust == Trust::Yes && is_whole_library(path);
+    return whole ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
 }
 
 /// The adapter as a loaded library, made first if need be.
@@ -244,13 +243,12 @@ const AdapterApi* load(const CoreApi& core, const std::string& lib_dir, Say say,
     result.torch_root = torch.root;
     const fs::path sources = fs::path(lib_dir) / "adapter";
     if (!fs::is_directory(sources)) throw StandDown{"the adapter's sources are not in " + sources.string()};
-    const std::string cache = find_adapter_cache();
-    if (cache.empty())
-        throw StandDown{"no folder to keep the adapter in: set NUMSAN_CACHE to one that only you can write"};
+    const CacheFolder cache = find_cache_folder(Missing::Make);
+    if (cache.path.empty()) throw StandDown{cache.why};
     const std::string abi = abi_flag(torch);
-    result.adapter_path = cache + "/libnumsan_torch-" + cache_key(torch, sources, abi) + ".so";
+    result.adapter_path = cache.path + "/libnumsan_torch-" + cache_key(torch, sources, abi) + ".so";
 
-    remove_orphans(cache);
+    remove_orphans(cache.path);
     const Recipe recipe{torch, sources, abi, failure_beside(result.adapter_path, torch)};
     void* library = load_library(recipe, say, result);
     return attach_adapter(core, library, result.adapter_path);

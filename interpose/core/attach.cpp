@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "host/log/log.h"
 #include "host/options/options.h"
+#include "host/record/recorder.h"
 #include "host/scan/cpu_scanner.h"
 #include "host/session/session.h"
 #include "host/stacks/native_stacks.h"
@@ -31,6 +33,8 @@ namespace {
 // Made once, never destroyed: threads of the program may be inside them when the process ends.
 Session* g_session = nullptr;
 const AdapterApi* g_adapter = nullptr;
+Recorder* g_recorder = nullptr;            ///< null: `record` is not set
+const CoreApi* g_recorded_core = nullptr;  ///< with a recorder
 
 ForeignMemory g_foreign_memory;
 
@@ -66,7 +70,7 @@ const CoreApi g_core = {
 };
 
 void on_process_exit(int status, void*) {
-    const int wanted = g_session->finish(status);
+    const int wanted = g_recorder != nullptr ? g_recorder->finish(status) : g_session->finish(status);
     if (wanted == status) return;
     std::fflush(nullptr);
     _exit(wanted);
@@ -82,7 +86,7 @@ class NoScanner final : public Scanner {
 
 const Scanner& scanner() {
 #ifdef NUMSAN_BENCH
-    if (std::getenv("NUMSAN_BENCH_NO_SCAN") != nullptr) return *new NoScanner;
+    if (secure_getenv("NUMSAN_BENCH_NO_SCAN") != nullptr) return *new NoScanner;
 #endif
     return *new CpuScanner;
 }
@@ -94,11 +98,67 @@ const IgnoredRangeListener g_ignored_ranges = {
     [] { g_session->ignore_begin(); },
     [] { g_session->ignore_end(); },
 };
+const IgnoredRangeListener g_recorded_ranges = {
+    [] { g_recorded_core->scope_begin(kIgnoredRange); },
+    [] { g_recorded_core->scope_end(kIgnoredRange); },
+    [] { g_recorder->ignore_begin(); },
+    [] { g_recorder->ignore_end(); },
+};
+
+void before_fork() {
+    if (g_recorder != nullptr) g_recorder->before_fork();
+    g_session->before_fork();
+}
+
+void after_fork_in_parent() {
+    g_session->after_fork_in_parent();
+    if (g_recorder != nullptr) g_recorder->after_fork_in_parent();
+}
+
+void after_fork_in_child() {
+    python_gate().reset();
+    g_session->after_fork_in_child();
+    if (g_recorder != nullptr) g_recorder->after_fork_in_child();
+}
+
+void decide_pending(bool raised) {
+    if (g_recorder != nullptr) return g_recorder->decide_pending(raised);
+    g_session->decide_pending(raised);
+}
+
+/// Before the session is made; null: there is nothing to record, or no file to record into.
+Recorder* start_recorder(const Options& options, SessionFacts& facts) {
+    if (options.record.empty()) return nullptr;
+    facts.run = run_facts(options);
+    std::string why;
+    Recorder* made = Recorder::start(options, *facts.run, why);
+    if (made == nullptr) say(why.c_str());
+    return made;
+}
+
+void make_session(const Options& options, StackSource& stacks, SessionFacts facts) {
+    g_recorder = start_recorder(options, facts);
+    if (g_recorder == nullptr) {
+        g_session = new Session(options, scanner(), stacks, std::move(facts));
+        g_session->use_devices(make_device_scanner);
+        g_session->use_coverage(add_launches);
+        g_session->use_rank(rank_by_python);
+        return;
+    }
+    Recorder& r = *g_recorder;
+    g_recorded_core = &r.over(g_core);
+    r.over(facts);
+    g_session = new Session(options, r.over(scanner()), r.over(stacks), facts);
+    g_session->use_devices(r.over(make_device_scanner));
+    g_session->use_coverage(r.over(add_launches));
+    g_session->use_rank(r.over(rank_by_python));
+    r.begin(*g_session, facts, options);
+}
 
 Options read_options() {
     Options options;
     std::vector<std::string> complaints;
-    const char* text = std::getenv("NUMSAN_OPTIONS");
+    const char* text = secure_getenv("NUMSAN_OPTIONS");
     parse(text != nullptr ? text : "", options, complaints);
     for (const std::string& complaint : complaints) say(complaint.c_str());
     for (const std::string& line : without_effect(options)) say(line.c_str());
@@ -107,10 +167,7 @@ Options read_options() {
 
 }  // namespace
 
-void say(const char* line) {
-    const std::string text = std::string("numsan: ") + line + "\n";
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-}
+void say(const char* line) { stderr_log().line(Level::Always, line); }
 
 const Options& process_options() {
     static const Options* options = new Options(read_options());
@@ -145,35 +202,32 @@ bool attach(const numsan_stub_api& stub) {
     const TorchInstall torch = describe_torch(find_loaded_torch());
     facts.torch_version = torch.version;
     facts.torch_root = torch.root;
-    g_session = new Session(options, scanner(), *stacks, std::move(facts));
-    g_session->use_devices(make_device_scanner);
-    g_session->use_coverage(add_launches);
-    g_session->use_rank(rank_by_python);
+    make_session(options, *stacks, std::move(facts));
 
     AdapterLoadResult result;
-    g_adapter = load_torch_adapter(g_core, stub.lib_dir, say, result);
+    g_adapter = load_torch_adapter(g_recorder != nullptr ? *g_recorded_core : g_core, stub.lib_dir, say, result);
     if (g_adapter == nullptr) return false;
-    g_session->use(*g_adapter);
-    g_session->share_scans(g_adapter->share);
-    if (options.verbosity >= 3) {
-        g_session->reporter().say("debug: torch " + result.torch_version + " in " + result.torch_root +
-                                  "; operators by " + g_adapter->hook + "; stacks by " + stack_mode + "; adapter " +
-                                  result.adapter_path);
+    if (g_recorder != nullptr) {
+        g_recorder->use(*g_adapter);  // it scans on one thread
+    } else {
+        g_session->use(*g_adapter);
+        g_session->share_scans(g_adapter->share);
     }
+    g_session->reporter().say("debug: torch " + result.torch_version + " in " + result.torch_root + "; operators by " +
+                                  g_adapter->hook + "; stacks by " + stack_mode + "; adapter " + result.adapter_path,
+                              Level::Debug);
     stub.set_thread_start(g_adapter->thread_start);
-    stub.set_nvtx_watch([](numsan_nvtx_export_fn table) { return watch_nvtx(table, g_ignored_ranges) ? 1 : 0; });
+    stub.set_nvtx_watch([](numsan_nvtx_export_fn table) {
+        return watch_nvtx(table, g_recorder != nullptr ? g_recorded_ranges : g_ignored_ranges) ? 1 : 0;
+    });
     on_exit(on_process_exit, nullptr);
-    pthread_atfork([] { g_session->before_fork(); }, [] { g_session->after_fork_in_parent(); },
-                   [] {
-                       python_gate().reset();
-                       g_session->after_fork_in_child();
-                   });
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     // A forked process that ends as such processes do, by _exit(), would be taken for one that was killed.
     if (getpid() == stub.first_process) g_session->begin_report();
     const bool running = python != nullptr && python_usable(*python);
     // A key that another library holds is in no thread's set.
     if (running && std::strcmp(g_adapter->hook, "fallback") == 0) pass_higher_order_ops(*python);
-    if (running) call_before_python_ends(*python, [](bool raised) { g_session->decide_pending(raised); });
+    if (running) call_before_python_ends(*python, decide_pending);
     return true;
 }
 

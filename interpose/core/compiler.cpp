@@ -76,7 +76,7 @@ class SpawnSetup {
 std::optional<std::string> find_program(const std::string& name) {
     if (name.empty()) return std::nullopt;
     if (name.find('/') != std::string::npos) return is_executable(name) ? std::optional(name) : std::nullopt;
-    const char* path = std::getenv("PATH");
+    const char* path = secure_getenv("PATH");
     std::istringstream folders(path ? path : "/usr/local/bin:/usr/bin:/bin");
     for (std::string folder; std::getline(folders, folder, ':');) {
         std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
@@ -86,7 +86,7 @@ std::optional<std::string> find_program(const std::string& name) {
 }
 
 std::vector<std::string> find_cxx_compiler() {
-    if (const char* cxx = std::getenv("CXX")) {
+    if (const char* cxx = secure_getenv("CXX")) {
         std::istringstream words(cxx);
         std::vector<std::string> command;
         for (std::string word; words >> word;) command.push_back(word);

@@ -1,9 +1,10 @@
 // The two symbols that libnumsan.so looks up in libnumsan_core.so (exports.map). Keep every exception on this side.
-#include <unistd.h>
+#include <sys/auxv.h>
 
-#include <cstdio>
 #include <exception>
+#include <string>
 
+#include "host/log/log.h"
 #include "interpose/core/attach.h"
 #include "interpose/core/attach_cuda.h"
 #include "interpose/core/stub_abi.h"
@@ -11,16 +12,18 @@
 namespace {
 
 int stand_down(const char* reason) noexcept {
-    char line[512];
-    int length = std::snprintf(line, sizeof line, "numsan: off: %s\n", reason);
-    if (length >= static_cast<int>(sizeof line)) length = sizeof line - 1;
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, static_cast<size_t>(length));
+    try {
+        numsan::stderr_log().line(numsan::Level::Always, std::string("off: ") + reason);
+    } catch (...) {
+        // No memory is left to say it with; the program runs on.
+    }
     return 1;
 }
 
 int enter(const numsan_stub_api* stub, bool (*begin)(const numsan_stub_api&)) noexcept {
     if (!stub || stub->abi != NUMSAN_STUB_ABI || stub->size < sizeof(numsan_stub_api))
         return stand_down("libnumsan.so and libnumsan_core.so are of different versions");
+    if (getauxval(AT_SECURE) != 0) return 1;  // it has rights that its user, who set the environment, has not
     try {
         return begin(*stub) ? 0 : 1;
     } catch (const std::exception& error) {

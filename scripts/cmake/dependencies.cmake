@@ -5,7 +5,17 @@ if(NUMSAN_CARRIED)
   include_directories(SYSTEM ${NUMSAN_CARRIED}/usr/include)  # libdw's headers have no package file
 endif()
 find_package(nlohmann_json 3.11 REQUIRED)  # reports: the JSON library people know, checked UTF-8 and exact numbers
+find_package(fmt 9 REQUIRED)               # numbers as text: never cut short, whatever the program's locale
+find_package(spdlog 1.10 REQUIRED)         # levels and formatting of log lines
+# Both as headers: what is loaded into the host program needs no library besides libc.
+add_library(numsan_logging_headers INTERFACE)
+target_link_libraries(numsan_logging_headers INTERFACE fmt::fmt-header-only)
+target_include_directories(numsan_logging_headers SYSTEM INTERFACE
+                           $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
+target_compile_definitions(numsan_logging_headers INTERFACE SPDLOG_HEADER_ONLY SPDLOG_FMT_EXTERNAL)
 find_package(CLI11 2.1 REQUIRED)           # command line: usage errors, help and sub-commands we need not invent
+find_package(ZLIB 1.2 REQUIRED)            # recordings: deflate and CRC-32
+find_library(NUMSAN_ZLIB libz.a REQUIRED)  # its archive: no library of ours in the program may ask for another one
 include(CMakeDependentOption)              # the default follows a GTest that is installed later
 find_package(GTest 1.12 QUIET)             # unit tests
 if(NUMSAN_TESTS AND NOT GTest_FOUND)

@@ -9,7 +9,7 @@ from cases import all_cases
 
 CASES = all_cases()
 RUN_CASES = run_numsan.REPO / "tests" / "archetypes" / "run_cases.py"
-pytestmark = pytest.mark.xdist_group("archetypes")  # one worker runs them
+pytestmark = [pytest.mark.quick, pytest.mark.xdist_group("archetypes")]  # one worker runs them
 SEVERITIES = ["none", "info", "warning", "error"]
 
 

@@ -41,7 +41,7 @@ def run_section(page, heading, folder):
     program = folder / f"{heading.replace(' ', '_').replace(',', '')}.py"
     program.write_text(section_of(page, heading))
     assert program.read_text().startswith("import "), f"no program under '{heading}'\n{page}"
-    return program, run_numsan.run(program, launcher="run", cwd=folder, options={"verbosity": 0})
+    return program, run_numsan.run_watched_fork(program, cwd=folder, clean=not marked(program))
 
 
 def marked(program):
@@ -53,8 +53,8 @@ def marked(program):
 def check_sick(page, folder):
     """Runs the sick program; the findings on its marked line."""
     program, done = run_section(page, "a program that has it", folder)
-    assert done.returncode == 0 and done.report is not None, done.describe()
     lines = marked(program)
+    assert done.returncode == 0 and done.report is not None, done.describe()
     unseen = section_of(page, "what numsan cannot see")
     if unseen:
         print(f"not shown by its own name: {unseen}")

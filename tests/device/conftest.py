@@ -1,4 +1,4 @@
-"""Programs on the test device, each in a process of its own: torch takes one such device a process."""
+"""Programs on the test device, each in a process or a fork of its own: torch takes one such device a process."""
 import os
 import pathlib
 import re
@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import forked_runs
 import run_numsan
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -40,17 +41,28 @@ def test_device():
     return environment
 
 
+@pytest.fixture(scope="session")
+def forks(test_device):
+    """Runs programs without numsan in forks of a process that has torch; each loads the device, and its driver, itself.
+    `env` is what the device or its driver reads when they are loaded."""
+    server = forked_runs.ForkedRuns(run_numsan.PYTHON, test_device)
+
+    def run(program, folder, env=None, timeout=300):
+        ended = server.outcome(program, (), folder, {**test_device, **(env or {})}, timeout)
+        if ended.status is None:
+            pytest.fail(f"no end within {timeout} s\n{ended.stderr[-4000:]}", pytrace=False)
+        return subprocess.CompletedProcess([program], ended.status, ended.stdout, ended.stderr)
+    yield run
+    server.close()
+
+
 @pytest.fixture
-def on_device(test_device, tmp_path):
+def on_device(forks, tmp_path):
     """Runs the text of a program after prelude.py; fails with all it said unless it exits with `status`."""
     def run(text, env=None, status=0, timeout=300):
         program = tmp_path / "program.py"
         program.write_text("from prelude import *\n" + text)
-        try:
-            done = subprocess.run([run_numsan.PYTHON, program], cwd=tmp_path, env={**test_device, **(env or {})},
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
-        except subprocess.TimeoutExpired as hung:
-            pytest.fail(f"no end within {timeout} s\n{(hung.stderr or b'').decode()[-4000:]}", pytrace=False)
+        done = forks(program, tmp_path, env, timeout)
         assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
         return done
     return run

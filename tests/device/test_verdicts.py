@@ -47,27 +47,38 @@ LEAN = {"tier": "full", "budget": "0.000001", "warmup": "0"}
 SENTINEL = {"tier": "sentinel"}
 
 
+class Runs:
+    """Runs all programs once for each device and options that a test asks for."""
+
+    def __init__(self, chosen, environment, factory):
+        self.chosen, self.environment, self.factory = chosen, environment, factory
+        self.names = [path.stem for path in chosen]
+        self.folders = {}
+
+    def folder(self, device, options=None):
+        """The folder with reports and statuses."""
+        key = json.dumps([device, options])
+        if key not in self.folders:
+            folder = self.factory.mktemp(device)
+            command, environment = run_numsan.attached(
+                [run_numsan.PYTHON, RUN_MANY, folder, device, *self.chosen], report=folder / "report-%p.json",
+                options={"log": folder / "log-%p.txt", **(options or {})}, env=self.environment)
+            environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)
+            done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=1500)
+            assert done.returncode == 0, done.stderr[-4000:]
+            self.folders[key] = folder
+        return self.folders[key]
+
+
 @pytest.fixture(scope="module", params=[pytest.param(folder, marks=pytest.mark.xdist_group(f"device_{folder}"))
                                         for folder in ("programs", "controls")])
 def runs(request, test_device, tmp_path_factory):
-    """Folders of the runs on CPU, on the device, there with LEAN, on CPU with SENTINEL, and the names of what ran."""
-    chosen = list(programs(request.param))
-    folders = []
-    for device, options in (("cpu", {}), ("test", {}), ("test", LEAN), ("cpu", SENTINEL)):
-        folder = tmp_path_factory.mktemp(device)
-        command, environment = run_numsan.attached(
-            [run_numsan.PYTHON, RUN_MANY, folder, device, *chosen], report=folder / "report-%p.json",
-            options={"log": folder / "log-%p.txt", **options}, env=test_device)
-        environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)
-        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=1500)
-        assert done.returncode == 0, done.stderr[-4000:]
-        folders.append(folder)
-    return *folders, [path.stem for path in chosen]
+    return Runs(list(programs(request.param)), test_device, tmp_path_factory)
 
 
 def test_each_program_has_the_verdict_of_the_cpu(runs):
-    cpu, device, *_, names = runs
+    cpu, device, names = runs.folder("cpu"), runs.folder("test"), runs.names
     statuses = [json.loads((folder / "status.json").read_text()) for folder in (cpu, device)]
     assert [(name, *(status[name] for status in statuses)) for name in names
             if statuses[0][name] != statuses[1][name]] == []
@@ -80,7 +91,7 @@ def test_each_program_has_the_verdict_of_the_cpu(runs):
 
 def test_the_device_was_scanned(runs):
     """A run whose tensors nobody looked at would be silent, too."""
-    _, device, *_ = runs
+    device = runs.folder("test")
     reports = [json.loads(path.read_text()) for path in sorted(device.glob("[pq]*.json"))]
     assert reports
     for report in reports:
@@ -99,9 +110,10 @@ def forward_births(there):
     return {name: found for name, found in there.items() if found is not None and found["phase"] == "forward"}
 
 
+@pytest.mark.nightly
 def test_little_is_read_and_nothing_healthy_is_blamed(runs):
     """What lean steps name is less sure: the share is what a look back and what can be inferred are worth."""
-    cpu, _, lean, _, names = runs
+    cpu, lean, names = runs.folder("cpu"), runs.folder("test", LEAN), runs.names
     reports = [json.loads(path.read_text()) for path in sorted(lean.glob("[pq]*.json"))]
     here, there = ({name: verdict(folder, name) for name in names} for folder in (lean, cpu))
     assert [name for name in names if here[name] is not None and there[name] is None] == []
@@ -115,9 +127,10 @@ def test_little_is_read_and_nothing_healthy_is_blamed(runs):
         assert named > 0.65 * len(births) > 20, (named, len(births))
 
 
+@pytest.mark.nightly
 def test_sentinel_names_what_full_names(runs):
     """By the rule for memory of the host, where what is tiny is read at once."""
-    cpu, *_, sentinel, names = runs
+    cpu, sentinel, names = runs.folder("cpu"), runs.folder("cpu", SENTINEL), runs.names
     here, there = ({name: verdict(folder, name) for name in names} for folder in (sentinel, cpu))
     assert [name for name in names if here[name] is not None and there[name] is None] == []
     births = forward_births(there)

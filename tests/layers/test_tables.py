@@ -1,9 +1,11 @@
-"""scripts/check_tables.py: README's tables are the program's own; and each Python package is pinned once."""
+"""scripts/check_tables.py: the tables in README.md and docs/ are what the program prints; a package is pinned once."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -14,18 +16,23 @@ def check(*arguments):
     )
 
 
+NAMES = ("options", "options-without-effect", "categories", "mechanisms")
+
+
 def made_up(folder, rows):
-    """A program that prints a table, and a readme with one row for each of its three tables."""
+    """A program that prints a table, and two documents with one row for each of its tables."""
     numsan = folder / "numsan"
     numsan.write_text('#!/bin/sh\n[ "$1" = table ] || exit 2\necho "| $2 | of the program |"\n')
     numsan.chmod(0o755)
-    readme = folder / "README.md"
-    names = ("options", "categories", "mechanisms")
-    readme.write_text("".join(f"<!-- table {n} -->\n| {n} | {rows} |\n<!-- end table -->\ntext\n" for n in names))
-    return readme, ("--numsan", numsan, "--readme", readme)
+    (folder / "docs" / "deep").mkdir(parents=True)
+    documents = [folder / "README.md", folder / "docs" / "deep" / "tables.md"]
+    for document, names in zip(documents, (NAMES[:1], NAMES[1:])):
+        tables = (f"<!-- table {name} -->\n| {name} | {rows} |\n<!-- end table -->\ntext\n" for name in names)
+        document.write_text("".join(tables))
+    return documents, ("--numsan", numsan, "--root", folder)
 
 
-def test_readme_of_this_tree():
+def test_documents_of_this_tree():
     done = check()
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -36,20 +43,25 @@ def test_same(tmp_path):
 
 
 def test_different_then_written(tmp_path):
-    readme, arguments = made_up(tmp_path, "of old")
+    documents, arguments = made_up(tmp_path, "of old")
     done = check(*arguments)
     assert done.returncode == 1
-    assert "+| options | of the program |" in done.stdout
+    assert "+| options | of the program |" in done.stdout and "+| mechanisms | of the program |" in done.stdout
     assert check(*arguments, "--write").returncode == 0
     assert check(*arguments).returncode == 0
-    assert readme.read_text().count("of the program") == 3 and readme.read_text().count("text\n") == 3
+    texts = "".join(document.read_text() for document in documents)
+    assert texts.count("of the program") == len(NAMES) and texts.count("text\n") == len(NAMES)
 
 
-def test_no_marker(tmp_path):
-    readme, arguments = made_up(tmp_path, "of the program")
-    readme.write_text("nothing here\n")
+@pytest.mark.parametrize("text, count", [("nothing here\n", 0), ("<!-- table options -->\n<!-- end table -->\n", 2)])
+def test_a_table_has_one_place(tmp_path, text, count):
+    documents, arguments = made_up(tmp_path, "of the program")
+    if count:
+        text += documents[0].read_text()
+    documents[0].write_text(text)
     done = check(*arguments)
-    assert done.returncode == 2 and "<!-- table options -->" in done.stdout
+    assert done.returncode == 2
+    assert "<!-- table options -->" in done.stdout and f"{count} times" in done.stdout
 
 
 def test_no_program(tmp_path):

@@ -87,6 +87,7 @@ def test_mistakes_are_accused(mistake, kind, tmp_path):
 
 
 @needs_valgrind
+@pytest.mark.nightly
 def test_attached_training_loop(warm, tmp_path):
     program = tmp_path / "loop.py"
     program.write_text(LOOP)

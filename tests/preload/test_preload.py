@@ -205,6 +205,31 @@ def test_setuid_program(setup, tmp_path):
     assert setup.trace() == []
 
 
+def test_setuid_program_under_a_preload_of_the_whole_system(setup, tmp_path):
+    """/etc/ld.so.preload counts in secure mode, too: there the library itself has to stay out."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can have an /etc/ld.so.preload of its own")
+    etc = tmp_path / "etc"
+    shutil.copytree("/etc", etc, symlinks=True, ignore_dangling_symlinks=True)
+    (etc / "ld.so.preload").write_text(f"{setup.preload}\n")
+    program = opener(tmp_path)
+    own_setuid_program(tmp_path)  # opens the folders to other users
+    as_nobody = "exec setpriv --reuid=65534 --regid=65534 --clear-groups"
+    command = ["unshare", "--mount", "sh", "-c",
+               f"mount --bind {etc} /etc && {as_nobody} {program} {setup.extension}"]
+    environment = clean_environment(NUMSAN_TEST_TRACE=setup.trace_file)
+    setup.trace_file.touch()
+    setup.trace_file.chmod(0o666)
+    if subprocess.run([*command[:4], f"mount --bind {etc} /etc"], capture_output=True).returncode != 0:
+        pytest.skip("nothing can be mounted here")
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, len(setup.attached())) == (0, 1), (done, "the preload has no effect here: nothing to test")
+    setup.trace_file.write_text("")
+    program.chmod(0o4755)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr, setup.trace()) == (0, "", []), done
+
+
 def test_extension_loads_the_core_once(setup, tmp_path):
     program = opener(tmp_path)
     done = setup.run(program, setup.extension, setup.extension)

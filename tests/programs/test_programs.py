@@ -24,7 +24,7 @@ def victim(warm, tmp_path_factory):
     def of(bug):
         if bug not in runs:
             program = HERE / bug / "victim.py"
-            watched = run_numsan.run(program, cwd=tmp_path_factory.mktemp(bug))
+            watched = run_numsan.run_watched_fork(program, cwd=tmp_path_factory.mktemp(bug))
             plain = run_numsan.run_forked(program, cwd=tmp_path_factory.mktemp(bug + "-plain"))
             runs[bug] = program, watched, plain
         return runs[bug]
@@ -35,6 +35,7 @@ def test_there_are_programs():
     assert len(BUGS) >= 14
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("bug", together(*BUGS))
 def test_first_finding_is_the_bug(bug, victim):
     program, watched, _ = victim(bug)
@@ -61,6 +62,7 @@ def test_first_finding_is_the_bug(bug, victim):
         assert since == expect["contaminated"], watched.describe()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("bug", together(*BUGS))
 def test_text_names_the_line(bug, victim):
     program, watched, _ = victim(bug)
@@ -72,6 +74,7 @@ def test_text_names_the_line(bug, victim):
     assert pathlib.Path(file).name == program.name and int(line) == run_numsan.marked_line(program), watched.describe()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("bug", together(*BUGS))
 def test_program_is_left_alone(bug, victim):
     _, watched, plain = victim(bug)
@@ -79,9 +82,10 @@ def test_program_is_left_alone(bug, victim):
     assert watched.stdout == plain.stdout, watched.describe()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("bug", BUGS)
 def test_twin_is_met_with_silence(bug, warm, tmp_path):
-    watched = run_numsan.run(HERE / bug / "twin.py", cwd=tmp_path)
+    watched = run_numsan.run_watched_fork(HERE / bug / "twin.py", cwd=tmp_path, clean=True)
     assert watched.returncode == 0, watched.describe()
     assert not re.search(r"\b(nan|inf)\b", watched.stdout), f"the twin is not healthy\n{watched.describe()}"
     assert watched.report is not None, watched.describe()

@@ -5,7 +5,8 @@ import pytest
 
 TESTS_ONLY = {"libgtest-dev", "libgmock-dev", "libbenchmark-dev", "valgrind", "clang-format-14", "clang-14",
               "clang-tidy-14"}
-NEEDED = {"g++", "cmake", "ninja-build", "python3-venv", "python3-dev", "nlohmann-json3-dev", "libcli11-dev"}
+NEEDED = {"g++", "cmake", "ninja-build", "python3-venv", "python3-dev", "nlohmann-json3-dev", "libfmt-dev",
+          "libspdlog-dev", "libcli11-dev"}
 
 
 def ok(done):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of results.json, and the tables that README.md, ARCHITECTURE.md and tests/bench/RESULTS.md make of them.
+"""The figures of results.json, and the tables that docs/accuracy.md and tests/bench/RESULTS.md make of them.
 
     figures.py                  checks that the tables are what results.json says; 1 where not
     figures.py --write          rewrites the tables
@@ -29,7 +29,7 @@ from intervals import wilson
 from markers import CATEGORIES
 
 RESULTS = running.SUITE / "results.json"
-README, ARCHITECTURE, BENCH = "README.md", "ARCHITECTURE.md", "tests/bench/RESULTS.md"
+ACCURACY, BENCH = "docs/accuracy.md", "tests/bench/RESULTS.md"
 # heading, metric, what a tool must give for the metric to mean anything (None: nothing)
 SHORT = (("recall", "recall", None), ("false alarms", "false_alarms", None),
          ("line, strict", "line_strict", "line"), ("line, lenient", "line_lenient", "line"),
@@ -168,7 +168,7 @@ def short_table(results):
     yield ""
     yield (f"{results['programs']} bug programs, {results['controls']} healthy ones, {results['date']}, "
            f"torch {results['torch']}, {results['device'].upper()}. Shares of all bug programs,")
-    yield "missed ones included; false alarms are of the healthy ones. `-`: the tool does not tell that at all."
+    yield "missed ones included; false alarms are of the healthy ones. `-`: the tool does not report that at all."
     yield "The others are this project's own adapters of these methods (`tests/suite/baselines`), each credited with"
     yield "any line it could name. numsan's rules were set with these programs in view."
     suite = manifests.load()
@@ -228,7 +228,7 @@ def calibration_table(results):
     yield f"{figures['answers']} answers of {figures['families']} families, {figures['right']} right."
 
 
-BLOCKS = ((README, "suite", short_table), (ARCHITECTURE, "suite confusion", confusion_table),
+BLOCKS = ((ACCURACY, "suite", short_table), (ACCURACY, "suite confusion", confusion_table),
           (BENCH, "suite tools", long_table),
           (BENCH, "suite categories", category_table),
           (BENCH, "suite calibration", calibration_table))
@@ -253,7 +253,7 @@ def main():
     parser.add_argument("--from", dest="folder", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--write", action="store_true", help="rewrite the tables instead of comparing them")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
-    parser.add_argument("--root", type=pathlib.Path, default=running.REPO, help="folder of README.md")
+    parser.add_argument("--root", type=pathlib.Path, default=running.REPO, help="the folder of docs/")
     options = parser.parse_args()
     if options.folder:
         stored = {path.stem: json.loads(path.read_text()) for path in sorted(options.folder.glob("*.json"))}

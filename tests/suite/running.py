@@ -21,13 +21,16 @@ _VENV = REPO / ".venv" / "bin" / "python"
 PYTHON = os.environ.get("NUMSAN_PYTHON", str(_VENV) if _VENV.exists() else "python3")
 sys.path.insert(0, str(REPO / "tests" / "support"))
 import forked_runs  # noqa: E402
+import run_numsan  # noqa: E402
+import watched_forks  # noqa: E402
 
 ATTACHING = ("LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
 
 
 class Runner:
     """Runs programs on one device. `cache` holds the bare runs, by the program's content. With `fork`
-    these are forks of processes that have torch, where the program needs no more than that."""
+    these are forks of processes that have torch, and so are those under numsan, where the program
+    needs no more than that."""
 
     def __init__(self, cache, device="cpu", timeout=180, fork=False):
         self.servers = threading.local() if fork else None
@@ -46,6 +49,7 @@ class Runner:
         kept = {key: value for key, value in os.environ.items()
                 if key not in ATTACHING
                 and (not key.startswith("NUMSAN_") or key == "NUMSAN_CACHE")}
+        kept.setdefault("NUMSAN_CACHE", str(run_numsan.CACHE))  # the adapter that other tests compiled
         return {**kept, "DEVICE": self.device, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "TORCHINDUCTOR_CACHE_DIR": str(self.cache / "inductor" / kept_for),
@@ -92,8 +96,8 @@ class Runner:
         return result
 
     def forked_bare(self, program, folder):
-        """As `execute`, without `seconds`; None where only a process of its own can tell."""
-        if re.search(r"# label:.*\bneeds=\w", program.read_text()):
+        """As `execute`, without `seconds`; None where only a process of its own will do."""
+        if needs_own_process(program):
             return None
         environment = self.environment(program)
         if not hasattr(self.servers, "mine"):
@@ -118,6 +122,35 @@ class Runner:
                 "bare_exit_status": bare["exit_status"], "problems": problems,
                 "same_output": done["stdout"] == bare["stdout"], "reports": len(paths),
                 "seconds": done["seconds"], "bare_seconds": bare["seconds"]}
+
+    def watched_fork(self, program, options):
+        """As `watched` under numsan, in a fork of a process that numsan is attached to. A clean one
+        writes no report: a bad value of our own follows the program, so that silence is not taken
+        for health where numsan did not look."""
+        if not hasattr(self.servers, "watched"):
+            self.servers.watched = watched_forks.WatchedForks(
+                {**options, "verbosity": 0, "log": "none"}, self.environment())
+        server = self.servers.watched
+        bare, started = self.bare(program), time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="suite-") as folder:
+            ended, found = server.run(program, (), folder, self.timeout)
+            if not found:
+                _, found = server.run(program, (), folder, self.timeout, watched_forks.OWN_VALUE)
+        seconds, problems, kept = round(time.monotonic() - started, 3), [], []
+        for report in found.values():
+            if report is None:
+                problems.append("a report is not readable")
+                continue
+            kept.append([reports.flat(one, program) for one in report["findings"]
+                         if not watched_forks.is_own(one)])
+        if not found:
+            problems.append(f"no report; stderr ends: {ended.stderr[-300:]!r}")
+        if bare["exit_status"] != 0:
+            problems.append(f"the bare program ended with {bare['exit_status']}")
+        return {"findings": reports.merged(kept), "exit_status": ended.status,
+                "bare_exit_status": bare["exit_status"], "problems": problems,
+                "same_output": ended.stdout == bare["stdout"], "reports": len(found),
+                "seconds": seconds, "bare_seconds": None}
 
     def watch_under_baseline(self, name, entries, say):
         """{id: run} of all entries under a baseline, one after the other, in forks of one process.
@@ -165,17 +198,27 @@ class Runner:
         if done["exit_status"] != 0 or done["stdout"] != "2.0\n":
             raise SystemExit(f"a trivial program fails under the tool: {done}")
 
-    def watch_all(self, entries, command_of, jobs, say):
-        """{id: run} of all entries, `jobs` at a time; `say(entry, run)` hears of each as it ends."""
+    def watch_all(self, entries, command_of, jobs, say, options=None):
+        """{id: run} of all entries, `jobs` at a time; `say(entry, run)` is called as each ends.
+        `options` are numsan's, for forks."""
         self.warm_up(command_of)
 
         def one(entry):
-            run = self.watched(SUITE / entry["file"], command_of)
+            program = SUITE / entry["file"]
+            if self.servers is not None and options is not None and not needs_own_process(program):
+                run = self.watched_fork(program, options)
+            else:
+                run = self.watched(program, command_of)
             say(entry, run)
             return entry["id"], run
 
         with ThreadPoolExecutor(jobs) as pool:
             return dict(pool.map(one, entries))
+
+
+def needs_own_process(program):
+    """Whether it has children, ranks or a compiler."""
+    return re.search(r"# label:.*\bneeds=\w", program.read_text()) is not None
 
 
 def baselines():

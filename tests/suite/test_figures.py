@@ -1,4 +1,4 @@
-"""The tables of README.md and RESULTS.md are what results.json says, and that is what runs left."""
+"""The tables of docs/accuracy.md and RESULTS.md are what results.json says, and that is what runs left."""
 import json
 import subprocess
 import sys
@@ -8,6 +8,8 @@ import pytest
 import figures
 import manifest
 import running
+
+pytestmark = pytest.mark.quick
 
 
 def run_figures(*arguments):
@@ -35,7 +37,7 @@ def test_results_are_of_all_baselines_and_say_of_how_many_programs():
     stored, now = json.loads(figures.RESULTS.read_text()), manifest.load()
     grown = (stored["programs"], stored["controls"]) != (len(now["programs"]), len(now["controls"]))
     assert stored["programs"] <= len(now["programs"]) and stored["controls"] <= len(now["controls"])
-    assert ("The suite has grown since" in (running.REPO / "README.md").read_text()) == grown
+    assert ("The suite has grown since" in (running.REPO / figures.ACCURACY).read_text()) == grown
     assert list(stored["tools"]) == ["numsan", *running.baselines()]
     assert figures.text_of(stored) == figures.RESULTS.read_text()
 
@@ -58,7 +60,7 @@ def test_a_changed_figure_is_noticed_in_each_table_then_written(tree):
 
 def test_no_marker(tree):
     folder, _, arguments = tree
-    (folder / "README.md").write_text("nothing here\n")
+    (folder / figures.ACCURACY).write_text("nothing here\n")
     done = run_figures(*arguments)
     assert done.returncode == 2 and "<!-- table suite -->" in done.stdout
 

@@ -1,32 +1,26 @@
 """Every label of the suite is held against the oracle: is the marked line really where the bad
 value is born?"""
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
+import judged
 import manifest
 from oracle_check import control_complaints, program_complaints, unjudged
 
 ENTRIES, ERRORS = manifest.build()
-pytestmark = pytest.mark.xdist_group("oracle")  # one worker asks the oracle
+ALL = ENTRIES["programs"] + ENTRIES["controls"]
+BEFORE = judged.known()
+# What the oracle is asked about: judged.py says why not the others.
+ASKED = [entry for entry in ALL if not unjudged(entry) and not judged.is_judged(entry, BEFORE)]
+pytestmark = [pytest.mark.quick, pytest.mark.xdist_group("oracle")]  # one worker asks the oracle
 
 
 @pytest.fixture(scope="session")
 def verdicts(tmp_path_factory):
-    """What the oracle says of every program it can judge; torch is imported once for all of them."""
+    """What the oracle says of every program it is asked about; torch is imported once for all of them."""
     out = tmp_path_factory.mktemp("oracle")
-    judged = [entry for entry in ENTRIES["programs"] + ENTRIES["controls"] if not unjudged(entry)]
-    command = [sys.executable, str(manifest.SUITE / "oracle.py"), "--jobs", "2", "--out", str(out)]
-    for entry in judged:
-        if "zero" in entry.get("kind", ()):
-            command += ["--zeros", str(manifest.SUITE / entry["file"])]
-    command += [str(manifest.SUITE / entry["file"]) for entry in judged]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "DEVICE": "cpu",
-                   "PYTHONDONTWRITEBYTECODE": "1"}
-    subprocess.run(command, cwd=out, env=environment, check=True)
+    judged.ask(ASKED, out)
     return out
 
 
@@ -34,6 +28,8 @@ def verdict_of(entry, verdicts):
     reason = unjudged(entry)
     if reason:
         pytest.skip(f"{entry['id']}: {reason}")
+    if entry not in ASKED:
+        pytest.skip("judged before, with this content of program and oracle (judged.json)")
     name = entry["file"].split("/")[1].removesuffix(".py")
     path = verdicts / f"{name}.json"
     log = (verdicts / f"{name}.log").read_text()
@@ -51,6 +47,27 @@ def test_labels():
 
 def test_manifest_is_current():
     assert manifest.MANIFEST.read_text() == manifest.text_of(ENTRIES), "run manifest.py --write"
+
+
+def test_a_changed_program_or_oracle_is_judged_again(tmp_path, monkeypatch):
+    """What is kept is of the content of both; NUMSAN_TEST_ALL asks about all."""
+    monkeypatch.delenv("NUMSAN_TEST_ALL", raising=False)
+    program, oracle = tmp_path / "p00.py", tmp_path / "oracle.py"
+    monkeypatch.setattr(manifest, "SUITE", tmp_path)
+    monkeypatch.setattr(judged, "ORACLE", [oracle])
+    entry = {"id": "p00", "file": "p00.py"}
+    program.write_text("x = 1\n")
+    oracle.write_text("y = 1\n")
+    before = {"p00": judged.key_of(entry)}
+    assert judged.is_judged(entry, before) and not judged.is_judged(entry, {})
+    for path in (program, oracle):
+        text = path.read_text()
+        path.write_text(text + "# label: another\n")
+        assert not judged.is_judged(entry, before)
+        path.write_text(text)
+    assert judged.is_judged(entry, before)
+    monkeypatch.setenv("NUMSAN_TEST_ALL", "1")
+    assert not judged.is_judged(entry, before)
 
 
 @pytest.mark.parametrize("entry", ENTRIES["programs"], ids=lambda entry: entry["id"])

@@ -11,6 +11,7 @@ import scoring
 import tables
 import targets
 
+pytestmark = pytest.mark.quick
 PROGRAM = {
     "id": "p01", "file": "programs/p01_x.py", "phase": "backward", "mechanism": "SING",
     "category": "N3", "category_alt": ["N2"], "birth_op": ["aten::div", "aten::mul"],

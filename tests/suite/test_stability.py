@@ -15,7 +15,8 @@ FAMILIES = ["p01_click_logistic", "p39_silent_loudness", "p71_half_skip_connecti
 WAYS = list(itertools.product(("full", "boundary", "sentinel"), (1, 4)))  # tier, threads
 REPEATS = 4  # of each way: 24 runs of each program. One is a process of its own, which takes long; the others are forks
 JOBS = 2
-pytestmark = pytest.mark.xdist_group("stability")  # all programs are forked from the same processes
+# All programs are forked from the same processes.
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("stability")]
 
 
 def environment(threads):

@@ -60,4 +60,7 @@ if __name__ == "__main__":
     request = serve(socket.socket(fileno=int(sys.argv[1])))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code, module = main_module(request)
-    exec(code, module.__dict__)
+    try:
+        exec(code, module.__dict__)
+    finally:
+        exec(request["then"], {})

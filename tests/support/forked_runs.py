@@ -1,4 +1,4 @@
-"""Bare runs of torch programs in forks of one process (fork_server.py): none of them imports torch."""
+"""Runs of torch programs in forks of one process (fork_server.py): none of them imports torch."""
 import json
 import os
 import pathlib
@@ -6,10 +6,20 @@ import signal
 import socket
 import subprocess
 import tempfile
+from dataclasses import dataclass
 
 SERVER = pathlib.Path(__file__).resolve().parent / "fork_server.py"
 # What a program reads when it runs, and not while torch is imported.
 READ_LATE = ("DEVICE", "PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+@dataclass
+class Ended:
+    """How a fork ended. `status` is None where it did not end in time."""
+    pid: int
+    status: int | None
+    stdout: str
+    stderr: str
 
 
 class ForkedRuns:
@@ -28,32 +38,38 @@ class ForkedRuns:
         return {key: value for key, value in environment.items() if key not in READ_LATE}
 
     def run(self, program, args, folder, environment, timeout):
-        """(exit status, stdout, stderr) of a program that ended well. None where a process of its own has to tell: it
-        failed, so that tracebacks and signals count, or it had no end in time, or wants another environment."""
+        """(exit status, stdout, stderr) of a program that ended well. None where a process of its own is needed:
+        the program failed, so that tracebacks and signals count, or did not end in time, or needs another
+        environment."""
         if self.read_early(environment) != self.environment:
             return None
+        ended = self.outcome(program, args, folder, environment, timeout)
+        return (0, ended.stdout, ended.stderr) if ended.status == 0 else None
+
+    def outcome(self, program, args, folder, environment, timeout, then=""):
+        """How the program ended, well or not. `then` is Python code that runs after the program's own."""
         request = json.dumps({"program": str(program), "args": list(map(str, args)), "folder": str(folder),
-                              "environment": environment})
+                              "environment": environment, "then": then})
         with open(os.devnull) as nothing, tempfile.TemporaryFile("w+", errors="replace") as out, \
                 tempfile.TemporaryFile("w+", errors="replace") as err:
             socket.send_fds(self.control, [request.encode()], [nothing.fileno(), out.fileno(), err.fileno()])
-            if self.ended(timeout) != 0:
-                return None
+            pid, status = self.ended(timeout)
             out.seek(0)
             err.seek(0)
-            return 0, out.read(), err.read()
+            return Ended(pid, status, out.read(), err.read())
 
     def ended(self, timeout):
-        """The exit status of the child."""
+        """(pid, exit status) of the child; None for the status of a child that had to be killed."""
         self.control.settimeout(None)
         child = int(self.control.recv(100))
         self.control.settimeout(timeout)
         try:
-            return int(self.control.recv(100))
+            return child, int(self.control.recv(100))
         except TimeoutError:
             os.killpg(child, signal.SIGKILL)
             self.control.settimeout(None)
-            return int(self.control.recv(100))
+            self.control.recv(100)
+            return child, None
 
     def close(self):
         self.control.close()

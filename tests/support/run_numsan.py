@@ -117,13 +117,27 @@ _servers = {}
 def run_forked(program, *, args=(), cwd=None, timeout=120):
     """run_plain, of a program that imports torch, in a fork of a process that has: for programs that only compute."""
     environment = plain_environment()
-    if not _servers:
+    if "plain" not in _servers:
         _servers["plain"] = forked_runs.ForkedRuns(PYTHON, environment)
     folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
     ended = _servers["plain"].run(program, args, folder, environment, timeout)
     if ended is None:
         return run_plain(program, args=args, cwd=folder, timeout=timeout)
     return Result(*ended, None, folder / "report.json", folder, [PYTHON, str(program), *args])
+
+
+def run_watched_fork(program, *, options=None, args=(), cwd=None, timeout=120, clean=False):
+    """run, in a fork of a process that numsan is attached to (watched_forks.py). With `clean` a bad value of our own
+    follows the program, so that there is a report; its finding and text are taken out again, and must be there."""
+    import watched_forks
+    key = option_text(options or {})
+    if key not in _servers:
+        _servers[key] = watched_forks.WatchedForks(options)
+    folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
+    ended, reports = _servers[key].run(program, args, folder, timeout, watched_forks.OWN_VALUE if clean else "")
+    result = Result(ended.status, ended.stdout, ended.stderr, reports.get(ended.pid), folder / "report.json", folder,
+                    [PYTHON, str(program), *args])
+    return watched_forks.without_own(result) if clean else result
 
 
 def run_plain_command(command, *, env=None, cwd=None, timeout=120):

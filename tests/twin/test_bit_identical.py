@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import retries
 import run_numsan
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
@@ -70,6 +71,7 @@ def check(case, tmp_path, options):
     plain, watched, added, folder = run_both(case, tmp_path / "first", options)
     # A worker that ends late on a busy machine makes Python warn. What numsan itself says is never excused.
     if added and not any("numsan" in line or re.match(r"(error|warning|info)\[NS", line) for line in added):
+        retries.note(f"twin {case}", f"stderr had {sorted(added)}")
         plain, watched, added, folder = run_both(case, tmp_path / "again", options)
     assert not added, f"numsan added to stderr: {list(added)}\n{watched.describe()}"
     reports = [run_numsan.read_report(path) for path in folder.glob("report-*.json")]

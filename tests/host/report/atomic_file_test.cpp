@@ -1,8 +1,11 @@
 // write_atomically: the old file or the new one, and nothing left behind.
 #include "host/report/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/support/builders.h"
 
@@ -48,6 +51,74 @@ TEST(AtomicFile, FollowsALinkInsteadOfReplacingIt) {
     EXPECT_EQ(write_atomically(scratch.file("link"), "new"), std::nullopt);
     EXPECT_TRUE(std::filesystem::is_symlink(scratch.file("link")));
     EXPECT_EQ(file_text(scratch.file("target")), "new");
+}
+
+constexpr uid_t kStranger = 12345;
+
+/// False where this process may not: only root can, and in some containers not even root.
+bool can_chown() {
+    const ScratchFolder scratch;
+    return chown(scratch.path().c_str(), kStranger, kStranger) == 0;
+}
+
+TEST(AtomicFile, DoesNotFollowTheLinkOfAnotherUser) {
+    if (!can_chown()) GTEST_SKIP() << "no link can be given to another user here";
+    const ScratchFolder scratch;
+    ASSERT_EQ(chmod(scratch.path().c_str(), 01777), 0);
+    ASSERT_EQ(write_atomically(scratch.file("target"), "mine"), std::nullopt);
+    std::filesystem::create_symlink(scratch.file("target"), scratch.file("r.json"));
+    ASSERT_EQ(lchown(scratch.file("r.json").c_str(), kStranger, kStranger), 0);
+    EXPECT_EQ(write_atomically(scratch.file("r.json"), "report"),
+              "cannot write " + scratch.file("r.json") + ": it is a link of user 12345, which is not followed");
+    EXPECT_EQ(open_to_append(scratch.file("r.json")), -1);
+    EXPECT_EQ(file_text(scratch.file("target")), "mine");
+    std::filesystem::create_symlink(scratch.file("not made"), scratch.file("dangling"));
+    ASSERT_EQ(lchown(scratch.file("dangling").c_str(), kStranger, kStranger), 0);
+    EXPECT_NE(write_atomically(scratch.file("dangling"), "report"), std::nullopt);
+    EXPECT_EQ(open_to_append(scratch.file("dangling")), -1);
+    EXPECT_FALSE(std::filesystem::exists(scratch.file("not made")));
+}
+
+TEST(AtomicFile, DoesNotFeedThePipeOfAnotherUserInASharedFolder) {
+    if (!can_chown()) GTEST_SKIP() << "no pipe can be given to another user here";
+    const ScratchFolder scratch;
+    const std::string pipe = scratch.file("r.json");
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0666), 0);
+    ASSERT_EQ(chown(pipe.c_str(), kStranger, kStranger), 0);
+    const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    ASSERT_GE(reader, 0);
+    EXPECT_EQ(write_atomically(pipe, "report"), std::nullopt) << "a folder of ours: we were given it";
+    ASSERT_EQ(chmod(scratch.path().c_str(), 01777), 0);
+    EXPECT_EQ(write_atomically(pipe, "report"), "cannot write " + pipe +
+                                                    ": it is a pipe or a device of user 12345 in a folder that "
+                                                    "everybody may write");
+    close(reader);
+}
+
+TEST(AtomicFile, TakesNoWritePermissionOverFromAnotherUsersFile) {
+    if (!can_chown()) GTEST_SKIP() << "no file can be given to another user here";
+    const ScratchFolder scratch;
+    const std::string path = scratch.file("r.json");
+    ASSERT_EQ(write_atomically(path, "planted"), std::nullopt);
+    ASSERT_EQ(chown(path.c_str(), kStranger, kStranger), 0);
+    ASSERT_EQ(chmod(path.c_str(), 04666), 0);
+    ASSERT_EQ(write_atomically(path, "report"), std::nullopt);
+    struct stat status {};
+    ASSERT_EQ(stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, geteuid());
+    EXPECT_EQ(status.st_mode & 07777, 0644u);
+}
+
+TEST(AtomicFile, AppendsToWhatIsThereAndToOwnLinks) {
+    const ScratchFolder scratch;
+    std::filesystem::create_symlink(scratch.file("log"), scratch.file("link"));
+    for (const char* name : {"log", "link", "log"}) {
+        const int fd = open_to_append(scratch.file(name));
+        ASSERT_GE(fd, 0);
+        EXPECT_EQ(write(fd, "line\n", 5), 5);
+        close(fd);
+    }
+    EXPECT_EQ(file_text(scratch.file("log")), "line\nline\nline\n");
 }
 
 }  // namespace

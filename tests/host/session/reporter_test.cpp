@@ -206,9 +206,11 @@ TEST_F(ReporterTest, SaysWhatWasCountedAtTheHighestVerbosity) {
         "numsan: debug: 1 234 bad values were born, 1 escaped, 1 233 stayed masked; 5 000 000 bytes were read in a run "
         "of 0.5 seconds\n";
     options.verbosity = 2;
+    reporter = std::make_unique<Reporter>(options, stacks, "/env/torch", RunSummary());
     reporter->finish(counts);
     EXPECT_EQ(testing::file_text(options.log).find("debug"), std::string::npos);
     options.verbosity = 3;
+    reporter = std::make_unique<Reporter>(options, stacks, "/env/torch", RunSummary());
     reporter->finish(counts);
     EXPECT_NE(testing::file_text(options.log).find(line), std::string::npos) << testing::file_text(options.log);
 }

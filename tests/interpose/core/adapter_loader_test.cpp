@@ -376,12 +376,45 @@ TEST_F(AdapterLoader, TorchVersions) {
     EXPECT_EQ(describe_torch(library).version, "2.11.0+cu130");
 }
 
-TEST_F(AdapterLoader, FolderThatOthersMayWriteIsNotUsed) {
+TEST_F(AdapterLoader, FolderThatOthersCanWriteIsRefused) {
+    compile_by(real_compiler_);
     fs::create_directories(root_ / "cache");
     fs::permissions(root_ / "cache", fs::perms::all);
-    setenv("XDG_CACHE_HOME", (root_ / "xdg").c_str(), 1);
-    EXPECT_EQ(find_adapter_cache(), (root_ / "xdg/numsan").string());
-    unsetenv("XDG_CACHE_HOME");
+    const std::string line = "off: " + (root_ / "cache").string() +
+                             " can be written by everybody (mode 0777): no code is loaded from there; chmod go-w " +
+                             (root_ / "cache").string() + ", or set NUMSAN_CACHE to a folder that only you can write";
+    EXPECT_EQ(
+        in_child([&](const AdapterApi*, const AdapterLoadResult&) { return said == std::vector<std::string>{line}; }),
+        1);
+    EXPECT_EQ(compiled(), 0);
+    EXPECT_TRUE(fs::is_empty(root_ / "cache"));
+    fs::permissions(root_ / "cache", fs::perms::owner_all);
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) { return true; }), 0)
+        << "what the line says to do has no effect";
+}
+
+TEST_F(AdapterLoader, AdapterThatOthersCanWriteIsRefused) {
+    compile_by(real_compiler_);
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult&) { return true; }), 0);
+    fs::path adapter;
+    for (const auto& entry : fs::directory_iterator(root_ / "cache"))
+        if (entry.path().extension() == ".so") adapter = entry.path();
+    fs::permissions(adapter, fs::perms::group_write, fs::perm_options::add);
+    EXPECT_EQ(in_child([&](const AdapterApi*, const AdapterLoadResult&) {
+                  return said_only("off: " + adapter.string() + " can be written by its group (mode 0720)");
+              }),
+              1);
+    fs::rename(adapter, root_ / "elsewhere.so");
+    fs::permissions(root_ / "elsewhere.so", fs::perms::owner_all);
+    fs::create_symlink(root_ / "elsewhere.so", adapter);
+    EXPECT_EQ(in_child([&](const AdapterApi*, const AdapterLoadResult&) {
+                  return said_only("off: " + adapter.string() +
+                                   " is a link, not a file: no code is loaded from there; remove it");
+              }),
+              1);
+    EXPECT_EQ(compiled(), 1);
+    fs::remove(adapter);
+    EXPECT_EQ(in_child([](const AdapterApi*, const AdapterLoadResult& result) { return result.built; }), 0);
 }
 
 TEST_F(AdapterLoader, CompilerComesFromCxxFirst) {

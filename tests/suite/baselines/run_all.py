@@ -17,6 +17,9 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "support"))
+import retries  # noqa: E402
+
 LIMIT_S = 120
 
 
@@ -69,6 +72,7 @@ def main():
             began = time.monotonic()
             status = run_forked(baseline, program.resolve(), out)
             if status == -signal.SIGALRM:  # a machine that is too busy; once more, then it is so
+                retries.note(f"baseline {baseline} {program.stem}", f"no end within {LIMIT_S} s")
                 status = run_forked(baseline, program.resolve(), out)
             ended[program.stem] = {"exit_status": status,
                                    "seconds": round(time.monotonic() - began, 3)}

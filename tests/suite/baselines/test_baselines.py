@@ -57,7 +57,7 @@ def text_of(fault, seed=0, category="", family=""):
             .replace("{category}", category).replace("{family}", family))
 
 
-pytestmark = pytest.mark.xdist_group("baselines")  # one worker runs them
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("baselines")]  # one worker runs them
 
 
 @pytest.fixture(scope="module")

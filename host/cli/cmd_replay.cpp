@@ -1,0 +1,64 @@
+// numsan replay: makes the report of a recorded run again, and compares it with the one that the run wrote.
+#include <cstdio>
+#include <cstdlib>
+
+#include "host/cli/commands.h"
+#include "host/record/replay.h"
+#include "host/report/atomic_file.h"
+#include "host/report/report_difference.h"
+
+namespace numsan::cli {
+namespace {
+
+/// Which files are generated code is told by where the run's cache was, not by where this process has one.
+void use_environment_of(const RunFacts& facts) {
+    if (facts.inductor_cache)
+        setenv("TORCHINDUCTOR_CACHE_DIR", facts.inductor_cache->c_str(), 1);
+    else
+        unsetenv("TORCHINDUCTOR_CACHE_DIR");
+}
+
+int judge(const std::string& path, const Replayed& made) {
+    const auto say = [&](const std::string& line) { std::printf("%s: %s\n", path.c_str(), line.c_str()); };
+    if (made.missing > 0) {
+        say(std::to_string(made.missing) + " questions have no answer in the recording, the first at " +
+            made.first_missing);
+    }
+    if (!made.end) {
+        complain(path + ": the recording ends before the run did" +
+                 (made.why_no_end.empty() ? "" : ": " + made.why_no_end) + "; there is no report to compare with");
+        return kUsage;
+    }
+    const std::vector<std::string> differences = report_differences(made.end->report, made.report);
+    if (differences.empty()) {
+        say("the same report, of " + std::to_string(made.calls) + " calls");
+        return kOk;
+    }
+    for (const std::string& line : differences) say(line);
+    say("the report differs in " + std::to_string(differences.size()) + " places");
+    return kDiffers;
+}
+
+}  // namespace
+
+int replay(const std::string& path, const std::string& output) {
+    Replayed made;
+    try {
+        RecordReader reader = RecordReader::of_file(path);
+        Replay replay(reader);
+        use_environment_of(replay.facts());
+        made = replay.play();
+    } catch (const RecordError& error) {
+        complain(path + ": " + error.what());
+        return kUsage;
+    }
+    if (!output.empty()) {
+        if (const auto error = write_atomically(output, made.report)) {
+            complain(*error);
+            return kUsage;
+        }
+    }
+    return judge(path, made);
+}
+
+}  // namespace numsan::cli
