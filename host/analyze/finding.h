@@ -88,7 +88,8 @@ struct Finding {
     Mechanism mechanism = Mechanism::None;
     Severity severity = Severity::Error;
     FindingKind kind = FindingKind::NaN;
-    std::string title;
+    bool first = false;    ///< of the findings of the run, in the order in which they are shown
+    std::string happened;  ///< the title without the kind: "`aten::log` left its domain in 2 of 3 values"
     std::string op;
     Phase phase = Phase::Forward;
     int64_t step = 0;
