@@ -10,6 +10,7 @@
 #include "host/analyze/ledger.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/huge_array.h"
+#include "host/core/output_set.h"
 #include "host/session/forward_map.h"
 
 namespace numsan {
@@ -45,7 +46,7 @@ struct DeviceEvent {
     // then what a look back would look at.
     uint64_t sequence;          ///< the first number
     uint64_t numbers;           ///< how many
-    uint64_t read;              ///< bit i: output i is read; bit 63 stands for all from 63 on
+    OutputSet read;             ///< the outputs that are read
     uint32_t handed;            ///< outputs that are read
     uint32_t watched;           ///< operands that are read because their values go elsewhere
     uint64_t watch;             ///< which

@@ -48,7 +48,7 @@ class LookBackScans {
     /// A copy of what is needed of an op: others may push it out of the log meanwhile.
     struct Kept {
         uint64_t number;
-        uint64_t unread;
+        OutputSet unread;
         bool certain;
         int32_t inputs, outputs;
         size_t first;  ///< in views_: inputs, then outputs

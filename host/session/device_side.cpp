@@ -14,8 +14,8 @@ Governor::Budget DeviceSide::budget_of(const Options& options) {
             !sentinel && options.budget == 0};
 }
 
-uint64_t DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
-    constexpr uint64_t kAll = ~uint64_t(0);
+OutputSet DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
+    constexpr OutputSet kAll = OutputSet::all();
     constexpr int64_t kAlarm = 1'000'000'000;  // nanoseconds, of a program that takes no step
     if (!unread.usable()) return kAll;
     if (tier.is_alarmed(step) && (step > 0 || clock() - alarmed_at.load() < kAlarm)) return kAll;
@@ -24,7 +24,7 @@ uint64_t DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
         case Governor::Round::Whole: return tier.is(Tier::Boundary) ? tier.reads(event) : kAll;
         case Governor::Round::Lean: break;
     }
-    return 0;
+    return {};
 }
 
 void DeviceSide::alarm(int64_t step) {

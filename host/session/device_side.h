@@ -26,7 +26,7 @@ struct DeviceSide {
                Governor::Clock time = &Governor::now)
         : scanner(s),
           clock(time),
-          tier(options.tier, TierPolicy::Place::Device),
+          tier(options.tier, TierPolicy::Memory::Device),
           governor(budget_of(options), time),
           gradients(s, storages) {
         if (storages != nullptr) unread.use(*storages);
@@ -76,7 +76,7 @@ struct DeviceSide {
     std::map<const void*, int64_t> replayed;
 
     /// The outputs of an op in step `step` that are read now, see TierPolicy::reads(). What leaves is read besides.
-    uint64_t reads(const OpEvent& event, int64_t step) noexcept;
+    OutputSet reads(const OpEvent& event, int64_t step) noexcept;
 
     /// For who waits for the device without asking it.
     static void pause();
