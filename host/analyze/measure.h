@@ -5,9 +5,10 @@
 #include <span>
 #include <string>
 
-#include "host/analyze/birth.h"
 #include "host/analyze/features.h"
 #include "host/analyze/lineage.h"
+#include "host/analyze/op_context.h"
+#include "host/analyze/tensor_fact.h"
 
 namespace numsan {
 

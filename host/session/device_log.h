@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <mutex>
 
-#include "host/analyze/birth.h"
 #include "host/analyze/ledger.h"
+#include "host/analyze/op_context.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/huge_array.h"
 #include "host/core/output_set.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "host/analyze/birth.h"
+#include "host/analyze/forward_record.h"
 #include "host/core/atomic_record.h"
 #include "host/core/huge_array.h"
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/analyze/birth.h"
+#include "host/analyze/op_context.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/huge_array.h"
 #include "host/core/output_set.h"
