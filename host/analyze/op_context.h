@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "host/core/adapter_abi.h"
+#include "host/core/ids.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {
@@ -30,7 +31,7 @@ struct OpContext {
     bool ignored = false;        ///< inside record_function("numsan:ignore")
     int gone = 0;                ///< operands that had died or changed before the op was looked at
     const char* node = nullptr;  ///< running autograd node, null outside a backward pass
-    uint64_t node_sequence = ~uint64_t(0);
+    NodeSeq node_sequence = NodeSeq::None;
     uint64_t node_thread = 0;
     int64_t graph_task = -1;
     /// bits of TensorKin for the first inputs, asked before any lock was taken; null when not asked

@@ -95,7 +95,7 @@ bool LookBackScans::is_there(const TensorView& view, std::vector<const void*>& b
     return data == view.storage_data && bytes >= view.storage_bytes;
 }
 
-DeviceScanner::Taken LookBackScans::hand_over(DeviceScanner& scanner, uint64_t sequence) {
+DeviceScanner::Taken LookBackScans::hand_over(DeviceScanner& scanner, ScanTicket sequence) {
     std::vector<DeviceScan> scans;
     scans.reserve(asked_.size());
     for (const Asked& asked : asked_) {
@@ -105,7 +105,8 @@ DeviceScanner::Taken LookBackScans::hand_over(DeviceScanner& scanner, uint64_t s
         scan.output_count = 1;
         scan.inputs = inputs_.data() + asked.first_input;
         scan.input_count = asked.inputs;
-        scan.sequence = sequence++;
+        scan.sequence = sequence.number;
+        ++sequence;
         scan.told = asked.told;
         scans.push_back(scan);
     }

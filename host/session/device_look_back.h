@@ -41,7 +41,7 @@ class LookBackScans {
     size_t elsewhere() const { return elsewhere_; }
     size_t numbers() const { return look_back_->looked.size(); }
     /// `sequence`: of the first.
-    DeviceScanner::Taken hand_over(DeviceScanner& scanner, uint64_t sequence);
+    DeviceScanner::Taken hand_over(DeviceScanner& scanner, ScanTicket sequence);
     DeviceLookBack* release() { return look_back_.release(); }
 
   private:

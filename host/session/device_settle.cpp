@@ -331,11 +331,11 @@ void Session::take_copied(const DeviceEvent& event, Range* ranges, OutputSet& ba
 
 void Session::settle_replays(DeviceSide& side) {
     if (side.captured.empty() || side.captures_due.load() > 0) return;
-    uint64_t sequence = 0;
-    std::vector<uint64_t> ended;
-    while (side.scanner.next_ended(sequence)) ended.push_back(sequence);
+    ScanTicket sequence;
+    std::vector<ScanTicket> ended;
+    while (side.scanner.next_ended(sequence.number)) ended.push_back(sequence);
     DeviceHit hit;
-    while (side.scanner.next_replayed(sequence, hit)) {
+    while (side.scanner.next_replayed(sequence.number, hit)) {
         if (hit.output.kinds() == 0) continue;
         if (const DeviceEvent* event = side.captured_at(sequence)) settle_replay(side, *event, sequence, hit);
     }
@@ -343,18 +343,20 @@ void Session::settle_replays(DeviceSide& side) {
 }
 
 /// One bad output of an op in a graph, each time the graph makes it.
-void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit) {
+void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, ScanTicket sequence, const DeviceHit& hit) {
     tell_apart(event.inputs, event.op.input_count);
     tell_apart(event.outputs, event.op.output_count);
     readings_.begin();
-    uint64_t number = event.sequence;
+    ScanTicket number = event.sequence;
     OutputSet bad;
     int32_t told = 0;
     for (int32_t i = 0; i < event.op.output_count; ++i) {
         TensorView& output = event.outputs[i];
         if (!is_handed(event.op, i, event.read)) continue;
         output.flags &= ~uint32_t(kScannable);
-        if (number++ != sequence) continue;
+        const bool is_it = number == sequence;
+        ++number;
+        if (!is_it) continue;
         told = i;
         output.flags |= kScannable;
         bad = OutputSet::only(i);

@@ -93,9 +93,9 @@ struct DeviceSide {
         answers.clear();
         hits.clear();
     }
-    const DeviceEvent* captured_at(uint64_t sequence) const;
+    const DeviceEvent* captured_at(ScanTicket sequence) const;
     /// Events of graphs that are gone, by the numbers of their outputs.
-    void forget_captured(const std::vector<uint64_t>& ended);
+    void forget_captured(const std::vector<ScanTicket>& ended);
     /// With answers collected: a watched operand is bad, so the device has looked back.
     bool saw_bad(const DeviceEvent& event) const;
     /// An Optimizer.step is over; `end`: of `unread`, then.

@@ -313,7 +313,7 @@ bool Session::concerns(const OpEvent& event, const OpContext& context, OutputSet
 /// So that the node which the op made finds it.
 Session::Made Session::note_forward(const OpEvent& event, const OpContext& context) {
     Made made{{event.thread,
-               event.forward_sequence,
+               NodeSeq{event.forward_sequence},
                context.seq,
                event.grad_enabled,
                {event.op, context.stack, 0, context.seq}},
@@ -367,7 +367,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
         std::memcpy(node.name, event.name, length);
         node.name[length] = '\0';
         node.accumulates = event.variable != nullptr;
-        node.sequence = event.sequence;
+        node.sequence = NodeSeq{event.sequence};
         node.thread = event.forward_thread;
         node.graph_task = event.graph_task;
     }

@@ -179,7 +179,7 @@ class Session {
     void take_copied(const DeviceEvent& event, Range* ranges, OutputSet& bad);
     void settle_op(DeviceSide& side, DeviceEvent& event);
     void settle_replays(DeviceSide& side);
-    void settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit);
+    void settle_replay(DeviceSide& side, const DeviceEvent& event, ScanTicket sequence, const DeviceHit& hit);
     void read_device(DeviceSide& side);
     // what a device's tier left out: device_look_back.cpp
     using LastWrites = std::map<const void*, int64_t>;  ///< by storage: the number of the op
