@@ -6,65 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "host/analyze/birth_id.h"
 #include "host/analyze/features.h"
+#include "host/analyze/labels.h"
 #include "host/analyze/mechanisms.h"
-#include "host/core/adapter_abi.h"
+#include "host/analyze/past_magnitude.h"
+#include "host/analyze/place.h"
+#include "host/analyze/tensor_fact.h"
+#include "host/core/health.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {
-
-using BirthId = uint64_t;  ///< 1, 2, ... in the order births were seen; 0 is "none"
-
-/// What ran: an op, its stack, and the node and scopes around it.
-struct OpContext {
-    int64_t seq = 0;   ///< number of the op in program order
-    int64_t step = 0;  ///< finished optimizer steps
-    StackId stack = 0;
-    bool in_module = false;
-    bool in_optimizer = false;
-    bool in_data_loader = false;
-    bool touched = false;      ///< an operand was computed from parameters
-    bool from_module = false;  ///< an operand was computed inside a module, or from such a value
-    /// an operand is a parameter, a gradient or an average of them, gradients are off, no module runs
-    bool on_state = false;
-    bool after_compiled = false;       ///< the last node that ended on this thread was a compiled region's
-    double headroom = 0;               ///< option of that name; 0: nothing is said of large values
-    uint16_t crowded = 0;              ///< bit i: output i of a narrow type is close to the largest number of it
-    bool underflow = true;             ///< zeros that values too small for their type turned into are to be reported
-    bool in_backward = false;          ///< inside a backward(): a node runs, or a hook between nodes
-    int64_t last_parameter_read = -1;  ///< number of this thread's last forward op that read a parameter
-    bool outsider = false;       ///< a thread without Python in a Python process, outside every node: a library's own
-    bool ignored = false;        ///< inside record_function("numsan:ignore")
-    int gone = 0;                ///< operands that had died or changed before the op was looked at
-    const char* node = nullptr;  ///< running autograd node, null outside a backward pass
-    uint64_t node_sequence = ~uint64_t(0);
-    uint64_t node_thread = 0;
-    int64_t graph_task = -1;
-    /// bits of TensorKin for the first inputs, asked before any lock was taken; null when not asked
-    const uint32_t* kin = nullptr;
-};
-inline constexpr int32_t kMaxKin = 16;  ///< length of OpContext::kin
-
-/// What autograd knows of operand number `index`.
-inline uint32_t kin_of(const OpContext& context, const TensorView& input, std::ptrdiff_t index) {
-    const bool asked = context.kin != nullptr && index >= 0 && index < kMaxKin;
-    return asked ? context.kin[index] : input.flags >> kKinShift;
-}
-
-/// For copies of an event's operands that are judged when the context's `kin` is gone.
-inline void keep_kin(TensorView* inputs, int32_t count, const OpContext& context) {
-    for (int32_t i = 0; context.kin != nullptr && i < count && i < kMaxKin; ++i) {
-        inputs[i].flags |= context.kin[i] << kKinShift;
-    }
-}
-
-/// The op that made an autograd node, found by the node's number.
-struct ForwardRecord {
-    const OpInfo* op = nullptr;
-    StackId stack = 0;
-    BirthId birth = 0;  ///< the bad value this op made itself, if it did
-    int64_t seq = -1;   ///< its number in program order
-};
 
 struct Birth {
     BirthId id = 0;

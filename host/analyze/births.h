@@ -5,10 +5,13 @@
 #include <map>
 #include <set>
 
+#include "host/analyze/birth.h"
+#include "host/analyze/forward_record.h"
 #include "host/analyze/hand_over.h"
 #include "host/analyze/ledger.h"
 #include "host/analyze/lineage.h"
 #include "host/analyze/loss_history.h"
+#include "host/analyze/op_context.h"
 #include "host/analyze/parameter_history.h"
 #include "host/analyze/stack_facts.h"
 #include "host/core/scanner.h"

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "host/analyze/finding.h"
+#include "host/analyze/labels.h"
 #include "host/analyze/mechanisms.h"
+#include "host/core/dtype.h"
+#include "host/core/health.h"
 #include "host/core/integer_type.h"
 
 namespace numsan {

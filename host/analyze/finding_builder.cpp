@@ -7,7 +7,7 @@
 
 #include "host/analyze/advice.h"
 #include "host/analyze/ranking.h"
-#include "host/analyze/tables.h"
+#include "host/analyze/title.h"
 #include "host/analyze/traced_frames.h"
 #include "host/ops/op_traits.h"
 
@@ -69,64 +69,6 @@ bool in_layer(const std::vector<SourceFrame>& stack, const LiveNames& names) {
     return std::any_of(names.tensors.begin(), names.tensors.end(), [&](const auto& item) {
         return item.second.role == LiveNames::TensorName::Role::Parameter && item.second.name.rfind(prefix, 0) == 0;
     });
-}
-
-std::string what_happened(Mechanism mechanism, KindSet kind) {
-    if (mechanism == Mechanism::DOM) return "left its domain";
-    if (mechanism == Mechanism::SING || mechanism == Mechanism::DIV0) return "divided by zero";
-    if (mechanism == Mechanism::OVF) return "overflowed";
-    if (mechanism == Mechanism::INDET) return "met an indeterminate form of infinities";
-    if (mechanism == Mechanism::UDF && kind != 0) return "read a zero that its type made of a value too small for it";
-    if (mechanism == Mechanism::UDF) return "rounded values to zero that are not";
-    if (mechanism == Mechanism::PREC) return "made updates too small for the type to hold";
-    if (mechanism == Mechanism::UNINIT) return "left memory that was read before anything wrote it";
-    if (mechanism == Mechanism::DATA) return "took in a bad value";
-    if (mechanism == Mechanism::STATE) return "read a bad parameter";
-    if (mechanism == Mechanism::HYPER) return "overflowed after the loss had diverged";
-    return "made bad values out of finite ones";
-}
-
-/// Values were cut to the largest number, and are not just close to it.
-bool is_cut(const Birth& birth) { return birth.mechanism == Mechanism::PREC; }
-
-std::string how_crowded(const Birth& birth) {
-    const std::string type = info(birth.features.dtype).name;
-    return is_cut(birth) ? "wrote the largest " + type + " in place of larger values"
-                         : "made values close to the largest " + type;
-}
-
-/// Where a value came from that no op was seen to make.
-std::string finding_source(const Birth& birth) {
-    return birth.mechanism == Mechanism::STATE ? "it was in a parameter before training wrote it"
-                                               : "it arrived with the data";
-}
-
-std::string title_of(const EscapedBirth& escaped, bool first) {
-    const Birth& birth = escaped.birth;
-    const char* finite = !birth.crowded ? "underflow" : is_cut(birth) ? "saturation" : "near overflow";
-    const std::string kind = birth.kind == 0 ? finite : birth.kind == kNaN ? "NaN" : "infinity";
-    std::string title = (first ? "first " + kind + " of this run" : "another " + kind) + ": ";
-    if (birth.op == "external") {
-        title += finding_source(birth) + ", first read by `" + birth.reader + "`,";
-    } else if (birth.op == kCompiledRegion) {
-        title += "kernels of a compiled region made it,";
-    } else {
-        title += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
-        title += " " + (birth.crowded ? how_crowded(birth) : what_happened(birth.mechanism, birth.kind));
-    }
-    const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
-    for (const TensorFact& fact : facts) {
-        const Health& h = fact.health;
-        const int64_t bad = birth.kind == kNaN      ? h.nan
-                            : birth.kind == kPosInf ? h.pos_inf
-                            : birth.kind == kNegInf ? h.neg_inf
-                                                    : 0;
-        if (bad == 0) continue;
-        title += " in " + std::to_string(bad) + " of " + std::to_string(h.elements) + " value" +
-                 (h.elements == 1 ? "" : "s");
-        break;
-    }
-    return title;
 }
 
 FindingKind kind_of(const Birth& birth) {
@@ -218,7 +160,7 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
 }  // namespace
 
 Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
-                      const PlaceFinder& places, bool first) {
+                      const PlaceFinder& places) {
     const Birth& birth = escaped.birth;
     Finding finding;
     finding.mechanism = birth.mechanism != Mechanism::None ? birth.mechanism : Mechanism::DATA;
@@ -237,7 +179,7 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
         finding.user_location->line == finding.location->line) {
         finding.user_location.reset();
     }
-    finding.title = title_of(escaped, first);
+    finding.happened = happened(birth);
     finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq};
     const auto holder = names.tensors.find(birth.holder);
     const bool buffer = holder != names.tensors.end() && holder->second.role == LiveNames::TensorName::Role::Buffer;

@@ -8,9 +8,9 @@
 
 namespace numsan {
 
-/// Fills everything but `id`. `first` says whether this is the first finding of the run. Reads source files.
+/// Fills everything but `id`, `first` and `rank`. Reads source files.
 Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
-                      const PlaceFinder& places, bool first);
+                      const PlaceFinder& places);
 
 /// Mechanism, op, phase and line: births that agree in these are one finding, whichever layer they are of.
 std::string place_of_finding(const Finding& finding);

@@ -3,9 +3,15 @@
 
 #include <cstdint>
 
-#include "host/analyze/birth.h"
+#include "host/analyze/birth_id.h"
+#include "host/analyze/mechanisms.h"
+#include "host/core/dtype.h"
+#include "host/core/health.h"
+#include "host/stacks/stack_source.h"
 
 namespace numsan {
+
+struct Birth;
 
 /// One kind of bad value in one tensor, and the birth it goes back to. No pointers: it is read in another process.
 struct HandedOver {

@@ -8,7 +8,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "host/analyze/birth.h"
+#include "host/analyze/birth_id.h"
+#include "host/core/adapter_abi.h"
+#include "host/stacks/stack_source.h"
 
 namespace numsan {
 

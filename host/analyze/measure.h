@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <span>
 
-#include "host/analyze/birth.h"
 #include "host/analyze/features.h"
 #include "host/analyze/lineage.h"
+#include "host/analyze/op_context.h"
+#include "host/analyze/tensor_fact.h"
 #include "host/core/value_classes.h"
 
 namespace numsan {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "host/analyze/finding.h"
 #include "host/analyze/mechanisms.h"
+#include "host/analyze/tensor_fact.h"
 
 namespace numsan {
 

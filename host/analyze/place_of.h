@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/analyze/finding.h"
+#include "host/analyze/place.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "host/analyze/category_guess.h"
 #include "host/analyze/features.h"
-#include "host/analyze/finding.h"
 
 namespace numsan {
 

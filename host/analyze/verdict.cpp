@@ -145,11 +145,11 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
     return before;
 }
 
-void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_outputs, const ForwardRecord& forward,
+void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
                  BirthId* born, Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
     *born = 0;
-    if (bad_outputs != 0) met_bad_.store(true, std::memory_order_relaxed);
+    if (bad_outputs.any()) met_bad_.store(true, std::memory_order_relaxed);
     last_step_ = std::max(last_step_, context.step);
     if (births_.full()) sweep();
     if (event.op->op_class == OpClass::Allocation) {
@@ -170,7 +170,7 @@ void Verdict::op(const OpEvent& event, const OpContext& context, uint64_t bad_ou
         }
         return;
     }
-    const Kinds before = read_inputs(event, context, bad_outputs != 0);
+    const Kinds before = read_inputs(event, context, bad_outputs.any());
     read_gradients(event, context);
     escapes_of(event, context, before, outcome);
     follow_check(event, context, before);
@@ -264,7 +264,7 @@ void Verdict::sweep() {
     births_.sweep(std::move(used));
 }
 
-void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint64_t bad_outputs,
+void Verdict::write_outputs(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
                             const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome) {
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
@@ -282,7 +282,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, uint
         }
         ledger_.mark_written(output);
         const bool written = (output.flags & kWritten) != 0;
-        const bool bad = (bad_outputs >> std::min(i, 63)) & 1;
+        const bool bad = bad_outputs.contains(i);
         if (!bad) {
             if (!written || covers_storage(output)) ledger_.clear(output);
             track_zeros(event, context, i, before, forward);
@@ -394,7 +394,7 @@ bool Verdict::averages(const OpEvent& event, const OpContext& context, const Ten
 /// parameter; what a forward op flushes only where it does so in another step, too, and what is left tells of nothing.
 void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward,
                             Kinds& now) {
-    constexpr size_t kMaxPlaces = 256;
+    constexpr size_t kMaxSites = 256;
     const TensorView& output = event.outputs[index];
     const bool backward = context.node != nullptr;
     const bool gradient = !backward && (output.flags & kWritten) != 0 && is_gradient(output.storage);
@@ -407,14 +407,14 @@ void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int3
     if (result && health.zero != health.elements) return;
     BirthId id = 0;
     if (!backward || subnormal) {
-        const std::pair<const OpInfo*, StackId> place{event.op, backward ? forward.stack : context.stack};
-        const auto seen = flushes_.find(place);
+        const OpSite site{event.op, backward ? forward.stack : context.stack};
+        const auto seen = flushes_.find(site);
         if (seen == flushes_.end()) {
-            if (flushes_.size() >= kMaxPlaces) return;
+            if (flushes_.size() >= kMaxSites) return;
             id = births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
             // What becomes of these zeros in this step goes back to them, and is no birth of its own.
             births_.find(id)->ignored = true;
-            flushes_[place] = static_cast<int64_t>(id);
+            flushes_[site] = static_cast<int64_t>(id);
         } else if (Birth* first = births_.find(static_cast<BirthId>(seen->second)); first != nullptr) {
             id = first->id;
             if (first->step != context.step && !context.ignored) first->ignored = false;
@@ -432,11 +432,11 @@ void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int3
 /// it is told of what stays there.
 void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int32_t index,
                              const ForwardRecord& forward) {
-    constexpr size_t kMaxPlaces = 256;
+    constexpr size_t kMaxSites = 256;
     if (context.ignored) return;
     const auto known = crowdings_.find({event.op, context.stack});
     if (known != crowdings_.end() && known->second.told) return;
-    if (known == crowdings_.end() && crowdings_.size() >= kMaxPlaces) return;
+    if (known == crowdings_.end() && crowdings_.size() >= kMaxSites) return;
     Mechanism mechanism = Mechanism::PREC;
     std::optional<std::string> evidence = saturated(event, index, context.seq, lineage_);
     if (!evidence && context.touched) {
@@ -444,17 +444,17 @@ void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int
         evidence = close_to_largest(event, index, context.seq, context.headroom, scanner_, lineage_);
     }
     if (!evidence) return;
-    Crowding& place = crowdings_[{event.op, context.stack}];
-    if (place.last_step != context.step) ++place.steps;
-    place.last_step = context.step;
-    ++place.looks;
-    const bool unstepped = place.steps == 1 && context.step == 0 && place.looks == kSteadyLooks;
-    if (place.steps < kSteadySteps && !unstepped) return;
-    place.told = place.steps >= kSteadySteps;
+    Crowding& crowding = crowdings_[{event.op, context.stack}];
+    if (crowding.last_step != context.step) ++crowding.steps;
+    crowding.last_step = context.step;
+    ++crowding.looks;
+    const bool unstepped = crowding.steps == 1 && context.step == 0 && crowding.looks == kSteadyLooks;
+    if (crowding.steps < kSteadySteps && !unstepped) return;
+    crowding.told = crowding.steps >= kSteadySteps;
     const BirthId id = births_.crowded(event, index, context, forward, mechanism, *evidence);
     births_.find(id)->evidence.push_back(unstepped
-                                             ? "so it was " + std::to_string(place.looks) + " times in this run"
-                                             : "so it was in " + std::to_string(place.steps) + " steps of this run");
+                                             ? "so it was " + std::to_string(crowding.looks) + " times in this run"
+                                             : "so it was in " + std::to_string(crowding.steps) + " steps of this run");
     postpone(id, EscapeInto::Output, event.outputs[index].impl, context,
              unstepped ? PendingReason::NearLimitUnstepped : PendingReason::NearLimit);
 }

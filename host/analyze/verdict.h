@@ -14,8 +14,10 @@
 #include "host/analyze/births.h"
 #include "host/analyze/ledger.h"
 #include "host/analyze/loss_history.h"
+#include "host/analyze/op_site.h"
 #include "host/analyze/pending.h"
 #include "host/analyze/scaler_history.h"
+#include "host/core/output_set.h"
 #include "host/core/scanner.h"
 
 namespace numsan {
@@ -75,8 +77,8 @@ class Verdict {
             const ParameterHistory& parameters);
 
     /// False: nothing about this event can matter (its outputs are clean, nothing it touches is bad). Hot path.
-    bool interesting(const OpEvent& event, uint64_t bad_outputs) const noexcept {
-        if (bad_outputs != 0 || (ledger_.may_hold_any() && touches_held(event))) return true;
+    bool interesting(const OpEvent& event, OutputSet bad_outputs) const noexcept {
+        if (bad_outputs.any() || (ledger_.may_hold_any() && touches_held(event))) return true;
         switch (event.op->op_class) {
             case OpClass::Allocation:
             case OpClass::HostRead:
@@ -89,10 +91,10 @@ class Verdict {
     /// Something wrote the tensor's storage that was not seen.
     void forget(const TensorView& tensor);
 
-    /// Outputs of an op that were not read (bit i: output i, bit 63: those from there on, unless scannable). What its
-    /// operands may hold they may hold, and the infinity that the program writes there. It is sure only where the op
-    /// keeps it (OpTraits::kept): a clamp may have cured it.
-    void unread(const OpEvent& event, const OpContext& context, uint64_t outputs, Outcome& outcome);
+    /// Outputs of an op that were not read; those that are scannable are passed over. What its operands may hold
+    /// they may hold, and the infinity that the program writes there. It is sure only where the op keeps it
+    /// (OpTraits::kept): a clamp may have cured it.
+    void unread(const OpEvent& event, const OpContext& context, OutputSet outputs, Outcome& outcome);
 
     /// What its storage holds now; empty when nothing is known. adopt() says the same of another one later.
     Ledger::Entry births_in(const TensorView& tensor);
@@ -103,8 +105,8 @@ class Verdict {
     /// Whether it does hold one, as far as ops tell.
     bool is_sure_of(const TensorView& tensor);
 
-    /// One finished op. `bad_outputs`: bit i set when output i holds a value that is not finite (bit 63: any beyond).
-    void op(const OpEvent& event, const OpContext& context, uint64_t bad_outputs, const ForwardRecord& forward,
+    /// One finished op. `bad_outputs`: those that hold a value that is not finite.
+    void op(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
             BirthId* born, Outcome& outcome);
 
     /// Within a look back (begin, ops of the past in their order, end). An op whose result is gone, but which must have
@@ -171,7 +173,7 @@ class Verdict {
     Kinds handed_on(const OpEvent& event, int32_t index);
     Kinds left_beside(const OpEvent& event, int32_t index);
     Kinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);
-    void write_outputs(const OpEvent& event, const OpContext& context, uint64_t bad_outputs,
+    void write_outputs(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
                        const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome);
     void track_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
                      const ForwardRecord& forward);
@@ -231,19 +233,19 @@ class Verdict {
     std::atomic<bool> waiting_{false};  ///< whether a gradient may be pending
     std::set<int64_t> checked_losses_;  ///< numbers of the ops that such a check of a loss began with
     std::atomic<bool> met_bad_{false};  ///< something was not finite: a number the program reads may tell of it
-    /// Places whose results were close to the largest number of their type, and where that was seen.
+    /// Sites whose results were close to the largest number of their type, and where that was seen.
     struct Crowding {
         int64_t last_step = -1;
         int steps = 0;
         int looks = 0;
         bool told = false;
     };
-    std::map<std::pair<const OpInfo*, StackId>, Crowding> crowdings_;
+    std::map<OpSite, Crowding> crowdings_;
     int64_t last_step_ = 0;
     bool stepped_ = false;  ///< an optimizer has begun a step
     size_t history_ = 32;
     /// where a forward op or a gradient's update flushed, or hardly a bit was left: its first birth there
-    std::map<std::pair<const OpInfo*, StackId>, int64_t> flushes_;
+    std::map<OpSite, int64_t> flushes_;
     std::map<const void*, int> lost_;  ///< parameters: how often their updates were found to change nothing
     std::set<std::tuple<BirthId, EscapeInto, const void*>> contaminated_;
     std::set<std::string> reported_places_;

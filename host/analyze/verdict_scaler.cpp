@@ -1,7 +1,6 @@
 // What a loss scaler catches is its to deal with, until it is plain that it cannot.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <iterator>
 #include <optional>
 #include <set>

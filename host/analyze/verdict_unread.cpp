@@ -60,7 +60,7 @@ Verdict::Kinds Verdict::left_beside(const OpEvent& event, int32_t index) {
     return left;
 }
 
-void Verdict::unread(const OpEvent& event, const OpContext& context, uint64_t outputs, Outcome& outcome) {
+void Verdict::unread(const OpEvent& event, const OpContext& context, OutputSet outputs, Outcome& outcome) {
     const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
     const bool writes_infinity = event.op->op_class == OpClass::Constant && event.infinite_scalar;
     if (!writes_infinity && std::none_of(event.inputs, event.inputs + event.input_count, may_hold) &&
@@ -77,8 +77,7 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, uint64_t ou
     }
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
-        const bool named = ((outputs >> std::min(i, 63)) & 1) != 0;
-        if (!named || is_view(event, output) || scannable(output)) continue;
+        if (!outputs.contains(i) || is_view(event, output) || scannable(output)) continue;
         ledger_.mark_written(output);
         if (lists) kinds = handed_on(event, i);
         kinds.since = context.step;

@@ -73,6 +73,21 @@ void transfer_text(Bytes& b, char (&text)[N]) {
     }
 }
 
+/// By its id: a later version may have more of them.
+template <class Bytes>
+void transfer_mechanism(Bytes& b, Mechanism& mechanism) {
+    if constexpr (Bytes::kReads) {
+        const std::string id = b.text();
+        mechanism = Mechanism::None;
+        for (const MechanismInfo& row : kMechanisms) {
+            if (id == row.id) mechanism = row.value;
+        }
+        if (!id.empty() && mechanism == Mechanism::None) throw RecordError("a mechanism that does not exist");
+    } else {
+        b.text(to_string(mechanism));
+    }
+}
+
 template <class Bytes>
 void fields(Bytes& b, HandedOver& h) {
     all(b, h.numel, h.nan, h.pos_inf, h.neg_inf, h.first_bad);
@@ -80,7 +95,7 @@ void fields(Bytes& b, HandedOver& h) {
     transfer_choice(b, h.kind, kNegInf);
     all(b, h.intended, h.ignored, h.inherited, h.pid, h.line, h.birth, h.seq);
     transfer_text(b, h.op);
-    transfer_text(b, h.mechanism);
+    transfer_mechanism(b, h.mechanism);
     transfer_text(b, h.function);
     transfer_text(b, h.file);
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/analyze/tables.h"
+#include "host/analyze/title.h"
 #include "host/core/version.h"
 #include "host/log/format.h"
 
@@ -224,7 +225,7 @@ Json finding_document(const Finding& finding) {
     out["mechanism"] = to_string(finding.mechanism);
     out["severity"] = to_string(finding.severity);
     out["kind"] = to_string(finding.kind);
-    out["title"] = finding.title;
+    out["title"] = title_of(finding);
     out["op"] = finding.op;
     out["kernel"] = nullptr;
     out["phase"] = to_string(finding.phase);

@@ -118,12 +118,11 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
     uint32_t kin[kMaxKin] = {};
     if (ask_kin(event, kin)) context.kin = kin;
     const bool leaves = leaves_device(event);
-    uint64_t read = side.reads(event, context.step);
+    OutputSet read = side.reads(event, context.step);
     // What a graph does is looked at in full: its replays come back to no op.
-    const bool captured =
-        (leaves || read != kAllOutputs) && event.queue.known && side.scanner.is_capturing(event.queue);
-    if (captured) read = kAllOutputs;
-    const bool all = read == kAllOutputs;
+    const bool captured = (leaves || !read.is_all()) && event.queue.known && side.scanner.is_capturing(event.queue);
+    if (captured) read = OutputSet::all();
+    const bool all = read.is_all();
     uint32_t handed = 0;
     for (int32_t i = 0; i < event.output_count; ++i) handed += is_handed(event, i, read);
     uint64_t watch = leaves && !captured ? watched(event.inputs, event.input_count, event.queue) : 0;
@@ -218,16 +217,16 @@ std::unique_ptr<LookBackScans> Session::ask_back(DeviceSide& side, Thread& threa
 }
 
 void Session::leave_unread(DeviceSide& side, const OpEvent& event, const OpContext& context, const Made& made,
-                           uint64_t read) {
+                           OutputSet read) {
     // Of long lists only parameters: what else they hold shows there.
     const bool long_list = event.output_count > LoggedOp::kMaxOutputs;
-    uint64_t unread = 0;
+    OutputSet unread;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         const bool kept = is_here(event.queue, output) && writes_now(event) && !is_view(event, output);
-        if (kept && !has_bit(read, i) && (!long_list || is_parameter(output))) unread |= uint64_t(1) << std::min(i, 63);
+        if (kept && !read.contains(i) && (!long_list || is_parameter(output))) unread.add(i);
     }
-    if (unread != 0) side.unread.add(event, context, made.record, made.node, unread);
+    if (unread.any()) side.unread.add(event, context, made.record, made.node, unread);
 }
 
 void Session::hand_over(DeviceSide& side, DeviceEvent& event, LookBackScans* past) {

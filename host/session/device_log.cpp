@@ -95,7 +95,7 @@ void fill(DeviceEvent& kept, const OpEvent& event, const OpContext& context) {
 
 DeviceEvent* DeviceLog::reserve(size_t bytes, uint64_t numbers, uint64_t window) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (next_sequence_ + numbers - answered_ > window) return nullptr;
+    if ((next_sequence_ + numbers).number - answered_.number > window) return nullptr;
     uint64_t begin = end_;
     if (begin % kBytes + bytes > kBytes) begin += kBytes - begin % kBytes;  // what is left of the ring stays unused
     if (begin + bytes - begin_ > kBytes) return nullptr;
@@ -108,7 +108,7 @@ DeviceEvent* DeviceLog::reserve(size_t bytes, uint64_t numbers, uint64_t window)
     event->bytes = static_cast<uint32_t>(bytes);
     event->sequence = next_sequence_;
     event->numbers = numbers;
-    next_sequence_ += numbers;
+    next_sequence_ = next_sequence_ + numbers;
     end_ = begin + bytes;
     count_.fetch_add(1, std::memory_order_release);
     return event;

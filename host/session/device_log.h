@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <mutex>
 
-#include "host/analyze/birth.h"
 #include "host/analyze/ledger.h"
+#include "host/analyze/op_context.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/huge_array.h"
+#include "host/core/ids.h"
+#include "host/core/output_set.h"
 #include "host/session/forward_map.h"
 
 namespace numsan {
@@ -43,9 +45,9 @@ struct DeviceEvent {
     ForwardMap::Record made;
     // What the scanner is handed has numbers: outputs that are read, operands (gradients of a node) that are watched,
     // then what a look back would look at.
-    uint64_t sequence;          ///< the first number
+    ScanTicket sequence;        ///< the first number
     uint64_t numbers;           ///< how many
-    uint64_t read;              ///< bit i: output i is read; bit 63 stands for all from 63 on
+    OutputSet read;             ///< the outputs that are read
     uint32_t handed;            ///< outputs that are read
     uint32_t watched;           ///< operands that are read because their values go elsewhere
     uint64_t watch;             ///< which
@@ -98,8 +100,8 @@ class DeviceLog {
     HugeArray<char> ring_;
     std::mutex mutex_;
     uint64_t begin_ = 0, end_ = 0;  ///< bytes since the start; a record never wraps
-    uint64_t next_sequence_ = 1;
-    uint64_t answered_ = 0;  ///< all numbers below were answered or given up
+    ScanTicket next_sequence_{1};
+    ScanTicket answered_;  ///< all numbers below were answered or given up
     std::atomic<int64_t> count_{0};
 };
 

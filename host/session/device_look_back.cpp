@@ -66,7 +66,7 @@ void LookBackScans::choose(const Kept& op, std::vector<const void*>& borrowed) {
     bool none_left = true;
     for (int32_t i = 0; i < op.outputs; ++i) {
         const size_t view = op.first + static_cast<size_t>(op.inputs + i);
-        if (!has_bit(op.unread, i) || !is_there(views_[view], borrowed)) continue;
+        if (!op.unread.contains(i) || !is_there(views_[view], borrowed)) continue;
         none_left = false;
         // What it was before a later op nobody can tell any more: parameters, by several ops of two steps.
         const auto last = last_writer_.find(views_[view].storage);
@@ -95,7 +95,7 @@ bool LookBackScans::is_there(const TensorView& view, std::vector<const void*>& b
     return data == view.storage_data && bytes >= view.storage_bytes;
 }
 
-DeviceScanner::Taken LookBackScans::hand_over(DeviceScanner& scanner, uint64_t sequence) {
+DeviceScanner::Taken LookBackScans::hand_over(DeviceScanner& scanner, ScanTicket sequence) {
     std::vector<DeviceScan> scans;
     scans.reserve(asked_.size());
     for (const Asked& asked : asked_) {
@@ -105,7 +105,8 @@ DeviceScanner::Taken LookBackScans::hand_over(DeviceScanner& scanner, uint64_t s
         scan.output_count = 1;
         scan.inputs = inputs_.data() + asked.first_input;
         scan.input_count = asked.inputs;
-        scan.sequence = sequence++;
+        scan.sequence = sequence.number;
+        ++sequence;
         scan.told = asked.told;
         scans.push_back(scan);
     }
@@ -125,7 +126,7 @@ void Session::take_results(const DeviceSide& side, const DeviceEvent& event, uin
     for (int32_t i = 0; i < op.event.output_count; ++i) {
         TensorView& output = op.outputs[i];
         output.flags &= ~uint32_t(kScannable);
-        if (is_later(output) && has_bit(op.unread, i)) output.flags |= kGone;
+        if (is_later(output) && op.unread.contains(i)) output.flags |= kGone;
     }
     const std::vector<DeviceLookBack::Looked>& looked = event.look_back->looked;
     for (; next < looked.size() && looked[next].op <= number; ++next) {
@@ -139,7 +140,7 @@ void Session::take_results(const DeviceSide& side, const DeviceEvent& event, uin
         readings_.wrote(tensor, answer.range, hit != nullptr ? &hit->output : nullptr);
         tensor.flags = (tensor.flags & ~uint32_t(kGone)) | kScannable;
         if (here.operand) continue;
-        if (answer.range.suspicious) op.bad |= uint64_t(1) << here.place;
+        if (answer.range.suspicious) op.bad.add(here.place);
         int32_t of = 0;
         for (int32_t k = 0; hit != nullptr && k < op.event.input_count; ++k) {
             if ((here.with & (1u << k)) == 0) continue;
@@ -256,7 +257,7 @@ void Session::look_behind(DeviceSide& side, const DeviceEvent& event, const Tens
         for (int32_t i = 0; i < op.event.output_count; ++i) {
             TensorView& output = op.outputs[i];
             output.flags &= ~uint32_t(kScannable);
-            if (is_later(output) && has_bit(op.unread, i)) output.flags |= kGone;
+            if (is_later(output) && op.unread.contains(i)) output.flags |= kGone;
             if (output.storage != storage) continue;
             writer = &op;
             place = i;
@@ -267,7 +268,7 @@ void Session::look_behind(DeviceSide& side, const DeviceEvent& event, const Tens
     if (writer != nullptr && lineage_.written_at(storage) <= writer->context.seq) {
         TensorView& output = writer->outputs[place];
         output.flags = (output.flags & ~uint32_t(kGone)) | kScannable;
-        writer->bad |= uint64_t(1) << place;
+        writer->bad.add(place);
         readings_.add(output, range, hit != nullptr ? &hit->output : nullptr);
         judge_past(ops, side.outcome);
     }

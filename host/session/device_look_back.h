@@ -41,14 +41,14 @@ class LookBackScans {
     size_t elsewhere() const { return elsewhere_; }
     size_t numbers() const { return look_back_->looked.size(); }
     /// `sequence`: of the first.
-    DeviceScanner::Taken hand_over(DeviceScanner& scanner, uint64_t sequence);
+    DeviceScanner::Taken hand_over(DeviceScanner& scanner, ScanTicket sequence);
     DeviceLookBack* release() { return look_back_.release(); }
 
   private:
     /// A copy of what is needed of an op: others may push it out of the log meanwhile.
     struct Kept {
         uint64_t number;
-        uint64_t unread;
+        OutputSet unread;
         bool certain;
         int32_t inputs, outputs;
         size_t first;  ///< in views_: inputs, then outputs

@@ -30,7 +30,7 @@ uint64_t watched(const TensorView* views, int32_t count, const DeviceQueue& queu
 }
 
 std::vector<DeviceScan> watching_scans(const TensorView* views, uint64_t watch, const DeviceQueue& queue,
-                                       uint64_t sequence, bool raises_gate) {
+                                       ScanTicket sequence, bool raises_gate) {
     std::vector<DeviceScan> scans;
     for (int32_t i = 0; watch >> i != 0; ++i) {
         if (((watch >> i) & 1) == 0) continue;
@@ -38,7 +38,8 @@ std::vector<DeviceScan> watching_scans(const TensorView* views, uint64_t watch, 
         scan.queue = queue;
         scan.outputs = views + i;
         scan.output_count = 1;
-        scan.sequence = sequence++;
+        scan.sequence = sequence.number;
+        ++sequence;
         scan.raises_gate = raises_gate;
         scans.push_back(scan);
     }
@@ -49,18 +50,18 @@ OutputScans::OutputScans(const DeviceEvent& event) {
     const bool lists = is_over_lists(event.op);
     told_ = !lists && counts_zeros(event);
     operands_.reserve(lists ? static_cast<size_t>(event.op.input_count) : DeviceHit::kMaxInputs);
-    uint64_t sequence = event.sequence;
+    ScanTicket sequence = event.sequence;
     for (int32_t i = 0; i < event.op.output_count; ++i) {
         if (!is_handed(event.op, i, event.read)) continue;
         int32_t end = i + 1;
         while (!lists && end < event.op.output_count && is_handed(event.op, end, event.read)) ++end;
         add(event, i, end, sequence, lists || scans_.empty());
-        sequence += static_cast<uint64_t>(end - i);
+        sequence = sequence + static_cast<uint64_t>(end - i);
         i = end - 1;
     }
 }
 
-void OutputScans::add(const DeviceEvent& event, int32_t begin, int32_t end, uint64_t sequence, bool own_operands) {
+void OutputScans::add(const DeviceEvent& event, int32_t begin, int32_t end, ScanTicket sequence, bool own_operands) {
     if (own_operands) {
         int32_t places[DeviceHit::kMaxInputs];
         first_ = operands_.size();
@@ -76,7 +77,7 @@ void OutputScans::add(const DeviceEvent& event, int32_t begin, int32_t end, uint
     scan.output_count = end - begin;
     scan.inputs = operands_.data() + first_;
     scan.input_count = count_;
-    scan.sequence = sequence;
+    scan.sequence = sequence.number;
     scan.told = told_;
     scans_.push_back(scan);
 }

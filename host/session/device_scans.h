@@ -18,7 +18,7 @@ uint64_t watched(const TensorView* views, int32_t count, const DeviceQueue& queu
 
 /// A scan for each bit of `watch`. Throws std::bad_alloc, as all here.
 std::vector<DeviceScan> watching_scans(const TensorView* views, uint64_t watch, const DeviceQueue& queue,
-                                       uint64_t sequence, bool raises_gate);
+                                       ScanTicket sequence, bool raises_gate);
 
 /// The scans of an event's outputs: as many at a time as lie side by side, with all operands; or each of an op over
 /// lists with its own. Valid as long as this and the event.
@@ -28,7 +28,7 @@ class OutputScans {
     const std::vector<DeviceScan>& scans() const { return scans_; }
 
   private:
-    void add(const DeviceEvent& event, int32_t begin, int32_t end, uint64_t sequence, bool own_operands);
+    void add(const DeviceEvent& event, int32_t begin, int32_t end, ScanTicket sequence, bool own_operands);
 
     std::vector<TensorView> operands_;
     std::vector<DeviceScan> scans_;

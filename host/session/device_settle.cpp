@@ -118,7 +118,7 @@ void Session::settle_node(DeviceSide& side, DeviceEvent& event) {
 }
 
 /// What was read of the host's tensors while the op ran. Operands go by names of that time.
-void Session::take_host_readings(DeviceEvent& event, Range* ranges, uint64_t& bad) {
+void Session::take_host_readings(DeviceEvent& event, Range* ranges, OutputSet& bad) {
     const HostReading* host = event.host;
     const auto take = [&](const TensorView& t) {
         const HostReading& reading = *host++;
@@ -140,15 +140,15 @@ void Session::take_host_readings(DeviceEvent& event, Range* ranges, uint64_t& ba
     for (int32_t i = 0; i < event.op.output_count; ++i) {
         if ((event.outputs[i].flags & kScannable) == 0) continue;
         const Range range = take(event.outputs[i]);
-        if (was_read(range) && range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
+        if (was_read(range) && range.suspicious) bad.add(i);
         if (i < kMaxRanges) ranges[i] = range;
     }
 }
 
-/// What the device told of the op's outputs, and of the operands of bad ones. Bit i of the result: nobody looked at
-/// output i.
-uint64_t Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* ranges, uint64_t& bad) {
-    uint64_t unread = 0;
+/// What the device told of the op's outputs, and of the operands of bad ones. The result: those that nobody
+/// looked at.
+OutputSet Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* ranges, OutputSet& bad) {
+    OutputSet unread;
     size_t next = 0;
     OpTally tally;
     tally.add_unseen(event.unseen);
@@ -174,8 +174,8 @@ uint64_t Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* rang
         }
         const bool handed = is_handed(event.op, i, event.read);
         if (!handed || !event.scanned) {
-            unread |= uint64_t(1) << std::min(i, 63);
-            tally.add(!has_bit(event.read, i)           ? OpFate::Tier
+            unread.add(i);
+            tally.add(!event.read.contains(i)           ? OpFate::Tier
                       : is_here(event.op.queue, output) ? OpFate::Device
                                                         : OpFate::OtherDevice);
             continue;
@@ -183,7 +183,7 @@ uint64_t Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* rang
         const DeviceSide::Answer& answer = side.answers[next++];
         if (!answer.read) {
             tally.add_unseen(answer.why);
-            unread |= uint64_t(1) << std::min(i, 63);
+            unread.add(i);
             continue;
         }
         const DeviceHit* hit = side.hit_of(answer);
@@ -191,7 +191,7 @@ uint64_t Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* rang
         output.flags |= kScannable;
         tally.add(OpFate::Scanned);
         tally.bytes += bytes_of(output);
-        if (answer.range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
+        if (answer.range.suspicious) bad.add(i);
         if (i < kMaxRanges) ranges[i] = answer.range;
         int32_t places[DeviceHit::kMaxInputs];
         const int32_t operands = hit != nullptr ? operands_of(event.op, i, places) : 0;
@@ -231,10 +231,10 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     tell_apart(event.inputs, event.op.input_count);
     tell_apart(event.outputs, event.op.output_count);
     readings_.begin();
-    uint64_t bad = 0;
+    OutputSet bad;
     Range ranges[kMaxRanges] = {};
     take_host_readings(event, ranges, bad);
-    const uint64_t unread = take_answers(side, event, ranges, bad);
+    const OutputSet unread = take_answers(side, event, ranges, bad);
     count_unread_leaving(side, event);
     const bool leaves = leaves_device(event.op) || event.op.op->op_class == OpClass::Collective;
     for (int32_t i = 0; i < event.op.input_count; ++i) {
@@ -261,10 +261,10 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
         side.captured.push_back(event.graph);
         side.captures_due.fetch_sub(1);
     }
-    if (bad != 0 && side.unread.usable()) {
+    if (bad.any() && side.unread.usable()) {
         for (int32_t i = 0; i < event.op.output_count; ++i) {
             const TensorView& output = event.outputs[i];
-            if (has_bit(bad, i) && is_parameter(output) && (output.flags & kWritten) != 0)
+            if (bad.contains(i) && is_parameter(output) && (output.flags & kWritten) != 0)
                 side.alarm(event.context.step);
         }
     }
@@ -272,7 +272,7 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     narrow_state(event.op, event.context);
     event.context.crowded = crowded(event.op, event.context, ranges);
     judge(event.op, event.context, bad, ranges, {event.made, event.makes_node}, event.accumulates, side.outcome);
-    if (unread != 0) verdict_.unread(event.op, event.context, unread, side.outcome);
+    if (unread.any()) verdict_.unread(event.op, event.context, unread, side.outcome);
     readings_.end();
     size_t next = 0;
     for (int32_t i = 0; i < event.op.output_count; ++i) {
@@ -312,7 +312,7 @@ void Session::look_behind_bad(DeviceSide& side, const DeviceEvent& event) {
 }
 
 /// A copy to memory of the host that the device had still to write: it holds what was copied.
-void Session::take_copied(const DeviceEvent& event, Range* ranges, uint64_t& bad) {
+void Session::take_copied(const DeviceEvent& event, Range* ranges, OutputSet& bad) {
     int32_t places[DeviceHit::kMaxInputs];
     if (operands_of(event.op, 0, places) != 1) return;
     const TensorView& copied = event.inputs[places[0]];
@@ -323,7 +323,7 @@ void Session::take_copied(const DeviceEvent& event, Range* ranges, uint64_t& bad
         const Range range = readings_.range(copied);
         const Health health = readings_.health(copied);
         readings_.add(output, range, readings_.measures(copied) ? &health : nullptr);
-        if (range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
+        if (range.suspicious) bad.add(i);
         if (i < kMaxRanges) ranges[i] = range;
         return;
     }
@@ -331,11 +331,11 @@ void Session::take_copied(const DeviceEvent& event, Range* ranges, uint64_t& bad
 
 void Session::settle_replays(DeviceSide& side) {
     if (side.captured.empty() || side.captures_due.load() > 0) return;
-    uint64_t sequence = 0;
-    std::vector<uint64_t> ended;
-    while (side.scanner.next_ended(sequence)) ended.push_back(sequence);
+    ScanTicket sequence;
+    std::vector<ScanTicket> ended;
+    while (side.scanner.next_ended(sequence.number)) ended.push_back(sequence);
     DeviceHit hit;
-    while (side.scanner.next_replayed(sequence, hit)) {
+    while (side.scanner.next_replayed(sequence.number, hit)) {
         if (hit.output.kinds() == 0) continue;
         if (const DeviceEvent* event = side.captured_at(sequence)) settle_replay(side, *event, sequence, hit);
     }
@@ -343,21 +343,23 @@ void Session::settle_replays(DeviceSide& side) {
 }
 
 /// One bad output of an op in a graph, each time the graph makes it.
-void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit) {
+void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, ScanTicket sequence, const DeviceHit& hit) {
     tell_apart(event.inputs, event.op.input_count);
     tell_apart(event.outputs, event.op.output_count);
     readings_.begin();
-    uint64_t number = event.sequence;
-    uint64_t bad = 0;
+    ScanTicket number = event.sequence;
+    OutputSet bad;
     int32_t told = 0;
     for (int32_t i = 0; i < event.op.output_count; ++i) {
         TensorView& output = event.outputs[i];
         if (!is_handed(event.op, i, event.read)) continue;
         output.flags &= ~uint32_t(kScannable);
-        if (number++ != sequence) continue;
+        const bool is_it = number == sequence;
+        ++number;
+        if (!is_it) continue;
         told = i;
         output.flags |= kScannable;
-        bad = uint64_t(1) << std::min(i, 63);
+        bad = OutputSet::only(i);
         readings_.add(output, range_of(hit.output, output.dtype), &hit.output);
         readings_.wrote(output, range_of(hit.output, output.dtype), &hit.output);
         side.replayed[output.storage] = steps_.count();

@@ -14,8 +14,8 @@ Governor::Budget DeviceSide::budget_of(const Options& options) {
             !sentinel && options.budget == 0};
 }
 
-uint64_t DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
-    constexpr uint64_t kAll = ~uint64_t(0);
+OutputSet DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
+    constexpr OutputSet kAll = OutputSet::all();
     constexpr int64_t kAlarm = 1'000'000'000;  // nanoseconds, of a program that takes no step
     if (!unread.usable()) return kAll;
     if (tier.is_alarmed(step) && (step > 0 || clock() - alarmed_at.load() < kAlarm)) return kAll;
@@ -24,7 +24,7 @@ uint64_t DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
         case Governor::Round::Whole: return tier.is(Tier::Boundary) ? tier.reads(event) : kAll;
         case Governor::Round::Lean: break;
     }
-    return 0;
+    return {};
 }
 
 void DeviceSide::alarm(int64_t step) {
@@ -41,7 +41,7 @@ void DeviceSide::pause() {
 bool DeviceSide::collect(const DeviceEvent& event, uint64_t numbers) {
     while (answers.size() < numbers) {
         DeviceScanner::Reading reading{};
-        const DeviceScanner::Answer answer = scanner.answer(event.sequence + answers.size(), reading);
+        const DeviceScanner::Answer answer = scanner.answer((event.sequence + answers.size()).number, reading);
         if (answer == DeviceScanner::Answer::NotYet) return false;
         const bool read = answer == DeviceScanner::Answer::Read;
         int hit = -1;
@@ -60,7 +60,7 @@ bool DeviceSide::collect(const DeviceEvent& event) {
     if (!collect(event, always)) return false;
     if (event.look_back == nullptr) return true;
     if (saw_bad(event)) return collect(event, event.numbers);
-    for (uint64_t n = always; n < event.numbers; ++n) scanner.give_up(event.sequence + n);
+    for (uint64_t n = always; n < event.numbers; ++n) scanner.give_up((event.sequence + n).number);
     return true;
 }
 
@@ -80,17 +80,17 @@ void DeviceSide::begin_child() {
     asking.store(false);
 }
 
-const DeviceEvent* DeviceSide::captured_at(uint64_t sequence) const {
+const DeviceEvent* DeviceSide::captured_at(ScanTicket sequence) const {
     const auto after = std::upper_bound(captured.begin(), captured.end(), sequence,
-                                        [](uint64_t s, const DeviceEvent* event) { return s < event->sequence; });
+                                        [](ScanTicket s, const DeviceEvent* event) { return s < event->sequence; });
     if (after == captured.begin()) return nullptr;
     const DeviceEvent* event = *(after - 1);
     return sequence < event->sequence + event->handed ? event : nullptr;
 }
 
-void DeviceSide::forget_captured(const std::vector<uint64_t>& ended) {
+void DeviceSide::forget_captured(const std::vector<ScanTicket>& ended) {
     std::set<const DeviceEvent*> gone;  // an event has several outputs
-    for (const uint64_t sequence : ended) {
+    for (const ScanTicket sequence : ended) {
         if (const DeviceEvent* event = captured_at(sequence)) gone.insert(event);
     }
     std::erase_if(captured, [&](const DeviceEvent* event) { return gone.count(event) != 0; });

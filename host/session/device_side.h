@@ -26,7 +26,7 @@ struct DeviceSide {
                Governor::Clock time = &Governor::now)
         : scanner(s),
           clock(time),
-          tier(options.tier, TierPolicy::Place::Device),
+          tier(options.tier, TierPolicy::Memory::Device),
           governor(budget_of(options), time),
           gradients(s, storages) {
         if (storages != nullptr) unread.use(*storages);
@@ -76,7 +76,7 @@ struct DeviceSide {
     std::map<const void*, int64_t> replayed;
 
     /// The outputs of an op in step `step` that are read now, see TierPolicy::reads(). What leaves is read besides.
-    uint64_t reads(const OpEvent& event, int64_t step) noexcept;
+    OutputSet reads(const OpEvent& event, int64_t step) noexcept;
 
     /// For who waits for the device without asking it.
     static void pause();
@@ -93,9 +93,9 @@ struct DeviceSide {
         answers.clear();
         hits.clear();
     }
-    const DeviceEvent* captured_at(uint64_t sequence) const;
+    const DeviceEvent* captured_at(ScanTicket sequence) const;
     /// Events of graphs that are gone, by the numbers of their outputs.
-    void forget_captured(const std::vector<uint64_t>& ended);
+    void forget_captured(const std::vector<ScanTicket>& ended);
     /// With answers collected: a watched operand is bad, so the device has looked back.
     bool saw_bad(const DeviceEvent& event) const;
     /// An Optimizer.step is over; `end`: of `unread`, then.

@@ -17,8 +17,6 @@ inline bool is_later(const TensorView& t) { return (t.flags & kLater) != 0; }
 
 inline int64_t bytes_of(const TensorView& t) { return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()); }
 
-inline bool has_bit(uint64_t mask, int32_t i) { return ((mask >> std::min(i, 63)) & 1) != 0; }
-
 /// An op whose results on the device are there when its queue gets to them. A collective's come from elsewhere.
 inline bool writes_now(const OpEvent& event) {
     return event.op->op_class != OpClass::Allocation && event.op->op_class != OpClass::Collective;
@@ -30,9 +28,9 @@ inline bool is_here(const DeviceQueue& queue, const TensorView& t) {
 }
 
 /// Output `i` is for the scanner to read; `read` as in DeviceEvent.
-inline bool is_handed(const OpEvent& event, int32_t i, uint64_t read) {
+inline bool is_handed(const OpEvent& event, int32_t i, OutputSet read) {
     const TensorView& output = event.outputs[i];
-    return is_here(event.queue, output) && writes_now(event) && has_bit(read, i) && !is_view(event, output);
+    return is_here(event.queue, output) && writes_now(event) && read.contains(i) && !is_view(event, output);
 }
 
 /// The operands of output `i` that the scanner is shown, by their places among the op's inputs.

@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "host/analyze/birth.h"
+#include "host/analyze/forward_record.h"
 #include "host/core/atomic_record.h"
 #include "host/core/huge_array.h"
+#include "host/core/ids.h"
 
 namespace numsan {
 
@@ -25,7 +26,7 @@ class ForwardMap {
 
     struct Record {
         uint64_t thread = 0;
-        uint64_t sequence = ~uint64_t(0);
+        NodeSeq sequence = NodeSeq::None;
         int64_t seq = -1;        ///< of the op
         uint64_t gradients = 1;  ///< 0: recorded with gradients off (the inside of an autograd.Function)
         ForwardRecord forward;
@@ -52,7 +53,7 @@ class ForwardMap {
     }
 
     /// False when the number was never shown or is too old.
-    bool find(uint64_t thread, uint64_t sequence, Record& record) {
+    bool find(uint64_t thread, NodeSeq sequence, Record& record) {
         return at(thread, sequence).load(record) && record.thread == thread && record.sequence == sequence &&
                record.forward.op != nullptr;  // untouched memory is a record of zeros
     }
@@ -63,12 +64,12 @@ class ForwardMap {
     static constexpr size_t kThreads = 64;
     static constexpr size_t kRing = 1 << 15;
 
-    Slot& at(uint64_t thread, uint64_t sequence) {
+    Slot& at(uint64_t thread, NodeSeq sequence) {
         std::atomic<Ring*>& place = rings_[thread % kThreads];
         Ring* ring = place.load(std::memory_order_acquire);
         if (ring == nullptr) [[unlikely]]
             ring = make(place);
-        return (*ring)[sequence % kRing];
+        return (*ring)[number(sequence) % kRing];
     }
     [[gnu::noinline, gnu::cold]] static Ring* make(std::atomic<Ring*>& place) {
         Ring* ring = nullptr;

@@ -56,13 +56,13 @@ std::set<const LoggedOp*> suspects_of(const std::vector<LoggedOp*>& ops) {
     const BehindGone behind_gone = behind_gone_of(ops);
     std::set<const LoggedOp*> suspects;
     for (const LoggedOp* op : ops) {
-        if (op->bad == 0) continue;
+        if (!op->bad.any()) continue;
         std::vector<const LoggedOp*> next{op};
         while (!next.empty()) {
             const LoggedOp* at = next.back();
             next.pop_back();
             for (const LoggedOp* before : behind_gone.at(at)) {
-                if (before->bad == 0 && suspects.insert(before).second) next.push_back(before);
+                if (!before->bad.any() && suspects.insert(before).second) next.push_back(before);
             }
         }
     }
@@ -90,11 +90,11 @@ bool carries_infinity(const LoggedOp& op, const std::vector<const LoggedOp*>& be
 bool Session::is_bad(const TensorView& tensor) const { return scannable(tensor) && scanner_.range(tensor).suspicious; }
 
 /// Before the verdict sees an op: where what it read came from. `bad` as for Verdict::op.
-void Session::look_behind(const OpEvent& event, uint64_t bad, int64_t step, Outcome& outcome) {
+void Session::look_behind(const OpEvent& event, OutputSet bad, int64_t step, Outcome& outcome) {
     const bool root = is_root(event);
     const bool leaves = root || event.op->op_class == OpClass::HostRead || event.op->op_class == OpClass::Collective;
-    if (bad == 0 && !leaves) return;
-    for (int32_t i = 0; bad != 0 && i < event.output_count; ++i) {
+    if (!bad.any() && !leaves) return;
+    for (int32_t i = 0; bad.any() && i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if (is_parameter(output) && (output.flags & kWritten) != 0) tier_.alarm(step);
     }
@@ -149,10 +149,10 @@ std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedO
     };
     for (const LoggedOp* op : ops) {
         if (carries_infinity(*op, behind_gone.at(op), carriers)) carriers.insert(op);
-        if (op->bad == 0 || op->context.gone == 0 || reads_bad(*op)) continue;
+        if (!op->bad.any() || op->context.gone == 0 || reads_bad(*op)) continue;
         KindSet kinds = 0;
         for (int32_t i = 0; i < op->event.output_count; ++i) {
-            if (((op->bad >> i) & 1) != 0) kinds |= readings_.kinds(op->outputs[i]);
+            if (op->bad.contains(i)) kinds |= readings_.kinds(op->outputs[i]);
         }
         const auto hands_on = [&](const LoggedOp& at) {
             return at.event.op->op_class == OpClass::Preserving ||
@@ -171,7 +171,7 @@ std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedO
             next.pop_back();
             if (!seen.insert(at).second) continue;
             if (at != op) {
-                explained = at->bad != 0 || reads_bad(*at) || implied.count(at) != 0 || verdict_.is_certain(at->event);
+                explained = at->bad.any() || reads_bad(*at) || implied.count(at) != 0 || verdict_.is_certain(at->event);
                 if (at->event.op->op_class == OpClass::Constant || cannot_make_bad_values(at->event)) continue;
                 if (!hands_on(*at)) {
                     if (has_an_alibi(*at)) continue;
@@ -206,12 +206,12 @@ void Session::judge_past(const std::vector<LoggedOp*>& ops, Outcome& outcome) {
     const std::set<const LoggedOp*> suspects = suspects_of(ops);
     const std::map<const LoggedOp*, KindSet> implied = implied_by(ops);
     for (LoggedOp* op : ops) {
-        if (op->bad != 0 && cannot_make_bad_values(op->event)) continue;
+        if (op->bad.any() && cannot_make_bad_values(op->event)) continue;
         ForwardRecord forward;
         forward_of(op->context, forward);
         BirthId born = 0;
         const auto must = implied.find(op);
-        const bool suspect = op->bad == 0 && (must != implied.end() || suspects.count(op) != 0);
+        const bool suspect = !op->bad.any() && (must != implied.end() || suspects.count(op) != 0);
         if (!suspect || !verdict_.presume(op->event, op->context, forward,
                                           must != implied.end() ? must->second : KindSet(0), &born)) {
             verdict_.op(op->event, op->context, op->bad, forward, &born, outcome);
@@ -240,8 +240,7 @@ void Session::read_what_is_left(LoggedOp& op, const std::map<const void*, int64_
         return false;
     };
     for (int32_t i = 0; i < op.event.output_count; ++i) {
-        const bool unread = ((op.unread >> i) & 1) != 0;
-        if (look(op.outputs[i]) && unread && scanner_.range(op.outputs[i]).suspicious) op.bad |= uint64_t(1) << i;
+        if (look(op.outputs[i]) && op.unread.contains(i) && scanner_.range(op.outputs[i]).suspicious) op.bad.add(i);
     }
     op.context.gone = op.dropped;
     for (int32_t i = 0; i < op.event.input_count; ++i) {

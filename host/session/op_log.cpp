@@ -48,7 +48,7 @@ void OpLog::use(const StorageApi& storages) {
 }
 
 void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
-                uint64_t unread) {
+                OutputSet unread) {
     const int32_t count = event.output_count;
     const bool lists = is_over_lists(event);
     if (count <= (lists ? 1 : LoggedOp::kMaxOutputs)) {
@@ -57,7 +57,7 @@ void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap
     }
     OpContext members = context;
     for (int32_t k = 0; k < count; ++k) {
-        if (((unread >> std::min(k, 63)) & 1) == 0) continue;
+        if (!unread.contains(k)) continue;
         TensorView operands[LoggedOp::kMaxInputs];
         OpEvent one = event;
         one.outputs = event.outputs + k;
@@ -70,12 +70,12 @@ void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap
                 operands[one.input_count++] = event.inputs[i];
             }
         }
-        add_one(one, members, made, makes_node, 1);
+        add_one(one, members, made, makes_node, OutputSet::only(0));
     }
 }
 
 void OpLog::add_one(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
-                    uint64_t unread) {
+                    OutputSet unread) {
     const StorageApi& storages = this->storages();
     const int32_t inputs = std::min(event.input_count, LoggedOp::kMaxInputs);
     for (int32_t i = 0; i < inputs; ++i) storages.watch(event.inputs[i].storage);
@@ -97,7 +97,7 @@ void OpLog::add_one(const OpEvent& event, const OpContext& context, const Forwar
         op.made = made;
         op.makes_node = makes_node;
         op.unread = unread;
-        op.bad = 0;
+        op.bad = {};
         op.dropped_out = false;
         op.dropped = event.input_count - inputs;
         op.event.kin = nullptr;

@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "host/analyze/birth.h"
+#include "host/analyze/op_context.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/huge_array.h"
+#include "host/core/output_set.h"
 #include "host/session/forward_map.h"
 
 namespace numsan {
@@ -28,14 +29,14 @@ struct LoggedOp {
     OpContext context;        ///< without kin
     ForwardMap::Record made;  ///< what the forward map was told
     bool makes_node;
-    uint64_t unread;  ///< bit i: output i was not read
+    OutputSet unread;
     TensorView inputs[kMaxInputs];
     TensorView outputs[kMaxOutputs];
     int64_t dims[(kMaxInputs + kMaxOutputs) * 2 * kMaxDims];
     double scalars[4];
     char node[96];
     int32_t dropped;   ///< operands that found no room
-    uint64_t bad;      ///< of a look back: bit i: output i is here and holds something that is not finite
+    OutputSet bad;     ///< of a look back: those that are here and hold something that is not finite
     bool dropped_out;  ///< forgotten before its turn: its storages are not watched any more
 
     LoggedOp() = default;
@@ -57,7 +58,7 @@ class OpLog {
 
     /// An op over lists becomes a record for each output.
     void add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
-             uint64_t unread);
+             OutputSet unread);
 
     /// Calls visit(ops), oldest first, and forgets them; other threads go on adding. Storages stay watched during the
     /// visit. False: another thread is at it, and nothing was done.
@@ -120,7 +121,7 @@ class OpLog {
     using Ring = HugeArray<LoggedOp>;
 
     void add_one(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
-                 uint64_t unread);
+                 OutputSet unread);
     std::vector<LoggedOp*> swap();
     void unwatch(const LoggedOp& op);
     static void storages_of(const LoggedOp& op, std::vector<const void*>& storages);

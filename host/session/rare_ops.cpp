@@ -34,15 +34,16 @@ void Session::learn_round(Thread& thread, const OpEvent& event) {
 }
 
 /// scan() of any op.
-uint64_t Session::scan_any(const OpEvent& event, int64_t seq, uint64_t wanted, Range* ranges, OpTally& tally) noexcept {
+OutputSet Session::scan_any(const OpEvent& event, int64_t seq, OutputSet wanted, Range* ranges,
+                            OpTally& tally) noexcept {
     tally = {};
     // A collective's results are being written by other threads now; they are looked at when they are read.
     if (event.op->op_class == OpClass::Allocation || event.op->op_class == OpClass::Collective) {
         std::fill_n(ranges, std::min(event.output_count, kMaxRanges), Range{});
         tally.add(OpTally::without_values(event.op->op_class));
-        return 0;
+        return {};
     }
-    uint64_t bad = 0;
+    OutputSet bad;
     const bool sampled = ScanClock::samples(seq);
     int64_t small_ns = sampled ? -ScanClock::now() : 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
@@ -52,7 +53,7 @@ uint64_t Session::scan_any(const OpEvent& event, int64_t seq, uint64_t wanted, R
             tally.add((output.flags & kLater) == 0 ? OpFate::Integer : OpFate::Device);
             continue;
         }
-        if (((wanted >> std::min(i, 63)) & 1) == 0) {
+        if (!wanted.contains(i)) {
             tally.add(OpFate::Tier);
             continue;
         }
@@ -68,7 +69,7 @@ uint64_t Session::scan_any(const OpEvent& event, int64_t seq, uint64_t wanted, R
             scan_clock_.large(ns);
             small_ns -= ns;
         }
-        if (range.suspicious) bad |= uint64_t(1) << std::min(i, 63);
+        if (range.suspicious) bad.add(i);
         if (i < kMaxRanges) ranges[i] = range;
     }
     if (sampled) scan_clock_.sampled(small_ns + ScanClock::now(), event.output_count, tally.bytes);
@@ -84,7 +85,7 @@ bool Session::is_of_device(Thread& thread, const OpEvent& event) {
 
 void Session::op_failed(const OpEvent& event) noexcept {
     Thread& thread = this_thread();
-    if (thread.busy || !on() || !verdict_.interesting(event, 0)) return;
+    if (thread.busy || !on() || !verdict_.interesting(event, {})) return;
     try {
         OpContext context = context_of(thread, ops_.load(std::memory_order_relaxed));
         context.stack = stacks_.capture();

@@ -157,7 +157,8 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
             continue;
         }
         worth_writing = true;
-        Finding finding = build_finding(escaped, stacks_, names, places_, report_.findings.empty());
+        Finding finding = build_finding(escaped, stacks_, names, places_);
+        finding.first = report_.findings.empty();
         finding.rank = report_.run.rank;
         keep_traced(escaped.birth, names);
         if (suppress(finding, escaped.birth.id)) continue;
@@ -217,18 +218,6 @@ void Reporter::count_again(size_t index, BirthId birth) {
     finding_of_[birth] = index;
 }
 
-/// "first NaN of this run: ..." and "another NaN: ..." are said when a finding is told; the order of birth may be
-/// another.
-void rename_by_order(std::string& title, bool first) {
-    const std::string first_start = "first ", first_end = " of this run: ", other_start = "another ", other_end = ": ";
-    const std::string& start = first ? other_start : first_start;
-    const std::string& end = first ? other_end : first_end;
-    const size_t at = title.find(end);
-    if (title.rfind(start, 0) != 0 || at == std::string::npos) return;
-    title = (first ? first_start : other_start) + title.substr(start.size(), at - start.size()) +
-            (first ? first_end : other_end) + title.substr(at + end.size());
-}
-
 /// The schema's order: by birth, which is not the order in which they escaped.
 Report Reporter::in_order_of_birth() const {
     Report ordered = report_;
@@ -236,7 +225,7 @@ Report Reporter::in_order_of_birth() const {
                      [](const Finding& a, const Finding& b) { return a.seq < b.seq; });
     for (size_t i = 0; i < ordered.findings.size(); ++i) {
         ordered.findings[i].id = "F" + std::to_string(i + 1);
-        rename_by_order(ordered.findings[i].title, i == 0);
+        ordered.findings[i].first = i == 0;
     }
     return ordered;
 }

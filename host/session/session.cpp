@@ -179,20 +179,20 @@ bool Session::accumulates(const Thread& thread) {
            thread.nodes[thread.node_depth - 1].accumulates;
 }
 
-/// Reads the outputs of op number `seq` in `wanted` (see TierPolicy::reads) once. Bit i of the result: output i holds
+/// Reads the outputs of op number `seq` in `wanted` (see TierPolicy::reads) once. The result: those that hold
 /// something that is not finite. What most ops need of it; the rest is out of its way.
-uint64_t Session::scan(const OpEvent& event, int64_t seq, uint64_t wanted, Range* ranges, OpTally& tally) noexcept {
+OutputSet Session::scan(const OpEvent& event, int64_t seq, OutputSet wanted, Range* ranges, OpTally& tally) noexcept {
     const OpClass op_class = event.op->op_class;
     if (op_class == OpClass::Allocation || op_class == OpClass::Collective || ScanClock::samples(seq)) [[unlikely]]
         return scan_any(event, seq, wanted, ranges, tally);
     tally = {};
-    uint64_t bad = 0;
+    OutputSet bad;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         Range range{};
         if ((output.flags & kScannable) == 0) [[unlikely]] {
             tally.add((output.flags & kLater) == 0 ? OpFate::Integer : OpFate::Device);
-        } else if (((wanted >> std::min(i, 63)) & 1) == 0) {
+        } else if (!wanted.contains(i)) {
             tally.add(OpFate::Tier);
         } else {
             const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
@@ -202,7 +202,7 @@ uint64_t Session::scan(const OpEvent& event, int64_t seq, uint64_t wanted, Range
             tally.bytes += size;
             range = scanner_.range(output);
             if (range.suspicious) [[unlikely]]
-                bad |= uint64_t(1) << std::min(i, 63);
+                bad.add(i);
         }
         if (i < kMaxRanges) ranges[i] = range;
     }
@@ -257,11 +257,11 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         if (event.output_count > 0) lineage_.prefetch(event.outputs[0].storage);  // most ops have one
         Range ranges[kMaxRanges];
         const bool all = tier_.reads_all(steps_.count()) || !log_.usable();
-        const uint64_t wanted = all || verdict_.interesting(event, 0) ? kAllOutputs : tier_.reads(event);
+        const OutputSet wanted = all || verdict_.interesting(event, {}) ? OutputSet::all() : tier_.reads(event);
         OpTally tally;
-        uint64_t bad = scan(event, seq, wanted, ranges, tally);
-        if (bad != 0 && wanted != kAllOutputs) [[unlikely]]
-            bad = scan_any(event, seq, kAllOutputs, ranges, tally);
+        OutputSet bad = scan(event, seq, wanted, ranges, tally);
+        if (bad.any() && !wanted.is_all()) [[unlikely]]
+            bad = scan_any(event, seq, OutputSet::all(), ranges, tally);
         tally.add_unseen(std::exchange(thread.unseen, nullptr));
         if (IntegerWraps::concerns(event)) [[unlikely]]
             lineage_.wraps().look(event, seq);
@@ -283,8 +283,8 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
             return;
         }
         remember(event, context, ranges, accumulates(thread), &operands);
-        if (wanted != kAllOutputs) [[unlikely]]
-            log_.add(event, context, made.record, made.node, ~wanted);
+        if (!wanted.is_all()) [[unlikely]]
+            log_.add(event, context, made.record, made.node, wanted.others());
     } catch (...) {
         give_back(thread, log_);
         if (DeviceSide* side = device_side()) give_back(thread, side->unread);
@@ -293,20 +293,20 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
 }
 
 /// Whether anything about an op can matter whose outputs have been read; see judge.
-bool Session::concerns(const OpEvent& event, const OpContext& context, uint64_t bad,
+bool Session::concerns(const OpEvent& event, const OpContext& context, OutputSet bad,
                        const Range* ranges) const noexcept {
     return verdict_.interesting(event, bad) || vanishing(event, context, ranges) || context.crowded != 0;
 }
 
 /// An op about which something may matter: seldom.
 [[gnu::noinline, gnu::cold]] void Session::examine(Thread& thread, const OpEvent& event, OpContext& context,
-                                                   uint64_t wanted, uint64_t bad, const Range* ranges,
+                                                   OutputSet wanted, OutputSet bad, const Range* ranges,
                                                    const Made& made) {
     Outcome outcome;
     settle_before(bad);
     if (log_.usable()) look_behind(event, bad, context.step, outcome);
-    if (!judge(event, context, bad, ranges, made, accumulates(thread), outcome) && wanted != kAllOutputs)
-        log_.add(event, context, made.record, made.node, ~wanted);
+    if (!judge(event, context, bad, ranges, made, accumulates(thread), outcome) && !wanted.is_all())
+        log_.add(event, context, made.record, made.node, wanted.others());
     publish(outcome);
     give_back(thread, log_);
 }
@@ -314,7 +314,7 @@ bool Session::concerns(const OpEvent& event, const OpContext& context, uint64_t 
 /// So that the node which the op made finds it.
 Session::Made Session::note_forward(const OpEvent& event, const OpContext& context) {
     Made made{{event.thread,
-               event.forward_sequence,
+               NodeSeq{event.forward_sequence},
                context.seq,
                event.grad_enabled,
                {event.op, context.stack, 0, context.seq}},
@@ -324,9 +324,9 @@ Session::Made Session::note_forward(const OpEvent& event, const OpContext& conte
     return made;
 }
 
-/// An op whose outputs have been read: bit i of `bad`: output i holds something that is not finite. False: nothing
+/// An op whose outputs have been read: `bad` are those that hold something that is not finite. False: nothing
 /// about it can matter.
-bool Session::judge(const OpEvent& event, OpContext& context, uint64_t bad, const Range* ranges, const Made& made,
+bool Session::judge(const OpEvent& event, OpContext& context, OutputSet bad, const Range* ranges, const Made& made,
                     bool accumulates, Outcome& outcome) {
     if (!concerns(event, context, bad, ranges)) {
         remember(event, context, ranges, accumulates);
@@ -335,7 +335,7 @@ bool Session::judge(const OpEvent& event, OpContext& context, uint64_t bad, cons
     ForwardRecord forward;
     forward_of(context, forward);
     uint32_t kin[kMaxKin] = {};
-    if (bad != 0 && event.kin != nullptr) {  // may take the interpreter's lock, so not under ours
+    if (bad.any() && event.kin != nullptr) {  // may take the interpreter's lock, so not under ours
         for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
             if ((event.inputs[i].flags & (kRequiresGrad | kLeaf)) == kRequiresGrad)
                 kin[i] = event.kin(event.inputs[i].impl, true);
@@ -368,7 +368,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
         std::memcpy(node.name, event.name, length);
         node.name[length] = '\0';
         node.accumulates = event.variable != nullptr;
-        node.sequence = event.sequence;
+        node.sequence = NodeSeq{event.sequence};
         node.thread = event.forward_thread;
         node.graph_task = event.graph_task;
     }

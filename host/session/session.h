@@ -115,8 +115,6 @@ class Session {
     /// outputs of one op whose range is kept; an optimizer's list can have hundreds
     static constexpr int32_t kMaxRanges = 16;
 
-    static constexpr uint64_t kAllOutputs = ~uint64_t(0);
-
     /// What is looked up of an op's operands once.
     struct Operands {
         Lineage::Known known[Lineage::kMaxKnown];
@@ -136,20 +134,20 @@ class Session {
         bool node;  ///< the op made the node that has this number
     };
     Made note_forward(const OpEvent& event, const OpContext& context);
-    bool judge(const OpEvent& event, OpContext& context, uint64_t bad, const Range* ranges, const Made& made,
+    bool judge(const OpEvent& event, OpContext& context, OutputSet bad, const Range* ranges, const Made& made,
                bool accumulates, Outcome& outcome);
     uint16_t crowded(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
     bool crowded_is_due(const OpEvent& event, const OpContext& context) noexcept;
-    bool concerns(const OpEvent& event, const OpContext& context, uint64_t bad, const Range* ranges) const noexcept;
-    void examine(Thread& thread, const OpEvent& event, OpContext& context, uint64_t wanted, uint64_t bad,
+    bool concerns(const OpEvent& event, const OpContext& context, OutputSet bad, const Range* ranges) const noexcept;
+    void examine(Thread& thread, const OpEvent& event, OpContext& context, OutputSet wanted, OutputSet bad,
                  const Range* ranges, const Made& made);
-    uint64_t scan(const OpEvent& event, int64_t seq, uint64_t wanted, Range* ranges, OpTally& tally) noexcept;
-    uint64_t scan_any(const OpEvent& event, int64_t seq, uint64_t wanted, Range* ranges, OpTally& tally) noexcept;
+    OutputSet scan(const OpEvent& event, int64_t seq, OutputSet wanted, Range* ranges, OpTally& tally) noexcept;
+    OutputSet scan_any(const OpEvent& event, int64_t seq, OutputSet wanted, Range* ranges, OpTally& tally) noexcept;
     bool is_of_device(Thread& thread, const OpEvent& event);
 
     // what a tier left out: look_back.cpp
     bool is_bad(const TensorView& tensor) const;
-    void look_behind(const OpEvent& event, uint64_t bad, int64_t step, Outcome& outcome);
+    void look_behind(const OpEvent& event, OutputSet bad, int64_t step, Outcome& outcome);
     void look_behind(const NodeEvent& event, int64_t step, Outcome& outcome);
     void look_back(Outcome& outcome);
     void read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,
@@ -169,13 +167,13 @@ class Session {
     std::unique_ptr<LookBackScans> ask_back(DeviceSide& side, Thread& thread, const OpEvent& event);
     void look_behind_bad(DeviceSide& side, const DeviceEvent& event);
     void leave_unread(DeviceSide& side, const OpEvent& event, const OpContext& context, const Made& made,
-                      uint64_t read);
+                      OutputSet read);
     void hand_over(DeviceSide& side, DeviceEvent& event, LookBackScans* past);
     void device_node(DeviceSide& side, const NodeEvent& event, const OpContext& context);
     bool mark(DeviceSide* side, DeviceEvent::Kind kind) noexcept;
     void commit(DeviceSide& side, DeviceEvent& event) noexcept;
-    void settle_before(uint64_t bad) noexcept {
-        if (bad == 0) return;
+    void settle_before(OutputSet bad) noexcept {
+        if (!bad.any()) return;
         if (DeviceSide* side = device_side()) settle(*side);
     }
     void settle(DeviceSide& side) noexcept;
@@ -184,13 +182,13 @@ class Session {
     void settle(DeviceSide& side, DeviceEvent& event);
     static const DeviceSide::Answer* watched_answer(const DeviceSide& side, const DeviceEvent& event, int32_t i);
     void settle_node(DeviceSide& side, DeviceEvent& event);
-    void take_host_readings(DeviceEvent& event, Range* ranges, uint64_t& bad);
-    uint64_t take_answers(DeviceSide& side, DeviceEvent& event, Range* ranges, uint64_t& bad);
+    void take_host_readings(DeviceEvent& event, Range* ranges, OutputSet& bad);
+    OutputSet take_answers(DeviceSide& side, DeviceEvent& event, Range* ranges, OutputSet& bad);
     void count_unread_leaving(DeviceSide& side, const DeviceEvent& event);
-    void take_copied(const DeviceEvent& event, Range* ranges, uint64_t& bad);
+    void take_copied(const DeviceEvent& event, Range* ranges, OutputSet& bad);
     void settle_op(DeviceSide& side, DeviceEvent& event);
     void settle_replays(DeviceSide& side);
-    void settle_replay(DeviceSide& side, const DeviceEvent& event, uint64_t sequence, const DeviceHit& hit);
+    void settle_replay(DeviceSide& side, const DeviceEvent& event, ScanTicket sequence, const DeviceHit& hit);
     void read_device(DeviceSide& side);
     // what a device's tier left out: device_look_back.cpp
     using LastWrites = std::map<const void*, int64_t>;  ///< by storage: the number of the op

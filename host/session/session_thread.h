@@ -13,7 +13,7 @@ struct Session::Thread {
     static constexpr int kMaxNodes = 64;
     struct Node {
         char name[96];
-        uint64_t sequence;
+        NodeSeq sequence;
         uint64_t thread;
         int64_t graph_task;
         bool accumulates;  ///< adds to a leaf's gradient

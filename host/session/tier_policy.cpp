@@ -21,12 +21,12 @@ bool TierPolicy::is_boundary(const OpInfo& op) noexcept {
     return kind == kBoundary;
 }
 
-uint64_t TierPolicy::reads(const OpEvent& event) noexcept {
+OutputSet TierPolicy::reads(const OpEvent& event) noexcept {
     const bool boundary = tier_ == Tier::Boundary;
-    if (boundary && is_boundary(*event.op)) return ~uint64_t(0);
-    const bool device = place_ == Place::Device;
-    if (device && !boundary) return 0;
-    uint64_t read = 0;
+    if (boundary && is_boundary(*event.op)) return OutputSet::all();
+    const bool device = memory_ == Memory::Device;
+    if (device && !boundary) return {};
+    OutputSet read;
     bool all = true;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
@@ -34,12 +34,12 @@ uint64_t TierPolicy::reads(const OpEvent& event) noexcept {
         const bool written_parameter = !device && is_parameter(output) && (output.flags & kWritten) != 0;
         const bool small = bytes_of(output) < (boundary ? kSmallBytes : kTinyBytes);
         if (written_parameter || small) {
-            read |= uint64_t(1) << std::min(i, 63);
+            read.add(i);
         } else {
             all = false;
         }
     }
-    return all ? ~uint64_t(0) : read;
+    return all ? OutputSet::all() : read;
 }
 
 }  // namespace numsan

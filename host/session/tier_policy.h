@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "host/core/adapter_abi.h"
+#include "host/core/output_set.h"
 #include "host/options/options.h"
 
 namespace numsan {
@@ -27,13 +28,13 @@ class TierPolicy {
     static constexpr int64_t kAlarmSteps = 3;
 
     /// Whose memory the outputs are in.
-    enum class Place : uint8_t { Host, Device };
+    enum class Memory : uint8_t { Host, Device };
 
-    explicit TierPolicy(Tier tier, Place place = Place::Host)
-        : tier_(tier != Tier::Auto     ? tier
-                : place == Place::Host ? Tier::Full
-                                       : Tier::Sentinel),
-          place_(place) {}
+    explicit TierPolicy(Tier tier, Memory memory = Memory::Host)
+        : tier_(tier != Tier::Auto       ? tier
+                : memory == Memory::Host ? Tier::Full
+                                         : Tier::Sentinel),
+          memory_(memory) {}
 
     bool reads_all(int64_t step) const noexcept { return tier_ == Tier::Full || is_alarmed(step); }
     bool is_alarmed(int64_t step) const noexcept { return step <= alarm_until_.load(std::memory_order_relaxed); }
@@ -41,8 +42,8 @@ class TierPolicy {
     /// Tier::Full never has a log of the host's ops.
     bool keeps_log() const noexcept { return tier_ != Tier::Full; }
 
-    /// Bit i: output i is read now; bit 63 stands for all from 63 on. All bits when nothing is left out.
-    uint64_t reads(const OpEvent& event) noexcept;
+    /// The outputs that are read now.
+    OutputSet reads(const OpEvent& event) noexcept;
 
     void alarm(int64_t step) noexcept {
         int64_t until = alarm_until_.load(std::memory_order_relaxed);
@@ -54,7 +55,7 @@ class TierPolicy {
     bool is_boundary(const OpInfo& op) noexcept;
 
     const Tier tier_;
-    const Place place_;
+    const Memory memory_;
     std::atomic<int64_t> alarm_until_{-1};
     static constexpr size_t kOps = 4096;
     enum : uint8_t { kUnknown, kInner, kBoundary };

@@ -52,7 +52,8 @@ inline Finding build_finding() {
     finding.fingerprint = "3f1c2a9be07d";
     finding.mechanism = Mechanism::SING;
     finding.kind = FindingKind::Inf;
-    finding.title = "first infinity of this run: the backward of aten::sqrt divided by zero in 3 of 4096 values";
+    finding.first = true;
+    finding.happened = "the backward of aten::sqrt divided by zero in 3 of 4096 values";
     finding.op = "aten::div";
     finding.phase = Phase::Backward;
     finding.step = 412;

@@ -184,9 +184,9 @@ class Stream {
         event.graph_task = -1;
         event.scalars = scalars.data();
         event.scalar_count = static_cast<int32_t>(scalars.size());
-        uint64_t bad = 0;
+        OutputSet bad;
         for (size_t i = 0; i < outputs.size() && op_class != OpClass::Allocation; ++i) {
-            if (scanner.range(outputs[i]).suspicious) bad |= uint64_t(1) << i;
+            if (scanner.range(outputs[i]).suspicious) bad.add(static_cast<int32_t>(i));
         }
         context.seq = next_seq_++;
         BirthId born = 0;

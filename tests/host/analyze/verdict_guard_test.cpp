@@ -189,7 +189,7 @@ TEST(VerdictGuard, UpdateThatNobodyReadIsTakenForOneUnlessItsGradientWasCured) {
             event.input_count = static_cast<int32_t>(inputs.size());
             event.output_count = 1;
             event.graph_task = -1;
-            g.s.verdict.unread(event, g.s.context, 1, g.s.outcome);
+            g.s.verdict.unread(event, g.s.context, OutputSet::only(0), g.s.outcome);
         };
         if (how != Used) unread(cure, {g.gradient.view()}, g.gradient.written());
         g.s.context.in_optimizer = true;

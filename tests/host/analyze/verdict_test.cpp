@@ -482,12 +482,12 @@ TEST(Verdict, OnlyWhatTouchesSomethingBadIsInteresting) {
     event.inputs = &input;
     event.outputs = &output;
     event.input_count = event.output_count = 1;
-    EXPECT_FALSE(s.verdict.interesting(event, 0));
-    EXPECT_TRUE(s.verdict.interesting(event, 1));
+    EXPECT_FALSE(s.verdict.interesting(event, {}));
+    EXPECT_TRUE(s.verdict.interesting(event, OutputSet::only(0)));
     MadeUp negative{-1};
     x.values[0] = kNan;
     s.op("aten::log", {negative.view()}, {x.returned()});
-    EXPECT_TRUE(s.verdict.interesting(event, 0));
+    EXPECT_TRUE(s.verdict.interesting(event, {}));
 }
 
 }  // namespace

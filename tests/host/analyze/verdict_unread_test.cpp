@@ -23,7 +23,7 @@ struct Unread : Backward {
         for (TensorView& input : inputs) input.flags &= ~uint32_t(kScannable);
         for (TensorView& output : outputs) output.flags &= ~uint32_t(kScannable);
         MadeUpOp op(name, std::move(inputs), std::move(outputs), op_class);
-        s.verdict.unread(op.event(), s.context, ~uint64_t(0), s.outcome);
+        s.verdict.unread(op.event(), s.context, OutputSet::all(), s.outcome);
     }
     void update() {
         s.context.in_optimizer = true;
@@ -146,7 +146,7 @@ TEST(VerdictUnread, OutputsBehindTheLastBitThatWereReadAreLeftAlone) {
         if (i != kRead) outputs[i].flags &= ~uint32_t(kScannable);
     MadeUpOp op("aten::unbind_copy", {u.gradient.view()}, outputs);
     op.inputs[0].flags &= ~uint32_t(kScannable);
-    u.s.verdict.unread(op.event(), u.s.context, uint64_t(1) << 63, u.s.outcome);
+    u.s.verdict.unread(op.event(), u.s.context, OutputSet::only(63), u.s.outcome);
     for (size_t i = 0; i < kMany; ++i) EXPECT_EQ(u.s.verdict.knows(made[i].view()), i >= 63 && i != kRead) << i;
 }
 

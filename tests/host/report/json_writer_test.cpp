@@ -44,12 +44,12 @@ TEST(JsonWriter, NonFiniteNumbersAndInvalidUtf8StayValidJson) {
     report.run.wall_s = NAN;
     report.run.hook_s = INFINITY;
     report.findings[0].category.confidence = NAN;
-    report.findings[0].title = "broken \xff\xc3 text";
+    report.findings[0].happened = "broken \xff\xc3 text";
     const auto document = nlohmann::json::parse(to_json(report), nullptr, false);
     ASSERT_FALSE(document.is_discarded());
     EXPECT_EQ(document["cost"]["wall_s"], 0.0);
     EXPECT_TRUE(document["cost"]["hook_s"].is_null());
-    EXPECT_EQ(document["findings"][0]["title"], "broken \xef\xbf\xbd\xef\xbf\xbd text");
+    EXPECT_EQ(document["findings"][0]["title"], "first infinity of this run: broken \xef\xbf\xbd\xef\xbf\xbd text");
 }
 
 TEST(JsonWriter, History) {

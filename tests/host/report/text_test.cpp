@@ -49,7 +49,7 @@ TEST(Text, FiniteValuesCloseToTheLargest) {
     finding.kind = FindingKind::Overflow;
     finding.severity = Severity::Warning;
     finding.mechanism = Mechanism::OVF;
-    finding.title = "first near overflow of this run: `aten::mm` made values close to the largest float16";
+    finding.happened = "`aten::mm` made values close to the largest float16";
     finding.outputs[0].health.pos_inf = finding.outputs[0].health.nan = 0;
     finding.outputs[0].health.first_bad = -1;
     finding.escape = {EscapeInto::Output, std::nullopt, 412, 91260};

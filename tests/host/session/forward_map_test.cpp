@@ -13,20 +13,20 @@ const OpInfo kLog{"aten::log", "", OpClass::Other, false, 0};
 const OpInfo kSum{"aten::sum", "", OpClass::Other, false, 1};
 
 ForwardMap::Record made_by(const OpInfo& op, uint64_t thread, uint64_t sequence, int64_t seq = 7) {
-    return {thread, sequence, seq, 1, {&op, 3, 0, seq}};
+    return {thread, NodeSeq{sequence}, seq, 1, {&op, 3, 0, seq}};
 }
 
 TEST(ForwardMap, FindsWhatWasAdded) {
     ForwardMap map;
     ForwardMap::Record found;
-    EXPECT_FALSE(map.find(1, 5, found));
+    EXPECT_FALSE(map.find(1, NodeSeq{5}, found));
     EXPECT_TRUE(map.add(made_by(kLog, 1, 5)));
-    ASSERT_TRUE(map.find(1, 5, found));
+    ASSERT_TRUE(map.find(1, NodeSeq{5}, found));
     EXPECT_EQ(found.forward.op, &kLog);
     EXPECT_EQ(found.forward.stack, 3u);
     EXPECT_EQ(found.seq, 7);
-    EXPECT_FALSE(map.find(1, 6, found));
-    EXPECT_FALSE(map.find(2, 5, found));
+    EXPECT_FALSE(map.find(1, NodeSeq{6}, found));
+    EXPECT_FALSE(map.find(2, NodeSeq{5}, found));
 }
 
 TEST(ForwardMap, FirstToShowANumberKeepsIt) {
@@ -34,7 +34,7 @@ TEST(ForwardMap, FirstToShowANumberKeepsIt) {
     EXPECT_TRUE(map.add(made_by(kLog, 1, 5, 7)));
     EXPECT_FALSE(map.add(made_by(kSum, 1, 5, 8)));
     ForwardMap::Record found;
-    ASSERT_TRUE(map.find(1, 5, found));
+    ASSERT_TRUE(map.find(1, NodeSeq{5}, found));
     EXPECT_EQ(found.forward.op, &kLog);
 }
 
@@ -44,7 +44,7 @@ TEST(ForwardMap, BirthIsFilledInLater) {
     map.add(record);
     map.born(record, 9);
     ForwardMap::Record found;
-    ASSERT_TRUE(map.find(1, 5, found));
+    ASSERT_TRUE(map.find(1, NodeSeq{5}, found));
     EXPECT_EQ(found.forward.birth, 9u);
 }
 
@@ -53,8 +53,8 @@ TEST(ForwardMap, ForgetsTheOldest) {
     map.add(made_by(kLog, 1, 5));
     map.add(made_by(kSum, 1, 5 + (1 << 15)));
     ForwardMap::Record found;
-    EXPECT_FALSE(map.find(1, 5, found));
-    EXPECT_TRUE(map.find(1, 5 + (1 << 15), found));
+    EXPECT_FALSE(map.find(1, NodeSeq{5}, found));
+    EXPECT_TRUE(map.find(1, NodeSeq{5 + (1 << 15)}, found));
 }
 
 TEST(ForwardMap, ThreadsThatShareARingNeverMixARecord) {
@@ -68,10 +68,10 @@ TEST(ForwardMap, ThreadsThatShareARingNeverMixARecord) {
     std::thread second(write, std::cref(kSum), 65);
     ForwardMap::Record found;
     while (!done) {
-        if (map.find(1, 5, found)) {
+        if (map.find(1, NodeSeq{5}, found)) {
             EXPECT_EQ(found.forward.op, &kLog);
         }
-        if (map.find(65, 5, found)) {
+        if (map.find(65, NodeSeq{5}, found)) {
             EXPECT_EQ(found.forward.op, &kSum);
         }
     }

@@ -46,11 +46,11 @@ class Simulated {
     /// The bad value shows at the loss of the step.
     StepRead run(const StepTrace& trace, bool bad = false) {
         StepRead step{};
-        TierPolicy whole(options_.tier, TierPolicy::Place::Device);
+        TierPolicy whole(options_.tier, TierPolicy::Memory::Device);
         bool all = true, by_tier = true, nothing = true;
         for (const StepTrace::Event& event : trace.events) {
             if (event.kind != StepTrace::Kind::Op) {
-                spend(step, event, ~uint64_t(0));
+                spend(step, event, OutputSet::all());
                 if (bad && event.kind == StepTrace::Kind::Loss) {
                     side_->alarm(number_);
                     all = by_tier = nothing = true;  // what is read before it is another matter
@@ -58,9 +58,9 @@ class Simulated {
                 continue;
             }
             const OpEvent op = event_of(event);
-            const uint64_t read = side_->reads(op, number_);
-            all &= read == ~uint64_t(0);
-            nothing &= read == 0;
+            const OutputSet read = side_->reads(op, number_);
+            all &= read.is_all();
+            nothing &= !read.any();
             by_tier &= read == whole.reads(op);
             spend(step, event, read);
             const int64_t moved = 3 * event.bytes / kBytesPerNanosecond;
@@ -83,10 +83,10 @@ class Simulated {
         options.warmup = warmup;
         return options;
     }
-    void spend(StepRead& step, const StepTrace::Event& event, uint64_t read) {
+    void spend(StepRead& step, const StepTrace::Event& event, OutputSet read) {
         int64_t outputs = 0, bytes = 0;
         for (size_t i = 0; i < event.outputs.size(); ++i) {
-            if (((read >> std::min<size_t>(i, 63)) & 1) == 0) continue;
+            if (!read.contains(static_cast<int32_t>(i))) continue;
             ++outputs;
             bytes += event.outputs[i].numel * 2;
         }
@@ -105,16 +105,16 @@ class Simulated {
 };
 
 TEST(GovernorTrace, ThePolicyReadsWhatTheModelSays) {
-    for (const auto& [place, name] :
-         {std::pair(TierPolicy::Place::Host, "host"), {TierPolicy::Place::Device, "device"}}) {
+    for (const auto& [memory, name] :
+         {std::pair(TierPolicy::Memory::Host, "host"), {TierPolicy::Memory::Device, "device"}}) {
         for (const auto& [tier, word] : {std::pair(Tier::Boundary, "boundary"), {Tier::Sentinel, "sentinel"}}) {
-            TierPolicy policy(tier, place);
+            TierPolicy policy(tier, memory);
             StepTrace::Read read;
             for (const StepTrace::Event& event : gpt2().events) {
                 if (event.kind != StepTrace::Kind::Op || event.outputs.size() > 63) continue;
-                const uint64_t mask = policy.reads(event_of(event));
+                const OutputSet mask = policy.reads(event_of(event));
                 for (size_t i = 0; i < event.outputs.size(); ++i) {
-                    if (((mask >> i) & 1) == 0) continue;
+                    if (!mask.contains(static_cast<int32_t>(i))) continue;
                     ++read.outputs;
                     read.bytes += event.outputs[i].numel * 2;
                 }

@@ -14,7 +14,7 @@ const OpInfo kMm{"aten::mm", "", OpClass::Other, false, 1};
 const OpInfo kMul{"aten::mul", "", OpClass::Other, false, 2};
 const OpInfo kStep{"aten::_fused_adamw_", "", OpClass::Other, true, 3};
 
-uint64_t reads(TierPolicy& policy, const OpInfo& op, const std::vector<TensorView>& outputs) {
+OutputSet reads(TierPolicy& policy, const OpInfo& op, const std::vector<TensorView>& outputs) {
     OpEvent event{};
     event.op = &op;
     event.outputs = outputs.data();
@@ -29,30 +29,31 @@ const MadeUp parameter(std::vector<float>(100000), kRequiresGrad | kLeaf);
 
 TEST(TierPolicy, SentinelReadsWhatIsTinyAndWrittenParameters) {
     TierPolicy policy(Tier::Sentinel);
-    EXPECT_EQ(reads(policy, kMm, {large.returned()}), 0u);
-    EXPECT_EQ(reads(policy, kMul, {small.returned(), tiny.returned()}), 2u);
-    EXPECT_EQ(reads(policy, kStep, {parameter.written(), large.written()}), 1u);
-    EXPECT_EQ(reads(policy, kMul, {parameter.view()}), 0u);
-    EXPECT_EQ(reads(policy, kMul, {tiny.returned(), tiny.returned()}), ~uint64_t(0)) << "nothing is left for the log";
+    EXPECT_EQ(reads(policy, kMm, {large.returned()}), OutputSet{});
+    EXPECT_EQ(reads(policy, kMul, {small.returned(), tiny.returned()}), OutputSet::only(1));
+    EXPECT_EQ(reads(policy, kStep, {parameter.written(), large.written()}), OutputSet::only(0));
+    EXPECT_EQ(reads(policy, kMul, {parameter.view()}), OutputSet{});
+    EXPECT_EQ(reads(policy, kMul, {tiny.returned(), tiny.returned()}), OutputSet::all())
+        << "nothing is left for the log";
 }
 
 TEST(TierPolicy, BoundaryAddsWhatIsSmallAndLayersResults) {
     TierPolicy policy(Tier::Boundary);
-    EXPECT_EQ(reads(policy, kMm, {large.returned()}), ~uint64_t(0));
-    EXPECT_EQ(reads(policy, kMm, {large.returned()}), ~uint64_t(0)) << "as remembered";
-    EXPECT_EQ(reads(policy, kMul, {small.returned(), large.returned()}), 1u);
+    EXPECT_EQ(reads(policy, kMm, {large.returned()}), OutputSet::all());
+    EXPECT_EQ(reads(policy, kMm, {large.returned()}), OutputSet::all()) << "as remembered";
+    EXPECT_EQ(reads(policy, kMul, {small.returned(), large.returned()}), OutputSet::only(0));
 }
 
 TEST(TierPolicy, ManyOutputsShareTheLastBit) {
     TierPolicy policy(Tier::Sentinel);
     std::vector<TensorView> outputs(70, large.written());
-    EXPECT_EQ(reads(policy, kStep, outputs), 0u);
+    EXPECT_EQ(reads(policy, kStep, outputs), OutputSet{});
     outputs[68] = parameter.written();
-    EXPECT_EQ(reads(policy, kStep, outputs), uint64_t(1) << 63);
+    EXPECT_EQ(reads(policy, kStep, outputs), OutputSet::only(63));
     std::fill_n(outputs.begin(), 63, tiny.written());
-    EXPECT_EQ(reads(policy, kStep, outputs), ~uint64_t(0)) << "one of those behind it is read, so all are";
+    EXPECT_EQ(reads(policy, kStep, outputs), OutputSet::all()) << "one of those behind it is read, so all are";
     outputs[68] = large.written();
-    EXPECT_EQ(reads(policy, kStep, outputs), ~uint64_t(0) >> 1);
+    EXPECT_EQ(reads(policy, kStep, outputs), OutputSet::only(63).others());
 }
 
 TEST(TierPolicy, AnAlarmLastsSomeSteps) {

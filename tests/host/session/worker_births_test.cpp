@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "host/analyze/birth.h"
 #include "tests/host/analyze/fake_stacks.h"
 #include "tests/host/analyze/made_up.h"
 

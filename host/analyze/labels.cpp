@@ -1,5 +1,4 @@
-// Names of a finding's enumerators, as the report schema spells them.
-#include "host/analyze/finding.h"
+#include "host/analyze/labels.h"
 
 namespace numsan {
 

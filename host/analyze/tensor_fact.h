@@ -1,0 +1,24 @@
+// One tensor of an op as reports show it: its type, its shape and what its values were.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "host/core/dtype.h"
+#include "host/core/health.h"
+
+namespace numsan {
+
+/// `health` is empty when the values were gone (overwritten in place) before they were
+/// looked at.
+struct TensorFact {
+    std::string name;  ///< "input[0]", "output[0]"
+    DType dtype = DType::Float32;
+    std::vector<int64_t> shape;
+    std::string device = "cpu";
+    Health health{};
+    bool exact = true;
+};
+
+}  // namespace numsan

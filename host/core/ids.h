@@ -1,0 +1,28 @@
+// Numbers that count different things: types of their own, so that one is not taken for another. Depends on nothing.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace numsan {
+
+/// The number that autograd gives a node, counted by each thread that runs forward ops.
+enum class NodeSeq : uint64_t { None = ~uint64_t(0) };
+
+constexpr uint64_t number(NodeSeq sequence) { return static_cast<uint64_t>(sequence); }
+
+/// The number under which a DeviceScanner is asked about an output. Those of one event follow each other.
+struct ScanTicket {
+    uint64_t number = 0;
+
+    auto operator<=>(const ScanTicket&) const = default;
+    constexpr ScanTicket operator+(uint64_t further) const { return {number + further}; }
+    constexpr ScanTicket& operator++() {
+        ++number;
+        return *this;
+    }
+};
+
+static_assert(sizeof(NodeSeq) == sizeof(uint64_t) && sizeof(ScanTicket) == sizeof(uint64_t));
+
+}  // namespace numsan
