@@ -6,8 +6,8 @@ if(NUMSAN_CARRIED)
 endif()
 find_package(nlohmann_json 3.11 REQUIRED)  # reports: the JSON library people know, checked UTF-8 and exact numbers
 find_package(CLI11 2.1 REQUIRED)           # command line: usage errors, help and sub-commands we need not invent
-find_package(ZLIB 1.2 REQUIRED)            # recordings: deflate and CRC-32
-find_library(NUMSAN_ZLIB libz.a REQUIRED)  # its archive: no library of ours in the program may ask for another one
+# zlib: recordings are deflated and checked by CRC-32. Its archive: no library of ours in a program may ask for others.
+find_library(NUMSAN_ZLIB libz.a REQUIRED)
 include(CMakeDependentOption)              # the default follows a GTest that is installed later
 find_package(GTest 1.12 QUIET)             # unit tests
 if(NUMSAN_TESTS AND NOT GTest_FOUND)
