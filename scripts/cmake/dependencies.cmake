@@ -14,8 +14,8 @@ target_include_directories(numsan_logging_headers SYSTEM INTERFACE
                            $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_definitions(numsan_logging_headers INTERFACE SPDLOG_HEADER_ONLY SPDLOG_FMT_EXTERNAL)
 find_package(CLI11 2.1 REQUIRED)           # command line: usage errors, help and sub-commands we need not invent
-find_package(ZLIB 1.2 REQUIRED)            # recordings: deflate and CRC-32
-find_library(NUMSAN_ZLIB libz.a REQUIRED)  # its archive: no library of ours in the program may ask for another one
+# zlib: recordings are deflated and checked by CRC-32. Its archive: no library of ours in a program may ask for others.
+find_library(NUMSAN_ZLIB libz.a REQUIRED)
 include(CMakeDependentOption)              # the default follows a GTest that is installed later
 find_package(GTest 1.12 QUIET)             # unit tests
 if(NUMSAN_TESTS AND NOT GTest_FOUND)

@@ -24,11 +24,12 @@ def packages(dependencies):
 
 def wanted(paths):
     """Of a package's files those that compile and link: headers, CMake files, and libraries where a CMake file names
-    them."""
+    them, or zlib's archive, which has none."""
     files = [path for path in paths if not NOT_WANTED.search(path) and not os.path.isdir(path)]
     described = any("/cmake/" in path for path in files)
     libraries = [path for path in files if re.search(r"\.a$|\.so(\.|$)", path)]
-    return [path for path in files if "/include/" in path or "/cmake/" in path] + (libraries if described else [])
+    named = libraries if described else [path for path in libraries if path.endswith("/libz.a")]
+    return [path for path in files if "/include/" in path or "/cmake/" in path] + named
 
 
 def with_targets(path):

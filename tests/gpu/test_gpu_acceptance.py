@@ -333,6 +333,8 @@ def test_what_is_carried(tool, tmp_path, monkeypatch, capsys):
     assert carried.wanted(shipped) == ["/usr/include/foo.h"], "nothing finds a library that no CMake file names"
     described = [*shipped, "/usr/lib/cmake/Foo/FooConfig.cmake"]
     assert carried.wanted(described) == ["/usr/include/foo.h", described[-1], "/usr/lib/libfoo.a"]
+    assert carried.wanted(["/usr/include/zlib.h", "/usr/lib/libz.a", "/usr/lib/libz.so"]) == [
+        "/usr/include/zlib.h", "/usr/lib/libz.a"], "it is found by its name"
     real, link = tmp_path / "libfoo.so.1", tmp_path / "libfoo.so"
     real.write_text("elf")
     link.symlink_to("libfoo.so.1")
