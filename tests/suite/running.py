@@ -125,15 +125,16 @@ class Runner:
 
     def watched_fork(self, program, options):
         """As `watched` under numsan, in a fork of a process that numsan is attached to. A clean one
-        writes no report: a bad value of our own follows the program, so that silence is not taken
-        for health where numsan did not look."""
+        writes no report: a bad value of our own follows a control, and a bug program that had no
+        finding, so that silence is not taken for health where numsan did not look."""
         if not hasattr(self.servers, "watched"):
             self.servers.watched = watched_forks.WatchedForks(
                 {**options, "verbosity": 0, "log": "none"}, self.environment())
         server = self.servers.watched
         bare, started = self.bare(program), time.monotonic()
         with tempfile.TemporaryDirectory(prefix="suite-") as folder:
-            ended, found = server.run(program, (), folder, self.timeout)
+            then = watched_forks.OWN_VALUE if program.parent.name == "controls" else ""
+            ended, found = server.run(program, (), folder, self.timeout, then)
             if not found:
                 _, found = server.run(program, (), folder, self.timeout, watched_forks.OWN_VALUE)
         seconds, problems, kept = round(time.monotonic() - started, 3), [], []

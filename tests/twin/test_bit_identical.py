@@ -47,7 +47,8 @@ def lines_without_numbers(text):
 
 
 def run_both(case, tmp_path, options):
-    """The case without and with numsan, what the latter added to stderr, and the folder with its reports."""
+    """The case without and with numsan, what the latter added to stderr, and its reports. The long ones, which neither
+    start processes nor end otherwise than well, are forks both times, with a bad value after the watched one."""
     folders = [tmp_path / "plain", tmp_path / "watched"]
     for folder in folders:
         folder.mkdir(parents=True)
@@ -57,24 +58,28 @@ def run_both(case, tmp_path, options):
         plain = run_numsan.run_plain_command(command_of(case), cwd=folders[0], timeout=300)
     assert plain.returncode == 0, f"the program does not run without numsan\n{plain.describe()}"
     assert all(f"{word} " in plain.stdout for word in SHOWN), plain.describe()
-    report = folders[1] / "report-%p.json"
-    options = {"report": report, **options}
-    watched = run_numsan.run_command(command_of(case), cwd=folders[1], options=options, timeout=300)
+    if case in LONG:
+        watched = run_numsan.run_watched_fork(*command_of(case)[1:], cwd=folders[1], options=options, timeout=300,
+                                              clean=True)
+        reports = [watched.report]
+    else:
+        options = {"report": folders[1] / "report-%p.json", **options}
+        watched = run_numsan.run_command(command_of(case), cwd=folders[1], options=options, timeout=300)
+        reports = [run_numsan.read_report(path) for path in folders[1].glob("report-*.json")]
     assert watched.returncode == plain.returncode, watched.describe()
     assert watched.stdout == plain.stdout, f"--- without numsan\n{plain.stdout}\n{watched.describe()}"
     added = lines_without_numbers(watched.stderr) - lines_without_numbers(plain.stderr)
-    return plain, watched, added, folders[1]
+    return plain, watched, added, reports
 
 
 def check(case, tmp_path, options):
     """Runs the case with and without numsan; the reports and the output of the watched run."""
-    plain, watched, added, folder = run_both(case, tmp_path / "first", options)
+    plain, watched, added, reports = run_both(case, tmp_path / "first", options)
     # A worker that ends late on a busy machine makes Python warn. What numsan itself says is never excused.
     if added and not any("numsan" in line or re.match(r"(error|warning|info)\[NS", line) for line in added):
         retries.note(f"twin {case}", f"stderr had {sorted(added)}")
-        plain, watched, added, folder = run_both(case, tmp_path / "again", options)
+        plain, watched, added, reports = run_both(case, tmp_path / "again", options)
     assert not added, f"numsan added to stderr: {list(added)}\n{watched.describe()}"
-    reports = [run_numsan.read_report(path) for path in folder.glob("report-*.json")]
     assert reports and None not in reports, f"{len(reports)} reports\n{watched.describe()}"
     for found in reports:
         run_numsan.validate(found)

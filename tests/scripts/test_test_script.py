@@ -1,0 +1,84 @@
+"""scripts/test on a made-up machine: which stages each extent has, and that none is passed over in silence."""
+import re
+
+import pytest
+
+QUICK = ["layers", "style", "unit tests (ctest)", "programs (pytest -m quick)", "public suite, forks"]
+CI = [*QUICK[:3], "programs (pytest)", "public suite", "unit tests, address+undefined"]
+MORE = ["unit tests, thread", "kernels for all architectures", "clang-tidy", "build and unit tests, clang", "fuzzing"]
+
+
+@pytest.fixture
+def tested(root_machine):
+    """Runs scripts/test on a built tree where every tool does what its text says: (exit status, stages, stdout)."""
+    for name in ("cmake", "ctest", "ninja", "g++", "setarch", "python"):
+        root_machine.program(name, "exit 0\n")
+    for path in ("build/bin/numsan", "build-asan/bin/numsan_tests", "build-tsan/bin/numsan_tests", "tests/fuzz/run",
+                 "scripts/setup", "scripts/build"):
+        root_machine.program(path.split("/")[-1], "exit 0\n", (root_machine.root / path).parent)
+    (root_machine.root / "tests/fuzz/targets.def").write_text("NUMSAN_FUZZ_TARGET(options)  // one\n")
+    root_machine.program("python3", "exit 0\n")
+
+    def run(*arguments, **environment):
+        done = root_machine.run("test", *arguments, NUMSAN_PYTHON=root_machine.bin / "python", **environment)
+        summary = done.stdout.partition("[test] summary\n")[2]
+        stages = dict(re.findall(r"^  (.{1,32}?) +(passed|FAILED|NOT RUN)\b", summary, re.MULTILINE))
+        return done.returncode, stages, done.stdout
+    run.machine = root_machine
+    return run
+
+
+@pytest.mark.parametrize("arguments, stages", [(["--quick"], QUICK), ([], CI), (["--all"], [*CI, *MORE])],
+                         ids=["quick", "ci", "all"])
+def test_stages(arguments, stages, tested):
+    status, seen, text = tested(*arguments)
+    assert (status, seen) == (0, dict.fromkeys(stages, "passed")), text
+    assert "[test] tried again: 0\n" in text
+    markers = {"--quick": "quick", "--all": "nightly or not nightly"}.get("".join(arguments), "not nightly")
+    [pytest_call] = [call for call in tested.machine.calls("python") if "pytest" in call]
+    assert f"-m {markers} -n 2" in pytest_call
+    assert bool(tested.machine.calls("setup")) == ("--quick" not in arguments)
+
+
+def test_a_stage_without_time_fails_the_run(tested):
+    status, seen, text = tested("--quick", NUMSAN_TEST_MINUTES="0")
+    assert (status, seen) == (1, dict.fromkeys(QUICK, "NOT RUN")), text
+    assert not tested.machine.calls("ctest") and "the end of public suite, forks" in text
+
+
+def test_a_stage_that_fails_is_the_only_one(tested):
+    tested.machine.program("ctest", "echo three tests failed\nexit 8\n")
+    status, seen, text = tested("--quick")
+    assert status == 1 and seen == {**dict.fromkeys(QUICK, "passed"), "unit tests (ctest)": "FAILED"}, text
+    assert text.count("three tests failed\n") == 2, "shown when it ended, and at the end"
+
+
+def test_sanitized_tests_that_were_not_built_fail(tested):
+    (tested.machine.root / "build-asan/bin/numsan_tests").unlink()
+    status, seen, text = tested()
+    assert status == 1 and seen[CI[-1]] == "FAILED" and "numsan_tests: not built" in text
+
+
+def test_what_was_tried_again_is_counted_and_shown(tested):
+    again = 'echo "suite p01: disturbed" >> "$NUMSAN_TEST_RETRIES"'
+    tested.machine.program("python", f'case "$*" in *suite/run*) {again} ;; esac\n')
+    status, _, text = tested("--quick")
+    assert status == 0 and text.endswith("[test] tried again: 1\n  suite p01: disturbed\n"), text
+    tested.machine.program("python", "exit 0\n")
+    assert "[test] tried again: 0\n" in tested("--quick")[2], "what an earlier run tried again is not counted"
+
+
+def test_nothing_is_built(tested):
+    (tested.machine.root / "build/bin/numsan").unlink()
+    status, stages, _ = tested("--quick")
+    assert (status, stages) == (1, {})
+
+
+def test_unknown_argument(tested):
+    status, stages, _ = tested("--fast")
+    assert (status, stages) == (2, {})
+
+
+def test_help_names_every_extent(tested):
+    status, _, text = tested("--help")
+    assert status == 0 and "--quick" in text and "--all" in text and not tested.machine.calls("cmake")
