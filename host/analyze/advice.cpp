@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <iterator>
 #include <string_view>
 
 #include "host/core/value_classes.h"
+#include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
@@ -94,12 +94,6 @@ bool selects(const Row& row, const Features& f, const std::string& category, Mec
     return dtype && !any_word(row.facts, false, [&](std::string_view w) { return !holds(w, f); });
 }
 
-std::string number(const char* format, double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, format, value);
-    return text;
-}
-
 std::string power_of_ten(double at_least) {
     return "1e" + std::to_string(static_cast<int>(std::ceil(std::log10(at_least))));
 }
@@ -138,9 +132,9 @@ std::string filled(std::string_view sentence, const Features& f) {
         if (name == "reduction") text += written(f.reduction);
         if (name == "eps") text += eps(f.dtype);
         if (name == "gap") text += gap(f.dtype);
-        if (name == "limit") text += number("%.6g", largest_value(f.dtype));
-        if (name == "log_limit") text += number("%.0f", std::floor(std::log(largest_value(f.dtype))));
-        if (name == "log2_limit") text += number("%.0f", std::floor(std::log2(largest_value(f.dtype))));
+        if (name == "limit") text += number(largest_value(f.dtype), 6);
+        if (name == "log_limit") text += fixed(std::floor(std::log(largest_value(f.dtype))), 0);
+        if (name == "log2_limit") text += fixed(std::floor(std::log2(largest_value(f.dtype))), 0);
         if (name == "bits") text += std::to_string(info(f.dtype).mantissa_bits + 1);
         if (name == "dtype") text += info(f.dtype).name;
         if (name == "integer_op") text += written(f.wrapped_op);

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <cstring>
 
 #include "host/analyze/advice.h"
 #include "host/analyze/ranking.h"
 #include "host/analyze/title.h"
 #include "host/analyze/traced_frames.h"
+#include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
@@ -32,9 +32,7 @@ std::string fingerprint_of(const Finding& finding) {
     const std::string key = place_of_finding(finding) + "|" + finding.module.value_or("");
     uint64_t hash = 14695981039346656037ull;  // FNV-1a, 64 bit
     for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-    char text[17];
-    std::snprintf(text, sizeof text, "%012llx", static_cast<unsigned long long>(hash & 0xffffffffffffull));
-    return text;
+    return hex(hash & 0xffffffffffffull, 12);
 }
 
 std::vector<StackFrame> frames_of(const std::vector<SourceFrame>& stack) {

@@ -2,24 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 
 #include "host/analyze/elements.h"
 #include "host/analyze/thresholds.h"
 #include "host/core/value_classes.h"
+#include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
 
 constexpr int64_t kSampled = 4096;
-
-std::string number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.6g", value);
-    return text;
-}
 
 bool is_cast(const OpTraits& op) { return op.form == Form::Cast; }
 bool scales(const OpTraits& op) { return op.is({Form::Multiply, Form::Divide}); }
@@ -137,10 +131,8 @@ std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index,
         read = true;
     }
     if (!read) return std::nullopt;
-    char percent[16];
-    std::snprintf(percent, sizeof percent, "%.0f", 100 * top / limit);
-    return "the largest result of " + std::string(plain_op_name(event.op->name)) + " is " + number(top) + ", " +
-           percent + " % of the largest " + info(output.dtype).name + ", " + number(limit) +
+    return "the largest result of " + std::string(plain_op_name(event.op->name)) + " is " + number(top, 6) + ", " +
+           fixed(100 * top / limit, 0) + " % of the largest " + info(output.dtype).name + ", " + number(limit, 6) +
            ", and what it read was not bounded";
 }
 
@@ -180,8 +172,9 @@ std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_
         cut += element_magnitude(output, i) == full;
     }
     if (double(cut) < kCutShare * double(looked)) return std::nullopt;
-    return std::to_string(cut) + " of " + std::to_string(looked) + " values looked at are " + number(limit) +
-           ", the largest " + info(output.dtype).name + ": before they were cut to it they went up to " + number(uncut);
+    return std::to_string(cut) + " of " + std::to_string(looked) + " values looked at are " + number(limit, 6) +
+           ", the largest " + info(output.dtype).name + ": before they were cut to it they went up to " +
+           number(uncut, 6);
 }
 
 }  // namespace numsan

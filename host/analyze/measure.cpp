@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <vector>
 
@@ -10,16 +9,11 @@
 #include "host/analyze/thresholds.h"
 #include "host/analyze/wrapped_operand.h"
 #include "host/core/value_classes.h"
+#include "host/log/format.h"
 #include "host/ops/effect.h"
 
 namespace numsan {
 namespace {
-
-std::string short_number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", value);
-    return text;
-}
 
 bool narrow(DType dtype) { return info(dtype).lane_bytes < 4; }
 
@@ -105,10 +99,10 @@ std::string flushed_upstream(const TensorView& operand, const Health& health, in
             why = op.form == Form::Add ? "the number that was added to keep it from zero is zero in " + type
                                        : "the number that bounds it from below is zero in " + type;
         } else if (op.form == Form::Product && smallest > 0 && smallest < 256 * least) {
-            why = name + " went down to " + short_number(smallest) + ", and " + type + " holds nothing below " +
-                  short_number(least);
+            why = name + " went down to " + number(smallest, 3) + ", and " + type + " holds nothing below " +
+                  number(least, 3);
         } else if (shrinks && record.largest == 0 && bound > 0 && bound < least / 2) {
-            why = name + " of values up to " + short_number(bound) + " is zero in " + type;
+            why = name + " of values up to " + number(bound, 3) + " is zero in " + type;
         }
         return op.has(kZerosOfZeros);
     });

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "host/analyze/thresholds.h"
 #include "host/core/value_classes.h"
+#include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
@@ -16,12 +16,6 @@ const TensorFact* operand(const MechanismFacts& facts, size_t index) {
 }
 
 std::string count(int64_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
-
-std::string number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.4g", value);
-    return text;
-}
 
 double absmax_of(const MechanismFacts& facts) {
     double top = 0;
@@ -46,7 +40,7 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     if (divides(traits)) {
         const TensorFact* divisor = operand(facts, static_cast<size_t>(traits.blamed));
         if (traits.form == Form::InverseRoot && divisor != nullptr && divisor->health.min < 0) {
-            return {Mechanism::DOM, {"the operand of rsqrt goes down to " + number(divisor->health.min)}};
+            return {Mechanism::DOM, {"the operand of rsqrt goes down to " + number(divisor->health.min, 4)}};
         }
         if (divisor != nullptr && divisor->health.zero > 0) {
             evidence.push_back("the divisor has " + count(divisor->health.zero, "zero"));
@@ -80,8 +74,8 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     }
     if (has_domain(traits)) {
         if (const TensorFact* x = operand(facts, 0); x != nullptr && x->health.finite > 0) {
-            evidence.push_back("the operand of " + op + " ranges from " + number(x->health.min) + " to " +
-                               number(x->health.max) + ", " + count(x->health.zero, "zero") + " among them");
+            evidence.push_back("the operand of " + op + " ranges from " + number(x->health.min, 4) + " to " +
+                               number(x->health.max, 4) + ", " + count(x->health.zero, "zero") + " among them");
         }
         return {Mechanism::DOM, evidence};
     }
@@ -91,7 +85,7 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     if (traits.form == Form::Power) {
         const TensorFact* base = operand(facts, 0);
         if (facts.kind == kNaN) {
-            if (base != nullptr) evidence.push_back("the base goes down to " + number(base->health.min));
+            if (base != nullptr) evidence.push_back("the base goes down to " + number(base->health.min, 4));
             return {Mechanism::DOM, evidence};
         }
         if (base != nullptr && base->health.zero > 0 && base->health.absmax < kOrdinaryBase) {
@@ -103,7 +97,7 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     const double top = absmax_of(facts);
     const bool seen =
         std::any_of(facts.inputs->begin(), facts.inputs->end(), [](const TensorFact& t) { return t.exact; });
-    evidence.push_back(seen ? "every operand was finite, the largest " + number(top)
+    evidence.push_back(seen ? "every operand was finite, the largest " + number(top, 4)
                             : std::string("no operand held a bad value; it wrote over them"));
     if (facts.diverging) {
         evidence.push_back("the loss had grown over the steps before");

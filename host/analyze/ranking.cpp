@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "host/analyze/rules/rules.h"
 #include "host/analyze/thresholds.h"
@@ -22,12 +21,6 @@ constexpr Row kRules[] = {
 };
 
 }  // namespace
-
-std::string fact_number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", value);
-    return text;
-}
 
 Ranking rank_causes(const Features& features) {
     struct Scored {

@@ -1,24 +1,18 @@
 // What a loss scaler catches is its to deal with, until it is plain that it cannot.
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <optional>
 #include <set>
 
 #include "host/analyze/measure.h"
 #include "host/analyze/verdict.h"
+#include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
 
 constexpr int kMostAdded = 8;  ///< ops between what was found for one optimizer and the sum of all
-
-std::string number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.4g", value);
-    return text;
-}
 
 }  // namespace
 
@@ -108,7 +102,7 @@ void Verdict::scale_changes(const OpEvent& event, Outcome& outcome) {
         std::erase_if(pending_.of(PendingReason::Scaler), [&](const PendingEscape& p) { return p.scaler == scaler; });
     if (history.is_used_up()) {
         give_up(scaler,
-                "the loss scaler is down to " + number(scale) + ", it skipped " + std::to_string(history.skipped()) +
+                "the loss scaler is down to " + number(scale, 4) + ", it skipped " + std::to_string(history.skipped()) +
                     " of " + std::to_string(history.steps()) + " steps",
                 outcome, true);
     } else if (history.is_stuck()) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "host/analyze/thresholds.h"
+#include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
@@ -25,11 +25,9 @@ uint8_t change_by(const Lineage::Record& record) {
     return op.is({Form::Multiply, Form::Divide, Form::Sum, Form::Mean}) ? kScaled : kLost;
 }
 
-std::string number(double value) {
-    char text[64];
+std::string integer_or_number(double value) {
     const bool whole = std::fabs(value) < 9007199254740992.0 && value == std::floor(value);
-    std::snprintf(text, sizeof text, whole ? "%.0f" : "%.6g", value);
-    return text;
+    return whole ? fixed(value, 0) : number(value, 6);
 }
 
 /// Whether the operand's values show this element, and with what it should have been they would be in order.
@@ -52,10 +50,11 @@ std::string told(const IntegerWraps::Wrap& wrap, const Element& element, const s
     const std::string most = std::to_string(static_cast<int64_t>(type.most));
     const std::string least = std::to_string(static_cast<int64_t>(type.least));
     const std::string by = traits_of(op).form == Form::Cast ? "a cast" : "`" + op + "`";
-    const std::string read = element.known == IntegerWraps::kExact
-                                 ? " stored " + std::to_string(element.stored) + " in place of " + number(element.exact)
-                                 : " of values from " + number(wrap.least) + " to " + number(wrap.most) + " stored " +
-                                       std::to_string(element.stored);
+    const std::string read =
+        element.known == IntegerWraps::kExact
+            ? " stored " + std::to_string(element.stored) + " in place of " + integer_or_number(element.exact)
+            : " of values from " + integer_or_number(wrap.least) + " to " + integer_or_number(wrap.most) + " stored " +
+                  std::to_string(element.stored);
     return "the operand comes from an integer that had wrapped around: " + by + read + ", as " + type.name + " holds " +
            least + " to " + most;
 }

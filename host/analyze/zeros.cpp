@@ -2,22 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <vector>
 
 #include "host/analyze/elements.h"
 #include "host/analyze/measure.h"
 #include "host/analyze/thresholds.h"
+#include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
-
-std::string number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", value);
-    return text;
-}
 
 /// Half of the distance to the next representable number: what is added and smaller leaves the value as it is.
 double half_place(double value, DType dtype) {
@@ -169,7 +163,7 @@ std::optional<std::string> lost_updates(const OpEvent& event, int32_t index) {
     if (updates < 8 || double(lost) < kLostShare * double(updates)) return std::nullopt;
     return std::to_string(lost) + " of " + std::to_string(updates) +
            " updates looked at are below half of the last place of the " + info(weight.dtype).name +
-           (is_parameter(weight) ? " weight" : " average") + " they are added to, the largest " + number(largest) +
+           (is_parameter(weight) ? " weight" : " average") + " they are added to, the largest " + number(largest, 3) +
            ": they change nothing";
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <vector>
 
 #include "host/analyze/list_member.h"
@@ -10,16 +9,11 @@
 #include "host/analyze/thresholds.h"
 #include "host/analyze/zeros.h"
 #include "host/core/value_classes.h"
+#include "host/log/format.h"
 #include "host/ops/effect.h"
 
 namespace numsan {
 namespace {
-
-std::string number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", value);
-    return text;
-}
 
 /// What an op read, as far as it is known.
 struct Read : Operand {
@@ -87,8 +81,8 @@ std::optional<std::vector<Read>> operands_of(const OpEvent& all, int32_t index, 
 }
 
 std::string limits(double bound, DType dtype, double least) {
-    return "the largest is at most " + number(bound) + ", and " + info(dtype).name + " holds nothing between 0 and " +
-           number(least);
+    return "the largest is at most " + number(bound, 3) + ", and " + info(dtype).name +
+           " holds nothing between 0 and " + number(least, 3);
 }
 
 /// Even the largest result has few bits left, though the operands had all of theirs.
@@ -110,7 +104,7 @@ std::optional<std::string> subnormal_share(const OpInfo& op, const TensorView& o
     const auto pattern = static_cast<uint64_t>(result.absmax / least);
     return std::to_string(result.subnormal) + " of " + std::to_string(static_cast<int64_t>(values)) + " results of " +
            std::string(plain_op_name(op.name)) + " that are not zero are subnormal: the largest, " +
-           number(result.absmax) + ", has " + std::to_string(std::bit_width(pattern)) + " of the " +
+           number(result.absmax, 3) + ", has " + std::to_string(std::bit_width(pattern)) + " of the " +
            std::to_string(type.mantissa_bits + 1) + " bits of " + type.name;
 }
 

@@ -21,10 +21,10 @@ void hyperparameter(const Features& f, Score& score) {
     if (f.mechanism == Mechanism::HYPER) score.add(2, "");
     if (f.parameter_growth >= kDivergedGrowth) {
         score.add(2.5,
-                  "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");
+                  "a parameter is " + number(f.parameter_growth, 3) + " times as large as when it was first written");
     } else if (f.parameter_growth >= kGrownByTraining) {
         score.add(1,
-                  "a parameter is " + fact_number(f.parameter_growth) + " times as large as when it was first written");
+                  "a parameter is " + number(f.parameter_growth, 3) + " times as large as when it was first written");
     }
     if (f.diverging) score.add(1, "the loss grew over the steps before");
     if (f.step == 0) score.against(1.5);

@@ -12,21 +12,21 @@ void initialization(const Features& f, Score& score) {
     if (f.phase == Phase::Load) score.add(2.5, "it became a parameter's value before any training did");
     if (f.reads_parameter && f.parameter_max >= kLargeParameter && f.parameter_growth < kNotGrown &&
         f.phase == Phase::Forward) {
-        score.add(3.5, "it read a parameter of magnitude " + fact_number(f.parameter_max) +
-                           " that training had not made grow");
+        score.add(
+            3.5, "it read a parameter of magnitude " + number(f.parameter_max, 3) + " that training had not made grow");
     }
     const bool grew = f.parameter_growth >= kGrownByTraining;
     // A weight is often read through a view of it, beside a bias that is the parameter itself.
     const bool told = f.reads_parameter && f.parameter_max >= kLargeParameter;
     if (f.mechanism == Mechanism::OVF && !grew && !told && f.parameter_start >= kHugeParameter &&
         f.phase == Phase::Forward) {
-        score.add(3.5, "a parameter of magnitude " + fact_number(f.parameter_start) +
+        score.add(3.5, "a parameter of magnitude " + number(f.parameter_start, 3) +
                            " was there before training made any grow");
     }
     if (f.mechanism == Mechanism::DIV0 && f.operand_is_parameter && f.phase == Phase::Forward)
         score.add(2.5, "it divided by a parameter: training hardly ever makes one exactly zero, what set it up does");
     if (f.mechanism == Mechanism::OVF && !grew && !told && large_from_the_start(f)) {
-        score.add(3.5, "the weight it read makes values about " + fact_number(f.weight_gain) +
+        score.add(3.5, "the weight it read makes values about " + number(f.weight_gain, 3) +
                            " times larger, and training had not made it grow");
     }
     const OpTraits& op = traits_of(f.op);

@@ -19,7 +19,7 @@ void model_structure(const Features& f, Score& score) {
     if (grew_now && f.touched && f.parameter_start < kHugeParameter && !is_exponential(op)) {
         score.add(1, "the parameters are as large as at the start");
         if (f.growing_ops >= kGrowingOps || f.growth >= kGrowthInStep) {
-            score.add(2, "values grew " + fact_number(f.growth) + " times through the ops before it in this step");
+            score.add(2, "values grew " + number(f.growth, 3) + " times through the ops before it in this step");
         }
     }
     const bool one_a_channel = f.mechanism == Mechanism::DIV0 && op.form == Form::BatchNorm;

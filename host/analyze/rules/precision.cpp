@@ -28,7 +28,7 @@ void precision(const Features& f, Score& score) {
     if (f.narrow && f.mechanism == Mechanism::OVF) {
         score.add(3, "");
         if (f.result_estimate > 0 && f.result_estimate < kLargestFloat32) {
-            score.add(1.5, "the result is at most " + fact_number(f.result_estimate) + ": finite in float32, beyond " +
+            score.add(1.5, "the result is at most " + number(f.result_estimate, 3) + ": finite in float32, beyond " +
                                info(f.dtype).name);
         }
     } else if (f.narrow && f.mechanism != Mechanism::INDET && f.mechanism != Mechanism::DATA &&

@@ -7,6 +7,7 @@
 
 #include "host/analyze/features.h"
 #include "host/analyze/thresholds.h"
+#include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
@@ -29,9 +30,6 @@ class Score {
     double total_ = 0;
     std::vector<std::pair<double, std::string>> facts_;
 };
-
-/// "3.4e+38", for facts.
-std::string fact_number(double value);
 
 /// The logarithm of a probability that was rounded to 0 or 1: the unstable form of a loss, wherever it stands.
 inline bool is_log_of_probability(const Features& f) {

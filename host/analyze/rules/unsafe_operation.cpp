@@ -15,7 +15,7 @@ void unsafe_operation(const Features& f, Score& score) {
     }
     if (f.mechanism == Mechanism::DIV0) score.add(0.8, f.op + " had a zero to divide by");
     if (f.mechanism == Mechanism::OVF && (is_exponential(op) || op.is({Form::Hyperbolic, Form::Power}))) {
-        score.add(1.3, f.op + " of " + fact_number(f.operand_max) + " is beyond the type's largest value");
+        score.add(1.3, f.op + " of " + number(f.operand_max, 3) + " is beyond the type's largest value");
     }
     if (!in_loss(f) && f.loss_known) score.add(0.7, "");
     if (!f.touched && !f.in_module) score.against(1);

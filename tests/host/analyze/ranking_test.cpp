@@ -53,11 +53,5 @@ TEST(Ranking, StrongestFactFirstAndOfTheFirstCauseOnly) {
                      "no parameter was read between this op and the loss: it is part of the loss"}));
 }
 
-TEST(Ranking, NumbersOfFacts) {
-    EXPECT_EQ(fact_number(3.4028235e38), "3.4e+38");
-    EXPECT_EQ(fact_number(0.5), "0.5");
-    EXPECT_EQ(fact_number(1234), "1.23e+03");
-}
-
 }  // namespace
 }  // namespace numsan

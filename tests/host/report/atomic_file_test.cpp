@@ -115,7 +115,7 @@ TEST(AtomicFile, AppendsToWhatIsThereAndToOwnLinks) {
     for (const char* name : {"log", "link", "log"}) {
         const int fd = open_to_append(scratch.file(name));
         ASSERT_GE(fd, 0);
-        EXPECT_EQ(write(fd, "line\n", 5), 5);
+        EXPECT_EQ(::write(fd, "line\n", 5), 5);
         close(fd);
     }
     EXPECT_EQ(file_text(scratch.file("log")), "line\nline\nline\n");
