@@ -47,7 +47,7 @@ std::optional<std::string> RecordWriter::open(const std::string& path, uint64_t 
     most_bytes_ = most_bytes;
     for (const std::string& name : {path, beside(path)}) {
         path_ = name;
-        descriptor_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+        descriptor_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
         if (descriptor_ < 0) return reason(name, errno);
         struct stat status {};
         if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {

@@ -16,7 +16,7 @@ def check(*arguments):
     )
 
 
-NAMES = ("options", "options-without-effect", "categories", "mechanisms")
+NAMES = ("options", "options-without-effect", "categories", "mechanisms", "thresholds")
 
 
 def made_up(folder, rows):

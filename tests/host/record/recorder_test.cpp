@@ -2,10 +2,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "tests/host/record/recorded.h"
 #include "tests/host/session/storages.h"
+#include "tests/support/builders.h"
 
 namespace numsan {
 namespace {
@@ -253,6 +257,22 @@ TEST(Recorder, WhatCannotBeWrittenIsSaidAtOnce) {
     options.record = "/dev/null";
     EXPECT_EQ(Recorder::start(options, facts, why), nullptr);
     EXPECT_NE(why.find("no regular file"), std::string::npos) << why;
+}
+
+TEST(Recorder, LinksAreNotFollowed) {
+    const testing::ScratchFolder scratch;
+    std::ofstream(scratch.file("theirs")) << "kept";
+    std::filesystem::create_symlink(scratch.file("theirs"), scratch.file("link"));
+    Options options;
+    options.record = scratch.file("link");
+    RunSummary facts;
+    facts.cwd = "/tmp";
+    std::string why;
+    EXPECT_EQ(Recorder::start(options, facts, why), nullptr);
+    EXPECT_NE(why.find("link"), std::string::npos) << why;
+    std::string text;
+    std::ifstream(scratch.file("theirs")) >> text;
+    EXPECT_EQ(text, "kept");
 }
 
 }  // namespace
