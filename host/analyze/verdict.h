@@ -138,9 +138,11 @@ class Verdict {
     void confirm(const StateWrite& write, EscapeInto into, Outcome& outcome);
     void zero_grad();
 
-    /// Whether what the program keeps should be looked up for find_contaminated(): after the next steps that end once a
-    /// finding was made, and, at the end of the run (`last`), if there was any.
-    bool wants_kept(bool last);
+    /// An optimizer has ended a step. True: what the program keeps should be looked up now for find_contaminated(), as
+    /// a finding was made in this step or the one before.
+    bool optimizer_end();
+    /// Whether a finding may have reached what the program keeps: it is looked up once more at the end of the run.
+    bool may_have_contaminated() const;
     /// Which of them births that escaped have reached. One that shares its storage with another is passed over: the
     /// ledger does not know which of them is bad.
     void find_contaminated(const std::vector<KeptTensor>& kept, Outcome& outcome);

@@ -185,9 +185,13 @@ void Verdict::contaminate(const Birth& birth, EscapeInto into, const void* impl,
     outcome.contaminated.push_back({birth.id, into, impl, step});
 }
 
-bool Verdict::wants_kept(bool last) {
+bool Verdict::may_have_contaminated() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (last) return !reported_places_.empty() && !ledger_.entries().empty();
+    return !reported_places_.empty() && !ledger_.entries().empty();
+}
+
+bool Verdict::optimizer_end() {
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (steps_to_look_ == 0) return false;
     --steps_to_look_;
     return true;

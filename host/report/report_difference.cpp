@@ -6,29 +6,29 @@
 namespace numsan {
 namespace {
 
-using Json = nlohmann::json;  // the order of keys says nothing
+using Unordered = nlohmann::json;  // the order of keys says nothing
 
 /// What another run of the same events has of its own.
-Json comparable(const nlohmann::ordered_json& document) {
-    Json made = Json::parse(document_text(document));
+Unordered comparable(const nlohmann::ordered_json& document) {
+    Unordered made = Unordered::parse(document_text(document));
     made.erase("tool");
     made.erase("cost");
     made["run"].erase("ended");
     return made;
 }
 
-std::string shown(const Json* value) {
+std::string shown(const Unordered* value) {
     constexpr size_t kLongest = 120;
     if (value == nullptr) return "nothing";
-    const std::string text = value->dump(-1, ' ', false, Json::error_handler_t::replace);
+    const std::string text = value->dump(-1, ' ', false, Unordered::error_handler_t::replace);
     return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
 }
 
-std::string line_of(const Json& change, const Json& before) {
-    const Json::json_pointer at(change["path"].get<std::string>());
+std::string line_of(const Unordered& change, const Unordered& before) {
+    const Unordered::json_pointer at(change["path"].get<std::string>());
     const bool appended = !at.empty() && at.back() == "-";
-    const Json* was = !appended && before.contains(at) && change["op"] != "add" ? &before.at(at) : nullptr;
-    const Json* now = change["op"] != "remove" ? &change["value"] : nullptr;
+    const Unordered* was = !appended && before.contains(at) && change["op"] != "add" ? &before.at(at) : nullptr;
+    const Unordered* now = change["op"] != "remove" ? &change["value"] : nullptr;
     const std::string place =
         appended ? at.parent_pointer().to_string() + "/" + std::to_string(before.at(at.parent_pointer()).size())
                  : at.to_string();
@@ -41,10 +41,10 @@ std::vector<std::string> report_differences(const std::string& before, const std
     const ReadResult a = parse_report("before", before);
     const ReadResult b = parse_report("now", now);
     if (!a.ok() || !b.ok()) return {a.ok() ? b.error : a.error};
-    const Json old_one = comparable(a.document);
-    const Json new_one = comparable(b.document);
+    const Unordered old_one = comparable(a.document);
+    const Unordered new_one = comparable(b.document);
     std::vector<std::string> lines;
-    for (const Json& change : Json::diff(old_one, new_one)) lines.push_back(line_of(change, old_one));
+    for (const Unordered& change : Unordered::diff(old_one, new_one)) lines.push_back(line_of(change, old_one));
     return lines;
 }
 

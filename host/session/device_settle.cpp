@@ -62,7 +62,7 @@ void Session::publish_settled(DeviceSide& side) {
             std::swap(names, side.names);
         }
         publish(outcome);
-        if (names) name_state_writes(verdict_.wants_kept(false));
+        if (names) name_state_writes(verdict_.optimizer_end());
         const std::lock_guard<std::mutex> lock(side.settling);
         side.publishing = false;
     }

@@ -432,8 +432,7 @@ void Session::scope_end(const char* name) noexcept {
     if (is_data_loader(name) && thread.loader_depth > 0) --thread.loader_depth;
     if (is_ignore(name) && thread.ignore_depth > 0) --thread.ignore_depth;
     if (is_optimizer_step(name) && thread.optimizer_depth > 0 && --thread.optimizer_depth == 0) {
-        if (on() && !mark(device_side(), DeviceEvent::Kind::OptimizerEnd))
-            name_state_writes(verdict_.wants_kept(false));
+        if (on() && !mark(device_side(), DeviceEvent::Kind::OptimizerEnd)) name_state_writes(verdict_.optimizer_end());
         if (log_.usable()) log_.clear();  // parameters were read as they were written: nothing bad is left of this step
         end_optimizer_step(thread);
         // While there is a process group: many programs take it down before they end.

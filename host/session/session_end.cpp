@@ -157,7 +157,7 @@ void Session::decide_pending(bool failed) noexcept {
         Outcome outcome;
         verdict_.finish(failed, outcome);
         publish(outcome, gradients.has_value() ? &*gradients : nullptr);
-        name_state_writes(verdict_.wants_kept(true), true);
+        name_state_writes(verdict_.may_have_contaminated(), true);
     } catch (...) {
         fail("out of memory or a failure while deciding what is pending");
     }

@@ -86,7 +86,7 @@ def test_commands_run(document, place):
                 continue
             done, said = run(command.text, folder, environment, command.statuses)
             printed = done.stdout + done.stderr
-            for complaint in ("unknown option", "bad value", "numsan: off:", "numsan: allow:", "expected "):
+            for complaint in ("unknown option", "bad value", "numsan: off:", "numsan: allow:", ": expected "):
                 assert complaint not in printed, said
             if "run " in command.text and "train.py" in command.text:
                 silent = any(word in command.text for word in ("tier=off", "log=none", "--allow"))
