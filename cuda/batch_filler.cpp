@@ -141,7 +141,7 @@ Admission BatchFiller::add(const TensorView& view, uint32_t slot, uint32_t order
     if (header.outputs + inputs_ >= ScanTableLarge::kItemCapacity || dims_ + item.ndim > ScanTableLarge::kDimCapacity) {
         return Admission::Full;
     }
-    item.flags = static_cast<uint8_t>(item.flags | (flags & (kRaisesGate | kTold)));
+    item.flags = static_cast<uint8_t>(item.flags | (flags & (kRaisesGate | kExact)));
     item.slot = slot;
     item.order = order;
     item.first_input = inputs.first;

@@ -38,7 +38,7 @@ class BatchFiller {
     /// the next begin().
     InputItems add_inputs(const TensorView* views, int count, int limit = 255) noexcept;
 
-    /// An output. `slot` and `order` as in ScanItem, `flags` of it: kRaisesGate, kTold. Shapes are copied.
+    /// An output. `slot` and `order` as in ScanItem, `flags` of it: kRaisesGate, kExact. Shapes are copied.
     Admission add(const TensorView& view, uint32_t slot, uint32_t order, uint8_t flags = 0,
                   InputItems inputs = {}) noexcept;
 

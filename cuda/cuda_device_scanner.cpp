@@ -118,7 +118,7 @@ class CudaDeviceScanner final : public DeviceScanner {
         request.storages = scan.held_by;
         request.sequence = scan.sequence;
         request.raises_gate = scan.raises_gate;
-        request.told = scan.told;
+        request.exact = scan.exact;
         return request;
     }
     template <class Hand>

@@ -123,8 +123,8 @@ bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request
     const uint64_t sequence = request.sequence + static_cast<uint64_t>(index);
     const uint32_t slot = static_cast<uint32_t>(sequence);
     const uint32_t order = lane.is_captured() ? static_cast<uint32_t>(batch.count) : slot;
-    const bool told = request.told && !lane.is_captured();  // not at every replay
-    const auto flags = static_cast<uint8_t>((request.raises_gate ? kRaisesGate : 0) | (told ? kTold : 0));
+    const bool exact = request.exact && !lane.is_captured();  // not at every replay
+    const auto flags = static_cast<uint8_t>((request.raises_gate ? kRaisesGate : 0) | (exact ? kExact : 0));
     const Admission admission = batch.filler.add(view, slot, order, flags, batch.inputs);
     if (admission == Admission::Full) return false;
     if (!lane.is_captured()) {
@@ -214,7 +214,7 @@ void CudaScanner::land(Lane& lane, Batch* batch) noexcept {
         holding_.fetch_sub(1, std::memory_order_release);
     }
     let_go(*batch);  // when nobody waits for this thread
-    give_back(batch);
+    unpin(batch);
 }
 
 void CudaScanner::flush_lane(Lane& lane) noexcept {

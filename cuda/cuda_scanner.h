@@ -43,21 +43,21 @@ struct ScanRequest {
     int output_count = 0;
     const TensorView* inputs = nullptr;  ///< the first few are looked at if an output is bad
     int input_count = 0;
-    /// Null: scan at once. Else small outputs may be deferred: what they and their inputs lie in is borrowed meanwhile.
+    /// Null: scan at once. Else small outputs may be deferred: what they and their inputs lie in is pinned meanwhile.
     /// The same for all requests.
     const StorageApi* storages = nullptr;
     uint64_t sequence = 0;     ///< of the first output, the others count on; grows with every request
     bool raises_gate = false;  ///< a bad output opens the stream's gate; never deferred
-    bool told = false;         ///< the exact pass looks at the outputs even if they are clean
+    bool exact = false;        ///< the exact pass looks at the outputs even if they are clean
 };
 
 enum class SkipReason : uint8_t {
-#define NUMSAN_SKIP_REASON(id, text, told) id,
+#define NUMSAN_SKIP_REASON(id, text, reported) id,
 #include "cuda/skip_reasons.def"
 #undef NUMSAN_SKIP_REASON
 };
 inline constexpr const char* kSkipReasons[] = {
-#define NUMSAN_SKIP_REASON(id, text, told) text,
+#define NUMSAN_SKIP_REASON(id, text, reported) text,
 #include "cuda/skip_reasons.def"
 #undef NUMSAN_SKIP_REASON
 };
@@ -192,7 +192,7 @@ class CudaScanner {
     void forget_captured(Lane& lane) noexcept;
     GraphEnd* watch_graph(CUstream_st* stream) const noexcept;
     Batch* spare() noexcept;
-    void give_back(Batch* batch) noexcept;
+    void unpin(Batch* batch) noexcept;
 
     // batches
     void begin(const Lane& lane, Batch& batch, bool gated) noexcept;

@@ -35,7 +35,7 @@ void let_go(const StorageApi& storages, Held* held, int count) {
     if (count == 0) return;
     const Outside outside;
     for (int i = 0; i < count; ++i) {
-        if (held[i].storage != nullptr) storages.give_back(held[i].storage);
+        if (held[i].storage != nullptr) storages.unpin(held[i].storage);
     }
 }
 
@@ -47,17 +47,17 @@ void let_go(const StorageApi& storages, Holding& holding) {
 /// False: nothing is held.
 bool hold(const ScanRequest& request, Holding& holding) {
     const StorageApi& storages = *request.storages;
-    const auto borrow = [&](const TensorView& view, Held& held) {
+    const auto pin = [&](const TensorView& view, Held& held) {
         held = Held{view.storage, nullptr, 0, Held::kInput, 0};
-        return storages.borrow(view.storage, &held.data, &held.bytes);
+        return storages.pin(view.storage, &held.data, &held.bytes);
     };
     bool whole = true;
     for (int i = 0; whole && i < request.output_count; ++i) {
-        whole = borrow(request.outputs[i], holding.outputs[i]);
+        whole = pin(request.outputs[i], holding.outputs[i]);
         holding.output_count += whole;
     }
     whole = whole && each_input(request, [&](const TensorView& input, int position) {
-                const bool held = borrow(input, holding.inputs[holding.input_count]);
+                const bool held = pin(input, holding.inputs[holding.input_count]);
                 holding.positions[holding.input_count] = position;
                 holding.input_count += held;
                 return held;
@@ -131,7 +131,7 @@ bool CudaScanner::scan_later(Lane& lane, const ScanRequest& request) noexcept {
     return deferral == Deferral::Pending || deferral == Deferral::Due;
 }
 
-/// What is held may have lost its memory all the same: then that is not touched. The storages live, so borrowing them
+/// What is held may have lost its memory all the same: then that is not touched. The storages live, so pinning them
 /// once more waits for nobody.
 void CudaScanner::look_again(Lane& lane, Batch& batch) noexcept {
     uint64_t outputs = 0;
@@ -139,8 +139,8 @@ void CudaScanner::look_again(Lane& lane, Batch& batch) noexcept {
         const Held& held = batch.held[i];
         const void* data = nullptr;
         int64_t bytes = 0;
-        const bool there = batch.storages->borrow(held.storage, &data, &bytes);
-        if (there) batch.storages->give_back(held.storage);
+        const bool there = batch.storages->pin(held.storage, &data, &bytes);
+        if (there) batch.storages->unpin(held.storage);
         outputs += held.output != Held::kInput;
         if (there && data == held.data && bytes >= held.bytes) continue;
         batch.filler.drop(held.entry);

@@ -16,7 +16,7 @@
 
 namespace numsan::gpu {
 
-/// A storage that is borrowed until its scan is launched, and where its memory was when it was handed over.
+/// A storage that is pinned until its scan is launched, and where its memory was when it was handed over.
 struct Held {
     const void* storage;  ///< null: nothing is held
     const void* data;

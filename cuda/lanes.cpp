@@ -180,7 +180,7 @@ Batch* CudaScanner::spare() noexcept {
     return new (std::nothrow) Batch;
 }
 
-void CudaScanner::give_back(Batch* batch) noexcept {
+void CudaScanner::unpin(Batch* batch) noexcept {
     const std::lock_guard lock(spares_mutex_);
     batch->next = spares_;
     spares_ = batch;

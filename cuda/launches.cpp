@@ -85,12 +85,12 @@ void CudaScanner::skip_item(const Lane& lane, uint64_t sequence, SkipReason why)
 }
 
 DeviceScanner::Taken CudaScanner::skip_request(const ScanRequest& request, SkipReason why) noexcept {
-    static constexpr const char* kTold[] = {
-#define NUMSAN_SKIP_REASON(id, text, told) told,
+    static constexpr const char* kReported[] = {
+#define NUMSAN_SKIP_REASON(id, text, reported) reported,
 #include "cuda/skip_reasons.def"
 #undef NUMSAN_SKIP_REASON
     };
-    if (const char* told = kTold[static_cast<int>(why)]; told[0] != '\0') keep_reason(told);
+    if (const char* reported = kReported[static_cast<int>(why)]; reported[0] != '\0') keep_reason(reported);
     const bool taken = why != SkipReason::EngineOff && why != SkipReason::Closed && why != SkipReason::Forked &&
                        why != SkipReason::SetUpFailed;
     const Outcomes::Outcome empty{Outcomes::Kind::Empty, 0}, skipped = Outcomes::Outcome::skipped(why);

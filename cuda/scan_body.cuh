@@ -119,7 +119,7 @@ NUMSAN_DEVICE void conclude(const TableView& table, BlockShared& shared) {
     if (!complete(scratch, words, part.own, part.chunks)) return;
     const uint32_t sequence = shared.base + item.order;
     const bool bad = has_nonfinite(words, item.dtype);
-    if (!bad && (item.flags & kTold) == 0) return publish_result(header, item, words, sequence, kFinite);
+    if (!bad && (item.flags & kExact) == 0) return publish_result(header, item, words, sequence, kFinite);
     shared.tally = TallyWords{};
     if (part.parts != 1) take_tally(scratch, shared);
     if (bad) {
@@ -151,7 +151,7 @@ NUMSAN_DEVICE void next_job(const TableView& table, BlockShared& shared) {
             job.item == part.index ? HitRole::Output : HitRole::Input, item, shared.sequence, shared.tally);
     if (shared.inputs_left == 0) {
         publish_result(header, item, shared.words, shared.sequence,
-                       has_nonfinite(shared.words, item.dtype) ? kHitTold : kFiniteTold);
+                       has_nonfinite(shared.words, item.dtype) ? kHitReported : kFiniteReported);
         shared.job.item = kNoJob;
         return;
     }

@@ -34,7 +34,7 @@ enum ScanItemFlag : uint8_t {
     kGaps = 1,        ///< not one run of memory: walk the dimensions, touch nothing between
     kRun = 2,         ///< with kGaps: the first dimension has no gaps of its own
     kRaisesGate = 4,  ///< a bad tensor sets ScanHeader::raise
-    kTold = 8,        ///< what the exact pass finds is told even if nothing is bad
+    kExact = 8,       ///< what the exact pass finds is told even if nothing is bad
 };
 
 /// One tensor. 48 bytes.
@@ -97,9 +97,9 @@ inline constexpr ScanState kInitialScanState{kNoOffender, 0, 0, 0};
 /// Values of RangeResult::bad.
 enum ResultVerdict : uint64_t {
     kFinite = 0,
-    kHitTold = 1,     ///< something is not finite; the ring has a hit
-    kHitDropped = 2,  ///< something is not finite; the ring was full
-    kFiniteTold = 3,  ///< with kTold: nothing is bad; the ring has what was found
+    kHitReported = 1,     ///< something is not finite; the ring has a hit
+    kHitDropped = 2,      ///< something is not finite; the ring was full
+    kFiniteReported = 3,  ///< with kExact: nothing is bad; the ring has what was found
 };
 
 /// The quick pass's words of one tensor, at ScanHeader::results[slot & (results_capacity - 1)]. The host may look at

@@ -138,8 +138,8 @@ CudaScanner::Outcome CudaScanner::outcome(uint64_t sequence) const noexcept {
     if (std::atomic_ref(result.sequence_plus_one).load(std::memory_order_acquire) ==
         uint64_t(static_cast<uint32_t>(sequence)) + 1) {
         return {Answer::Read,
-                {result.largest, result.smallest_nonzero, result.bad == kHitTold || result.bad == kHitDropped},
-                result.bad == kHitTold || result.bad == kFiniteTold,
+                {result.largest, result.smallest_nonzero, result.bad == kHitReported || result.bad == kHitDropped},
+                result.bad == kHitReported || result.bad == kFiniteReported,
                 lost,
                 {}};
     }

@@ -44,9 +44,9 @@ struct Birth {
     int64_t forward_seq = 0;       ///< of the op that made the node; the birth's own outside a backward pass
     Features features;
     /// an infinity of it passed through a root: what it should have been may well be small
-    bool shrunk = false;
+    bool through_root = false;
     /// kind 0: finite values close to the largest number of their type, or cut to it; else flushed to zero
-    bool crowded = false;
+    bool near_overflow = false;
     const void* in_place = nullptr;  ///< storage of the offending output, where the op wrote it in place
     std::vector<TensorFact> outputs;
     std::vector<TensorFact> inputs;

@@ -18,14 +18,14 @@ namespace {
 constexpr size_t kMaxFacts = 8;  ///< tensors described per side; an optimizer's list can have hundreds
 
 /// What is told of operands, and integers in their places: which one is the divisor depends on those.
-std::vector<TensorFact> with_integers(const OpEvent& event, const std::vector<TensorFact>& told) {
-    if (traits_of(event).blamed < 0) return told;
+std::vector<TensorFact> with_integers(const OpEvent& event, const std::vector<TensorFact>& facts) {
+    if (traits_of(event).blamed < 0) return facts;
     std::vector<TensorFact> operands;
-    auto next = told.begin();
+    auto next = facts.begin();
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if (scannable(input)) {
-            if (next == told.end()) break;
+            if (next == facts.end()) break;
             operands.push_back(*next++);
         } else if (const std::optional<Health> health = integer_health(input); health && (input.flags & kNumber) == 0) {
             operands.push_back(fact_of(input, "input", i, *health, true));
@@ -187,10 +187,10 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     }
     if (old.of(kind) != 0) return old.of(kind);
     const bool source = event.op->op_class == OpClass::Constant;
-    const bool reads =
-        context.gone > 0 || std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
-            return scannable(t) && !(written_by(event, t) && event.op->op_class != OpClass::Other);
-        });
+    const bool reads = context.unavailable > 0 ||
+                       std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
+                           return scannable(t) && !(written_by(event, t) && event.op->op_class != OpClass::Other);
+                       });
     if (kind != kNaN && source && (event.infinite_scalar || !reads || event.input_count == 1)) {
         Birth& birth = make(kind, event, context);
         birth.intended = true;
@@ -221,9 +221,9 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     describe(birth, at);
     if (const BirthId first = recomputed(birth, event, context); first != 0) return first;
     ++made_;
-    if (context.gone > 0) {
-        birth.evidence.push_back(std::to_string(context.gone) +
-                                 (context.gone == 1 ? " operand was" : " operands were") +
+    if (context.unavailable > 0) {
+        birth.evidence.push_back(std::to_string(context.unavailable) +
+                                 (context.unavailable == 1 ? " operand was" : " operands were") +
                                  " gone when the tier looked back at this op: an op before it may have made the value");
     }
     std::optional<double> number;
@@ -250,7 +250,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
         const bool diverging = losses_.diverging() || parameters_.growth() >= kDivergedGrowth;
         MechanismVerdict verdict =
             mechanism_of({birth.op, kind, context.node != nullptr, diverging,
-                          at.output_count > 0 ? at.outputs[0].dtype : DType::Float32, &operands, context.gone});
+                          at.output_count > 0 ? at.outputs[0].dtype : DType::Float32, &operands, context.unavailable});
         birth.mechanism = verdict.mechanism;
         for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
         // A run that has diverged overflows in every step that follows, in one op or another: that is one finding.
@@ -300,7 +300,7 @@ KindSet Births::certain(const OpEvent& event) const {
         operands.push_back({scanner_.health(event.inputs[i]), true, {}});
         if (operands.back().health.kinds() != 0) return 0;  // it hands on what it read
     }
-    if (event.output_count == 0 || (event.outputs[0].flags & (kScannable | kGone)) == 0) return 0;
+    if (event.output_count == 0 || (event.outputs[0].flags & (kScannable | kUnavailable)) == 0) return 0;
     const DType dtype = event.outputs[0].dtype;
     return effect({traits_of(event), operands, {event.scalars, static_cast<size_t>(event.scalar_count)}, dtype}).must;
 }
@@ -327,11 +327,11 @@ BirthId Births::flushed(const OpEvent& event, int32_t index, const OpContext& co
     return birth.id;
 }
 
-BirthId Births::crowded(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
-                        Mechanism mechanism, std::string evidence) {
+BirthId Births::near_overflow(const OpEvent& event, int32_t index, const OpContext& context,
+                              const ForwardRecord& forward, Mechanism mechanism, std::string evidence) {
     const BirthId id = flushed(event, index, context, forward, mechanism, std::move(evidence));
     Birth& birth = *find(id);
-    birth.crowded = birth.features.crowded = true;
+    birth.near_overflow = birth.features.near_overflow = true;
     return id;
 }
 

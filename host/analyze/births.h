@@ -6,8 +6,8 @@
 #include <set>
 
 #include "host/analyze/birth.h"
+#include "host/analyze/birth_exchange.h"
 #include "host/analyze/forward_record.h"
-#include "host/analyze/hand_over.h"
 #include "host/analyze/ledger.h"
 #include "host/analyze/lineage.h"
 #include "host/analyze/loss_history.h"
@@ -81,15 +81,15 @@ class Births {
     BirthId flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
                     Mechanism mechanism, std::string evidence);
     /// Another one: its result is close to the largest number of its type, or was cut to it.
-    BirthId crowded(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
-                    Mechanism mechanism, std::string evidence);
+    BirthId near_overflow(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
+                          Mechanism mechanism, std::string evidence);
 
     /// For tensors that go to another process, or came from one. None unless set; outlives this.
-    void set_hand_over(HandOver* hand_over) { hand_over_ = hand_over; }
+    void set_exchange(BirthExchange* hand_over) { exchange_ = hand_over; }
     /// In a forked child: births so far are the parent's too.
     void begin_child() { inherited_ = last_; }
     /// Leaves word of the births that the tensor's values go back to.
-    void hand_over(const Kinds& kinds, const TensorView& tensor) const;
+    void leave_notes(const Kinds& kinds, const TensorView& tensor) const;
 
     /// An op reads it.
     void used(BirthId id, const OpEvent& event, const OpContext& context);
@@ -136,7 +136,7 @@ class Births {
     const LossHistory& losses_;
     const Lineage& lineage_;
     const ParameterHistory& parameters_;
-    HandOver* hand_over_ = nullptr;
+    BirthExchange* exchange_ = nullptr;
     BirthId inherited_ = 0;  ///< births up to this one were made before the fork
     std::map<BirthId, Birth> births_;
     BirthId last_ = 0;

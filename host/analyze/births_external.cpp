@@ -12,13 +12,13 @@ namespace numsan {
 namespace {
 
 /// What autograd knows of an input.
-uint32_t kin(const OpEvent& event, const OpContext& context, const TensorView& input) {
+uint32_t autograd_facts(const OpEvent& event, const OpContext& context, const TensorView& input) {
     const std::ptrdiff_t index = &input - event.inputs;
-    return index < event.input_count ? kin_of(context, input, index) : input.flags >> kKinShift;
+    return index < event.input_count ? autograd_facts_of(context, input, index) : input.flags >> kAutogradFactsShift;
 }
 
 bool view_of_parameter(const OpEvent& event, const OpContext& context, const TensorView& t) {
-    return (kin(event, context, t) & kViewOfParameter) != 0;
+    return (autograd_facts(event, context, t) & kViewOfParameter) != 0;
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ bool view_of_parameter(const OpEvent& event, const OpContext& context, const Ten
 /// says so, or a node hands it on.
 bool Births::from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const {
     if (context.node != nullptr && context.after_compiled) return true;
-    return (kin(event, context, t) & kFromCompiled) != 0 || stacks_.in_generated(context.stack);
+    return (autograd_facts(event, context, t) & kFromCompiled) != 0 || stacks_.in_generated(context.stack);
 }
 
 /// What a compiled region was given may have been bad before: the loss, a parameter, what another region made of the
@@ -87,7 +87,7 @@ Births::Kinds Births::external(const TensorView& tensor, const OpEvent& event, c
         birth.reader = birth.op;
         birth.op = "external";
         birth.holder = tensor.impl;
-        birth.unread = lifts(event);
+        birth.unread = wraps_memory(event);
         if (compiled) {
             birth.op = kCompiledRegion;
             birth.mechanism = context.node != nullptr ? Mechanism::SING

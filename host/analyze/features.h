@@ -22,7 +22,7 @@ struct Features {
     std::string forward_op;  ///< plain name of the op that made the autograd node, empty outside a backward
     Mechanism mechanism = Mechanism::None;
     KindSet kind = 0;
-    bool crowded = false;  ///< kind 0: close to the largest number of the type, or cut to it
+    bool near_overflow = false;  ///< kind 0: close to the largest number of the type, or cut to it
     Phase phase = Phase::Forward;
     DType dtype = DType::Float32;
     bool narrow = false;           ///< a 16- or 8-bit float among operands or results

@@ -70,7 +70,7 @@ bool in_layer(const std::vector<SourceFrame>& stack, const LiveNames& names) {
 }
 
 FindingKind kind_of(const Birth& birth) {
-    if (birth.kind == 0) return birth.crowded ? FindingKind::Overflow : FindingKind::Underflow;
+    if (birth.kind == 0) return birth.near_overflow ? FindingKind::Overflow : FindingKind::Underflow;
     return birth.kind == kNaN ? FindingKind::NaN : FindingKind::Inf;
 }
 

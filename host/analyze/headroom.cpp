@@ -20,7 +20,7 @@ bool scales(const OpTraits& op) { return op.is({Form::Multiply, Form::Divide}); 
 bool bounds(const OpTraits& op) {
     return is_clamp(op) || op.is({Form::Bounded, Form::Sigmoid, Form::Softmax, Form::Replace});
 }
-bool hands_on(const Lineage::Record& record, const OpTraits& op) {
+bool propagates(const Lineage::Record& record, const OpTraits& op) {
     return record.op->op_class == OpClass::Preserving || op.is({Form::Cast, Form::Negate, Form::Magnitude});
 }
 
@@ -46,7 +46,7 @@ template <class Decide>
 void behind(const void* storage, int64_t seq, const Lineage& lineage, Decide&& decide) {
     lineage.ancestors(storage, seq, [&](const Lineage::Record& record, int distance) {
         const OpTraits& op = traits_of(record.op->name);
-        if (distance <= kNearUpstream && hands_on(record, op)) return true;
+        if (distance <= kNearUpstream && propagates(record, op)) return true;
         if (distance <= kNearUpstream) decide(record, op);
         return false;
     });
@@ -92,7 +92,7 @@ std::optional<double> magnitude_of(const TensorView& operand, const Scanner& sca
 
 }  // namespace
 
-uint64_t crowded_pattern(DType dtype, double share) {
+uint64_t near_overflow_pattern(DType dtype, double share) {
     const DTypeInfo& type = info(dtype);
     if (type.lane_bytes >= 4 || type.lanes != 1 || share <= 0) return ~uint64_t(0);
     // Patterns order as values do.

@@ -15,7 +15,7 @@ namespace numsan {
 
 /// The magnitude pattern from which on a value has less room above it than `share` of the type's range leaves; beyond
 /// every pattern for types of 32 bits and more, and for a share of 0.
-uint64_t crowded_pattern(DType dtype, double share);
+uint64_t near_overflow_pattern(DType dtype, double share);
 
 /// Output `index` of a forward op came close to the largest number of its type by what the op computed: its operands
 /// had room, and neither a clamp, a constant nor a factor of the program's own keeps the values where they are. Says
@@ -28,9 +28,9 @@ std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index,
 std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_t seq, const Lineage& lineage);
 
 /// [MT] Which places were looked at for this, and how often: where an op's results are always large, by design, that
-/// is found out a few times and then costs nothing. May forget; a place that was not crowded for kForgotten steps gives
+/// is found out a few times and then costs nothing. May forget; a place without such a result for kForgotten steps gives
 /// way to another that falls on the same word. No lock, no allocation.
-class CrowdedPlaces {
+class NearOverflowPlaces {
   public:
     /// Whether this place should be looked at now: once a step and kMostLooks times in all.
     bool due(const OpInfo* op, StackId stack, int64_t step) noexcept {

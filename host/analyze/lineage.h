@@ -137,12 +137,12 @@ class Lineage {
         for (int32_t i = operands.first; i < event.input_count && count < kMaxInputs; i += operands.stride) {
             const TensorView& input = event.inputs[i];
             if (is_parameter(input)) flags |= kReadsParameter;
-            const bool told = known != nullptr && i < kMaxKnown;
+            const bool looked_up = known != nullptr && i < kMaxKnown;
             if (input.storage == output.storage) {
-                if (told) own = &known[i];
+                if (looked_up) own = &known[i];
                 continue;
             }
-            const WriteId last = told ? known[i].last : this->known(input.storage).last;
+            const WriteId last = looked_up ? known[i].last : this->known(input.storage).last;
             if (last != 0) inputs[count++] = last;
         }
         if ((output.flags & kWritten) != 0) {

@@ -34,8 +34,9 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     const OpTraits& traits = traits_of(facts.op);
     const std::string op(plain_op_name(facts.op));
     std::vector<std::string> evidence;
-    const bool none_read = facts.gone == 0 && std::all_of(facts.inputs->begin(), facts.inputs->end(),
-                                                          [](const TensorFact& t) { return t.health.elements == 0; });
+    const bool none_read =
+        facts.unavailable == 0 && std::all_of(facts.inputs->begin(), facts.inputs->end(),
+                                              [](const TensorFact& t) { return t.health.elements == 0; });
 
     if (divides(traits)) {
         const TensorFact* divisor = operand(facts, static_cast<size_t>(traits.blamed));
@@ -67,7 +68,7 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     if (facts.kind == kNaN && traits.form == Form::BatchNorm && one_a_channel(operand(facts, 0))) {
         return {Mechanism::DIV0, {op + " of one value a channel: its running variance divides by n - 1"}};
     }
-    if (facts.gone == 0 && (facts.kind == kNaN || none_read) && traits.has(kFewUndefined)) {
+    if (facts.unavailable == 0 && (facts.kind == kNaN || none_read) && traits.has(kFewUndefined)) {
         evidence.push_back(none_read ? op + " of no elements"
                                      : op + " over too few elements, or with weights that sum to zero");
         return {Mechanism::DIV0, evidence};

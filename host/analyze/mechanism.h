@@ -17,7 +17,7 @@ struct MechanismFacts {
     bool diverging = false;  ///< the loss grew over the last steps (see LossHistory)
     DType dtype = DType::Float32;
     const std::vector<TensorFact>* inputs = nullptr;  ///< operands, all finite
-    int32_t gone = 0;                                 ///< operands of which nothing is known
+    int32_t unavailable = 0;                          ///< operands of which nothing is known
 };
 
 struct MechanismVerdict {

@@ -23,32 +23,33 @@ struct OpContext {
     bool on_state = false;
     bool after_compiled = false;       ///< the last node that ended on this thread was a compiled region's
     double headroom = 0;               ///< option of that name; 0: nothing is said of large values
-    uint16_t crowded = 0;              ///< bit i: output i of a narrow type is close to the largest number of it
+    uint16_t near_overflow = 0;        ///< bit i: output i of a narrow type is close to the largest number of it
     bool underflow = true;             ///< zeros that values too small for their type turned into are to be reported
     bool in_backward = false;          ///< inside a backward(): a node runs, or a hook between nodes
     int64_t last_parameter_read = -1;  ///< number of this thread's last forward op that read a parameter
-    bool outsider = false;       ///< a thread without Python in a Python process, outside every node: a library's own
+    bool on_library_thread =
+        false;                   ///< a thread without Python in a Python process, outside every node: a library's own
     bool ignored = false;        ///< inside record_function("numsan:ignore")
-    int gone = 0;                ///< operands that had died or changed before the op was looked at
+    int unavailable = 0;         ///< operands that had died or changed before the op was looked at
     const char* node = nullptr;  ///< running autograd node, null outside a backward pass
     NodeSeq node_sequence = NodeSeq::None;
     uint64_t node_thread = 0;
     int64_t graph_task = -1;
     /// bits of TensorKin for the first inputs, asked before any lock was taken; null when not asked
-    const uint32_t* kin = nullptr;
+    const uint32_t* autograd_facts = nullptr;
 };
-inline constexpr int32_t kMaxKin = 16;  ///< length of OpContext::kin
+inline constexpr int32_t kMaxAutogradFacts = 16;  ///< length of OpContext::autograd_facts
 
 /// What autograd knows of operand number `index`.
-inline uint32_t kin_of(const OpContext& context, const TensorView& input, std::ptrdiff_t index) {
-    const bool asked = context.kin != nullptr && index >= 0 && index < kMaxKin;
-    return asked ? context.kin[index] : input.flags >> kKinShift;
+inline uint32_t autograd_facts_of(const OpContext& context, const TensorView& input, std::ptrdiff_t index) {
+    const bool asked = context.autograd_facts != nullptr && index >= 0 && index < kMaxAutogradFacts;
+    return asked ? context.autograd_facts[index] : input.flags >> kAutogradFactsShift;
 }
 
-/// For copies of an event's operands that are judged when the context's `kin` is gone.
+/// For copies of an event's operands that are judged when the context's `autograd_facts` cannot be asked any more.
 inline void keep_kin(TensorView* inputs, int32_t count, const OpContext& context) {
-    for (int32_t i = 0; context.kin != nullptr && i < count && i < kMaxKin; ++i) {
-        inputs[i].flags |= context.kin[i] << kKinShift;
+    for (int32_t i = 0; context.autograd_facts != nullptr && i < count && i < kMaxAutogradFacts; ++i) {
+        inputs[i].flags |= context.autograd_facts[i] << kAutogradFactsShift;
     }
 }
 

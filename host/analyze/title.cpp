@@ -24,7 +24,7 @@ std::string what_it_did(Mechanism mechanism, KindSet kind) {
 /// Values were cut to the largest number, and are not just close to it.
 bool is_cut(Mechanism mechanism) { return mechanism == Mechanism::PREC; }
 
-std::string how_crowded(const Birth& birth) {
+std::string how_near_overflow(const Birth& birth) {
     const std::string type = info(birth.features.dtype).name;
     return is_cut(birth.mechanism) ? "wrote the largest " + type + " in place of larger values"
                                    : "made values close to the largest " + type;
@@ -56,7 +56,7 @@ std::string happened(const Birth& birth) {
         text += "kernels of a compiled region made it,";
     } else {
         text += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
-        text += " " + (birth.crowded ? how_crowded(birth) : what_it_did(birth.mechanism, birth.kind));
+        text += " " + (birth.near_overflow ? how_near_overflow(birth) : what_it_did(birth.mechanism, birth.kind));
     }
     const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
     for (const TensorFact& fact : facts) {

@@ -98,8 +98,9 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
     int32_t first_use = -1;  // an operand that nothing wrote, and that the op has by now
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
-        if ((input.flags & kGone) != 0) {
-            if (const auto it = passed_.find(input.storage); it != passed_.end()) births_.add_kinds(before, it->second);
+        if ((input.flags & kUnavailable) != 0) {
+            if (const auto it = unread_births_.find(input.storage); it != unread_births_.end())
+                births_.add_kinds(before, it->second);
         }
         if (!scannable(input)) continue;
         const bool gone = written_by(event, input);
@@ -160,8 +161,8 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
         }
         return;
     }
-    if (lifts(event)) ledger_.clear(event.inputs[0]);  // whatever was known of its address
-    if (context.outsider) {
+    if (wraps_memory(event)) ledger_.clear(event.inputs[0]);  // whatever was known of its address
+    if (context.on_library_thread) {
         // A library's own thread: part of something that was called elsewhere. What it wrote is written, nothing is
         // born.
         for (int32_t i = 0; i < event.output_count; ++i) {
@@ -204,13 +205,13 @@ bool Verdict::presume(const OpEvent& event, const OpContext& context, const Forw
                 "its result was gone, too: what was computed from it is bad, by ops that only hand on what they read");
         }
     }
-    for (int32_t i = 0; i < event.output_count && kinds != 0; ++i) passed_[event.outputs[i].storage] = now;
+    for (int32_t i = 0; i < event.output_count && kinds != 0; ++i) unread_births_[event.outputs[i].storage] = now;
     return kinds != 0;
 }
 
 void Verdict::end_look_back() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    passed_.clear();
+    unread_births_.clear();
 }
 
 /// The largest magnitude of an operand of a collective: as it was written, because the collective may already have
@@ -223,7 +224,7 @@ double Verdict::sent(const TensorView& operand) const {
 }
 
 /// Whose values output `index` of a collective will hold, where that does not depend on the values.
-void Verdict::told_sender(const OpEvent& event, int32_t index, Ledger::Received& received) {
+void Verdict::note_sender(const OpEvent& event, int32_t index, Ledger::Received& received) {
     const std::string_view op = plain_op_name(event.op->name);
     const bool from_one = op == "broadcast" || op == "recv";
     if (from_one && event.scalar_count > 0) received.from = static_cast<int64_t>(event.scalars[0]);
@@ -252,7 +253,7 @@ void Verdict::receive(const OpEvent& event, const OpContext& context, const Kind
         if (!scannable(output)) continue;
         Ledger::Received received{nullptr, event.op, context.stack, context.seq, context.step, sent};
         received.bad = before;
-        told_sender(event, i, received);
+        note_sender(event, i, received);
         ledger_.mark_received(output, received);
     }
 }
@@ -268,16 +269,16 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
                             const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome) {
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
-        if ((output.flags & kGone) != 0) {
+        if ((output.flags & kUnavailable) != 0) {
             if (before.finite())
-                passed_.erase(output.storage);
+                unread_births_.erase(output.storage);
             else
-                passed_[output.storage] = before;
+                unread_births_[output.storage] = before;
         }
         if (is_view(event, output)) continue;
         if (!scannable(output)) {
             // New memory without values of a float type: what was known of its address is over.
-            if ((output.flags & (kReturned | kLater | kGone)) == kReturned) ledger_.clear(output);
+            if ((output.flags & (kReturned | kLater | kUnavailable)) == kReturned) ledger_.clear(output);
             continue;
         }
         ledger_.mark_written(output);
@@ -286,7 +287,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
         if (!bad) {
             if (!written || covers_storage(output)) ledger_.clear(output);
             track_zeros(event, context, i, before, forward);
-            if (i < 16 && (context.crowded >> i & 1) != 0) track_headroom(event, context, i, forward);
+            if (i < 16 && (context.near_overflow >> i & 1) != 0) track_headroom(event, context, i, forward);
             continue;
         }
         const Kinds* entry = ledger_.find(output);
@@ -304,11 +305,11 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
             now.unsure = static_cast<KindSet>(now.unsure & ~kind);
             if (!births_.intended(id) && (*born == 0 || id < *born)) *born = id;
             Birth* birth = births_.find(id);
-            if (birth != nullptr && shrinks(event)) birth->shrunk = true;
+            if (birth != nullptr && shrinks(event)) birth->through_root = true;
         }
         ledger_.set(output, now);
         follow_gradients(event, context, output, now);
-        births_.hand_over(now, output);
+        births_.leave_notes(now, output);
         if (!written) continue;
         take_gradients(output, outcome);
         if (is_parameter(output)) {
@@ -434,9 +435,9 @@ void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int
                              const ForwardRecord& forward) {
     constexpr size_t kMaxSites = 256;
     if (context.ignored) return;
-    const auto known = crowdings_.find({event.op, context.stack});
-    if (known != crowdings_.end() && known->second.told) return;
-    if (known == crowdings_.end() && crowdings_.size() >= kMaxSites) return;
+    const auto known = near_overflows_.find({event.op, context.stack});
+    if (known != near_overflows_.end() && known->second.reported) return;
+    if (known == near_overflows_.end() && near_overflows_.size() >= kMaxSites) return;
     Mechanism mechanism = Mechanism::PREC;
     std::optional<std::string> evidence = saturated(event, index, context.seq, lineage_);
     if (!evidence && context.touched) {
@@ -444,17 +445,17 @@ void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int
         evidence = close_to_largest(event, index, context.seq, context.headroom, scanner_, lineage_);
     }
     if (!evidence) return;
-    Crowding& crowding = crowdings_[{event.op, context.stack}];
-    if (crowding.last_step != context.step) ++crowding.steps;
-    crowding.last_step = context.step;
-    ++crowding.looks;
-    const bool unstepped = crowding.steps == 1 && context.step == 0 && crowding.looks == kSteadyLooks;
-    if (crowding.steps < kSteadySteps && !unstepped) return;
-    crowding.told = crowding.steps >= kSteadySteps;
-    const BirthId id = births_.crowded(event, index, context, forward, mechanism, *evidence);
+    NearOverflow& site = near_overflows_[{event.op, context.stack}];
+    if (site.last_step != context.step) ++site.steps;
+    site.last_step = context.step;
+    ++site.looks;
+    const bool unstepped = site.steps == 1 && context.step == 0 && site.looks == kSteadyLooks;
+    if (site.steps < kSteadySteps && !unstepped) return;
+    site.reported = site.steps >= kSteadySteps;
+    const BirthId id = births_.near_overflow(event, index, context, forward, mechanism, *evidence);
     births_.find(id)->evidence.push_back(unstepped
-                                             ? "so it was " + std::to_string(crowding.looks) + " times in this run"
-                                             : "so it was in " + std::to_string(crowding.steps) + " steps of this run");
+                                             ? "so it was " + std::to_string(site.looks) + " times in this run"
+                                             : "so it was in " + std::to_string(site.steps) + " steps of this run");
     postpone(id, EscapeInto::Output, event.outputs[index].impl, context,
              unstepped ? PendingReason::NearLimitUnstepped : PendingReason::NearLimit);
 }

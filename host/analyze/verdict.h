@@ -119,7 +119,7 @@ class Verdict {
     void end_look_back();
 
     /// An op that threw. What was not finite in its operands may be why, and the program has met it.
-    void refused(const OpEvent& event, const OpContext& context);
+    void op_failed(const OpEvent& event, const OpContext& context);
 
     /// An autograd node is about to run on `event.inputs`.
     void node(const NodeEvent& event, const OpContext& context);
@@ -127,7 +127,7 @@ class Verdict {
     void optimizer_begin(Outcome& outcome);
 
     /// Whether at the end of the run there are gradients of which the program may have let go.
-    bool doubts_gradients();
+    bool has_undecided_gradients();
     /// The leaves that are alive, and where the gradient of each lies now: any other is not what they have.
     void keep_gradients(const std::map<const void*, std::set<const void*>>& leaves);
 
@@ -165,7 +165,7 @@ class Verdict {
     /// In a forked child: what the parent has to report is the parent's.
     void forget_pending();
     /// See Births. Before the first op.
-    void set_hand_over(HandOver* hand_over) { births_.set_hand_over(hand_over); }
+    void set_exchange(BirthExchange* hand_over) { births_.set_exchange(hand_over); }
 
   private:
     using Kinds = Births::Kinds;
@@ -184,7 +184,7 @@ class Verdict {
     bool averages(const OpEvent& event, const OpContext& context, const TensorView& output) const;
     void track_headroom(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward);
     double sent(const TensorView& operand) const;
-    static void told_sender(const OpEvent& event, int32_t index, Ledger::Received& received);
+    static void note_sender(const OpEvent& event, int32_t index, Ledger::Received& received);
     void receive(const OpEvent& event, const OpContext& context, const Kinds& before);
     void sweep();
     bool is_gradient(const void* storage) const noexcept { return (lineage_.flags(storage) & Lineage::kGradient) != 0; }
@@ -236,13 +236,13 @@ class Verdict {
     std::set<int64_t> checked_losses_;  ///< numbers of the ops that such a check of a loss began with
     std::atomic<bool> met_bad_{false};  ///< something was not finite: a number the program reads may tell of it
     /// Sites whose results were close to the largest number of their type, and where that was seen.
-    struct Crowding {
+    struct NearOverflow {
         int64_t last_step = -1;
         int steps = 0;
         int looks = 0;
-        bool told = false;
+        bool reported = false;
     };
-    std::map<OpSite, Crowding> crowdings_;
+    std::map<OpSite, NearOverflow> near_overflows_;
     int64_t last_step_ = 0;
     bool stepped_ = false;  ///< an optimizer has begun a step
     size_t history_ = 32;
@@ -252,8 +252,8 @@ class Verdict {
     std::set<std::tuple<BirthId, EscapeInto, const void*>> contaminated_;
     std::set<std::string> reported_places_;
     std::vector<StateWrite> state_writes_;
-    std::map<const void*, Kinds> passed_;  ///< within a look back: births that results which are gone go back to
-    int64_t loss_parameter_read_ = -1;     ///< last forward op that read a parameter before the last backward() began
+    std::map<const void*, Kinds> unread_births_;  ///< within a look back: births that results which are gone go back to
+    int64_t loss_parameter_read_ = -1;  ///< last forward op that read a parameter before the last backward() began
     int64_t loss_seq_ = -1;
     int64_t escaped_births_ = 0;
     int steps_to_look_ = 0;  ///< ends of optimizer steps at which what the program keeps is still to be looked up

@@ -56,7 +56,7 @@ void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const K
     }
 }
 
-void Verdict::refused(const OpEvent& event, const OpContext& context) {
+void Verdict::op_failed(const OpEvent& event, const OpContext& context) {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];

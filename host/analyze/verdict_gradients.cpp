@@ -140,7 +140,7 @@ void Verdict::discard_gradients(Which&& which) {
         pending_.add(PendingReason::Discarded, p);
 }
 
-bool Verdict::doubts_gradients() {
+bool Verdict::has_undecided_gradients() {
     if (!waiting_.load(std::memory_order_relaxed)) return false;
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::any_of(gradients().begin(), gradients().end(), [&](const PendingEscape& p) {

@@ -67,7 +67,7 @@ void Verdict::scale_changes(const OpEvent& event, Outcome& outcome) {
     const void* scaler = nullptr;
     std::set<const void*> found;  // of each optimizer the scaler looked for: they are added up
     double scale = -1;
-    std::optional<bool> told;
+    std::optional<bool> found_inf;
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if (!scannable(input)) continue;
@@ -81,7 +81,7 @@ void Verdict::scale_changes(const OpEvent& event, Outcome& outcome) {
             found.insert(record.storage);
             return distance < kMostAdded;
         });
-        if (scanner_.measures(input)) told = scanner_.health(input).absmax != 0;
+        if (scanner_.measures(input)) found_inf = scanner_.health(input).absmax != 0;
     }
     if (scalers_.size() >= kMaxScalers && scalers_.count(scaler) == 0) return;
     ScalerHistory& history = scalers_[scaler];
@@ -96,7 +96,7 @@ void Verdict::scale_changes(const OpEvent& event, Outcome& outcome) {
         if (p.scaler != nullptr || !(alone || found.count(p.found) != 0)) continue;
         p.scaler = scaler;
     }
-    const bool skipped = told.value_or(history.bad());
+    const bool skipped = found_inf.value_or(history.bad());
     history.updated(skipped, scale);
     if (!skipped)
         std::erase_if(pending_.of(PendingReason::Scaler), [&](const PendingEscape& p) { return p.scaler == scaler; });

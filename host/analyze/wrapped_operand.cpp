@@ -45,7 +45,7 @@ bool explains(const Element& element, uint8_t changes, const Health& health, boo
     return (changes & kSubtracted) == 0 && (!exact || element.exact >= 0);
 }
 
-std::string told(const IntegerWraps::Wrap& wrap, const Element& element, const std::string& op) {
+std::string description_of(const IntegerWraps::Wrap& wrap, const Element& element, const std::string& op) {
     const IntegerTypeInfo& type = info(static_cast<IntegerType>(wrap.type));
     const std::string most = std::to_string(static_cast<int64_t>(type.most));
     const std::string least = std::to_string(static_cast<int64_t>(type.least));
@@ -72,7 +72,7 @@ std::optional<WrappedOperand> wrapped_operand(const TensorView& operand, const H
             const std::string op(plain_op_name(wrap.op->name));
             for (const Element* element : {&wrap.negative, &wrap.zero, &wrap.positive}) {
                 if (found || !explains(*element, changes, health, overflows)) continue;
-                found = WrappedOperand{told(wrap, *element, op), op, static_cast<IntegerType>(wrap.type)};
+                found = WrappedOperand{description_of(wrap, *element, op), op, static_cast<IntegerType>(wrap.type)};
             }
         }
         const uint8_t change = change_by(record);

@@ -112,7 +112,7 @@ bool mutes(const OpEvent& event, const Birth& overflow) {
     const bool exponential = is_exponential(traits_of(overflow.features.op));
     if (op.form == Form::InverseRoot) return !exponential;
     if (!op.is({Form::Divide, Form::Reciprocal})) return false;
-    if (overflow.shrunk) return !exponential;
+    if (overflow.through_root) return !exponential;
     const double would_be = overflow.features.result_estimate;
     return would_be > 0 &&
            would_be <= magnitude_value(info(overflow.features.dtype).exponent_mask() - 1, overflow.features.dtype);

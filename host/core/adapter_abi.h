@@ -57,7 +57,7 @@ struct OpEvent {
     int64_t graph_task;    ///< number of the backward() this thread is inside of, hooks included; -1 outside
     /// Bits of TensorKin for one of `inputs`; null in made-up events. kFromCompiled only if it `may_wait`: the name of
     /// a node that is written in Python takes the interpreter's lock.
-    uint32_t (*kin)(const void* impl, bool may_wait);
+    uint32_t (*autograd_facts)(const void* impl, bool may_wait);
     int32_t scalar_count;  ///< numbers among the arguments, in order: exponents, factors, eps
     const double* scalars;
     bool inner_ops_shown;  ///< what it called told of its results before: a tensor subclass answered
@@ -67,7 +67,7 @@ struct OpEvent {
 
 /// True for lift_fresh and its like: the operand is memory that was just made, by no op, and filled from the program's
 /// own values.
-inline bool lifts(const OpEvent& event) {
+inline bool wraps_memory(const OpEvent& event) {
     return event.op->op_class == OpClass::Constant && event.input_count == 1 && event.output_count == 1 &&
            event.inputs[0].storage == event.outputs[0].storage && (event.outputs[0].flags & kWritten) == 0;
 }
@@ -118,14 +118,14 @@ struct CoreApi {
 };
 
 /// Weak references to storages (TensorView::storage). [MT] Nothing throws. What is watched may die, but its address is
-/// not used anew before `unwatch`. `borrow`: false when it has died; after true it lives until `give_back`, and `data`
-/// and `bytes` are what it has now: its memory may have been exchanged or freed while it lived. `borrow`, `give_back`
+/// not used anew before `unwatch`. `pin`: false when it has died; after true it lives until `unpin`, and `data`
+/// and `bytes` are what it has now: its memory may have been exchanged or freed while it lived. `pin`, `unpin`
 /// and `unwatch` may take the interpreter's lock and run the program's own code: under no lock of ours.
 struct StorageApi {
     void (*watch)(const void* storage);
     void (*unwatch)(const void* storage);
-    bool (*borrow)(const void* storage, const void** data, int64_t* bytes);
-    void (*give_back)(const void* storage);
+    bool (*pin)(const void* storage, const void** data, int64_t* bytes);
+    void (*unpin)(const void* storage);
 };
 
 /// What the core calls. `thread_start` makes the calling thread's ops visible; it does nothing on a thread that is

@@ -24,7 +24,7 @@ struct DeviceScan {
     int32_t input_count;
     uint64_t sequence;  ///< of the first output; the others count on. Grows from op to op
     bool raises_gate;   ///< a bad output lets the device look at what the next scan_behind_gate() hands over
-    bool told;  ///< each output is looked at closely, bad or not: Reading::hit tells what was found. Not in a graph
+    bool exact;  ///< each output is looked at closely, bad or not: Reading::hit tells what was found. Not in a graph
     /// Null: the scan is in its queue on return. Else small outputs may be gathered until their queue's next scan,
     /// before_write() of one of them, or flush(). What they lie in is held by this meanwhile: for tensors that somebody
     /// keeps anyway. Lives as long as the scanner, the same for all.
@@ -79,7 +79,7 @@ class DeviceScanner {
 
     enum class Answer : uint8_t {
         NotYet,
-        Read,     ///< `range` is set; with range.suspicious or DeviceScan::told `hit` too, where it was not lost
+        Read,     ///< `range` is set; with range.suspicious or DeviceScan::exact `hit` too, where it was not lost
         NotRead,  ///< it could not be looked at after all: `why` says it
     };
     struct Reading {

@@ -19,18 +19,18 @@ enum TensorFlag : uint32_t {
     kReturned = 1u << 3,   ///< a value that the op returned
     kScannable = 1u << 4,  ///< dense, strided, floating or complex, with storage: `data` may be read
     /// of a look back: died, or was written since; its value is not known (then not kScannable)
-    kGone = 1u << 6,
+    kUnavailable = 1u << 6,
     kNumber = 1u << 5,  ///< a Python number that the dispatcher wrapped as a tensor
     kLater = 1u << 7,   ///< as kScannable, but in a device's memory: `data` is an address there, written in its queue
     kContiguous = 1u << 12,  ///< known to be so; what has not the flag may be, too
 };
 
-/// What autograd knows of an operand; asked for few, see OpEvent::kin.
+/// What autograd knows of an operand; asked for few, see OpEvent::autograd_facts.
 enum TensorKin : uint32_t {
     kViewOfParameter = 1,  ///< a view of a leaf that requires a gradient
     kFromCompiled = 2,     ///< the result of a region that torch.compile turned into kernels of its own
 };
-inline constexpr int kKinShift = 8;  ///< where TensorView::flags of an event that is judged later have it
+inline constexpr int kAutogradFactsShift = 8;  ///< where TensorView::flags of an event that is judged later have it
 
 /// One tensor as the op saw it. `data` points at the first logical element; `sizes` and `strides` are in elements,
 /// `ndim` long, and valid only during the call that hands the view over. `storage` identifies the storage (never

@@ -89,7 +89,7 @@ void transfer_mechanism(Bytes& b, Mechanism& mechanism) {
 }
 
 template <class Bytes>
-void fields(Bytes& b, HandedOver& h) {
+void fields(Bytes& b, BirthNote& h) {
     all(b, h.numel, h.nan, h.pos_inf, h.neg_inf, h.first_bad);
     transfer_choice(b, h.dtype, kDTypeCount - 1);
     transfer_choice(b, h.kind, kNegInf);
@@ -130,7 +130,7 @@ void fields(Bytes& b, Answers& a) {
 template <class Bytes>
 void fields(Bytes& b, CallFacts& f) {
     all(b, f.thread, f.sequence, f.graph_task, f.grad_enabled, f.infinite_scalar, f.inner_ops_shown, f.on_device,
-        f.asks_kin, f.queue_known, f.queue_device, f.queue_stream, f.scalars);
+        f.asks_autograd_facts, f.queue_known, f.queue_device, f.queue_stream, f.scalars);
 }
 
 template <class Bytes>
@@ -171,8 +171,8 @@ void fields_of_head(Bytes& b, Segment& s) {
         case Head::DecidePending:
         case Head::Finish: all(b, s.status); break;
         case Head::Names: all(b, s.names); break;
-        case Head::Kin: all(b, s.kin); break;
-        case Head::Borrow: all(b, s.borrowed, s.data, s.bytes); break;
+        case Head::AutogradFacts: all(b, s.autograd_facts); break;
+        case Head::Pin: all(b, s.pinned, s.data, s.bytes); break;
         case Head::Rank: all(b, s.rank); break;
         case Head::None: throw RecordError("a segment without a beginning");
         default: break;

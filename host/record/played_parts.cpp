@@ -10,12 +10,12 @@ namespace {
 
 constexpr Range kNothingBad{0, ~uint64_t(0), false};
 
-class PlayedNotes final : public HandOver {
+class PlayedNotes final : public BirthExchange {
   public:
     bool leaves() const noexcept override { return false; }
-    void leave(HandedOver, const Birth&) noexcept override {}
-    bool find(HandedOver& note, StackId) const override {
-        const std::optional<HandedOver> found = the_player->note();
+    void leave(BirthNote, const Birth&) noexcept override {}
+    bool find(BirthNote& note, StackId) const override {
+        const std::optional<BirthNote> found = the_player->note();
         if (found) note = *found;
         return found.has_value();
     }
@@ -72,9 +72,9 @@ LiveNames PlayedStacks::names(const TensorReader&) {
     return answer != nullptr ? answer->names : LiveNames();
 }
 
-uint32_t PlayedAdapter::kin(const void*, bool) {
-    const Segment* answer = the_player->outside(Head::Kin);
-    return answer != nullptr ? answer->kin : 0;
+uint32_t PlayedAdapter::autograd_facts(const void*, bool) {
+    const Segment* answer = the_player->outside(Head::AutogradFacts);
+    return answer != nullptr ? answer->autograd_facts : 0;
 }
 
 AdapterApi PlayedAdapter::api(const char* hook) {
@@ -83,10 +83,10 @@ AdapterApi PlayedAdapter::api(const char* hook) {
     made.hook = hook;
     made.storages.watch = [](const void*) {};
     made.storages.unwatch = [](const void*) { the_player->outside(Head::Unwatch); };
-    made.storages.give_back = [](const void*) { the_player->outside(Head::GiveBack); };
-    made.storages.borrow = [](const void*, const void** data, int64_t* bytes) {
-        const Segment* answer = the_player->outside(Head::Borrow);
-        if (answer == nullptr || !answer->borrowed) return false;
+    made.storages.unpin = [](const void*) { the_player->outside(Head::Unpin); };
+    made.storages.pin = [](const void*, const void** data, int64_t* bytes) {
+        const Segment* answer = the_player->outside(Head::Pin);
+        if (answer == nullptr || !answer->pinned) return false;
         *data = answer->data;
         *bytes = answer->bytes;
         return true;
@@ -112,6 +112,6 @@ void PlayedAdapter::add_coverage(RunSummary& run) {
     run.blind_spots.insert(run.blind_spots.end(), answer->blind_spots.begin(), answer->blind_spots.end());
 }
 
-HandOver* PlayedAdapter::notes(HandOver&) { return new PlayedNotes; }
+BirthExchange* PlayedAdapter::notes(BirthExchange&) { return new PlayedNotes; }
 
 }  // namespace numsan

@@ -26,14 +26,14 @@ class PlayedStacks final : public StackSource {
 };
 
 struct PlayedAdapter {
-    static uint32_t kin(const void* impl, bool may_wait);
+    static uint32_t autograd_facts(const void* impl, bool may_wait);
     static AdapterApi api(const char* hook);
     static std::optional<ProcessRank> rank(void (*on_own_thread)());
     static DeviceScanner* no_device_scanner(const OpEvent& first, std::string& why);
     static void add_coverage(RunSummary& run);
     static bool generated_kernels() { return the_player->generated(); }
     static void leave(int) { the_player->leave(); }
-    static HandOver* notes(HandOver& of_process);
+    static BirthExchange* notes(BirthExchange& of_process);
 };
 
 }  // namespace numsan

@@ -174,7 +174,7 @@ void Player::op(const Segment& call) {
     event.grad_enabled = facts.grad_enabled;
     event.infinite_scalar = facts.infinite_scalar;
     event.graph_task = facts.graph_task;
-    event.kin = facts.asks_kin ? PlayedAdapter::kin : nullptr;
+    event.autograd_facts = facts.asks_autograd_facts ? PlayedAdapter::autograd_facts : nullptr;
     event.scalar_count = static_cast<int32_t>(facts.scalars.size());
     event.scalars = facts.scalars.data();
     event.inner_ops_shown = facts.inner_ops_shown;
@@ -278,12 +278,12 @@ const std::string* Player::element(const void* at) {
     return found;
 }
 
-std::optional<HandedOver> Player::note() {
+std::optional<BirthNote> Player::note() {
     Worker* me = current();
     if (me == nullptr || me->frames.empty()) return std::nullopt;
     Frame& frame = me->frames.back();
     size_t at = frame.next_note++;
-    const std::vector<std::optional<HandedOver>>* notes = &frame.call.answers.notes;
+    const std::vector<std::optional<BirthNote>>* notes = &frame.call.answers.notes;
     for (auto it = frame.returns.begin(); at >= notes->size(); ++it) {
         at -= notes->size();
         if (it == frame.returns.end()) {

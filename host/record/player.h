@@ -33,7 +33,7 @@ class Player {
     // What the session asks, on the thread that has the turn. Nothing: the recording does not say.
     const TensorAnswer* about(const TensorView& tensor);
     const std::string* element(const void* at);
-    std::optional<HandedOver> note();
+    std::optional<BirthNote> note();
     bool generated();
     const CoverageAnswer* coverage();
     std::string no_device();

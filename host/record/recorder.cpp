@@ -131,13 +131,17 @@ Recorder::Turn::~Turn() {
     if (!taken_) return;
     recorder_.end_segment(Head::None);
     thread_.stack = before_.stack;
-    thread_.kin = before_.kin;
+    thread_.autograd_facts = before_.autograd_facts;
     thread_.inside = false;
     recorder_.mutex_.unlock();
 }
 
 Recorder::Outside::Outside(Recorder& recorder, Head head) noexcept
-    : recorder_(recorder), thread_(this_thread()), head_(head), stack_(thread_.stack), kin_(thread_.kin) {
+    : recorder_(recorder),
+      thread_(this_thread()),
+      head_(head),
+      stack_(thread_.stack),
+      autograd_facts_(thread_.autograd_facts) {
     if (!thread_.inside) return;
     away_ = true;
     recorder_.end_segment(head);
@@ -151,7 +155,7 @@ void Recorder::Outside::over() noexcept {
     recorder_.mutex_.lock();
     thread_.inside = true;
     thread_.stack = stack_;
-    thread_.kin = kin_;
+    thread_.autograd_facts = autograd_facts_;
     recorder_.begin_segment(thread_, head_);
 }
 

@@ -57,7 +57,7 @@ class Recorder {
     class Outside;
     class RecordingScanner;
     class RecordingStacks;
-    class RecordingHandOver;
+    class RecordingExchange;
     struct Thread;
     struct Calls;
 

@@ -120,24 +120,24 @@ class Recorder::RecordingStacks final : public StackSource {
     StackSource& stacks_;
 };
 
-class Recorder::RecordingHandOver final : public HandOver {
+class Recorder::RecordingExchange final : public BirthExchange {
   public:
-    RecordingHandOver(Recorder& recorder, HandOver& notes) : recorder_(recorder), notes_(notes) {}
+    RecordingExchange(Recorder& recorder, BirthExchange& notes) : recorder_(recorder), notes_(notes) {}
 
     bool leaves() const noexcept override { return notes_.leaves(); }
-    void leave(HandedOver note, const Birth& birth) noexcept override { notes_.leave(note, birth); }
-    bool find(HandedOver& note, StackId stack) const override {
+    void leave(BirthNote note, const Birth& birth) noexcept override { notes_.leave(note, birth); }
+    bool find(BirthNote& note, StackId stack) const override {
         const bool found = notes_.find(note, stack);
         recorder_.take(
             [&](Segment& segment) { segment.answers.notes.push_back(found ? std::optional(note) : std::nullopt); });
         return found;
     }
 
-    static HandOver* over(HandOver& notes) { return new RecordingHandOver(*the_recorder, notes); }
+    static BirthExchange* over(BirthExchange& notes) { return new RecordingExchange(*the_recorder, notes); }
 
   private:
     Recorder& recorder_;
-    HandOver& notes_;
+    BirthExchange& notes_;
 };
 
 const Scanner& Recorder::over(const Scanner& scanner) {
@@ -152,7 +152,7 @@ StackSource& Recorder::over(StackSource& stacks) {
 
 void Recorder::over(SessionFacts& facts) {
     facts.generated_kernels = RecordingStacks::generated_kernels;
-    facts.over_notes = RecordingHandOver::over;
+    facts.over_notes = RecordingExchange::over;
     leave_by_recording(facts);
 }
 

@@ -41,7 +41,7 @@ void Recorder::take_op(const OpEvent& event, StackId stack) {
         facts.infinite_scalar = event.infinite_scalar;
         facts.inner_ops_shown = event.inner_ops_shown;
         facts.on_device = event.on_device;
-        facts.asks_kin = event.kin != nullptr;
+        facts.asks_autograd_facts = event.autograd_facts != nullptr;
         if (event.on_device) {
             facts.queue_known = event.queue.known;
             facts.queue_device = event.queue.device;
@@ -78,12 +78,12 @@ struct Recorder::Calls {
     static const CoreApi& core() { return *recorder().core_; }
     static StackId stack() { return recorder().on() ? recorder().stacks_->capture() : 0; }
 
-    static uint32_t kin(const void* impl, bool may_wait) {
-        uint32_t (*const ask)(const void*, bool) = this_thread().kin;
-        Outside outside(recorder(), Head::Kin);
+    static uint32_t autograd_facts(const void* impl, bool may_wait) {
+        uint32_t (*const ask)(const void*, bool) = this_thread().autograd_facts;
+        Outside outside(recorder(), Head::AutogradFacts);
         const uint32_t answer = ask(impl, may_wait);
         outside.over();
-        recorder().take([&](Segment& segment) { segment.kin = answer; });
+        recorder().take([&](Segment& segment) { segment.autograd_facts = answer; });
         return answer;
     }
 
@@ -92,10 +92,10 @@ struct Recorder::Calls {
         Turn turn(recorder(), head);
         if (!turn) return next(event);
         turn.has(now);
-        turn.has(event->kin);
+        turn.has(event->autograd_facts);
         recorder().take_op(*event, now);
         OpEvent seen = *event;
-        if (seen.kin != nullptr) seen.kin = kin;
+        if (seen.autograd_facts != nullptr) seen.autograd_facts = autograd_facts;
         next(&seen);
     }
     static void op_end(const OpEvent* event) { op(event, Head::OpEnd, core().op_end); }
@@ -154,16 +154,16 @@ struct Recorder::Calls {
         const Outside outside(recorder(), Head::Unwatch);
         storages().unwatch(storage);
     }
-    static void give_back(const void* storage) {
-        const Outside outside(recorder(), Head::GiveBack);
-        storages().give_back(storage);
+    static void unpin(const void* storage) {
+        const Outside outside(recorder(), Head::Unpin);
+        storages().unpin(storage);
     }
-    static bool borrow(const void* storage, const void** data, int64_t* bytes) {
-        Outside outside(recorder(), Head::Borrow);
-        const bool lives = storages().borrow(storage, data, bytes);
+    static bool pin(const void* storage, const void** data, int64_t* bytes) {
+        Outside outside(recorder(), Head::Pin);
+        const bool lives = storages().pin(storage, data, bytes);
         outside.over();
         recorder().take([&](Segment& segment) {
-            segment.borrowed = lives;
+            segment.pinned = lives;
             segment.data = lives ? *data : nullptr;
             segment.bytes = lives ? *bytes : 0;
         });
@@ -218,7 +218,7 @@ void (*Recorder::over(void (*add_coverage)(RunSummary&)))(RunSummary&) {
 void Recorder::use(const AdapterApi& adapter) {
     adapter_ = &adapter;
     shown_adapter_ = adapter;
-    shown_adapter_.storages = {Calls::watch, Calls::unwatch, Calls::borrow, Calls::give_back};
+    shown_adapter_.storages = {Calls::watch, Calls::unwatch, Calls::pin, Calls::unpin};
     const Turn turn(*this, Head::Use);
     take([&](Segment& segment) { segment.text = adapter.hook; });
     session_->use(shown_adapter_);

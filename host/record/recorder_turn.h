@@ -17,7 +17,7 @@ struct Recorder::Thread {
     bool ended;
     bool inside;    ///< the session, by its turn: it has the lock
     StackId stack;  ///< of the call it is inside of, asked for before the turn: that may wait for other threads
-    uint32_t (*kin)(const void* impl, bool may_wait);
+    uint32_t (*autograd_facts)(const void* impl, bool may_wait);
 };
 
 /// A call into the session. Not taken: the call goes on unrecorded.
@@ -29,7 +29,7 @@ class Recorder::Turn {
     Turn& operator=(const Turn&) = delete;
     explicit operator bool() const { return taken_; }
     void has(StackId stack) { thread_.stack = stack; }
-    void has(uint32_t (*kin)(const void*, bool)) { thread_.kin = kin; }
+    void has(uint32_t (*autograd_facts)(const void*, bool)) { thread_.autograd_facts = autograd_facts; }
 
   private:
     Recorder& recorder_;
@@ -54,7 +54,7 @@ class Recorder::Outside {
     Thread& thread_;
     const Head head_;
     const StackId stack_;
-    uint32_t (*const kin_)(const void* impl, bool may_wait);
+    uint32_t (*const autograd_facts_)(const void* impl, bool may_wait);
     bool away_ = false;
 };
 

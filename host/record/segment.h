@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/analyze/hand_over.h"
+#include "host/analyze/birth_exchange.h"
 #include "host/analyze/run_summary.h"
 #include "host/core/adapter_abi.h"
 #include "host/core/health.h"
@@ -93,9 +93,9 @@ struct CoverageAnswer {
 
 struct Answers {
     std::vector<TensorAnswer> tensors;
-    std::map<uint64_t, std::string> elements;      ///< their bytes, by address
-    std::vector<std::optional<HandedOver>> notes;  ///< of other processes, in the order in which they were looked for
-    std::optional<bool> generated;                 ///< whether kernels that torch.compile made are loaded
+    std::map<uint64_t, std::string> elements;     ///< their bytes, by address
+    std::vector<std::optional<BirthNote>> notes;  ///< of other processes, in the order in which they were looked for
+    std::optional<bool> generated;                ///< whether kernels that torch.compile made are loaded
     std::optional<CoverageAnswer> coverage;
     std::optional<std::string> no_device;  ///< why devices cannot be scanned
 };
@@ -109,7 +109,7 @@ struct CallFacts {
     bool infinite_scalar = false;
     bool inner_ops_shown = false;
     bool on_device = false;
-    bool asks_kin = false;
+    bool asks_autograd_facts = false;
     bool queue_known = false;
     int16_t queue_device = 0;
     const void* queue_stream = nullptr;
@@ -132,8 +132,8 @@ struct Segment {
 
     // what the session's own calls returned
     LiveNames names;
-    uint32_t kin = 0;
-    bool borrowed = false;
+    uint32_t autograd_facts = 0;
+    bool pinned = false;
     const void* data = nullptr;
     int64_t bytes = 0;
     std::optional<ProcessRank> rank;

@@ -139,8 +139,9 @@ std::string tensor_rows(const Json& finding, const std::string& margin, const Te
     }
     TensorRows outputs(name_width);
     for (const Json& tensor : list(finding, "outputs")) {
-        const bool crowded = string_at(finding, "kind") == "overflow" && !any_bad(tensor) && !gone(tensor);
-        outputs.add({string_at(tensor, "name"), type_text(tensor), crowded ? range_text(tensor) : seen_text(tensor)});
+        const bool near_overflow = string_at(finding, "kind") == "overflow" && !any_bad(tensor) && !gone(tensor);
+        outputs.add(
+            {string_at(tensor, "name"), type_text(tensor), near_overflow ? range_text(tensor) : seen_text(tensor)});
     }
     TensorRows inputs(name_width);
     for (const Json& tensor : list(finding, "inputs")) {

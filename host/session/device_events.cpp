@@ -44,12 +44,13 @@ void read_on_host(const OpEvent& event, HostReading* reading, const Scanner& sca
 }  // namespace
 
 /// What autograd knows of operands without waiting for anybody: it is asked while they live. False: nothing.
-bool Session::ask_kin(const OpEvent& event, uint32_t (&kin)[kMaxKin]) {
-    if (event.kin == nullptr || !event.grad_enabled) return false;
+bool Session::ask_autograd_facts(const OpEvent& event, uint32_t (&autograd_facts)[kMaxAutogradFacts]) {
+    if (event.autograd_facts == nullptr || !event.grad_enabled) return false;
     uint32_t any = 0;
-    for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
+    for (int32_t i = 0; i < event.input_count && i < kMaxAutogradFacts; ++i) {
         const TensorView& input = event.inputs[i];
-        if ((input.flags & (kRequiresGrad | kLeaf)) == kRequiresGrad) any |= kin[i] = event.kin(input.impl, false);
+        if ((input.flags & (kRequiresGrad | kLeaf)) == kRequiresGrad)
+            any |= autograd_facts[i] = event.autograd_facts(input.impl, false);
     }
     return any != 0;
 }
@@ -115,8 +116,8 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
     OpContext context = context_of(thread, seq);
     follow(thread, event, context);
     const Made made = note_forward(event, context);
-    uint32_t kin[kMaxKin] = {};
-    if (ask_kin(event, kin)) context.kin = kin;
+    uint32_t autograd_facts[kMaxAutogradFacts] = {};
+    if (ask_autograd_facts(event, autograd_facts)) context.autograd_facts = autograd_facts;
     const bool leaves = leaves_device(event);
     OutputSet read = side.reads(event, context.step);
     // What a graph does is looked at in full: its replays come back to no op.
@@ -157,11 +158,11 @@ void Session::device_op(DeviceSide& side, Thread& thread, const OpEvent& event) 
         commit(side, *kept);
         if (!all) leave_unread(side, event, context, made, read);
     } else {
-        coverage_.add({OpFate::Behind, nullptr, 0});
+        coverage_.add({OpOutcome::Behind, nullptr, 0});
     }
     if (past != nullptr) side.asking.store(false, std::memory_order_release);
     past.reset();
-    give_back(thread, side.unread);
+    unpin(thread, side.unread);
     // The program has waited for the device, or is about to use what came from it.
     const bool to_host = event.op->op_class == OpClass::HostRead ||
                          std::any_of(event.outputs, event.outputs + event.output_count,
@@ -200,8 +201,8 @@ std::unique_ptr<LookBackScans> Session::ask_back(DeviceSide& side, Thread& threa
             return number >= last_step && std::any_of(op.outputs, op.outputs + op.event.output_count,
                                                       [](const TensorView& t) { return is_parameter(t); });
         });
-        if (thread.borrowed == nullptr) thread.borrowed = new std::vector<const void*>;
-        past = std::make_unique<LookBackScans>(side.unread, event.queue, *thread.borrowed);
+        if (thread.pinned == nullptr) thread.pinned = new std::vector<const void*>;
+        past = std::make_unique<LookBackScans>(side.unread, event.queue, *thread.pinned);
         const bool too_long = past->numbers() > side.scanner.window() / 8;
         if (past->elsewhere() > 0 || too_long) side.looks_left_out.fetch_add(1, std::memory_order_relaxed);
         if (past->numbers() == 0 || too_long) past.reset();

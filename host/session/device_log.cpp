@@ -86,8 +86,8 @@ void fill(DeviceEvent& kept, const OpEvent& event, const OpContext& context) {
     kept.op.inputs = kept.inputs;
     kept.op.outputs = kept.outputs;
     kept.op.scalars = numbers;
-    kept.op.kin = nullptr;
-    kept.context.kin = nullptr;
+    kept.op.autograd_facts = nullptr;
+    kept.context.autograd_facts = nullptr;
     if (context.node != nullptr) kept.context.node = room.copy(context.node);
 }
 
@@ -157,7 +157,7 @@ DeviceEvent* DeviceLog::add(const NodeEvent& event, const OpContext& context, ui
     kept->node.inputs = kept->inputs;
     kept->node.variable = event.variable != nullptr ? kept->outputs : nullptr;
     kept->node.name = room.copy(event.name);
-    kept->context.kin = nullptr;
+    kept->context.autograd_facts = nullptr;
     if (context.node != nullptr) kept->context.node = room.copy(context.node);
     return kept;
 }

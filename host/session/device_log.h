@@ -39,7 +39,7 @@ struct DeviceEvent {
     bool captured;     ///< into a graph, whose replays are told of
     std::atomic<bool> ready;
     uint32_t bytes;  ///< of the record
-    OpEvent op;      ///< points into the record; without kin
+    OpEvent op;      ///< points into the record; without autograd_facts
     NodeEvent node;
     OpContext context;  ///< what lineage knows is not in it yet
     ForwardMap::Record made;

@@ -11,7 +11,7 @@
 
 namespace numsan {
 
-LookBackScans::LookBackScans(OpLog& log, const DeviceQueue& queue, std::vector<const void*>& borrowed)
+LookBackScans::LookBackScans(OpLog& log, const DeviceQueue& queue, std::vector<const void*>& pinned)
     : log_(log), queue_(queue) {
     look_back_->begin = ~uint64_t(0);
     log.each([this](uint64_t number, const LoggedOp& op) { keep(number, op); });
@@ -21,7 +21,7 @@ LookBackScans::LookBackScans(OpLog& log, const DeviceQueue& queue, std::vector<c
         view.strides = dims + view.ndim;
         dims += ptrdiff_t(2) * view.ndim;
     }
-    for (const Kept& op : ops_) choose(op, borrowed);
+    for (const Kept& op : ops_) choose(op, pinned);
     for (const TensorView& view : views_) {
         if (is_here(queue_, view)) log.storages().unwatch(view.storage);
     }
@@ -52,11 +52,11 @@ void LookBackScans::keep(const TensorView& view) {
     dims_.insert(dims_.end(), view.strides, view.strides + view.ndim);
 }
 
-void LookBackScans::choose(const Kept& op, std::vector<const void*>& borrowed) {
+void LookBackScans::choose(const Kept& op, std::vector<const void*>& pinned) {
     uint8_t with = 0;
     const size_t first_input = inputs_.size();
     for (int32_t i = 0; i < op.inputs; ++i) {
-        if (!is_there(views_[op.first + static_cast<size_t>(i)], borrowed)) continue;
+        if (!is_there(views_[op.first + static_cast<size_t>(i)], pinned)) continue;
         inputs_.push_back(views_[op.first + static_cast<size_t>(i)]);
         inputs_.back().flags |= kScannable;
         with |= static_cast<uint8_t>(1u << i);
@@ -66,7 +66,7 @@ void LookBackScans::choose(const Kept& op, std::vector<const void*>& borrowed) {
     bool none_left = true;
     for (int32_t i = 0; i < op.outputs; ++i) {
         const size_t view = op.first + static_cast<size_t>(op.inputs + i);
-        if (!op.unread.contains(i) || !is_there(views_[view], borrowed)) continue;
+        if (!op.unread.contains(i) || !is_there(views_[view], pinned)) continue;
         none_left = false;
         // What it was before a later op nobody can tell any more: parameters, by several ops of two steps.
         const auto last = last_writer_.find(views_[view].storage);
@@ -84,14 +84,14 @@ void LookBackScans::choose(const Kept& op, std::vector<const void*>& borrowed) {
     }
 }
 
-bool LookBackScans::is_there(const TensorView& view, std::vector<const void*>& borrowed) const {
+bool LookBackScans::is_there(const TensorView& view, std::vector<const void*>& pinned) const {
     const bool shapeless = view.ndim == 0 && view.numel != 1;  // too many dimensions for the log
     if (!is_here(queue_, view) || shapeless || view.numel == 0) return false;
     const void* data = nullptr;
     int64_t bytes = 0;
-    borrowed.reserve(borrowed.size() + 1);
-    if (!log_.storages().borrow(view.storage, &data, &bytes)) return false;
-    borrowed.push_back(view.storage);
+    pinned.reserve(pinned.size() + 1);
+    if (!log_.storages().pin(view.storage, &data, &bytes)) return false;
+    pinned.push_back(view.storage);
     return data == view.storage_data && bytes >= view.storage_bytes;
 }
 
@@ -107,7 +107,7 @@ DeviceScanner::Taken LookBackScans::hand_over(DeviceScanner& scanner, ScanTicket
         scan.input_count = asked.inputs;
         scan.sequence = sequence.number;
         ++sequence;
-        scan.told = asked.told;
+        scan.exact = asked.exact;
         scans.push_back(scan);
     }
     return scanner.scan_behind_gate(scans.data(), static_cast<int32_t>(scans.size()));
@@ -126,7 +126,7 @@ void Session::take_results(const DeviceSide& side, const DeviceEvent& event, uin
     for (int32_t i = 0; i < op.event.output_count; ++i) {
         TensorView& output = op.outputs[i];
         output.flags &= ~uint32_t(kScannable);
-        if (is_later(output) && op.unread.contains(i)) output.flags |= kGone;
+        if (is_later(output) && op.unread.contains(i)) output.flags |= kUnavailable;
     }
     const std::vector<DeviceLookBack::Looked>& looked = event.look_back->looked;
     for (; next < looked.size() && looked[next].op <= number; ++next) {
@@ -138,7 +138,7 @@ void Session::take_results(const DeviceSide& side, const DeviceEvent& event, uin
         const DeviceHit* hit = side.hit_of(answer);
         readings_.add(tensor, answer.range, hit != nullptr ? &hit->output : nullptr);
         readings_.wrote(tensor, answer.range, hit != nullptr ? &hit->output : nullptr);
-        tensor.flags = (tensor.flags & ~uint32_t(kGone)) | kScannable;
+        tensor.flags = (tensor.flags & ~uint32_t(kUnavailable)) | kScannable;
         if (here.operand) continue;
         if (answer.range.suspicious) op.bad.add(here.place);
         int32_t of = 0;
@@ -155,9 +155,11 @@ void Session::take_results(const DeviceSide& side, const DeviceEvent& event, uin
     }
 }
 
-/// Marks the operands of which nothing is known, once all results are taken. `told`: what the device told of by now.
-void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told, const LastWrites& writes) {
-    op.context.gone = op.dropped;
+/// Marks the operands of which nothing is known, once all results are taken. `answered`: storages of which the device
+/// has reported by now.
+void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& answered,
+                            const LastWrites& writes) {
+    op.context.unavailable = op.dropped;
     for (int32_t i = 0; i < op.event.input_count; ++i) {
         TensorView& input = op.inputs[i];
         if (input.device == Device::Cpu) {  // its memory may be gone by now
@@ -166,11 +168,11 @@ void Session::mark_operands(LoggedOp& op, uint8_t there, const std::set<const vo
         }
         if (!is_later(input) || (input.flags & kScannable) != 0) continue;
         const bool same = last_write(writes, input.storage) <= op.context.seq;
-        if (written_by(op.event, input) || (same && told.count(input.storage) != 0 && readings_.knows(input))) {
+        if (written_by(op.event, input) || (same && answered.count(input.storage) != 0 && readings_.knows(input))) {
             input.flags |= kScannable;
         } else if (!same || (there & (1u << i)) == 0) {
-            input.flags |= kGone;
-            ++op.context.gone;
+            input.flags |= kUnavailable;
+            ++op.context.unavailable;
         }
     }
 }
@@ -197,11 +199,11 @@ void Session::look_back(DeviceSide& side, const DeviceEvent& event) {
     std::deque<std::pair<uint64_t, LoggedOp>> found;
     side.unread.copy(asked.begin, asked.end, found);
     std::vector<LoggedOp*> ops;
-    std::set<const void*> told;
+    std::set<const void*> answered;
     LastWrites writes;
     for (auto& [number, op] : found) {
-        tell_apart(op.inputs, op.event.input_count);
-        tell_apart(op.outputs, op.event.output_count);
+        distinguish(op.inputs, op.event.input_count);
+        distinguish(op.outputs, op.event.output_count);
         for (int32_t i = 0; i < op.event.output_count; ++i) {
             if (!is_view(op.event, op.outputs[i])) writes[op.outputs[i].storage] = op.context.seq;
         }
@@ -211,17 +213,17 @@ void Session::look_back(DeviceSide& side, const DeviceEvent& event) {
     for (auto& [number, op] : found) {
         take_results(side, event, number, op, writes, next);
         for (int32_t i = 0; i < op.event.input_count; ++i) {
-            if ((op.inputs[i].flags & kScannable) != 0) told.insert(op.inputs[i].storage);
+            if ((op.inputs[i].flags & kScannable) != 0) answered.insert(op.inputs[i].storage);
         }
         for (int32_t i = 0; i < op.event.output_count; ++i) {
-            if ((op.outputs[i].flags & kScannable) != 0) told.insert(op.outputs[i].storage);
+            if ((op.outputs[i].flags & kScannable) != 0) answered.insert(op.outputs[i].storage);
         }
         ops.push_back(&op);
     }
     auto there = asked.there.begin();
     for (auto& [number, op] : found) {
         while (there != asked.there.end() && there->op < number) ++there;
-        mark_operands(op, there != asked.there.end() && there->op == number ? there->inputs : 0, told, writes);
+        mark_operands(op, there != asked.there.end() && there->op == number ? there->inputs : 0, answered, writes);
     }
     judge_past(ops, side.outcome);
     readings_.end();
@@ -240,9 +242,9 @@ void Session::look_behind(DeviceSide& side, const DeviceEvent& event, const Tens
     std::vector<LoggedOp*> ops;
     readings_.begin();
     for (auto& [number, op] : found) {
-        tell_apart(op.inputs, op.event.input_count);
-        tell_apart(op.outputs, op.event.output_count);
-        op.context.gone = op.dropped;
+        distinguish(op.inputs, op.event.input_count);
+        distinguish(op.outputs, op.event.output_count);
+        op.context.unavailable = op.dropped;
         for (int32_t i = 0; i < op.event.input_count; ++i) {
             TensorView& input = op.inputs[i];
             input.flags &= ~uint32_t(kScannable);
@@ -250,14 +252,14 @@ void Session::look_behind(DeviceSide& side, const DeviceEvent& event, const Tens
             if (is_later(input) && lineage_.written_at(input.storage) <= op.context.seq && readings_.knows(input)) {
                 input.flags |= kScannable;
             } else if (is_later(input) && !is_parameter(input)) {
-                input.flags |= kGone;
-                ++op.context.gone;
+                input.flags |= kUnavailable;
+                ++op.context.unavailable;
             }
         }
         for (int32_t i = 0; i < op.event.output_count; ++i) {
             TensorView& output = op.outputs[i];
             output.flags &= ~uint32_t(kScannable);
-            if (is_later(output) && op.unread.contains(i)) output.flags |= kGone;
+            if (is_later(output) && op.unread.contains(i)) output.flags |= kUnavailable;
             if (output.storage != storage) continue;
             writer = &op;
             place = i;
@@ -267,7 +269,7 @@ void Session::look_behind(DeviceSide& side, const DeviceEvent& event, const Tens
     // A later one may have been read, so that it is not in the log.
     if (writer != nullptr && lineage_.written_at(storage) <= writer->context.seq) {
         TensorView& output = writer->outputs[place];
-        output.flags = (output.flags & ~uint32_t(kGone)) | kScannable;
+        output.flags = (output.flags & ~uint32_t(kUnavailable)) | kScannable;
         writer->bad.add(place);
         readings_.add(output, range, hit != nullptr ? &hit->output : nullptr);
         judge_past(ops, side.outcome);

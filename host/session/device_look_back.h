@@ -33,9 +33,9 @@ struct DeviceLookBack {
 /// Makes up a look back of what the log's tensors are by now, as scans for the device.
 class LookBackScans {
   public:
-    /// Only what `queue` is in order with. Storages are borrowed and added to `borrowed`: the caller gives them back
+    /// Only what `queue` is in order with. Storages are pinned and added to `pinned`: the caller gives them back
     /// after the hand over. Throws std::bad_alloc.
-    LookBackScans(OpLog& log, const DeviceQueue& queue, std::vector<const void*>& borrowed);
+    LookBackScans(OpLog& log, const DeviceQueue& queue, std::vector<const void*>& pinned);
 
     /// Ops of the log that the queue is not in order with.
     size_t elsewhere() const { return elsewhere_; }
@@ -57,12 +57,12 @@ class LookBackScans {
         size_t view;
         size_t first_input;  ///< in inputs_
         int32_t inputs;
-        bool told;
+        bool exact;
     };
     void keep(uint64_t number, const LoggedOp& op);
     void keep(const TensorView& view);
-    void choose(const Kept& op, std::vector<const void*>& borrowed);
-    bool is_there(const TensorView& view, std::vector<const void*>& borrowed) const;
+    void choose(const Kept& op, std::vector<const void*>& pinned);
+    bool is_there(const TensorView& view, std::vector<const void*>& pinned) const;
 
     OpLog& log_;
     const DeviceQueue queue_;

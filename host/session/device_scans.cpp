@@ -48,7 +48,7 @@ std::vector<DeviceScan> watching_scans(const TensorView* views, uint64_t watch, 
 
 OutputScans::OutputScans(const DeviceEvent& event) {
     const bool lists = is_over_lists(event.op);
-    told_ = !lists && counts_zeros(event);
+    exact_ = !lists && counts_zeros(event);
     operands_.reserve(lists ? static_cast<size_t>(event.op.input_count) : DeviceHit::kMaxInputs);
     ScanTicket sequence = event.sequence;
     for (int32_t i = 0; i < event.op.output_count; ++i) {
@@ -78,7 +78,7 @@ void OutputScans::add(const DeviceEvent& event, int32_t begin, int32_t end, Scan
     scan.inputs = operands_.data() + first_;
     scan.input_count = count_;
     scan.sequence = sequence.number;
-    scan.told = told_;
+    scan.exact = exact_;
     scans_.push_back(scan);
 }
 
@@ -88,8 +88,8 @@ int64_t cost_of(const std::vector<DeviceScan>& scans) noexcept {
     int64_t bytes = 0;
     for (const DeviceScan& scan : scans) {
         for (int32_t i = 0; i < scan.output_count; ++i)
-            bytes += bytes_of(scan.outputs[i]) * (scan.told ? kOneBlock : 1);
-        for (int32_t i = 0; scan.told && i < scan.input_count; ++i) bytes += bytes_of(scan.inputs[i]) * kOneBlock;
+            bytes += bytes_of(scan.outputs[i]) * (scan.exact ? kOneBlock : 1);
+        for (int32_t i = 0; scan.exact && i < scan.input_count; ++i) bytes += bytes_of(scan.inputs[i]) * kOneBlock;
     }
     return Governor::cost(scans[0].held_by != nullptr ? 0 : 1, bytes);
 }

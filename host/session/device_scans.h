@@ -34,7 +34,7 @@ class OutputScans {
     std::vector<DeviceScan> scans_;
     size_t first_ = 0;
     int32_t count_ = 0;
-    bool told_ = false;
+    bool exact_ = false;
 };
 
 /// For Governor::spend(). Precondition: one scan at least.

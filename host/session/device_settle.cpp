@@ -31,10 +31,10 @@ void Session::settle(DeviceSide& side) noexcept {
             const std::lock_guard<std::mutex> lock(side.settling);
             for (;;) {
                 DeviceEvent* event = side.log.front();
-                const bool told = event != nullptr && side.collect(*event);
+                const bool answered = event != nullptr && side.collect(*event);
                 // Before it: what reads a graph's results is told of later than the graph.
                 settle_replays(side);
-                if (!told) break;
+                if (!answered) break;
                 settle(side, *event);
                 side.forget_answers();
                 side.log.pop();
@@ -98,8 +98,8 @@ void Session::settle_node(DeviceSide& side, DeviceEvent& event) {
         if (side.unread.usable() && !is_explained(event.inputs[i], side.hit_of(*answer)))
             look_behind(side, event, event.inputs[i], answer->range, side.hit_of(*answer));
     }
-    tell_apart(event.inputs, event.node.input_count);
-    tell_apart(event.outputs, event.node.variable != nullptr ? 1 : 0);
+    distinguish(event.inputs, event.node.input_count);
+    distinguish(event.outputs, event.node.variable != nullptr ? 1 : 0);
     readings_.begin();
     for (int32_t i = 0; i < event.node.input_count; ++i) {
         TensorView& gradient = event.inputs[i];
@@ -155,29 +155,29 @@ OutputSet Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* ran
     for (int32_t i = 0; i < event.op.output_count; ++i) {
         TensorView& output = event.outputs[i];
         if ((output.flags & kScannable) != 0) {
-            tally.add(OpFate::Scanned);  // on the host
+            tally.add(OpOutcome::Scanned);  // on the host
             continue;
         }
         if (!is_later(output)) {
-            tally.add(OpFate::Integer);
+            tally.add(OpOutcome::Integer);
             continue;
         }
         if (!writes_now(event.op) || event.captured) {
             output.flags |= kScannable;  // its place is known, its values are not
-            tally.add(event.captured ? OpFate::Captured : OpTally::without_values(event.op.op->op_class));
+            tally.add(event.captured ? OpOutcome::Captured : OpTally::without_values(event.op.op->op_class));
             continue;
         }
         if (is_view(event.op, output)) {
             output.flags |= kScannable;
-            tally.add(OpFate::View);
+            tally.add(OpOutcome::View);
             continue;
         }
         const bool handed = is_handed(event.op, i, event.read);
         if (!handed || !event.scanned) {
             unread.add(i);
-            tally.add(!event.read.contains(i)           ? OpFate::Tier
-                      : is_here(event.op.queue, output) ? OpFate::Device
-                                                        : OpFate::OtherDevice);
+            tally.add(!event.read.contains(i)           ? OpOutcome::Tier
+                      : is_here(event.op.queue, output) ? OpOutcome::Device
+                                                        : OpOutcome::OtherDevice);
             continue;
         }
         const DeviceSide::Answer& answer = side.answers[next++];
@@ -189,7 +189,7 @@ OutputSet Session::take_answers(DeviceSide& side, DeviceEvent& event, Range* ran
         const DeviceHit* hit = side.hit_of(answer);
         readings_.add(output, answer.range, hit != nullptr ? &hit->output : nullptr);
         output.flags |= kScannable;
-        tally.add(OpFate::Scanned);
+        tally.add(OpOutcome::Scanned);
         tally.bytes += bytes_of(output);
         if (answer.range.suspicious) bad.add(i);
         if (i < kMaxRanges) ranges[i] = answer.range;
@@ -228,8 +228,8 @@ void Session::count_unread_leaving(DeviceSide& side, const DeviceEvent& event) {
 void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     if (side.saw_bad(event) && side.unread.usable()) look_back(side, event);
     look_behind_bad(side, event);
-    tell_apart(event.inputs, event.op.input_count);
-    tell_apart(event.outputs, event.op.output_count);
+    distinguish(event.inputs, event.op.input_count);
+    distinguish(event.outputs, event.op.output_count);
     readings_.begin();
     OutputSet bad;
     Range ranges[kMaxRanges] = {};
@@ -270,15 +270,15 @@ void Session::settle_op(DeviceSide& side, DeviceEvent& event) {
     }
     trace(event.op, event.context);
     narrow_state(event.op, event.context);
-    event.context.crowded = crowded(event.op, event.context, ranges);
+    event.context.near_overflow = near_overflow(event.op, event.context, ranges);
     judge(event.op, event.context, bad, ranges, {event.made, event.makes_node}, event.accumulates, side.outcome);
     if (unread.any()) verdict_.unread(event.op, event.context, unread, side.outcome);
     readings_.end();
     size_t next = 0;
     for (int32_t i = 0; i < event.op.output_count; ++i) {
         const TensorView& output = event.outputs[i];
-        const bool told = is_handed(event.op, i, event.read) && event.scanned;
-        const DeviceSide::Answer* answer = told ? &side.answers[next++] : nullptr;
+        const bool answered = is_handed(event.op, i, event.read) && event.scanned;
+        const DeviceSide::Answer* answer = answered ? &side.answers[next++] : nullptr;
         if (!is_later(output) || is_view(event.op, output)) continue;
         if (answer == nullptr || !answer->read) {
             readings_.forget(output.storage);
@@ -344,12 +344,12 @@ void Session::settle_replays(DeviceSide& side) {
 
 /// One bad output of an op in a graph, each time the graph makes it.
 void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, ScanTicket sequence, const DeviceHit& hit) {
-    tell_apart(event.inputs, event.op.input_count);
-    tell_apart(event.outputs, event.op.output_count);
+    distinguish(event.inputs, event.op.input_count);
+    distinguish(event.outputs, event.op.output_count);
     readings_.begin();
     ScanTicket number = event.sequence;
     OutputSet bad;
-    int32_t told = 0;
+    int32_t index = 0;
     for (int32_t i = 0; i < event.op.output_count; ++i) {
         TensorView& output = event.outputs[i];
         if (!is_handed(event.op, i, event.read)) continue;
@@ -357,7 +357,7 @@ void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, ScanTick
         const bool is_it = number == sequence;
         ++number;
         if (!is_it) continue;
-        told = i;
+        index = i;
         output.flags |= kScannable;
         bad = OutputSet::only(i);
         readings_.add(output, range_of(hit.output, output.dtype), &hit.output);
@@ -365,7 +365,7 @@ void Session::settle_replay(DeviceSide& side, const DeviceEvent& event, ScanTick
         side.replayed[output.storage] = steps_.count();
     }
     int32_t places[DeviceHit::kMaxInputs];
-    const int32_t operands = operands_of(event.op, told, places);
+    const int32_t operands = operands_of(event.op, index, places);
     for (int32_t i = 0; i < hit.input_count; ++i) {
         const DeviceHit::Input& input = hit.inputs[i];
         if (input.index < 0 || input.index >= operands) continue;

@@ -64,7 +64,7 @@ inline bool leaves_device(const OpEvent& event) {
 
 /// A device's events are judged later than the host's: a storage of the host may have the address of one of the
 /// device's that has died since, or the other way round. Storages lie at multiples of 16.
-inline void tell_apart(TensorView* views, int32_t count) {
+inline void distinguish(TensorView* views, int32_t count) {
     for (int32_t i = 0; i < count; ++i) {
         if (views[i].device != Device::Cpu) views[i].storage = device_storage(views[i].storage);
     }

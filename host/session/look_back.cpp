@@ -35,54 +35,54 @@ bool has_kinds_by_operands_only(const OpEvent& event, KindSet kinds, DType dtype
 }
 
 /// Of each op: who wrote its operands that are gone.
-using BehindGone = std::map<const LoggedOp*, std::vector<const LoggedOp*>>;
+using UnavailableWriters = std::map<const LoggedOp*, std::vector<const LoggedOp*>>;
 
-BehindGone behind_gone_of(const std::vector<LoggedOp*>& ops) {
+UnavailableWriters unavailable_writers_of(const std::vector<LoggedOp*>& ops) {
     std::map<const void*, const LoggedOp*> writer;  // of each storage, up to here
-    BehindGone behind_gone;
+    UnavailableWriters writers;
     for (const LoggedOp* op : ops) {
-        std::vector<const LoggedOp*>& behind = behind_gone[op];
+        std::vector<const LoggedOp*>& behind = writers[op];
         for (int32_t i = 0; i < op->event.input_count; ++i) {
-            if ((op->inputs[i].flags & kGone) == 0) continue;
+            if ((op->inputs[i].flags & kUnavailable) == 0) continue;
             if (const auto it = writer.find(op->inputs[i].storage); it != writer.end()) behind.push_back(it->second);
         }
         for (int32_t i = 0; i < op->event.output_count; ++i) writer[op->outputs[i].storage] = op;
     }
-    return behind_gone;
+    return writers;
 }
 
 /// Ops whose results are gone, and which something bad was computed from by way of results that are gone.
-std::set<const LoggedOp*> suspects_of(const std::vector<LoggedOp*>& ops) {
-    const BehindGone behind_gone = behind_gone_of(ops);
-    std::set<const LoggedOp*> suspects;
+std::set<const LoggedOp*> candidates_of(const std::vector<LoggedOp*>& ops) {
+    const UnavailableWriters writers = unavailable_writers_of(ops);
+    std::set<const LoggedOp*> candidates;
     for (const LoggedOp* op : ops) {
         if (!op->bad.any()) continue;
         std::vector<const LoggedOp*> next{op};
         while (!next.empty()) {
             const LoggedOp* at = next.back();
             next.pop_back();
-            for (const LoggedOp* before : behind_gone.at(at)) {
-                if (!before->bad.any() && suspects.insert(before).second) next.push_back(before);
+            for (const LoggedOp* before : writers.at(at)) {
+                if (!before->bad.any() && candidates.insert(before).second) next.push_back(before);
             }
         }
     }
-    return suspects;
+    return candidates;
 }
 
 /// Its operands are all there, and would have said that it made something bad. Precondition: they do not say so.
-bool has_an_alibi(const LoggedOp& op) {
-    return op.context.gone == 0 && is_decided_by_ranges(traits_of(op.event)) &&
+bool is_ruled_out(const LoggedOp& op) {
+    return op.context.unavailable == 0 && is_decided_by_ranges(traits_of(op.event)) &&
            std::all_of(op.inputs, op.inputs + op.event.input_count, [](const TensorView& t) { return scannable(t); });
 }
 
 /// An op whose result, which is gone, has an infinity that the program wrote down: it wrote it, or chose among what has
 /// one.
-bool carries_infinity(const LoggedOp& op, const std::vector<const LoggedOp*>& behind_gone,
-                      const std::set<const LoggedOp*>& carriers) {
+bool carries_infinity(const LoggedOp& op, const std::vector<const LoggedOp*>& writers,
+                      const std::set<const LoggedOp*>& intended_infinities) {
     if (op.event.op->op_class == OpClass::Constant && op.event.infinite_scalar) return true;
     if (op.event.op->op_class != OpClass::Preserving && traits_of(op.event).form != Form::Choose) return false;
-    return std::any_of(behind_gone.begin(), behind_gone.end(),
-                       [&](const LoggedOp* from) { return carriers.count(from) != 0; });
+    return std::any_of(writers.begin(), writers.end(),
+                       [&](const LoggedOp* from) { return intended_infinities.count(from) != 0; });
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ void Session::look_behind(const NodeEvent& event, int64_t step, Outcome& outcome
 /// Reads what is left of the outputs in the log, oldest first, and hands their ops to the verdict.
 void Session::look_back(Outcome& outcome) {
     Thread& thread = this_thread();
-    if (thread.borrowed == nullptr) thread.borrowed = new std::vector<const void*>;
+    if (thread.pinned == nullptr) thread.pinned = new std::vector<const void*>;
     log_.take([&](const std::vector<LoggedOp*>& ops) {
         std::map<const void*, int64_t> last_writes;
         for (const LoggedOp* op : ops) {
@@ -131,7 +131,7 @@ void Session::look_back(Outcome& outcome) {
                 if (!is_view(op->event, op->outputs[i])) last_writes[op->outputs[i].storage] = op->context.seq;
             }
         }
-        for (LoggedOp* op : ops) read_what_is_left(*op, last_writes, *thread.borrowed);
+        for (LoggedOp* op : ops) read_what_is_left(*op, last_writes, *thread.pinned);
         judge_past(ops, outcome);
     });
 }
@@ -139,27 +139,27 @@ void Session::look_back(Outcome& outcome) {
 /// Bad results that their ops can only have been handed, by operands that are gone: which op before, whose result is
 /// gone, too, must have made them. None where an operand that is there explains them.
 std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedOp*>& ops) {
-    const BehindGone behind_gone = behind_gone_of(ops);
+    const UnavailableWriters writers = unavailable_writers_of(ops);
     std::map<const LoggedOp*, KindSet> implied;
-    std::set<const LoggedOp*> carriers;
+    std::set<const LoggedOp*> intended_infinities;
     const auto reads_bad = [&](const LoggedOp& op) {
         return std::any_of(op.inputs, op.inputs + op.event.input_count, [&](const TensorView& t) {
             return scannable(t) && !written_by(op.event, t) && readings_.range(t).suspicious;
         });
     };
     for (const LoggedOp* op : ops) {
-        if (carries_infinity(*op, behind_gone.at(op), carriers)) carriers.insert(op);
-        if (!op->bad.any() || op->context.gone == 0 || reads_bad(*op)) continue;
+        if (carries_infinity(*op, writers.at(op), intended_infinities)) intended_infinities.insert(op);
+        if (!op->bad.any() || op->context.unavailable == 0 || reads_bad(*op)) continue;
         KindSet kinds = 0;
         for (int32_t i = 0; i < op->event.output_count; ++i) {
             if (op->bad.contains(i)) kinds |= readings_.kinds(op->outputs[i]);
         }
-        const auto hands_on = [&](const LoggedOp& at) {
+        const auto propagates = [&](const LoggedOp& at) {
             return at.event.op->op_class == OpClass::Preserving ||
                    has_kinds_by_operands_only(at.event, kinds,
                                               at.event.output_count > 0 ? at.outputs[0].dtype : DType::Float32);
         };
-        if (!hands_on(*op)) continue;
+        if (!propagates(*op)) continue;
         const LoggedOp* maker = nullptr;
         const LoggedOp* grew = nullptr;  // where an infinity may have been too large a sum or product
         bool infinite = false;
@@ -173,18 +173,19 @@ std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedO
             if (at != op) {
                 explained = at->bad.any() || reads_bad(*at) || implied.count(at) != 0 || verdict_.is_certain(at->event);
                 if (at->event.op->op_class == OpClass::Constant || cannot_make_bad_values(at->event)) continue;
-                if (!hands_on(*at)) {
-                    if (has_an_alibi(*at)) continue;
+                if (!propagates(*at)) {
+                    if (is_ruled_out(*at)) continue;
                     if (maker == nullptr || at->context.seq > maker->context.seq) maker = at;
                     continue;
                 }
                 const bool grows = !has_kinds_by_operands_only(at->event, kAnyInf, DType::Float16);
                 if (grows && (grew == nullptr || at->context.seq > grew->context.seq)) grew = at;
             }
-            const std::vector<const LoggedOp*>& before = behind_gone.at(at);
+            const std::vector<const LoggedOp*>& before = writers.at(at);
             // What the program wrote there on purpose has met something here: 0 times it, or itself.
-            const auto carries = [&](const LoggedOp* from) { return carriers.count(from) != 0; };
-            if ((kinds & kNaN) != 0 && carriers.count(at) == 0 && std::any_of(before.begin(), before.end(), carries)) {
+            const auto carries = [&](const LoggedOp* from) { return intended_infinities.count(from) != 0; };
+            if ((kinds & kNaN) != 0 && intended_infinities.count(at) == 0 &&
+                std::any_of(before.begin(), before.end(), carries)) {
                 infinite = true;
                 maker = at;
                 break;
@@ -192,8 +193,8 @@ std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedO
             next.insert(next.end(), before.begin(), before.end());
         }
         if (explained) continue;
-        for (const LoggedOp* carrier : carriers) {
-            if (infinite) implied[carrier] = kAnyInf;
+        for (const LoggedOp* intended : intended_infinities) {
+            if (infinite) implied[intended] = kAnyInf;
         }
         if (maker == nullptr && (kinds & kNaN) == 0) maker = grew;
         if (maker != nullptr && maker != op) implied[maker] = kinds;
@@ -203,7 +204,7 @@ std::map<const LoggedOp*, KindSet> Session::implied_by(const std::vector<LoggedO
 
 /// Ops of the past, oldest first: what is left of their results has been looked at, what is gone is marked.
 void Session::judge_past(const std::vector<LoggedOp*>& ops, Outcome& outcome) {
-    const std::set<const LoggedOp*> suspects = suspects_of(ops);
+    const std::set<const LoggedOp*> candidates = candidates_of(ops);
     const std::map<const LoggedOp*, KindSet> implied = implied_by(ops);
     for (LoggedOp* op : ops) {
         if (op->bad.any() && cannot_make_bad_values(op->event)) continue;
@@ -211,9 +212,9 @@ void Session::judge_past(const std::vector<LoggedOp*>& ops, Outcome& outcome) {
         forward_of(op->context, forward);
         BirthId born = 0;
         const auto must = implied.find(op);
-        const bool suspect = !op->bad.any() && (must != implied.end() || suspects.count(op) != 0);
-        if (!suspect || !verdict_.presume(op->event, op->context, forward,
-                                          must != implied.end() ? must->second : KindSet(0), &born)) {
+        const bool candidate = !op->bad.any() && (must != implied.end() || candidates.count(op) != 0);
+        if (!candidate || !verdict_.presume(op->event, op->context, forward,
+                                            must != implied.end() ? must->second : KindSet(0), &born)) {
             verdict_.op(op->event, op->context, op->bad, forward, &born, outcome);
         }
         if (op->makes_node && born != 0) forwards_.born(op->made, born);
@@ -222,31 +223,31 @@ void Session::judge_past(const std::vector<LoggedOp*>& ops, Outcome& outcome) {
 }
 
 void Session::read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,
-                                std::vector<const void*>& borrowed) {
+                                std::vector<const void*>& pinned) {
     const int64_t seq = op.context.seq;
     const auto look = [&](TensorView& tensor) {
         if (!scannable(tensor)) return false;
         const void* data = nullptr;
         int64_t bytes = 0;
-        borrowed.reserve(borrowed.size() + 1);
-        if (log_.storages().borrow(tensor.storage, &data, &bytes)) {
-            borrowed.push_back(tensor.storage);
+        pinned.reserve(pinned.size() + 1);
+        if (log_.storages().pin(tensor.storage, &data, &bytes)) {
+            pinned.push_back(tensor.storage);
             const auto written = last_writes.find(tensor.storage);
             const bool same_memory = data == tensor.storage_data && bytes >= tensor.storage_bytes;
             const bool same_write = written == last_writes.end() || written->second <= seq;
             if (same_memory && same_write && unchanged(lineage_, tensor, seq)) return true;
         }
-        tensor.flags = (tensor.flags & ~uint32_t(kScannable)) | kGone;
+        tensor.flags = (tensor.flags & ~uint32_t(kScannable)) | kUnavailable;
         return false;
     };
     for (int32_t i = 0; i < op.event.output_count; ++i) {
         if (look(op.outputs[i]) && op.unread.contains(i) && scanner_.range(op.outputs[i]).suspicious) op.bad.add(i);
     }
-    op.context.gone = op.dropped;
+    op.context.unavailable = op.dropped;
     for (int32_t i = 0; i < op.event.input_count; ++i) {
         if (written_by(op.event, op.inputs[i])) continue;
         look(op.inputs[i]);
-        if ((op.inputs[i].flags & kGone) != 0) ++op.context.gone;
+        if ((op.inputs[i].flags & kUnavailable) != 0) ++op.context.unavailable;
     }
 }
 

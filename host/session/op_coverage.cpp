@@ -16,15 +16,16 @@ void OpCoverage::add_unseen(const char* why) noexcept {
 }
 
 std::map<std::string, int64_t> OpCoverage::skipped() const {
-    static constexpr const char* kKeys[kFates] = {
+    static constexpr const char* kKeys[kOpOutcomes] = {
 #define NUMSAN_OP_FATE(id, key) key,
 #include "host/session/op_fates.def"
 #undef NUMSAN_OP_FATE
     };
     std::map<std::string, int64_t> reasons;
-    for (size_t i = 0; i < kFates; ++i) {
-        const auto fate = static_cast<OpFate>(i);
-        if (fate != OpFate::Scanned && fate != OpFate::Unseen && of(fate) > 0) reasons[kKeys[i]] += of(fate);
+    for (size_t i = 0; i < kOpOutcomes; ++i) {
+        const auto outcome = static_cast<OpOutcome>(i);
+        if (outcome != OpOutcome::Scanned && outcome != OpOutcome::Unseen && of(outcome) > 0)
+            reasons[kKeys[i]] += of(outcome);
     }
     for (const Unseen& entry : unseen_) {
         const char* why = entry.why.load(std::memory_order_acquire);

@@ -11,7 +11,7 @@
 
 namespace numsan {
 
-enum class OpFate : uint8_t {
+enum class OpOutcome : uint8_t {
 #define NUMSAN_OP_FATE(id, key) id,
 #include "host/session/op_fates.def"
 #undef NUMSAN_OP_FATE
@@ -19,19 +19,19 @@ enum class OpFate : uint8_t {
 
 /// One op, output by output.
 struct OpTally {
-    OpFate fate = OpFate::NoOutput;
+    OpOutcome outcome = OpOutcome::NoOutput;
     const char* why = nullptr;  ///< of Unseen: a literal
     int64_t bytes = 0;          ///< that were read
 
-    void add(OpFate output) noexcept { fate = std::max(fate, output); }
+    void add(OpOutcome output) noexcept { outcome = std::max(outcome, output); }
     void add_unseen(const char* reason) noexcept {
         if (reason == nullptr) return;
         if (why == nullptr) why = reason;
-        fate = OpFate::Unseen;
+        outcome = OpOutcome::Unseen;
     }
     /// Of an op that leaves nothing to read when it returns.
-    static OpFate without_values(OpClass op) noexcept {
-        return op == OpClass::Collective ? OpFate::Collective : OpFate::Allocation;
+    static OpOutcome without_values(OpClass op) noexcept {
+        return op == OpClass::Collective ? OpOutcome::Collective : OpOutcome::Allocation;
     }
 };
 
@@ -39,21 +39,21 @@ struct OpTally {
 class OpCoverage {
   public:
     void add(const OpTally& op) noexcept {
-        if (op.fate == OpFate::Unseen)
+        if (op.outcome == OpOutcome::Unseen)
             add_unseen(op.why);
         else
-            ops_[size_t(op.fate)].fetch_add(1, std::memory_order_relaxed);
+            ops_[size_t(op.outcome)].fetch_add(1, std::memory_order_relaxed);
         if (op.bytes > 0) bytes_.fetch_add(op.bytes, std::memory_order_relaxed);
     }
 
-    int64_t scanned() const noexcept { return of(OpFate::Scanned); }
-    int64_t of(OpFate fate) const noexcept { return ops_[size_t(fate)].load(std::memory_order_relaxed); }
+    int64_t scanned() const noexcept { return of(OpOutcome::Scanned); }
+    int64_t of(OpOutcome outcome) const noexcept { return ops_[size_t(outcome)].load(std::memory_order_relaxed); }
     int64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
     /// Reason -> ops, of all that were not scanned.
     std::map<std::string, int64_t> skipped() const;
 
   private:
-    static constexpr size_t kFates = size_t(OpFate::Unseen) + 1;
+    static constexpr size_t kOpOutcomes = size_t(OpOutcome::Unseen) + 1;
     /// By reason. The last entry takes what finds no room.
     struct Unseen {
         std::atomic<const char*> why{nullptr};
@@ -63,7 +63,7 @@ class OpCoverage {
 
     [[gnu::cold]] void add_unseen(const char* why) noexcept;
 
-    std::atomic<int64_t> ops_[kFates]{};
+    std::atomic<int64_t> ops_[kOpOutcomes]{};
     std::atomic<int64_t> bytes_{0};
     Unseen unseen_[kMaxReasons];
 };

@@ -63,7 +63,7 @@ void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap
         one.outputs = event.outputs + k;
         one.output_count = 1;
         if (lists) {
-            members.kin = nullptr;  // counted otherwise
+            members.autograd_facts = nullptr;  // counted otherwise
             one.inputs = operands;
             one.input_count = 0;
             for (int32_t i = k; i < event.input_count && one.input_count < LoggedOp::kMaxInputs; i += count) {
@@ -100,8 +100,8 @@ void OpLog::add_one(const OpEvent& event, const OpContext& context, const Forwar
         op.bad = {};
         op.dropped_out = false;
         op.dropped = event.input_count - inputs;
-        op.event.kin = nullptr;
-        op.context.kin = nullptr;
+        op.event.autograd_facts = nullptr;
+        op.context.autograd_facts = nullptr;
         op.event.scalar_count = std::min<int32_t>(event.scalar_count, std::size(op.scalars));
         std::copy_n(event.scalars, op.event.scalar_count, op.scalars);
         op.event.scalars = op.scalars;

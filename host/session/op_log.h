@@ -26,7 +26,7 @@ struct LoggedOp {
     static constexpr int16_t kMaxDims = 6;
 
     OpEvent event;            ///< points into this record
-    OpContext context;        ///< without kin
+    OpContext context;        ///< without autograd_facts
     ForwardMap::Record made;  ///< what the forward map was told
     bool makes_node;
     OutputSet unread;

@@ -11,8 +11,8 @@ constexpr int64_t kSharedBytes = 1 << 20;  ///< outputs below are scanned by the
 
 }  // namespace
 
-bool Session::crowded_is_due(const OpEvent& event, const OpContext& context) noexcept {
-    return crowded_places_.due(event.op, context.stack, context.step);
+bool Session::near_overflow_is_due(const OpEvent& event, const OpContext& context) noexcept {
+    return near_overflow_places_.due(event.op, context.stack, context.step);
 }
 
 /// Of programs whose optimizers do not say when they step.
@@ -50,14 +50,14 @@ OutputSet Session::scan_any(const OpEvent& event, int64_t seq, OutputSet wanted,
         const TensorView& output = event.outputs[i];
         if (i < kMaxRanges) ranges[i] = Range{};
         if ((output.flags & kScannable) == 0) {
-            tally.add((output.flags & kLater) == 0 ? OpFate::Integer : OpFate::Device);
+            tally.add((output.flags & kLater) == 0 ? OpOutcome::Integer : OpOutcome::Device);
             continue;
         }
         if (!wanted.contains(i)) {
-            tally.add(OpFate::Tier);
+            tally.add(OpOutcome::Tier);
             continue;
         }
-        tally.add(OpFate::Scanned);
+        tally.add(OpOutcome::Scanned);
         const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
         tally.bytes += size;
         const ShareWork share = size >= kSharedBytes ? share_.load(std::memory_order_relaxed) : nullptr;
@@ -89,7 +89,7 @@ void Session::op_failed(const OpEvent& event) noexcept {
     try {
         OpContext context = context_of(thread, ops_.load(std::memory_order_relaxed));
         context.stack = stacks_.capture();
-        verdict_.refused(event, context);
+        verdict_.op_failed(event, context);
     } catch (...) {
         fail("out of memory or a failure inside op_failed");
     }

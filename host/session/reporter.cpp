@@ -71,7 +71,7 @@ int Reporter::open_log() const {
     return open_to_append(absolute(expand_path(options_.log, facts), start_cwd_));
 }
 
-void Reporter::tell(const std::string& text) const { log_.text(Level::Always, text); }
+void Reporter::print(const std::string& text) const { log_.text(Level::Always, text); }
 
 void Reporter::say(const std::string& text, Level level) const { log_.line(level, text); }
 
@@ -144,7 +144,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         made.cwd = start_cwd_;
         return made;
     }();
-    std::vector<size_t> told;
+    std::vector<size_t> added;
     bool worth_writing = false;
     for (const EscapedBirth& escaped : outcome.escaped) {
         // A loop that goes on with bad values makes the same births in every step: only the rules need to see each of
@@ -178,7 +178,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         finding_by_mark_[mark] = report_.findings.size();
         finding_by_place_[escaped.place] = report_.findings.size();
         finding_of_[escaped.birth.id] = report_.findings.size();
-        told.push_back(report_.findings.size());
+        added.push_back(report_.findings.size());
         report_.findings.push_back(std::move(finding));
     }
     for (const Contamination& c : outcome.contaminated) {
@@ -193,9 +193,9 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         list.push_back({c.kind, name->second.name, c.since_step});
         worth_writing = true;
     }
-    for (const size_t index : told) {
-        tell(render_finding(report_.findings[index], style));
-        told_unsafe_since_ = std::min(told_unsafe_since_, unsafe_since(report_.findings[index]));
+    for (const size_t index : added) {
+        print(render_finding(report_.findings[index], style));
+        reported_unsafe_since_ = std::min(reported_unsafe_since_, unsafe_since(report_.findings[index]));
     }
     merge_counts(counts);
     if (worth_writing) write();
@@ -277,7 +277,7 @@ void Reporter::write() {
 }
 
 /// What the summary says of them, for a run that has none.
-void Reporter::tell_unmatched_rules() const {
+void Reporter::print_unmatched_rules() const {
     std::string rules;
     for (const auto& [rule, count] : report_.run.suppressed) {
         if (count == 0) rules += (rules.empty() ? "" : ", ") + rule;
@@ -320,12 +320,12 @@ void Reporter::finish(const RunSummary& counts) {
         style.cwd = start_cwd_;
         int64_t since = kSafe;
         for (const Finding& finding : report_.findings) since = std::min(since, unsafe_since(finding));
-        if (since < told_unsafe_since_) tell(render_checkpoint_help(since, style));
+        if (since < reported_unsafe_since_) print(render_checkpoint_help(since, style));
         const bool file = options_.report != "none" && !write_failed_ && !left_to_others_;
-        tell(render_summary(report_, style, file ? report_name() : ""));
+        print(render_summary(report_, style, file ? report_name() : ""));
     } else {
         if (!report_.run.lost.empty()) say("incomplete: " + report_.run.lost, Level::Summary);
-        tell_unmatched_rules();
+        print_unmatched_rules();
     }
     if (dropped_findings_ > 0) {
         say(std::to_string(dropped_findings_) + " further findings were counted and not kept (max_findings=" +
@@ -378,7 +378,7 @@ void Reporter::begin_child() {
     finding_by_mark_.clear();
     finding_by_place_.clear();
     finished_ = false;
-    told_unsafe_since_ = kSafe;
+    reported_unsafe_since_ = kSafe;
     for (auto& [rule, count] : report_.run.suppressed) count = 0;
     report_.run.pid = getpid();
     report_.run.process = process_identity();

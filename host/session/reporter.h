@@ -62,12 +62,12 @@ class Reporter {
     bool others_found_something() const;
     void write();
     int open_log() const;
-    void tell(const std::string& text) const;
+    void print(const std::string& text) const;
     void merge_counts(const RunSummary& counts);
     bool suppress(const Finding& finding, BirthId birth);
     void keep_traced(const Birth& birth, const LiveNames& names);
     void count_again(size_t index, BirthId birth);
-    void tell_unmatched_rules() const;
+    void print_unmatched_rules() const;
     static int64_t unsafe_since(const Finding& finding);
 
     const Options& options_;
@@ -88,7 +88,7 @@ class Reporter {
     int64_t dropped_findings_ = 0;
     std::atomic<int> log_rank_{-1};  ///< as the log's name has it, which is asked for without the lock; -1: none
     static constexpr int64_t kSafe = INT64_MAX;
-    int64_t told_unsafe_since_ = kSafe;  ///< the step that was told with a finding; often it is known only later
+    int64_t reported_unsafe_since_ = kSafe;  ///< the step that was told with a finding; often it is known only later
     bool child_ = false;
     bool looked_ = false;  ///< whether another process's report is where this one's would be
     std::string aside_;    ///< there was one: this one's name ends with that, see expand_path()

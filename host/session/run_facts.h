@@ -7,7 +7,7 @@
 namespace numsan {
 
 /// Facts of this process as it starts. Reads /proc/self and the environment (RANK, WORLD_SIZE and their launchers'
-/// kin).
+/// autograd_facts).
 RunSummary run_facts(const Options& options);
 
 /// Whether code that torch.compile generated is loaded: kernels of its own, in which no op is seen. Told by where its

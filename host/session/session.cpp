@@ -53,26 +53,26 @@ bool crowding_step(int64_t step) { return step < 16 || (step & 15) == 0; }
 }  // namespace
 
 /// Bit i: output i, of a forward op, is of a 16- or 8-bit type and close to its largest number.
-uint16_t Session::crowded(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept {
+uint16_t Session::near_overflow(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept {
     if (options_.headroom <= 0 || context.node != nullptr || context.in_backward || context.in_optimizer ||
         context.on_state || !crowding_step(context.step))
         return 0;
     uint32_t outputs = 0;
     for (int32_t i = 0; i < event.output_count && i < kMaxRanges; ++i) {
-        if (ranges[i].max_magnitude >= crowded_from_[static_cast<size_t>(event.outputs[i].dtype)] &&
+        if (ranges[i].max_magnitude >= near_overflow_from_[static_cast<size_t>(event.outputs[i].dtype)] &&
             !ranges[i].suspicious)
             outputs |= 1u << i;
     }
-    return outputs != 0 && crowded_is_due(event, context) ? static_cast<uint16_t>(outputs) : uint16_t(0);
+    return outputs != 0 && near_overflow_is_due(event, context) ? static_cast<uint16_t>(outputs) : uint16_t(0);
 }
 
-/// What a look back borrowed. Dropping a last reference may run the program's code, whose ops are none of this event's.
-void Session::give_back(Thread& thread, const OpLog& log) noexcept {
-    if (thread.borrowed == nullptr || !log.usable()) return;
-    const std::unique_ptr<std::vector<const void*>> borrowed(thread.borrowed);
-    thread.borrowed = nullptr;
+/// What a look back pinned. Dropping a last reference may run the program's code, whose ops are none of this event's.
+void Session::unpin(Thread& thread, const OpLog& log) noexcept {
+    if (thread.pinned == nullptr || !log.usable()) return;
+    const std::unique_ptr<std::vector<const void*>> pinned(thread.pinned);
+    thread.pinned = nullptr;
     thread.busy = true;
-    for (const void* storage : *borrowed) log.storages().give_back(storage);
+    for (const void* storage : *pinned) log.storages().unpin(storage);
     thread.busy = false;
 }
 
@@ -94,9 +94,10 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       readings_(scanner),
       verdict_(readings_, frames_, lineage_, parameters_),
       reporter_(options_, stacks, facts_.torch_root, facts_.run ? *facts_.run : run_facts(options_)) {
-    verdict_.set_hand_over(facts_.over_notes != nullptr ? facts_.over_notes(worker_births_) : &worker_births_);
+    verdict_.set_exchange(facts_.over_notes != nullptr ? facts_.over_notes(worker_births_) : &worker_births_);
     verdict_.set_history(static_cast<size_t>(options_.history));
-    for (size_t i = 0; i < kDTypeCount; ++i) crowded_from_[i] = crowded_pattern(DType(i), options_.headroom);
+    for (size_t i = 0; i < kDTypeCount; ++i)
+        near_overflow_from_[i] = near_overflow_pattern(DType(i), options_.headroom);
     stacks_.on_own_thread = [] { this_thread().busy = true; };
     // Python has optimizers that say when they step; a loop without one has none that it finished.
     if (!facts_.python_version.empty()) steps_.count_scopes_only();
@@ -163,7 +164,7 @@ void Session::follow(Thread& thread, const OpEvent& event, OpContext& context) {
     context.stack = stacks_.capture();
     context.in_module = stacks_.in_module(context.stack);
     // Autograd's threads for devices have no Python either; between nodes they reduce gradients to their shapes.
-    context.outsider =
+    context.on_library_thread =
         context.stack == 0 && context.node == nullptr && !context.in_backward && !facts_.python_version.empty();
 }
 
@@ -191,14 +192,14 @@ OutputSet Session::scan(const OpEvent& event, int64_t seq, OutputSet wanted, Ran
         const TensorView& output = event.outputs[i];
         Range range{};
         if ((output.flags & kScannable) == 0) [[unlikely]] {
-            tally.add((output.flags & kLater) == 0 ? OpFate::Integer : OpFate::Device);
+            tally.add((output.flags & kLater) == 0 ? OpOutcome::Integer : OpOutcome::Device);
         } else if (!wanted.contains(i)) {
-            tally.add(OpFate::Tier);
+            tally.add(OpOutcome::Tier);
         } else {
             const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
             if (size >= ScanClock::kLargeBytes) [[unlikely]]
                 return scan_any(event, seq, wanted, ranges, tally);
-            tally.add(OpFate::Scanned);
+            tally.add(OpOutcome::Scanned);
             tally.bytes += size;
             range = scanner_.range(output);
             if (range.suspicious) [[unlikely]]
@@ -221,18 +222,20 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
     lineage_.at_step(context.step, context.seq);
     // What was remembered of the address of new memory says nothing of it.
     const uint16_t flags =
-        lifts(event) ? uint16_t(0)
-                     : static_cast<uint16_t>((context.touched ? Lineage::kTouched : 0) |
-                                             (context.in_module || context.from_module ? Lineage::kInModule : 0) |
-                                             (context.node != nullptr ? Lineage::kBackward : 0) |
-                                             (context.on_state || accumulates || shaped ? Lineage::kState : 0));
+        wraps_memory(event)
+            ? uint16_t(0)
+            : static_cast<uint16_t>((context.touched ? Lineage::kTouched : 0) |
+                                    (context.in_module || context.from_module ? Lineage::kInModule : 0) |
+                                    (context.node != nullptr ? Lineage::kBackward : 0) |
+                                    (context.on_state || accumulates || shaped ? Lineage::kState : 0));
     const bool collective = event.op->op_class == OpClass::Collective;  // its results are not there yet
-    const bool lifted = lifts(event);
+    const bool wrapped = wraps_memory(event);
     // What was asked before holds until the first output is remembered.
-    const Lineage::Known* known = operands != nullptr && event.output_count == 1 && !lifted ? operands->known : nullptr;
+    const Lineage::Known* known =
+        operands != nullptr && event.output_count == 1 && !wrapped ? operands->known : nullptr;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
-        if (lifted) [[unlikely]]
+        if (wrapped) [[unlikely]]
             lineage_.forget(output.storage);  // new memory at an address that may be remembered
         else if (is_view(event, output) || (event.inner_ops_shown && lineage_.known(output.storage).last != 0))
             continue;
@@ -275,7 +278,7 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         std::optional<Made> noted;
         if (event.forward_sequence != ~uint64_t(0)) noted = note_forward(event, context);
         const Made& made = noted.has_value() ? *noted : kNone;
-        context.crowded = crowded(event, context, ranges);
+        context.near_overflow = near_overflow(event, context, ranges);
         // A look back starts from what is bad, or from a value that is read.
         if ((log_.usable() && event.op->op_class == OpClass::HostRead) || concerns(event, context, bad, ranges))
             [[unlikely]] {
@@ -286,8 +289,8 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
         if (!wanted.is_all()) [[unlikely]]
             log_.add(event, context, made.record, made.node, wanted.others());
     } catch (...) {
-        give_back(thread, log_);
-        if (DeviceSide* side = device_side()) give_back(thread, side->unread);
+        unpin(thread, log_);
+        if (DeviceSide* side = device_side()) unpin(thread, side->unread);
         fail("out of memory or a failure inside op_end");
     }
 }
@@ -295,7 +298,7 @@ void Session::remember(const OpEvent& event, const OpContext& context, const Ran
 /// Whether anything about an op can matter whose outputs have been read; see judge.
 bool Session::concerns(const OpEvent& event, const OpContext& context, OutputSet bad,
                        const Range* ranges) const noexcept {
-    return verdict_.interesting(event, bad) || vanishing(event, context, ranges) || context.crowded != 0;
+    return verdict_.interesting(event, bad) || vanishing(event, context, ranges) || context.near_overflow != 0;
 }
 
 /// An op about which something may matter: seldom.
@@ -308,7 +311,7 @@ bool Session::concerns(const OpEvent& event, const OpContext& context, OutputSet
     if (!judge(event, context, bad, ranges, made, accumulates(thread), outcome) && !wanted.is_all())
         log_.add(event, context, made.record, made.node, wanted.others());
     publish(outcome);
-    give_back(thread, log_);
+    unpin(thread, log_);
 }
 
 /// So that the node which the op made finds it.
@@ -334,17 +337,17 @@ bool Session::judge(const OpEvent& event, OpContext& context, OutputSet bad, con
     }
     ForwardRecord forward;
     forward_of(context, forward);
-    uint32_t kin[kMaxKin] = {};
-    if (bad.any() && event.kin != nullptr) {  // may take the interpreter's lock, so not under ours
-        for (int32_t i = 0; i < event.input_count && i < kMaxKin; ++i) {
+    uint32_t autograd_facts[kMaxAutogradFacts] = {};
+    if (bad.any() && event.autograd_facts != nullptr) {  // may take the interpreter's lock, so not under ours
+        for (int32_t i = 0; i < event.input_count && i < kMaxAutogradFacts; ++i) {
             if ((event.inputs[i].flags & (kRequiresGrad | kLeaf)) == kRequiresGrad)
-                kin[i] = event.kin(event.inputs[i].impl, true);
+                autograd_facts[i] = event.autograd_facts(event.inputs[i].impl, true);
         }
-        context.kin = kin;
+        context.autograd_facts = autograd_facts;
     }
     BirthId born = 0;
     verdict_.op(event, context, bad, forward, &born, outcome);
-    context.kin = nullptr;
+    context.autograd_facts = nullptr;
     if (made.node && born != 0) forwards_.born(made.record, born);
     remember(event, context, ranges, accumulates);
     return true;
@@ -389,7 +392,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
             publish(outcome);
         }
         verdict_.node(event, context);
-        give_back(thread, log_);
+        unpin(thread, log_);
     } catch (...) {
         fail("out of memory or a failure inside node_begin");
     }

@@ -45,8 +45,9 @@ struct SessionFacts {
     // What a session asks of its process, for who answers instead.
     std::optional<RunSummary> run;  ///< none: run_facts()
     bool (*generated_kernels)() = runs_generated_kernels;
-    void (*leave)(int status) = _exit;                        ///< with `halt`; does not return
-    HandOver* (*over_notes)(HandOver& of_process) = nullptr;  ///< who stands between the verdict and these; null: none
+    void (*leave)(int status) = _exit;  ///< with `halt`; does not return
+    BirthExchange* (*over_notes)(BirthExchange& of_process) =
+        nullptr;  ///< who stands between the verdict and these; null: none
 };
 
 /// Null, and in `why` the reason, where devices cannot be scanned. The scanner lives as long as the process.
@@ -136,8 +137,8 @@ class Session {
     Made note_forward(const OpEvent& event, const OpContext& context);
     bool judge(const OpEvent& event, OpContext& context, OutputSet bad, const Range* ranges, const Made& made,
                bool accumulates, Outcome& outcome);
-    uint16_t crowded(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
-    bool crowded_is_due(const OpEvent& event, const OpContext& context) noexcept;
+    uint16_t near_overflow(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept;
+    bool near_overflow_is_due(const OpEvent& event, const OpContext& context) noexcept;
     bool concerns(const OpEvent& event, const OpContext& context, OutputSet bad, const Range* ranges) const noexcept;
     void examine(Thread& thread, const OpEvent& event, OpContext& context, OutputSet wanted, OutputSet bad,
                  const Range* ranges, const Made& made);
@@ -151,10 +152,10 @@ class Session {
     void look_behind(const NodeEvent& event, int64_t step, Outcome& outcome);
     void look_back(Outcome& outcome);
     void read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,
-                           std::vector<const void*>& borrowed);
+                           std::vector<const void*>& pinned);
     std::map<const LoggedOp*, KindSet> implied_by(const std::vector<LoggedOp*>& ops);
     void judge_past(const std::vector<LoggedOp*>& ops, Outcome& outcome);
-    void give_back(Thread& thread, const OpLog& log) noexcept;
+    void unpin(Thread& thread, const OpLog& log) noexcept;
     void remember(const OpEvent& event, const OpContext& context, const Range* ranges, bool accumulates,
                   const Operands* operands = nullptr) noexcept;
 
@@ -162,7 +163,7 @@ class Session {
     DeviceSide* device_side() const noexcept { return device_.load(std::memory_order_acquire); }
     DeviceSide* device_side(const OpEvent& event) noexcept;
     void device_op(DeviceSide& side, Thread& thread, const OpEvent& event);
-    static bool ask_kin(const OpEvent& event, uint32_t (&kin)[kMaxKin]);
+    static bool ask_autograd_facts(const OpEvent& event, uint32_t (&autograd_facts)[kMaxAutogradFacts]);
     static void count_unwatched(DeviceSide& side, const OpEvent& event) noexcept;
     std::unique_ptr<LookBackScans> ask_back(DeviceSide& side, Thread& thread, const OpEvent& event);
     void look_behind_bad(DeviceSide& side, const DeviceEvent& event);
@@ -195,7 +196,7 @@ class Session {
     int64_t last_write(const LastWrites& writes, const void* storage) const;
     void take_results(const DeviceSide& side, const DeviceEvent& event, uint64_t number, LoggedOp& op,
                       const LastWrites& writes, size_t& next);
-    void mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& told, const LastWrites& writes);
+    void mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& answered, const LastWrites& writes);
     bool is_explained(TensorView tensor, const DeviceHit* hit);
     void look_back(DeviceSide& side, const DeviceEvent& event);
     void look_behind(DeviceSide& side, const DeviceEvent& event, const TensorView& gradient, const Range& range,
@@ -236,8 +237,8 @@ class Session {
     ForwardMap forwards_;
     Lineage lineage_;
     ParameterHistory parameters_;
-    uint64_t crowded_from_[kDTypeCount] = {};  ///< by type: see crowded_pattern()
-    CrowdedPlaces crowded_places_;
+    uint64_t near_overflow_from_[kDTypeCount] = {};  ///< by type: see near_overflow_pattern()
+    NearOverflowPlaces near_overflow_places_;
     const TorchFrames frames_;
     WorkerBirths worker_births_;
     MakeDeviceScanner make_device_scanner_ = nullptr;

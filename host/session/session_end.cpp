@@ -40,7 +40,7 @@ void Session::add_devices(RunSummary& run) const {
     run.tiers["cpu"] = tier_text(options_.tier);
     const DeviceSide* side = device_side();
     if (side == nullptr) {
-        if (coverage_.of(OpFate::Device) > 0)
+        if (coverage_.of(OpOutcome::Device) > 0)
             lose(run, "tensors on devices: " + (no_device_.empty() ? "host memory only" : no_device_));
         return;
     }
@@ -59,12 +59,12 @@ void Session::add_devices(RunSummary& run) const {
     if (finished_.load() && !side->log.empty())
         lose(run, "tensors on devices at the end: of the last " + std::to_string(side->log.count()) +
                       " operations the device has not told");
-    if (const int64_t behind = coverage_.of(OpFate::Behind); behind > 0)
+    if (const int64_t behind = coverage_.of(OpOutcome::Behind); behind > 0)
         lose(run, "tensors on devices: " + std::to_string(behind) +
                       " operations came faster than their results could be told");
-    if (const int64_t foreign = coverage_.of(OpFate::OtherDevice); foreign > 0)
+    if (const int64_t foreign = coverage_.of(OpOutcome::OtherDevice); foreign > 0)
         lose(run, "tensors on another device than the operation ran on: of " + std::to_string(foreign) + " operations");
-    if (const int64_t refused = coverage_.of(OpFate::Device); refused > 0)
+    if (const int64_t refused = coverage_.of(OpOutcome::Device); refused > 0)
         lose(run, "tensors on devices: the scanner did not take " + std::to_string(refused) + " operations");
     if (const int64_t unread = side->unread_leaving.load(std::memory_order_relaxed); unread > 0) {
         const char* why = side->why_unread_leaving.load();

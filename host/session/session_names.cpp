@@ -57,7 +57,7 @@ void Session::name_state_writes(bool kept, bool last) noexcept {
 /// Bad gradients are left at the end: the program may have let go of them, or replaced them.
 std::optional<LiveNames> Session::ask_for_gradients() {
     using Role = LiveNames::TensorName::Role;
-    if (!verdict_.doubts_gradients()) return {};
+    if (!verdict_.has_undecided_gradients()) return {};
     Thread& thread = this_thread();
     thread.busy = true;
     TensorReader reader = tensor_reader();

@@ -26,9 +26,9 @@ struct Session::Thread {
     int ignore_depth = 0;
     int64_t last_parameter_read = -1;
     bool after_compiled = false;
-    const char* unseen = nullptr;                  ///< why an output of the op that is told of next cannot be looked at
-    std::vector<const void*>* borrowed = nullptr;  ///< storages of a look back, until the event has been dealt with
-    bool busy = false;                             ///< our own code runs: what it does is not the program's
+    const char* unseen = nullptr;                ///< why an output of the op that is told of next cannot be looked at
+    std::vector<const void*>* pinned = nullptr;  ///< storages of a look back, until the event has been dealt with
+    bool busy = false;                           ///< our own code runs: what it does is not the program's
 };
 
 }  // namespace numsan

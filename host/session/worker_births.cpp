@@ -38,7 +38,7 @@ void WorkerBirths::begin_child() noexcept {
     located_ = 0;
 }
 
-WorkerBirths::Slot& WorkerBirths::slot(const HandedOver& note) const {
+WorkerBirths::Slot& WorkerBirths::slot(const BirthNote& note) const {
     uint64_t hash = 14695981039346656037ull;  // FNV-1a, a word at a time
     for (const int64_t word : {static_cast<int64_t>(note.kind), static_cast<int64_t>(note.dtype), note.numel, note.nan,
                                note.pos_inf, note.neg_inf, note.first_bad}) {
@@ -59,7 +59,7 @@ void WorkerBirths::locate(const Birth& birth) {
     located_ = birth.id;
 }
 
-void WorkerBirths::leave(HandedOver note, const Birth& birth) noexcept {
+void WorkerBirths::leave(BirthNote note, const Birth& birth) noexcept {
     if (!leaves_) return;
     try {
         if (!note.inherited) {
@@ -85,8 +85,8 @@ void WorkerBirths::leave(HandedOver note, const Birth& birth) noexcept {
     }
 }
 
-bool WorkerBirths::find(HandedOver& note, StackId stack) const {
-    HandedOver found;
+bool WorkerBirths::find(BirthNote& note, StackId stack) const {
+    BirthNote found;
     if (slots_ == nullptr || !slot(note).load(found)) return false;
     if (!found.same_tensor(note) || found.pid == 0 || found.pid == pid_) return false;
     if (!TorchFrames::arrives(stacks_.resolve(stack))) return false;

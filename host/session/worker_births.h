@@ -1,7 +1,7 @@
 // Births in the forked workers of a DataLoader, in memory that workers and parent share.
 #pragma once
 
-#include "host/analyze/hand_over.h"
+#include "host/analyze/birth_exchange.h"
 #include "host/analyze/place_of.h"
 #include "host/core/atomic_record.h"
 #include "host/stacks/stack_source.h"
@@ -12,7 +12,7 @@ namespace numsan {
 /// batch arrives. A note's slot follows from what the tensor looks like, so the table holds the latest note about such
 /// a tensor, or one that happened to want the same slot. No lock: a note may be lost, then the batch is reported where
 /// it arrives. Workers that were spawned share no memory with their parent.
-class WorkerBirths final : public HandOver {
+class WorkerBirths final : public BirthExchange {
   public:
     /// Without memory to share the table stays empty.
     WorkerBirths(const StackSource& stacks, std::string torch_root) noexcept;
@@ -24,14 +24,14 @@ class WorkerBirths final : public HandOver {
     void begin_child() noexcept;
 
     bool leaves() const noexcept override { return leaves_; }
-    void leave(HandedOver note, const Birth& birth) noexcept override;
-    bool find(HandedOver& note, StackId stack) const override;
+    void leave(BirthNote note, const Birth& birth) noexcept override;
+    bool find(BirthNote& note, StackId stack) const override;
 
   private:
     static constexpr size_t kSlots = 2048;
-    using Slot = AtomicRecord<HandedOver>;
+    using Slot = AtomicRecord<BirthNote>;
 
-    Slot& slot(const HandedOver& note) const;
+    Slot& slot(const BirthNote& note) const;
     void locate(const Birth& birth);
 
     const StackSource& stacks_;

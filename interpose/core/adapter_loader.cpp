@@ -37,7 +37,7 @@ constexpr const char* kCompileFlags[] = {"-std=c++20",          "-O2",      "-fP
                                          "-fvisibility=hidden", "-fno-plt", "-w"};
 
 /// A reason to do without the adapter; ends up in AdapterLoadResult::reason.
-struct StandDown {
+struct TurnedOff {
     std::string reason;
 };
 
@@ -72,7 +72,7 @@ std::string abi_flag(const TorchInstall& torch) {
     switch (string_abi(torch.cpu_library)) {
         case StringAbi::Old: return "-D_GLIBCXX_USE_CXX11_ABI=0";
         case StringAbi::Libcxx:
-            throw StandDown{"torch " + torch.version +
+            throw TurnedOff{"torch " + torch.version +
                             " was built with libc++: the adapter can be built for libstdc++ only"};
         case StringAbi::Cxx11: break;
     }
@@ -101,7 +101,7 @@ std::vector<std::string> compile_command(const TorchInstall& torch, const fs::pa
                                          const std::string& output) {
     std::vector<std::string> command = find_cxx_compiler();
     if (command.empty())
-        throw StandDown{"the adapter for torch " + torch.version + " needs a C++ compiler: set CXX, or install g++"};
+        throw TurnedOff{"the adapter for torch " + torch.version + " needs a C++ compiler: set CXX, or install g++"};
     command.insert(command.end(), std::begin(kCompileFlags), std::end(kCompileFlags));
     command.push_back(abi);
     command.push_back("-I" + sources.string());
@@ -110,7 +110,7 @@ std::vector<std::string> compile_command(const TorchInstall& torch, const fs::pa
     const size_t before = command.size();
     for (const fs::path& file : files_below(sources / "interpose/torch"))
         if (file.extension() == ".cpp") command.push_back(file.string());
-    if (command.size() == before) throw StandDown{"the adapter's sources are not in " + sources.string()};
+    if (command.size() == before) throw TurnedOff{"the adapter's sources are not in " + sources.string()};
     for (const std::string& word :
          {std::string("-o"), output, "-L" + fs::path(torch.cpu_library).parent_path().string(),
           std::string("-Wl,--no-as-needed"), std::string("-ltorch_cpu"), std::string("-lc10")})
@@ -146,11 +146,11 @@ AdapterFailure failure_beside(const std::string& adapter, const TorchInstall& to
 [[noreturn]] void fail_for_all(const AdapterFailure& failure, const std::string& why) {
     const std::string line = why + "; remove " + failure.path() + " to try again";
     failure.record(line);
-    throw StandDown{line};
+    throw TurnedOff{line};
 }
 
-void stand_down_if_it_failed(const AdapterFailure& failure) {
-    if (std::string reason = failure.reason(); !reason.empty()) throw StandDown{std::move(reason)};
+void turn_off_if_it_failed(const AdapterFailure& failure) {
+    if (std::string reason = failure.reason(); !reason.empty()) throw TurnedOff{std::move(reason)};
 }
 
 /// What the compiler says of a machine, not of what it compiles: a driver ends with 1, too, when its parts are killed.
@@ -170,11 +170,11 @@ void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point s
                    AdapterLoadResult& result) {
     const TorchInstall& torch = recipe.torch;
     if (!torch.has_headers)
-        throw StandDown{"torch " + torch.version + " has no headers in " + torch.root +
+        throw TurnedOff{"torch " + torch.version + " has no headers in " + torch.root +
                         "/include to build the adapter with"};
     const std::string log = result.adapter_path + ".log";
     const std::string does_not_compile = "the adapter for torch " + torch.version + " does not compile: see " + log;
-    if (failed_since(log, start)) throw StandDown{does_not_compile};
+    if (failed_since(log, start)) throw TurnedOff{does_not_compile};
     const std::string temporary = result.adapter_path + kTemporaryMark + std::to_string(getpid()) + "-" +
                                   hex(static_cast<uint64_t>(start.time_since_epoch().count()), 16);
     const std::vector<std::string> command = compile_command(torch, recipe.sources, recipe.abi, temporary);
@@ -185,15 +185,15 @@ void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point s
         fs::remove(temporary, error);
         fs::rename(temporary + ".log", log, error);
         if (error)
-            throw StandDown{"the folder for the adapter cannot be written: " + fs::path(log).parent_path().string()};
+            throw TurnedOff{"the folder for the adapter cannot be written: " + fs::path(log).parent_path().string()};
         // One that was killed or did not start may do better next time; so may one that had no room.
         const bool refused = status.has_value() && *status > 0 && *status < 126 && !lacked_room(log);
         if (refused) fail_for_all(recipe.failure, does_not_compile);
-        throw StandDown{does_not_compile};
+        throw TurnedOff{does_not_compile};
     }
     fs::permissions(temporary, fs::perms::owner_all, error);
     fs::rename(temporary, result.adapter_path, error);
-    if (error) throw StandDown{"cannot write " + result.adapter_path + ": " + error.message()};
+    if (error) throw TurnedOff{"cannot write " + result.adapter_path + ": " + error.message()};
     fs::remove(temporary + ".log", error);
     fs::remove(log, error);
     recipe.failure.remove();
@@ -203,7 +203,7 @@ void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point s
 /// Null where there is none, or none that can be loaded.
 void* open_adapter(const std::string& path) {
     const TrustedPath file = trusted_file(path);
-    if (file.trust == Trust::Unsafe) throw StandDown{refusal(file, "remove it")};
+    if (file.trust == Trust::Unsafe) throw TurnedOff{refusal(file, "remove it")};
     const bool whole = file.trust == Trust::Yes && is_whole_library(path);
     return whole ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
 }
@@ -212,11 +212,11 @@ void* open_adapter(const std::string& path) {
 void* load_library(const Recipe& recipe, Say say, AdapterLoadResult& result) {
     const std::string& path = result.adapter_path;
     if (void* library = open_adapter(path)) return library;
-    stand_down_if_it_failed(recipe.failure);
+    turn_off_if_it_failed(recipe.failure);
     const auto start = std::chrono::system_clock::now();
     const FileLock lock(path + ".lock");
     if (void* library = open_adapter(path)) return library;
-    stand_down_if_it_failed(recipe.failure);
+    turn_off_if_it_failed(recipe.failure);
     // What is there was cut short by a full disk, or made on a machine with a newer C library. It stays until another
     // takes its place: that this process cannot open it does not say that no other can.
     build_adapter(recipe, start, say, result);
@@ -227,24 +227,24 @@ void* load_library(const Recipe& recipe, Say say, AdapterLoadResult& result) {
 
 const AdapterApi* attach_adapter(const CoreApi& core, void* library, const std::string& path) {
     const auto attach = reinterpret_cast<TorchAttach>(dlsym(library, kTorchAttachSymbol));
-    if (!attach) throw StandDown{path + " has no " + kTorchAttachSymbol};
+    if (!attach) throw TurnedOff{path + " has no " + kTorchAttachSymbol};
     const char* why = nullptr;
     const AdapterApi* adapter = attach(&core, &why);
-    if (!adapter) throw StandDown{why ? why : "the adapter cannot see torch's operators"};
-    if (adapter->abi != kAdapterAbi) throw StandDown{"the adapter in " + path + " is of another version of numsan"};
+    if (!adapter) throw TurnedOff{why ? why : "the adapter cannot see torch's operators"};
+    if (adapter->abi != kAdapterAbi) throw TurnedOff{"the adapter in " + path + " is of another version of numsan"};
     return adapter;
 }
 
 const AdapterApi* load(const CoreApi& core, const std::string& lib_dir, Say say, AdapterLoadResult& result) {
     const std::string cpu_library = find_loaded_torch();
-    if (cpu_library.empty()) throw StandDown{"torch is not loaded"};
+    if (cpu_library.empty()) throw TurnedOff{"torch is not loaded"};
     const TorchInstall torch = describe_torch(cpu_library);
     result.torch_version = torch.version;
     result.torch_root = torch.root;
     const fs::path sources = fs::path(lib_dir) / "adapter";
-    if (!fs::is_directory(sources)) throw StandDown{"the adapter's sources are not in " + sources.string()};
+    if (!fs::is_directory(sources)) throw TurnedOff{"the adapter's sources are not in " + sources.string()};
     const CacheFolder cache = find_cache_folder(Missing::Make);
-    if (cache.path.empty()) throw StandDown{cache.why};
+    if (cache.path.empty()) throw TurnedOff{cache.why};
     const std::string abi = abi_flag(torch);
     result.adapter_path = cache.path + "/libnumsan_torch-" + cache_key(torch, sources, abi) + ".so";
 
@@ -294,8 +294,8 @@ const AdapterApi* load_torch_adapter(const CoreApi& core, const std::string& lib
     try {
         try {
             return load(core, lib_dir, say, result);
-        } catch (const StandDown& stand_down) {
-            result.reason = stand_down.reason;
+        } catch (const TurnedOff& turned_off) {
+            result.reason = turned_off.reason;
         } catch (const std::exception& error) {
             result.reason = std::string("loading the adapter failed: ") + error.what();
         }

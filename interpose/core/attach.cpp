@@ -116,7 +116,7 @@ void after_fork_in_parent() {
 }
 
 void after_fork_in_child() {
-    python_gate().reset();
+    python_access().reset();
     g_session->after_fork_in_child();
     if (g_recorder != nullptr) g_recorder->after_fork_in_child();
 }

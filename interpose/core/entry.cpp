@@ -11,7 +11,7 @@
 
 namespace {
 
-int stand_down(const char* reason) noexcept {
+int turned_off(const char* reason) noexcept {
     try {
         numsan::stderr_log().line(numsan::Level::Always, std::string("off: ") + reason);
     } catch (...) {
@@ -22,14 +22,14 @@ int stand_down(const char* reason) noexcept {
 
 int enter(const numsan_stub_api* stub, bool (*begin)(const numsan_stub_api&)) noexcept {
     if (!stub || stub->abi != NUMSAN_STUB_ABI || stub->size < sizeof(numsan_stub_api))
-        return stand_down("libnumsan.so and libnumsan_core.so are of different versions");
+        return turned_off("libnumsan.so and libnumsan_core.so are of different versions");
     if (getauxval(AT_SECURE) != 0) return 1;  // it has rights that its user, who set the environment, has not
     try {
         return begin(*stub) ? 0 : 1;
     } catch (const std::exception& error) {
-        return stand_down(error.what());
+        return turned_off(error.what());
     } catch (...) {
-        return stand_down("unknown failure while starting");
+        return turned_off("unknown failure while starting");
     }
 }
 

@@ -60,21 +60,21 @@ const char* numsan_other_injection(void) {
     return path && !is_a_copy(path) ? path : NULL;
 }
 
-static void tell_core(void) {
+static void notify_core(void) {
     static char folder[PATH_MAX];
     static struct numsan_stub_api api;
-    static atomic_bool told;
-    if (!atomic_exchange(&told, true)) numsan_call_core(NUMSAN_CORE_CUDA_SYMBOL, &api, folder);
+    static atomic_bool notified;
+    if (!atomic_exchange(&notified, true)) numsan_call_core(NUMSAN_CORE_CUDA_SYMBOL, &api, folder);
 }
 
 /* Inside cuInit, on whatever thread: the core makes no call of CUDA's nor of Python's here. */
 static void on_cuda_start(void) {
     if (!atomic_load(&wanted) || atomic_exchange(&cuda_started, true)) return;
-    if (!numsan_torch_is_due()) tell_core();
+    if (!numsan_torch_is_due()) notify_core();
 }
 
 void numsan_injection_after_torch(void) {
-    if (atomic_load(&cuda_started)) tell_core();
+    if (atomic_load(&cuda_started)) notify_core();
 }
 
 /* Called by the driver. 1 is success, as in CUPTI's samples. */

@@ -18,7 +18,7 @@ bool is_raised() {
 }
 
 void* run_last(void*, void*) {
-    python_gate().close(*python_api());
+    python_access().close(*python_api());
     if (g_last != nullptr) g_last(is_raised());
     void* none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
     python_api()->Py_IncRef(none);

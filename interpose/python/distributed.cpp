@@ -25,7 +25,7 @@ struct Question {
 };
 
 long number(const PythonApi& api, void* globals, const char* name) {
-    void* value = api.PyDict_GetItemString(globals, name);  // borrowed
+    void* value = api.PyDict_GetItemString(globals, name);  // pinned
     const long read = value != nullptr ? api.PyLong_AsLong(value) : -1;
     if (read == -1) api.PyErr_Clear();
     return read;

@@ -203,7 +203,7 @@ StackId PythonStacks::add_raw(const void* thread, uint64_t hash) {
 StackId PythonStacks::capture() noexcept {
     try {
         if (mode_ == Mode::Raw) [[likely]] {
-            if (!python_gate().open()) [[unlikely]]
+            if (!python_access().open()) [[unlikely]]
                 return 0;
             const void* thread = api_->PyGILState_GetThisThreadState();
             const uint64_t hash = thread ? hash_(*this, thread) : 0;

@@ -4,12 +4,12 @@
 
 namespace numsan {
 
-PythonGate& python_gate() {
-    static PythonGate& gate = *new PythonGate;  // other threads ask it until the process ends
+PythonAccess& python_access() {
+    static PythonAccess& gate = *new PythonAccess;  // other threads ask it until the process ends
     return gate;
 }
 
-void PythonGate::close(const PythonApi& api) noexcept {
+void PythonAccess::close(const PythonApi& api) noexcept {
     closer_ = pthread_self();
     closed_.store(true);
     if (inside_.load() == 0) return;

@@ -12,7 +12,7 @@ namespace numsan {
 /// A thread that waits for the interpreter's lock while the interpreter ends is killed where it stands (pthread_exit),
 /// with frames of the host program below ours; and memory of a thread's frames is freed under it. Neither may happen on
 /// our account. [MT]
-class PythonGate {
+class PythonAccess {
   public:
     /// False: the interpreter is ending. True: leave() must follow, and until then the interpreter does not end.
     bool enter() noexcept {
@@ -47,14 +47,14 @@ class PythonGate {
     pthread_t closer_{};
 };
 
-PythonGate& python_gate();
+PythonAccess& python_access();
 
 /// Inside the gate for the length of a scope, if it is open.
 class InsidePython {
   public:
-    InsidePython() : allowed_(python_gate().enter()) {}
+    InsidePython() : allowed_(python_access().enter()) {}
     ~InsidePython() {
-        if (allowed_) python_gate().leave();
+        if (allowed_) python_access().leave();
     }
     InsidePython(const InsidePython&) = delete;
     InsidePython& operator=(const InsidePython&) = delete;

@@ -170,7 +170,7 @@ thread_local Rehearsal* t_rehearsal = nullptr;
 
 void* compare_caller(char owner) {
     Rehearsal& now = *t_rehearsal;
-    const void* subject = now.api.PyDict_GetItemString(now.globals, "subject");  // borrowed
+    const void* subject = now.api.PyDict_GetItemString(now.globals, "subject");  // pinned
     ++now.called;
     now.agreed += now.check.frames_agree(subject, owner) ? 1 : 0;
     return now.api.PyDict_New();  // any object

@@ -69,9 +69,10 @@ void read_gradient(const std::string& name, const void* leaf, const TensorReader
     const void* gradient = reader.gradient_of != nullptr ? reader.gradient_of(leaf) : nullptr;
     if (gradient == nullptr) return;
     const void* storage = reader.gradients_rest && reader.storage_of != nullptr ? reader.storage_of(gradient) : nullptr;
-    const LiveNames::TensorName told{name, LiveNames::TensorName::Role::Gradient, storage, leaf};
-    const auto [known, fresh] = names.tensors.emplace(gradient, told);
-    if (!fresh && known->second.role == told.role) known->second = told;  // one that died meanwhile lay there
+    const LiveNames::TensorName name_of_gradient{name, LiveNames::TensorName::Role::Gradient, storage, leaf};
+    const auto [known, fresh] = names.tensors.emplace(gradient, name_of_gradient);
+    if (!fresh && known->second.role == name_of_gradient.role)
+        known->second = name_of_gradient;  // one that died meanwhile lay there
 }
 
 /// One line of the answer: a letter, a blank, an address, a blank, a name.
@@ -117,7 +118,7 @@ void look_up(LookUp& wanted) {
     if (code.get() == nullptr) return;
     const Reference done(api, api.PyEval_EvalCode(code.get(), globals.get(), globals.get()));
     if (done.get() == nullptr) return;
-    void* answer = api.PyDict_GetItemString(globals.get(), "answer");  // borrowed
+    void* answer = api.PyDict_GetItemString(globals.get(), "answer");  // pinned
     ptrdiff_t size = 0;
     const char* text = answer != nullptr ? api.PyUnicode_AsUTF8AndSize(answer, &size) : nullptr;
     if (text == nullptr) return;

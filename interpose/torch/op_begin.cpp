@@ -4,7 +4,7 @@
 
 namespace numsan {
 
-void OpBegin::tell(const c10::TensorImpl* impl) const {
+void OpBegin::announce(const c10::TensorImpl* impl) const {
     if (const void* storage = storage_of(impl)) core_.before_write(storage);
 }
 

@@ -21,7 +21,7 @@ class OpBegin {
             return;
         }
         on_device_ = true;
-        if (written) tell(impl);
+        if (written) announce(impl);
     }
     /// An argument that says where the result goes.
     void device(c10::Device device) { to_host_ = to_host_ || device.is_cpu(); }
@@ -31,7 +31,7 @@ class OpBegin {
     }
 
   private:
-    void tell(const c10::TensorImpl* impl) const;
+    void announce(const c10::TensorImpl* impl) const;
 
     const CoreApi& core_;
     bool to_host_;

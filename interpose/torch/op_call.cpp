@@ -126,7 +126,7 @@ void OpCall::report(const CoreApi& core, uint64_t sequence) {
                                                      : sequence;
     event.infinite_scalar = infinite_scalar_;
     event.graph_task = torch::autograd::get_current_graph_task_id();
-    event.kin = kin_of;
+    event.autograd_facts = autograd_facts_of;
     event.scalar_count = scalar_count_;
     event.scalars = scalars_;
     event.inner_ops_shown = inner_ops_shown_;

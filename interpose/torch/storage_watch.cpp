@@ -12,13 +12,13 @@ c10::StorageImpl* impl(const void* storage) { return static_cast<c10::StorageImp
 
 void watch(const void* storage) { static_cast<void>(c10::raw::intrusive_ptr::make_weak(impl(storage))); }
 void unwatch(const void* storage) { c10::raw::weak_intrusive_ptr::decref(impl(storage)); }
-bool borrow(const void* storage, const void** data, int64_t* bytes) {
+bool pin(const void* storage, const void** data, int64_t* bytes) {
     c10::StorageImpl* held = c10::raw::weak_intrusive_ptr::lock(impl(storage));
     if (held == nullptr) return false;
     *data = held->_mutable_data_ptr_no_checks().get();
     *bytes = held->sym_nbytes().maybe_as_int().value_or(0);
     return true;
 }
-void give_back(const void* storage) { c10::raw::intrusive_ptr::decref(impl(storage)); }
+void unpin(const void* storage) { c10::raw::intrusive_ptr::decref(impl(storage)); }
 
 }  // namespace numsan

@@ -7,7 +7,7 @@ namespace numsan {
 
 void watch(const void* storage);
 void unwatch(const void* storage);
-bool borrow(const void* storage, const void** data, int64_t* bytes);
-void give_back(const void* storage);
+bool pin(const void* storage, const void** data, int64_t* bytes);
+void unpin(const void* storage);
 
 }  // namespace numsan

@@ -50,23 +50,23 @@ const void* gradient_of(const void* impl) {
 }
 
 /// Nothing is retained: the last but one reference to a tensor that Python knows takes the interpreter's lock.
-uint32_t kin_of(const void* impl, bool may_wait) try {
+uint32_t autograd_facts_of(const void* impl, bool may_wait) try {
     const auto meta_of = [](const c10::TensorImpl& tensor) {
         return static_cast<const torch::autograd::AutogradMeta*>(tensor.autograd_meta());
     };
     const auto* meta = meta_of(*static_cast<const c10::TensorImpl*>(impl));
     if (meta == nullptr) return 0;
-    uint32_t kin = 0;
+    uint32_t autograd_facts = 0;
     if (meta->is_view_) {
         const auto& view = static_cast<const torch::autograd::DifferentiableViewMeta&>(*meta);
         const auto* base =
             view.has_bw_view() ? meta_of(*view.get_backward_view().base_.unsafeGetTensorImpl()) : nullptr;
-        if (base != nullptr && base->requires_grad_ && base->grad_fn_ == nullptr) kin |= kViewOfParameter;
+        if (base != nullptr && base->requires_grad_ && base->grad_fn_ == nullptr) autograd_facts |= kViewOfParameter;
     }
     const torch::autograd::Node* node = meta->grad_fn_.get();
     if (may_wait && node != nullptr && is_python(*node) && node->name().find("CompiledFunction") != std::string::npos)
-        kin |= kFromCompiled;
-    return kin;
+        autograd_facts |= kFromCompiled;
+    return autograd_facts;
 } catch (const std::exception&) {
     return 0;  // a view whose base is gone, a node written in Python whose name cannot be had
 }

@@ -139,6 +139,6 @@ const void* storage_of(const void* impl);
 const void* gradient_of(const void* impl);
 
 /// Bits of TensorKin for a live tensor.
-uint32_t kin_of(const void* impl, bool may_wait);
+uint32_t autograd_facts_of(const void* impl, bool may_wait);
 
 }  // namespace numsan

@@ -120,14 +120,14 @@ struct Typed<Op, Return(Arguments...)> {
         if (core == nullptr) return Op::redispatch(below, std::forward<Arguments>(arguments)...);
         const bool for_subclass = is_for_subclass(keys);
         ThreadPlaces& places = ThreadPlaces::mine();
-        if (may_touch_device(keys)) tell_begin(*core, arguments...);
+        if (may_touch_device(keys)) announce_writes(*core, arguments...);
         Return result = [&]() -> Return {
             try {
                 const HideInnerOps hide(places, !for_subclass);
                 const SubclassCalls shown(for_subclass);
                 return Op::redispatch(below, arguments...);  // not forwarded: a moved-from SymInt is 0
             } catch (const std::exception&) {
-                if (!for_subclass) tell_failure(*core, places, arguments...);
+                if (!for_subclass) report_failure(*core, places, arguments...);
                 throw;
             }
         }();
@@ -140,7 +140,7 @@ struct Typed<Op, Return(Arguments...)> {
     }
 
   private:
-    static void tell_begin(const CoreApi& core, const Plain<Arguments>&... arguments) {
+    static void announce_writes(const CoreApi& core, const Plain<Arguments>&... arguments) {
         if (op->written.empty() && op->info.op_class != OpClass::HostRead && !(is_place<Arguments> || ...)) return;
         OpBegin begin(core, op->info);
         size_t argument = 0;
@@ -164,8 +164,8 @@ struct Typed<Op, Return(Arguments...)> {
         }
     }
 
-    [[gnu::cold, gnu::noinline]] static void tell_failure(const CoreApi& core, ThreadPlaces& places,
-                                                          const Plain<Arguments>&... arguments) noexcept {
+    [[gnu::cold, gnu::noinline]] static void report_failure(const CoreApi& core, ThreadPlaces& places,
+                                                            const Plain<Arguments>&... arguments) noexcept {
         try {
             TensorView inputs[sizeof...(Arguments)];
             OpCall call(*op, places);

@@ -19,7 +19,7 @@ using gpu::HitSlot;
 struct Subject {
     Tensor tensor;
     Expected expected;
-    uint8_t flags = 0;  ///< kRaisesGate, kTold
+    uint8_t flags = 0;  ///< kRaisesGate, kExact
 
     TensorView view() const {
         TensorView out = tensor.view();
@@ -134,12 +134,12 @@ class Launches {
         }
         filler_->begin(header);
         inputs_ = filler_->add_inputs(views_.data(), static_cast<int>(views_.size()));
-        told_.clear();
+        exact_.clear();
         for (int i = 0; i < inputs_.count; ++i) {
             const int at = filler_->position_of(inputs_.first + i);
             require(at >= 0 && size_t(at) < operands_.size(), "the position of an operand");
             require(admission_of(operands_[size_t(at)]) == Admission::Added, "operands that can be read");
-            told_.push_back(&operands_[size_t(at)]);
+            exact_.push_back(&operands_[size_t(at)]);
         }
     }
 
@@ -164,9 +164,9 @@ class Launches {
             require(result.sequence_plus_one == uint64_t(base) + i + 1, "every output has a result", name);
             require(result.largest == want.max_magnitude, "the largest magnitude", name);
             require(result.smallest_nonzero == want.min_nonzero_magnitude, "the smallest magnitude", name);
-            const bool hit = hits.contains(i), looked = want.suspicious || (output.flags & gpu::kTold) != 0;
-            require(result.bad == (want.suspicious ? hit ? gpu::kHitTold : gpu::kHitDropped
-                                   : hit           ? gpu::kFiniteTold
+            const bool hit = hits.contains(i), looked = want.suspicious || (output.flags & gpu::kExact) != 0;
+            require(result.bad == (want.suspicious ? hit ? gpu::kHitReported : gpu::kHitDropped
+                                   : hit           ? gpu::kFiniteReported
                                                    : gpu::kFinite),
                     "the verdict", name);
             require(looked || !hit, "only what is asked for is told", name);
@@ -188,7 +188,7 @@ class Launches {
         for (size_t i = 0; i < slots.size(); ++i) {
             require(slots[i].sequence == sequence, "the sequence of a hit");
             require((slots[i].role == gpu::HitRole::Output) == (i == 0), "the output comes first");
-            require_health(slots[i], i == 0 ? output : *told_[i - 1]);
+            require_health(slots[i], i == 0 ? output : *exact_[i - 1]);
         }
     }
 
@@ -200,13 +200,13 @@ class Launches {
     bool gated_, open_;
     std::unique_ptr<gpu::BatchFiller> filler_;
     gpu::InputItems inputs_;
-    std::vector<const Subject*> told_;     ///< the operands in the table
+    std::vector<const Subject*> exact_;    ///< the operands in the table
     std::vector<const Subject*> outputs_;  ///< by slot
 };
 
 std::optional<Subject> subject(Bytes& bytes, std::string_view pattern) {
     Subject out;
-    out.flags = static_cast<uint8_t>(bytes.next() & (gpu::kRaisesGate | gpu::kTold));
+    out.flags = static_cast<uint8_t>(bytes.next() & (gpu::kRaisesGate | gpu::kExact));
     if (!build(bytes, out.tensor, Place::Device, pattern)) return std::nullopt;
     trap_gaps(out.tensor);
     out.expected = expected_of(out.tensor);

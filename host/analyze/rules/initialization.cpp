@@ -17,15 +17,15 @@ void initialization(const Features& f, Score& score) {
     }
     const bool grew = f.parameter_growth >= kGrownByTraining;
     // A weight is often read through a view of it, beside a bias that is the parameter itself.
-    const bool told = f.reads_parameter && f.parameter_max >= kLargeParameter;
-    if (f.mechanism == Mechanism::OVF && !grew && !told && f.parameter_start >= kHugeParameter &&
+    const bool large = f.reads_parameter && f.parameter_max >= kLargeParameter;
+    if (f.mechanism == Mechanism::OVF && !grew && !large && f.parameter_start >= kHugeParameter &&
         f.phase == Phase::Forward) {
         score.add(3.5, "a parameter of magnitude " + number(f.parameter_start, 3) +
                            " was there before training made any grow");
     }
     if (f.mechanism == Mechanism::DIV0 && f.operand_is_parameter && f.phase == Phase::Forward)
         score.add(2.5, "it divided by a parameter: training hardly ever makes one exactly zero, what set it up does");
-    if (f.mechanism == Mechanism::OVF && !grew && !told && large_from_the_start(f)) {
+    if (f.mechanism == Mechanism::OVF && !grew && !large && large_from_the_start(f)) {
         score.add(3.5, "the weight it read makes values about " + number(f.weight_gain, 3) +
                            " times larger, and training had not made it grow");
     }

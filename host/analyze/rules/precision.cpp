@@ -11,7 +11,7 @@ bool fits_int64(const Features& f) { return f.wrapped_type != IntegerType::Int64
 }  // namespace
 
 void precision(const Features& f, Score& score) {
-    if (f.crowded) {
+    if (f.near_overflow) {
         score.add(5, std::string(info(f.dtype).name) + (f.mechanism == Mechanism::PREC
                                                             ? " ends below the values it was to hold"
                                                             : " has little room above these values"));

@@ -41,12 +41,12 @@ Subject& subject() {
 }
 
 void watch(const void*) {}
-bool borrow(const void*, const void** data, int64_t* bytes) {
+bool pin(const void*, const void** data, int64_t* bytes) {
     *data = nullptr;
     *bytes = 0;
     return true;
 }
-constexpr StorageApi kStorages{watch, watch, borrow, watch};
+constexpr StorageApi kStorages{watch, watch, pin, watch};
 
 void run(benchmark::State& state, bool deferred) {
     ScanRequest request = subject().request;

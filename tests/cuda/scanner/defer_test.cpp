@@ -22,7 +22,7 @@ TEST_F(Deferral, ThresholdOfItems) {
     EXPECT_EQ(scanner.counters().launches, 2u);
     EXPECT_EQ(finish(scanner).size(), storages.size());
     for (const Storage& storage : storages) {
-        EXPECT_GE(storage.borrowed, 1);
+        EXPECT_GE(storage.pinned, 1);
         EXPECT_EQ(storage.held(), 0);
     }
 }
@@ -33,7 +33,7 @@ TEST_F(Deferral, ThresholdOfBytesAndLargeOutputs) {
     scan_later(scanner, large, 0, stream, storages[0]);
     EXPECT_EQ(scanner.counters().launches, 1u) << "too large to wait";
     EXPECT_EQ(scanner.counters().deferred, 0u);
-    EXPECT_EQ(storages[0].borrowed, 0);
+    EXPECT_EQ(storages[0].pinned, 0);
     const int needed = int(kDeferredBytes / (kDeferBelowBytes - 4)) + 1;
     ASSERT_LT(needed, kBatchOutputs);
     ASSERT_LT(needed, 20);

@@ -7,7 +7,7 @@
 namespace numsan::gpu {
 namespace {
 
-/// A tensor in a storage that can be borrowed.
+/// A tensor in a storage that can be pinned.
 struct Lent {
     GpuTensor tensor;
     Storage storage;
@@ -109,7 +109,7 @@ TEST_F(DeviceDeferral, NothingWaitsWithoutStorages) {
     Lent output(10), input(20);
     scan(output, 1, {&input});
     EXPECT_FALSE(is_pending(1));
-    EXPECT_EQ(output.storage.borrowed, 0);
+    EXPECT_EQ(output.storage.pinned, 0);
 }
 
 TEST_F(DeviceDeferral, TheThresholds) {

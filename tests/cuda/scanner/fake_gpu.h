@@ -63,10 +63,10 @@ struct Storage {
     std::atomic<const void*> data{nullptr};
     std::atomic<int64_t> bytes{0};
     std::atomic<bool> lendable{true};
-    std::atomic<int> borrowed{0}, given_back{0};
+    std::atomic<int> pinned{0}, unpinned{0};
     std::function<void()> when_given_back;
 
-    int held() const { return borrowed - given_back; }
+    int held() const { return pinned - unpinned; }
     void lie_in(TensorView& view) {
         data = view.storage_data;
         bytes = view.storage_bytes;
@@ -80,14 +80,14 @@ inline const StorageApi kStorages{
     [](const void* storage, const void** data, int64_t* bytes) {
         auto& s = *static_cast<Storage*>(const_cast<void*>(storage));
         if (!s.lendable) return false;
-        ++s.borrowed;
+        ++s.pinned;
         *data = s.data;
         *bytes = s.bytes;
         return true;
     },
     [](const void* storage) {
         auto& s = *static_cast<Storage*>(const_cast<void*>(storage));
-        ++s.given_back;
+        ++s.unpinned;
         if (s.when_given_back) s.when_given_back();
     },
 };

@@ -142,10 +142,10 @@ TEST_F(Scan, WhatIsToldIsLookedAtCloselyEvenIfItIsClean) {
     loss.fill(stream, kNan);
     operand.fill(stream, 0xc0000000);  // -2
     operand.set(stream, 39999, 0);
-    ScanRequest raising = request_of(loss, 1, stream), told = request_of(operand, 2, stream);
-    raising.raises_gate = told.told = true;
+    ScanRequest raising = request_of(loss, 1, stream), exact = request_of(operand, 2, stream);
+    raising.raises_gate = exact.exact = true;
     scanner.scan(raising);
-    scanner.scan_behind_gate(&told, 1);
+    scanner.scan_behind_gate(&exact, 1);
     const std::vector<Found> found = finish(scanner);
     ASSERT_EQ(found.size(), 2u);
     EXPECT_EQ(found[1].health.zero, 1);

@@ -49,7 +49,7 @@ const Case kCases[] = {
     {"N8", Mechanism::PREC, {.op = "add", .phase = Phase::Optimizer, .dtype = DType::BFloat16}},
     {"N8", Mechanism::PREC, {.op = "lerp", .phase = Phase::Optimizer, .dtype = DType::BFloat16}},
     {"N8", Mechanism::PREC, {.op = "_to_copy", .phase = Phase::Forward, .dtype = DType::Float8E4M3Fn}},
-    {"N8", Mechanism::OVF, {.op = "sum", .crowded = true, .phase = Phase::Forward, .dtype = DType::Float16}},
+    {"N8", Mechanism::OVF, {.op = "sum", .near_overflow = true, .phase = Phase::Forward, .dtype = DType::Float16}},
     {"N8", Mechanism::UDF, {.op = "mul", .phase = Phase::Optimizer, .dtype = DType::Float16}},
     {"N8", Mechanism::UDF, {.op = "_to_copy", .phase = Phase::Forward, .dtype = DType::Float8E4M3Fn}},
     {"N8", Mechanism::UDF, {.op = "mul", .phase = Phase::Forward, .dtype = DType::Float16}},

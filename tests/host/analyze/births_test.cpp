@@ -74,8 +74,8 @@ TEST_F(BirthsTest, ViewOfAParameterIsStateOtherTensorsWithAGraphAreNot) {
     const MadeUp bad({kNan}, kRequiresGrad);
     const MadeUpOp op("aten::mul", {bad.view()}, {out.returned()});
     OpEvent event = op.event();
-    const auto read = [&](uint32_t kin) -> const Birth& {
-        context.kin = &kin;
+    const auto read = [&](uint32_t autograd_facts) -> const Birth& {
+        context.autograd_facts = &autograd_facts;
         return *births.find(births.external(event.inputs[0], event, context, scanner.health(bad.view())).of(kNaN));
     };
     const Birth& viewed = read(kViewOfParameter);
@@ -107,13 +107,13 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
     EXPECT_EQ(outside(parameter, kNaN).phase, Phase::Load);
     MadeUp transposed{kNan};  // F.linear reads a view of the weight
     ledger.mark_unwritten(transposed.view(), 9, 4);
-    const uint32_t kin = kViewOfParameter;
-    context.kin = &kin;
+    const uint32_t autograd_facts = kViewOfParameter;
+    context.autograd_facts = &autograd_facts;
     const MadeUpOp reads("aten::mm", {transposed.view()}, {out.returned()});
     const OpEvent event = reads.event();
     const Births::Kinds made = births.external(event.inputs[0], event, context, scanner.health(event.inputs[0]));
     EXPECT_EQ(births.find(made.of(kNaN))->phase, Phase::Load);
-    context.kin = nullptr;
+    context.autograd_facts = nullptr;
     MadeUp partly{1, 2, kNan};
     ledger.mark_unwritten(partly.view(), 9, 5);
     TensorView written = partly.view();

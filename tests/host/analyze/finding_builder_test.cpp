@@ -235,7 +235,7 @@ TEST_F(Builder, TitlesOfFiniteValues) {
     escaped.birth.mechanism = Mechanism::PREC;
     EXPECT_EQ(title(), "first underflow of this run: `aten::log` made updates too small for the type to hold");
     EXPECT_EQ(build().kind, FindingKind::Underflow);
-    escaped.birth.crowded = true;
+    escaped.birth.near_overflow = true;
     escaped.birth.features.dtype = DType::Float8E4M3Fn;
     EXPECT_EQ(title(),
               "first saturation of this run: `aten::log` wrote the largest float8_e4m3fn in place of larger values");

@@ -12,16 +12,16 @@
 namespace numsan {
 namespace {
 
-TEST(CrowdedPattern, ByTypeAndShare) {
-    EXPECT_EQ(crowded_pattern(DType::Float16, 0.5), encoded(32768, DType::Float16)) << "32752 is half of 65504";
-    EXPECT_EQ(crowded_pattern(DType::Float8E4M3Fn, 0.5), encoded(240, DType::Float8E4M3Fn)) << "above 224";
-    EXPECT_EQ(crowded_pattern(DType::Float32, 0.5), ~uint64_t(0));
-    EXPECT_EQ(crowded_pattern(DType::Complex32, 0.5), ~uint64_t(0));
-    EXPECT_EQ(crowded_pattern(DType::Float16, 0), ~uint64_t(0)) << "headroom=0 is off";
+TEST(NearOverflowPattern, ByTypeAndShare) {
+    EXPECT_EQ(near_overflow_pattern(DType::Float16, 0.5), encoded(32768, DType::Float16)) << "32752 is half of 65504";
+    EXPECT_EQ(near_overflow_pattern(DType::Float8E4M3Fn, 0.5), encoded(240, DType::Float8E4M3Fn)) << "above 224";
+    EXPECT_EQ(near_overflow_pattern(DType::Float32, 0.5), ~uint64_t(0));
+    EXPECT_EQ(near_overflow_pattern(DType::Complex32, 0.5), ~uint64_t(0));
+    EXPECT_EQ(near_overflow_pattern(DType::Float16, 0), ~uint64_t(0)) << "headroom=0 is off";
 }
 
-TEST(CrowdedPlaces, OnceAStepAndNotForEver) {
-    CrowdedPlaces places;
+TEST(NearOverflowPlaces, OnceAStepAndNotForEver) {
+    NearOverflowPlaces places;
     const OpInfo mm{"aten::mm", "", OpClass::Other, false, 0};
     EXPECT_TRUE(places.due(&mm, 5, 1));
     EXPECT_FALSE(places.due(&mm, 5, 1));
@@ -34,8 +34,8 @@ TEST(CrowdedPlaces, OnceAStepAndNotForEver) {
     EXPECT_EQ(unstepped, 16) << "where nothing steps, a pass is not told from the next";
 }
 
-TEST(CrowdedPlaces, OneThatIsNotSeenAnyMoreMakesRoom) {
-    CrowdedPlaces places;
+TEST(NearOverflowPlaces, OneThatIsNotSeenAnyMoreMakesRoom) {
+    NearOverflowPlaces places;
     const OpInfo mm{"aten::mm", "", OpClass::Other, false, 0};
     std::vector<StackId> taken;
     for (StackId stack = 1; stack <= 2000; ++stack) {

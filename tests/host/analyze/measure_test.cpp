@@ -75,7 +75,7 @@ TEST_F(Measure, GainOfAWeight) {
     EXPECT_EQ(of({"aten::mul", {x.view(), matrix}, {out.returned()}}).weight_gain, 0);
     matrix.flags &= ~uint32_t(kRequiresGrad | kLeaf);
     EXPECT_EQ(of({"aten::mm", {x.view(), matrix}, {out.returned()}}).weight_gain, 0) << "no parameter";
-    matrix.flags |= kViewOfParameter << kKinShift;
+    matrix.flags |= kViewOfParameter << kAutogradFactsShift;
     EXPECT_DOUBLE_EQ(of({"aten::mm", {x.view(), matrix}, {out.returned()}}).weight_gain, 200) << "a transposed one";
 }
 

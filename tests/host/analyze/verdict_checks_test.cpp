@@ -26,7 +26,7 @@ struct Checked {
         s.op("aten::any", {answer_of(answer, 0)}, {answer_of(all, kReturned)});
     }
     void read() { s.op("aten::_local_scalar_dense", {answer_of(all, 0)}, {}, OpClass::HostRead); }
-    size_t told(bool failed) {
+    size_t reported(bool failed) {
         s.verdict.finish(failed, s.outcome);
         return s.outcome.escaped.size();
     }
@@ -36,7 +36,7 @@ TEST(VerdictChecks, ProgramThatFailedOverOneIsTold) {
     Checked c;
     c.ask();
     c.read();
-    ASSERT_EQ(c.told(true), 1u);
+    ASSERT_EQ(c.reported(true), 1u);
     EXPECT_EQ(c.s.only().birth.op, "aten::div");
     EXPECT_EQ(c.s.only().severity, Severity::Warning);
     EXPECT_EQ(c.s.only().into, EscapeInto::Host);
@@ -48,7 +48,7 @@ TEST(VerdictChecks, TrainingThatEndedOverALossIsTold) {
     Checked c;
     c.ask();
     c.read();
-    ASSERT_EQ(c.told(false), 1u);
+    ASSERT_EQ(c.reported(false), 1u);
     EXPECT_EQ(c.s.only().birth.evidence.back(), "a check of the program read it; after that came no optimizer step");
 }
 
@@ -58,7 +58,7 @@ TEST(VerdictChecks, WhoStepsAfterItKnows) {
         c.ask();
         c.read();
         c.s.verdict.optimizer_begin(c.s.outcome);
-        EXPECT_EQ(c.told(failed), 0u);
+        EXPECT_EQ(c.reported(failed), 0u);
     }
 }
 
@@ -68,7 +68,7 @@ TEST(VerdictChecks, WhatIsNoLossIsToldOnlyWhereTheProgramFailed) {
         c.s.grad_enabled = false;
         c.ask();
         c.read();
-        EXPECT_EQ(c.told(failed), failed ? 1u : 0u);
+        EXPECT_EQ(c.reported(failed), failed ? 1u : 0u);
     }
 }
 
@@ -77,22 +77,22 @@ TEST(VerdictChecks, ThatAProgramFailedMayBeKnownLate) {
     c.s.grad_enabled = false;
     c.ask();
     c.read();
-    EXPECT_EQ(c.told(false), 0u);
-    EXPECT_EQ(c.told(true), 1u);
-    EXPECT_EQ(c.told(true), 1u) << "told once";
+    EXPECT_EQ(c.reported(false), 0u);
+    EXPECT_EQ(c.reported(true), 1u);
+    EXPECT_EQ(c.reported(true), 1u) << "told once";
 }
 
 TEST(VerdictChecks, AnswersThatNobodyReadAreNone) {
     Checked c;
     c.ask();
-    EXPECT_EQ(c.told(true), 0u);
+    EXPECT_EQ(c.reported(true), 0u);
 }
 
 TEST(VerdictChecks, OpsThatDoNotAnswerHideWhatTheyRead) {
     Checked c;
     c.ask("aten::argmax");
     c.read();
-    EXPECT_EQ(c.told(true), 0u);
+    EXPECT_EQ(c.reported(true), 0u);
 }
 
 TEST(VerdictChecks, InfinityThatTheProgramWroteIsNone) {
@@ -103,7 +103,7 @@ TEST(VerdictChecks, InfinityThatTheProgramWroteIsNone) {
     c.s.infinite_scalar = false;
     c.s.op("aten::isinf", {mask.view()}, {Checked::answer_of(c.all, kReturned)});
     c.read();
-    EXPECT_EQ(c.told(true), 0u);
+    EXPECT_EQ(c.reported(true), 0u);
 }
 
 /// As isfinite() does: where the magnitudes were, the answer lies.
@@ -116,7 +116,7 @@ TEST(VerdictChecks, AnswerThatLiesWhereABadValueWas) {
     c.s.op("aten::mul", {Checked::answer_of(c.answer, 0), Checked::answer_of(c.all, 0)},
            {Checked::answer_of(again, kReturned)});
     c.s.op("aten::_local_scalar_dense", {Checked::answer_of(again, 0)}, {}, OpClass::HostRead);
-    EXPECT_EQ(c.told(false), 1u) << "it is the loss's";
+    EXPECT_EQ(c.reported(false), 1u) << "it is the loss's";
 }
 
 /// The value is gone, and its memory is used again, before the answer is read.
@@ -127,7 +127,7 @@ TEST(VerdictChecks, ValueThatIsGoneIsFoundByTheOpThatMadeIt) {
     c.loss.values[0] = 1;
     c.s.op("aten::mul", {one.view(), one.view()}, {c.loss.returned()});
     c.read();
-    ASSERT_EQ(c.told(true), 1u);
+    ASSERT_EQ(c.reported(true), 1u);
     EXPECT_EQ(c.s.only().birth.op, "aten::div");
 }
 

@@ -125,9 +125,9 @@ TEST(VerdictLoad, StateLoadedAndReadLaterIsBornWhereItWasLoaded) {
 
 TEST(VerdictMask, WrittenDownByLiftFreshIsIntended) {
     Stream s;
-    MadeUp mask{0, -kInf}, lifted{0, -kInf}, scores{1, -kInf}, weights{1, 0};
-    s.op("aten::lift_fresh", {mask.view()}, {lifted.returned()}, OpClass::Constant);
-    s.op("aten::add", {lifted.view()}, {scores.returned()});
+    MadeUp mask{0, -kInf}, wrapped{0, -kInf}, scores{1, -kInf}, weights{1, 0};
+    s.op("aten::lift_fresh", {mask.view()}, {wrapped.returned()}, OpClass::Constant);
+    s.op("aten::add", {wrapped.view()}, {scores.returned()});
     s.op("aten::_softmax", {scores.view()}, {weights.returned()});
     s.op("aten::item", {scores.view()}, {}, OpClass::HostRead);
     s.loss(weights);
@@ -138,9 +138,9 @@ TEST(VerdictMask, WrittenDownByLiftFreshIsIntended) {
 
 TEST(VerdictMask, PositiveInfinityInAnArrayIsData) {
     Stream s;
-    MadeUp table{1, kInf}, lifted{1, kInf}, y{2, kInf};
-    s.op("aten::lift_fresh", {table.view()}, {lifted.returned()}, OpClass::Constant);
-    s.op("aten::mul", {lifted.view()}, {y.returned()});
+    MadeUp table{1, kInf}, wrapped{1, kInf}, y{2, kInf};
+    s.op("aten::lift_fresh", {table.view()}, {wrapped.returned()}, OpClass::Constant);
+    s.op("aten::mul", {wrapped.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().birth.mechanism, Mechanism::DATA);
@@ -286,7 +286,7 @@ class Refused : public testing::Test {
         s.op("aten::cat", {negative.view(), bad.view()}, {beside.returned()});
     }
     void fail(const char* op, const TensorView& operand) {
-        s.verdict.refused(MadeUpOp(op, {operand}, {}).event(), s.context);
+        s.verdict.op_failed(MadeUpOp(op, {operand}, {}).event(), s.context);
     }
     Stream s;
     MadeUp negative{-1}, bad{kNan}, beside{kNan}, fine{1};

@@ -82,13 +82,13 @@ TEST(VerdictGuard, AtTheEndCountsWhatTheLeafStillHas) {
     enum { Alive, Dropped, Replaced, Unknown };
     for (const int left : {Alive, Dropped, Replaced, Unknown}) {
         Guarded g;
-        EXPECT_TRUE(g.s.verdict.doubts_gradients());
+        EXPECT_TRUE(g.s.verdict.has_undecided_gradients());
         if (left == Alive) g.s.verdict.keep_gradients({{&g.parameter, {&g.gradient}}});
         if (left == Dropped) g.s.verdict.keep_gradients({{&g.parameter, {}}});
         if (left == Replaced) g.s.verdict.keep_gradients({{&g.parameter, {&g.next}}});
         if (left == Unknown) g.s.verdict.keep_gradients({});
         const bool gone = left == Dropped || left == Replaced;
-        EXPECT_EQ(g.s.verdict.doubts_gradients(), !gone);
+        EXPECT_EQ(g.s.verdict.has_undecided_gradients(), !gone);
         g.s.finish();
         EXPECT_EQ(g.s.only().severity, gone ? Severity::Warning : Severity::Error) << left;
     }

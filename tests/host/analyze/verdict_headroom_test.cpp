@@ -15,7 +15,7 @@ class Headroom : public testing::Test {
         s.vanishing = true;
         s.context.touched = true;
         s.context.headroom = 0.5;
-        s.context.crowded = 1;
+        s.context.near_overflow = 1;
     }
     void product(int64_t step) {
         s.context.step = step;
@@ -36,7 +36,7 @@ TEST_F(Headroom, InThreeStepsIsAWarning) {
     EXPECT_EQ(s.only().severity, Severity::Warning);
     EXPECT_EQ(s.only().into, EscapeInto::Output);
     EXPECT_EQ(s.only().birth.kind, 0);
-    EXPECT_TRUE(s.only().birth.crowded);
+    EXPECT_TRUE(s.only().birth.near_overflow);
     EXPECT_EQ(s.only().birth.mechanism, Mechanism::OVF);
     EXPECT_EQ(s.only().birth.evidence,
               (std::vector<std::string>{
@@ -59,7 +59,7 @@ TEST_F(Headroom, WithoutStepsFourTimesIsAWarningAtTheEnd) {
 
 TEST_F(Headroom, ManyTimesInTheFirstOfManyStepsIsNone) {
     for (int i = 0; i < 6; ++i) product(0);
-    s.context.crowded = 0;
+    s.context.near_overflow = 0;
     product(1);
     s.finish();
     EXPECT_TRUE(s.outcome.escaped.empty());

@@ -46,10 +46,10 @@ TEST(Mutes, RootOfWhatOverflowed) {
     Birth squares = overflow("sum", 1e40);
     EXPECT_FALSE(muted_by("aten::div", squares));
     EXPECT_TRUE(muted_by("aten::rsqrt", squares));
-    squares.shrunk = true;
+    squares.through_root = true;
     EXPECT_TRUE(muted_by("aten::div", squares));
     Birth exponential = overflow("exp", 1e43);
-    exponential.shrunk = true;
+    exponential.through_root = true;
     EXPECT_FALSE(muted_by("aten::div", exponential));
     EXPECT_FALSE(muted_by("aten::rsqrt", exponential));
 }

@@ -195,7 +195,7 @@ TEST(RecordFields, ASegmentComesBack) {
     answer.range = Range{5, 1, true};
     segment.answers.tensors.push_back(answer);
     segment.answers.elements[100] = "abcd";
-    HandedOver note;
+    BirthNote note;
     note.pid = 12;
     std::strcpy(note.op, "aten::log");
     segment.answers.notes = {note, std::nullopt};

@@ -82,7 +82,7 @@ struct RecordedRun {
     static std::optional<ProcessRank> ask_rank(void (*)()) { return ProcessRank{3, 8}; }
 
     void op(const OpInfo& info, const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs,
-            uint64_t sequence = ~uint64_t(0), uint32_t (*kin)(const void*, bool) = nullptr) {
+            uint64_t sequence = ~uint64_t(0), uint32_t (*autograd_facts)(const void*, bool) = nullptr) {
         OpEvent event{};
         event.op = &info;
         event.inputs = inputs.data();
@@ -93,7 +93,7 @@ struct RecordedRun {
         event.forward_sequence = sequence;
         event.grad_enabled = true;
         event.graph_task = -1;
-        event.kin = kin;
+        event.autograd_facts = autograd_facts;
         core->op_end(&event);
     }
 

@@ -17,7 +17,7 @@ class DeviceLookBack : public testing::Test {
   protected:
     void SetUp() override { Storages::begin_test(); }
     void TearDown() override {
-        for (const auto& [storage, count] : Storages::borrowed) EXPECT_EQ(count, 0);
+        for (const auto& [storage, count] : Storages::pinned) EXPECT_EQ(count, 0);
     }
     static OnDevice lean(const char* options = kLean) {
         OnDevice d(options);

@@ -100,7 +100,7 @@ TEST(DeviceZeros, AFlushedGradientIsTheHosts) {
 
 /// What autograd says is asked while the operand lives.
 const void* view_of_weight;
-uint32_t kin_of(const void* impl, bool may_wait) {
+uint32_t autograd_facts_of(const void* impl, bool may_wait) {
     EXPECT_FALSE(may_wait);
     return impl == view_of_weight ? uint32_t(kViewOfParameter) : 0u;
 }
@@ -119,7 +119,7 @@ TEST(DeviceZeros, AViewOfAParameterIsKnownAsOneLater) {
         event.forward_sequence = 3;
         event.grad_enabled = true;
         event.graph_task = -1;
-        event.kin = kin_of;
+        event.autograd_facts = autograd_facts_of;
         event.on_device = true;
         event.queue = {nullptr, 0, true};
         d.session.op_end(event);

@@ -53,7 +53,7 @@ class HeldScanner final : public DeviceScanner {
     }
     void give_up(uint64_t sequence) noexcept override {
         const std::lock_guard<std::mutex> lock(mutex_);
-        EXPECT_EQ(told_.count(sequence), 0u) << "it was looked at";
+        EXPECT_EQ(exact_.count(sequence), 0u) << "it was looked at";
         ++given_up;
     }
     bool is_capturing(const DeviceQueue&) noexcept override { return captures; }
@@ -71,7 +71,7 @@ class HeldScanner final : public DeviceScanner {
             told.answer = refuses != nullptr ? Answer::NotRead : Answer::Read;
             told.reading.why = refuses;
             told.reading.range = host_.range(output);
-            told.reading.has_hit = (told.reading.range.suspicious || scan.told) && !loses_hits;
+            told.reading.has_hit = (told.reading.range.suspicious || scan.exact) && !loses_hits;
             gate_ = gate_ || (scan.raises_gate && told.reading.range.suspicious);
             DeviceHit& hit = told.reading.hit;
             hit.output = host_.health(output);
@@ -80,7 +80,7 @@ class HeldScanner final : public DeviceScanner {
             if (captures)
                 graph_.try_emplace(scan.sequence + static_cast<uint64_t>(i), output, told);
             else
-                told_[scan.sequence + static_cast<uint64_t>(i)] = told;
+                exact_[scan.sequence + static_cast<uint64_t>(i)] = told;
         }
     }
     /// The number of the first captured output.
@@ -103,11 +103,11 @@ class HeldScanner final : public DeviceScanner {
     void flush() noexcept override { ++flushes; }
     Answer answer(uint64_t sequence, Reading& reading) noexcept override {
         const std::lock_guard<std::mutex> lock(mutex_);
-        const auto it = told_.find(sequence);
-        if (held || it == told_.end()) return Answer::NotYet;
+        const auto it = exact_.find(sequence);
+        if (held || it == exact_.end()) return Answer::NotYet;
         reading = it->second.reading;
         const Answer answer = it->second.answer;
-        told_.erase(it);
+        exact_.erase(it);
         return answer;
     }
     bool next_replayed(uint64_t& sequence, DeviceHit& hit) noexcept override {
@@ -155,7 +155,7 @@ class HeldScanner final : public DeviceScanner {
     std::mutex mutex_;
     bool gate_ = false;
     CpuScanner host_;
-    std::map<uint64_t, Told> told_;
+    std::map<uint64_t, Told> exact_;
     std::map<uint64_t, Captured> graph_;
     std::vector<std::pair<uint64_t, DeviceHit>> replayed_;
 };

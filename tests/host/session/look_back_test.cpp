@@ -24,7 +24,7 @@ class LookBack : public testing::Test {
     }
     int held() const { return Storages::held() - before_; }
     void TearDown() override {
-        for (const auto& [storage, count] : Storages::borrowed) EXPECT_EQ(count, 0);
+        for (const auto& [storage, count] : Storages::pinned) EXPECT_EQ(count, 0);
     }
 
     static std::vector<float> filled(float value, float first) {

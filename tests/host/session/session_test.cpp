@@ -49,7 +49,7 @@ TEST(Session, CleanRunHasAReportWithoutFindings) {
 }
 
 /// A product in half of a parameter, in every step.
-json crowded_run(const char* options, double value, int steps, const char* node = nullptr) {
+json near_overflow_run(const char* options, double value, int steps, const char* node = nullptr) {
     Played& r = Played::make(options, "3.11.7");
     static const OpInfo mm{"aten::mm", "", OpClass::Other, false, 9};
     MadeUpHalf a{200, 180}, b({200, 150}, kParameter), large{value, 1};
@@ -67,7 +67,7 @@ json crowded_run(const char* options, double value, int steps, const char* node 
 }
 
 TEST(Session, LittleHeadroomIsAWarning) {
-    const json findings = crowded_run("", 40000, 4);
+    const json findings = near_overflow_run("", 40000, 4);
     ASSERT_EQ(findings.size(), 1u);
     EXPECT_EQ(findings[0]["kind"], "overflow");
     EXPECT_EQ(findings[0]["severity"], "warning");
@@ -79,12 +79,12 @@ TEST(Session, LittleHeadroomIsAWarning) {
 }
 
 TEST(Session, HeadroomIsAnOptionAndNotForGradients) {
-    EXPECT_EQ(crowded_run("", 30000, 4).size(), 0u);
-    EXPECT_EQ(crowded_run("headroom=0.4", 30000, 4).size(), 1u);
-    EXPECT_EQ(crowded_run("headroom=0", 40000, 4).size(), 0u);
-    EXPECT_EQ(crowded_run("", 40000, 2).size(), 0u) << "two batches out of line";
-    EXPECT_EQ(crowded_run("", 40000, 4, "MmBackward0").size(), 0u) << "a loss scale puts gradients there";
-    EXPECT_EQ(crowded_run("history=2", 40000, 4)[0]["history"].size(), 2u);
+    EXPECT_EQ(near_overflow_run("", 30000, 4).size(), 0u);
+    EXPECT_EQ(near_overflow_run("headroom=0.4", 30000, 4).size(), 1u);
+    EXPECT_EQ(near_overflow_run("headroom=0", 40000, 4).size(), 0u);
+    EXPECT_EQ(near_overflow_run("", 40000, 2).size(), 0u) << "two batches out of line";
+    EXPECT_EQ(near_overflow_run("", 40000, 4, "MmBackward0").size(), 0u) << "a loss scale puts gradients there";
+    EXPECT_EQ(near_overflow_run("history=2", 40000, 4)[0]["history"].size(), 2u);
 }
 
 TEST(Session, WithoutPythonAnUpdateThatFollowsABackwardIsAStep) {

@@ -14,22 +14,22 @@ namespace numsan {
 /// Storages that die when a test says so.
 struct Storages {
     static inline std::set<const void*> dead, exchanged;  ///< exchanged: it lives, with other memory
-    static inline std::map<const void*, int> watched, borrowed;
+    static inline std::map<const void*, int> watched, pinned;
 
     static void watch(const void* s) { ++watched[s]; }
     static void unwatch(const void* s) { --watched[s]; }
-    static bool borrow(const void* s, const void** data, int64_t* bytes) {
+    static bool pin(const void* s, const void** data, int64_t* bytes) {
         if (dead.count(s) != 0) return false;
-        ++borrowed[s];
+        ++pinned[s];
         const TensorView now = static_cast<const MadeUp*>(s)->view();
         *data = exchanged.count(s) != 0 ? nullptr : now.storage_data;
         *bytes = exchanged.count(s) != 0 ? 0 : now.storage_bytes;
         return true;
     }
-    static void give_back(const void* s) { --borrowed[s]; }
+    static void unpin(const void* s) { --pinned[s]; }
 
     static inline const AdapterApi kAdapter{
-        kAdapterAbi, nullptr, nullptr, "fallback", nullptr, nullptr, {watch, unwatch, borrow, give_back}, nullptr};
+        kAdapterAbi, nullptr, nullptr, "fallback", nullptr, nullptr, {watch, unwatch, pin, unpin}, nullptr};
 
     static void begin_test() {
         dead.clear();
@@ -37,7 +37,7 @@ struct Storages {
     }
     static int held() {
         int all = 0;
-        for (const auto* map : {&watched, &borrowed}) {
+        for (const auto* map : {&watched, &pinned}) {
             for (const auto& [storage, count] : *map) {
                 EXPECT_GE(count, 0);
                 all += count;

@@ -34,8 +34,8 @@ bool in_child(const std::function<bool()>& play) {
     return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-HandedOver note_of(int64_t first_bad, int64_t nan = 3) {
-    HandedOver note;
+BirthNote note_of(int64_t first_bad, int64_t nan = 3) {
+    BirthNote note;
     note.numel = 48;
     note.nan = nan;
     note.first_bad = first_bad;
@@ -64,12 +64,12 @@ class WorkerBirthsTest : public testing::Test {
     }
 
     /// A worker that leaves one note.
-    void leave(const HandedOver& note) {
+    void leave(const BirthNote& note) {
         ASSERT_TRUE(in_child([&] {
             table.begin_child();
             if (!table.leaves()) return false;
             table.leave(note, birth);
-            HandedOver own = note;
+            BirthNote own = note;
             return !table.find(own, kArrival);  // its own notes are no news to a worker
         }));
     }
@@ -83,7 +83,7 @@ TEST_F(WorkerBirthsTest, ParentFindsTheLineInTheWorker) {
     EXPECT_FALSE(table.leaves()) << "the parent leaves nothing";
     table.leave(note_of(2), birth);
     leave(note_of(2));
-    HandedOver found = note_of(2);
+    BirthNote found = note_of(2);
     ASSERT_TRUE(table.find(found, kArrival));
     EXPECT_STREQ(found.op, "aten::div");
     EXPECT_EQ(found.mechanism, Mechanism::DIV0);
@@ -99,10 +99,10 @@ TEST_F(WorkerBirthsTest, ParentFindsTheLineInTheWorker) {
 }
 
 TEST_F(WorkerBirthsTest, OnlyForATensorThatLooksTheSameAndArrives) {
-    HandedOver nothing = note_of(2);
+    BirthNote nothing = note_of(2);
     EXPECT_FALSE(table.find(nothing, kArrival)) << "nothing was left yet";
     leave(note_of(2));
-    HandedOver other = note_of(3);
+    BirthNote other = note_of(3);
     EXPECT_FALSE(table.find(other, kArrival));
     other = note_of(2, 4);
     EXPECT_FALSE(table.find(other, kArrival));
@@ -120,7 +120,7 @@ TEST_F(WorkerBirthsTest, OnlyForATensorThatLooksTheSameAndArrives) {
 TEST_F(WorkerBirthsTest, LineOfALibraryCountsAndTorchDoesNot) {
     birth.stack = kInLibrary;
     leave(note_of(1));
-    HandedOver found = note_of(1);
+    BirthNote found = note_of(1);
     ASSERT_TRUE(table.find(found, kArrival));
     EXPECT_STREQ(found.function, "scale");
     birth.stack = kOnlyTorch;
@@ -132,14 +132,14 @@ TEST_F(WorkerBirthsTest, LineOfALibraryCountsAndTorchDoesNot) {
 TEST_F(WorkerBirthsTest, NothingIsLeftOutsideAWorkersLoop) {
     birth.stack = kElsewhere;
     leave(note_of(1));
-    HandedOver found = note_of(1);
+    BirthNote found = note_of(1);
     EXPECT_FALSE(table.find(found, kArrival));
 }
 
 TEST_F(WorkerBirthsTest, PathThatDoesNotFitIsNotCutShort) {
     birth.stack = kLongPath;
     leave(note_of(1));
-    HandedOver found = note_of(1);
+    BirthNote found = note_of(1);
     EXPECT_FALSE(table.find(found, kArrival));
 }
 
@@ -147,17 +147,17 @@ TEST_F(WorkerBirthsTest, IntendedInfinityNeedsNoLine) {
     birth.stack = kOnlyTorch;
     birth.intended = true;
     leave(note_of(1));
-    HandedOver found = note_of(1);
+    BirthNote found = note_of(1);
     ASSERT_TRUE(table.find(found, kArrival));
     EXPECT_TRUE(found.intended);
 }
 
 TEST_F(WorkerBirthsTest, BirthBeforeTheForkIsTheParentsOwn) {
     birth.stack = kElsewhere;
-    HandedOver note = note_of(1);
+    BirthNote note = note_of(1);
     note.inherited = true;
     leave(note);
-    HandedOver found = note_of(1);
+    BirthNote found = note_of(1);
     ASSERT_TRUE(table.find(found, kArrival));
     EXPECT_TRUE(found.inherited);
     EXPECT_EQ(found.birth, 5u);
@@ -168,7 +168,7 @@ TEST_F(WorkerBirthsTest, LatestNoteHolds) {
     birth.op = "aten::log";
     birth.stack = kInLibrary;
     leave(note_of(1));
-    HandedOver found = note_of(1);
+    BirthNote found = note_of(1);
     ASSERT_TRUE(table.find(found, kArrival));
     EXPECT_STREQ(found.op, "aten::log");
     EXPECT_EQ(found.line, 5);
@@ -192,7 +192,7 @@ TEST_F(WorkerBirthsTest, ManyWorkersAtOnceLeaveWholeNotes) {
         workers.push_back(child);
     }
     for (int64_t i = 0; i < 20000; ++i) {
-        HandedOver found = note_of(i % 50);
+        BirthNote found = note_of(i % 50);
         if (!table.find(found, kArrival)) continue;
         ASSERT_EQ(found.seq, i % 50);
         ASSERT_NE(found.pid, parent);
@@ -205,7 +205,7 @@ TEST_F(WorkerBirthsTest, ManyWorkersAtOnceLeaveWholeNotes) {
     }
     int whole = 0;
     for (int64_t i = 0; i < 50; ++i) {
-        HandedOver found = note_of(i);
+        BirthNote found = note_of(i);
         whole += table.find(found, kArrival) ? 1 : 0;
     }
     EXPECT_GE(whole, 45) << "two notes may want one slot, hardly more";
@@ -225,7 +225,7 @@ struct Shared {
         stacks.stacks[kArrival] = {torch("multiprocessing/reductions.py", "rebuild_tensor"),
                                    python("/home/me/train.py", "main", 41)};
         stream.context.in_module = false;
-        stream.verdict.set_hand_over(&table);
+        stream.verdict.set_exchange(&table);
     }
 
     bool in_worker(const std::function<void()>& play) {
@@ -249,7 +249,7 @@ struct Shared {
     }
 };
 
-TEST(HandedOver, FindingIsOfTheWorkersLine) {
+TEST(BirthNote, FindingIsOfTheWorkersLine) {
     Shared s;
     ASSERT_TRUE(s.in_worker([&] {
         MadeUp x{0, 1}, y{0, 1}, z{kNan, 1};
@@ -269,7 +269,7 @@ TEST(HandedOver, FindingIsOfTheWorkersLine) {
     EXPECT_EQ(birth.features.op, "div");
 }
 
-TEST(HandedOver, WithoutANoteItArrivedWithTheTensor) {
+TEST(BirthNote, WithoutANoteItArrivedWithTheTensor) {
     Shared s;
     MadeUp batch{kNan, 1};
     s.arrive(batch);
@@ -280,7 +280,7 @@ TEST(HandedOver, WithoutANoteItArrivedWithTheTensor) {
     EXPECT_FALSE(birth.made_at.has_value());
 }
 
-TEST(HandedOver, StepIsThatOfTheFirstUse) {
+TEST(BirthNote, StepIsThatOfTheFirstUse) {
     Shared s;
     MadeUp batch{kNan, 1}, out{kNan, 1};
     s.stream.context.stack = kArrival;
@@ -296,7 +296,7 @@ TEST(HandedOver, StepIsThatOfTheFirstUse) {
     EXPECT_EQ(birth.reader, "aten::neg");
 }
 
-TEST(HandedOver, MaskThatAWorkerWroteStaysIntended) {
+TEST(BirthNote, MaskThatAWorkerWroteStaysIntended) {
     Shared s;
     ASSERT_TRUE(s.in_worker([&] {
         MadeUp mask{0, -kInf};
@@ -312,7 +312,7 @@ TEST(HandedOver, MaskThatAWorkerWroteStaysIntended) {
     EXPECT_EQ(s.stream.verdict.counts().births, 0);
 }
 
-TEST(HandedOver, BirthBeforeTheForkIsFoundAgain) {
+TEST(BirthNote, BirthBeforeTheForkIsFoundAgain) {
     Shared s;
     MadeUp x{0, 1}, y{0, 1}, z{kNan, 1};
     const BirthId made = s.stream.op("aten::div", {x.view(), y.view()}, {z.returned()});

@@ -13,7 +13,7 @@ namespace {
 
 /// Forks, resets the child's gate as the fork handler does, and returns how many are inside there, before and after
 /// the forking thread left `scopes` times.
-std::pair<int, int> inside_in_child(PythonGate& gate, int scopes) {
+std::pair<int, int> inside_in_child(PythonAccess& gate, int scopes) {
     int result[2];
     EXPECT_EQ(pipe(result), 0);
     const pid_t child = fork();
@@ -34,8 +34,8 @@ std::pair<int, int> inside_in_child(PythonGate& gate, int scopes) {
     return {seen[0], seen[1]};
 }
 
-TEST(PythonGate, AForkedChildForgetsThreadsThatItDoesNotHave) {
-    PythonGate gate;
+TEST(PythonAccess, AForkedChildForgetsThreadsThatItDoesNotHave) {
+    PythonAccess gate;
     std::atomic<bool> entered{false};
     std::atomic<bool> done{false};
     std::thread other([&] {
@@ -54,8 +54,8 @@ TEST(PythonGate, AForkedChildForgetsThreadsThatItDoesNotHave) {
     EXPECT_EQ(gate.inside(), 0);
 }
 
-TEST(PythonGate, AForkInsideStaysInside) {
-    PythonGate gate;
+TEST(PythonAccess, AForkInsideStaysInside) {
+    PythonAccess gate;
     ASSERT_TRUE(gate.enter());
     ASSERT_TRUE(gate.enter());
     EXPECT_EQ(inside_in_child(gate, 2), std::pair(2, 0));

@@ -30,7 +30,7 @@ TEST(Precision, LostUpdates) {
 
 TEST(Precision, CloseToTheLargestAndCutToIt) {
     Features f = half("mm", Mechanism::OVF, 0);
-    f.crowded = true;
+    f.near_overflow = true;
     f.phase = Phase::Forward;
     EXPECT_EQ(winner(f), "N8");
     EXPECT_EQ(said(precision, f), Facts{"float16 has little room above these values"});

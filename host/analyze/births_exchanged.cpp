@@ -8,8 +8,8 @@
 namespace numsan {
 namespace {
 
-HandedOver note_of(Kind kind, const TensorView& tensor, const Health& health) {
-    HandedOver note;
+BirthNote note_of(Kind kind, const TensorView& tensor, const Health& health) {
+    BirthNote note;
     note.kind = kind;
     note.dtype = tensor.dtype;
     note.numel = tensor.numel;
@@ -26,15 +26,15 @@ bool adopts_storage(const OpEvent& event) {
     return event.output_count > 0 && std::strcmp(event.op->name, "aten::set_") == 0;
 }
 
-void Births::hand_over(const Kinds& kinds, const TensorView& tensor) const {
-    if (hand_over_ == nullptr || !hand_over_->leaves()) return;
+void Births::leave_notes(const Kinds& kinds, const TensorView& tensor) const {
+    if (exchange_ == nullptr || !exchange_->leaves()) return;
     const Health health = scanner_.health(tensor);
     for (const Kind kind : kNonFiniteKinds) {
         const Birth* birth = find(kinds.of(kind));
         if (birth == nullptr) continue;
-        HandedOver note = note_of(kind, tensor, health);
+        BirthNote note = note_of(kind, tensor, health);
         note.inherited = birth->id <= inherited_;
-        hand_over_->leave(note, *birth);
+        exchange_->leave(note, *birth);
     }
 }
 
@@ -56,12 +56,12 @@ void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
 }
 
 BirthId Births::handed_over(Kind kind, const OpEvent& event, const OpContext& context) {
-    if (hand_over_ == nullptr || !adopts_storage(event)) return 0;
+    if (exchange_ == nullptr || !adopts_storage(event)) return 0;
     const TensorView& tensor = event.outputs[0];
     if (!scannable(tensor)) return 0;
     const Health health = scanner_.health(tensor);
-    HandedOver note = note_of(kind, tensor, health);
-    if (!hand_over_->find(note, context.stack)) return 0;
+    BirthNote note = note_of(kind, tensor, health);
+    if (!exchange_->find(note, context.stack)) return 0;
     if (note.inherited) {
         const Birth* own = find(note.birth);
         return own != nullptr && own->seq == note.seq && own->op == note.op ? note.birth : 0;

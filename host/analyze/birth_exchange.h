@@ -14,7 +14,7 @@ namespace numsan {
 struct Birth;
 
 /// One kind of bad value in one tensor, and the birth it goes back to. No pointers: it is read in another process.
-struct HandedOver {
+struct BirthNote {
     // The tensor, as far as both processes can tell.
     int64_t numel = 0;
     int64_t nan = 0;
@@ -37,25 +37,25 @@ struct HandedOver {
     char function[96] = {};
     char file[384] = {};  ///< empty when no line of the program's own was found
 
-    bool same_tensor(const HandedOver& other) const {
+    bool same_tensor(const BirthNote& other) const {
         return kind == other.kind && dtype == other.dtype && numel == other.numel && nan == other.nan &&
                pos_inf == other.pos_inf && neg_inf == other.neg_inf && first_bad == other.first_bad;
     }
 };
 
 /// Both sides of the seam. Called under the verdict's lock, for bad tensors only.
-class HandOver {
+class BirthExchange {
   public:
-    virtual ~HandOver() = default;
+    virtual ~BirthExchange() = default;
 
     /// True in a process whose tensors another process may get.
     virtual bool leaves() const noexcept = 0;
 
     /// Leaves a note about a tensor that holds bad values of this birth. `note` describes the tensor.
-    virtual void leave(HandedOver note, const Birth& birth) noexcept = 0;
+    virtual void leave(BirthNote note, const Birth& birth) noexcept = 0;
 
     /// What another process left about the tensor that `note` describes and that arrives here. False: nothing.
-    virtual bool find(HandedOver& note, StackId stack) const = 0;
+    virtual bool find(BirthNote& note, StackId stack) const = 0;
 };
 
 }  // namespace numsan
