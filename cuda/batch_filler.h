@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cuda/scan_table.h"
-#include "host/core/tensor_view.h"
+#include "host/base/tensor_view.h"
 
 namespace numsan::gpu {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cuda/target.cuh"
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 
 namespace numsan::gpu {
 
@@ -208,7 +208,7 @@ NUMSAN_DEVICE LaneKind lane_kind(DType dtype) {
         constexpr LaneKind kKind = lane_kind_of(kDTypes[int(DType::id)]); \
         return kKind;                                                     \
     }
-#include "host/core/dtype.def"
+#include "host/base/dtype.def"
 #undef NUMSAN_DTYPE
     }
     return LaneKind::Bits8;
@@ -221,7 +221,7 @@ NUMSAN_DEVICE ValueClasses classes_of(DType dtype) {
         constexpr ValueClasses kClasses = value_classes(kDTypes[int(DType::id)]); \
         return kClasses;                                                          \
     }
-#include "host/core/dtype.def"
+#include "host/base/dtype.def"
 #undef NUMSAN_DTYPE
     }
     return ValueClasses{};
@@ -237,7 +237,7 @@ NUMSAN_DEVICE ElementShape element_shape(DType dtype) {
 #define NUMSAN_DTYPE(id, name, bytes, lanes, exp, man, bias, inf) \
     case DType::id:                                               \
         return ElementShape{bytes, lanes};
-#include "host/core/dtype.def"
+#include "host/base/dtype.def"
 #undef NUMSAN_DTYPE
     }
     return ElementShape{1, 1};

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "host/core/device_scanner.h"
+#include "host/base/device_scanner.h"
 
 namespace numsan {
 

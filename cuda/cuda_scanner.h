@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "cuda/hit_ring.h"
-#include "host/core/adapter_abi.h"
-#include "host/core/device_scanner.h"
-#include "host/core/health.h"
-#include "host/core/tensor_view.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/device_scanner.h"
+#include "host/base/health.h"
+#include "host/base/tensor_view.h"
 
 struct CUctx_st;
 struct CUstream_st;

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 
 namespace numsan::gpu {
 

@@ -14,7 +14,7 @@
 
 #include "cuda/hit_ring.h"
 #include "cuda/scan_policy.h"
-#include "host/core/dtype.h"
+#include "host/base/dtype.h"
 
 namespace numsan::gpu {
 

@@ -7,7 +7,7 @@
 #include "cuda/atomics.cuh"
 #include "cuda/bits.cuh"
 #include "cuda/scan_block.cuh"
-#include "host/core/health.h"
+#include "host/base/health.h"
 
 namespace numsan::gpu {
 

@@ -12,22 +12,22 @@ import sys
 from pathlib import Path
 
 # Folder -> folders (or single headers) it may include, besides itself.
-BELOW_ANALYZE = ("host/core", "host/log", "host/ops", "host/scan", "host/options", "host/stacks")
+BELOW_ANALYZE = ("host/base", "host/log", "host/ops", "host/scan", "host/options", "host/stacks")
 LAYERS = {
-    "host/core": (),
+    "host/base": (),
     "host/log": (),
-    "host/ops": ("host/core",),
-    "host/scan": ("host/core",),
-    "host/options": ("host/core",),
-    "host/stacks": ("host/core",),
+    "host/ops": ("host/base",),
+    "host/scan": ("host/base",),
+    "host/options": ("host/base",),
+    "host/stacks": ("host/base",),
     "host/analyze": BELOW_ANALYZE,
     "host/report": (*BELOW_ANALYZE, "host/analyze"),
     "host/session": (*BELOW_ANALYZE, "host/analyze", "host/report"),
     # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
     "host/record": (*BELOW_ANALYZE, "host/analyze", "host/report", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.
-    "host/cli": ("host/core", "host/log", "host/options", "host/record", "host/analyze", "host/report"),
-    "interpose/core": (
+    "host/cli": ("host/base", "host/log", "host/options", "host/record", "host/analyze", "host/report"),
+    "interpose/runtime": (
         *BELOW_ANALYZE,
         "host/record",
         "host/analyze",
@@ -38,12 +38,12 @@ LAYERS = {
         "interpose/python",
         "cuda/cuda_device_scanner.h",
     ),
-    "interpose/python": ("host/core", "host/stacks"),
-    "interpose/preload": ("interpose/core/stub_abi.h",),
-    "interpose/torch": ("host/core", "host/ops"),
-    "interpose/cupti": ("host/core", "cuda/scan_table.h"),
+    "interpose/python": ("host/base", "host/stacks"),
+    "interpose/preload": ("interpose/runtime/stub_abi.h",),
+    "interpose/torch": ("host/base", "host/ops"),
+    "interpose/cupti": ("host/base", "cuda/scan_table.h"),
     "interpose/nvtx": (),
-    "cuda": ("host/core",),
+    "cuda": ("host/base",),
 }
 
 # First part of a third-party header's path -> the only folders that may include it.

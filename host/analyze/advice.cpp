@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
 

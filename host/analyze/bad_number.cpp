@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/core/tensor_memory.h"
+#include "host/base/tensor_memory.h"
 
 namespace numsan {
 

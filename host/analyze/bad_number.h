@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 
 namespace numsan {
 

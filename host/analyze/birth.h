@@ -13,7 +13,7 @@
 #include "host/analyze/past_magnitude.h"
 #include "host/analyze/place.h"
 #include "host/analyze/tensor_fact.h"
-#include "host/core/health.h"
+#include "host/base/health.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {

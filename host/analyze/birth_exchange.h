@@ -5,8 +5,8 @@
 
 #include "host/analyze/birth_id.h"
 #include "host/analyze/mechanisms.h"
-#include "host/core/dtype.h"
-#include "host/core/health.h"
+#include "host/base/dtype.h"
+#include "host/base/health.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {

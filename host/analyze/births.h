@@ -14,7 +14,7 @@
 #include "host/analyze/op_context.h"
 #include "host/analyze/parameter_history.h"
 #include "host/analyze/stack_facts.h"
-#include "host/core/scanner.h"
+#include "host/base/scanner.h"
 
 namespace numsan {
 

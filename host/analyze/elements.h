@@ -1,9 +1,9 @@
 // Single elements of a tensor in the host's memory, whatever its strides.
 #pragma once
 
-#include "host/core/tensor_memory.h"
-#include "host/core/tensor_view.h"
-#include "host/core/value_classes.h"
+#include "host/base/tensor_memory.h"
+#include "host/base/tensor_view.h"
+#include "host/base/value_classes.h"
 
 namespace numsan {
 

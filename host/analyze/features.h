@@ -6,9 +6,9 @@
 
 #include "host/analyze/labels.h"
 #include "host/analyze/mechanisms.h"
-#include "host/core/dtype.h"
-#include "host/core/health.h"
-#include "host/core/integer_type.h"
+#include "host/base/dtype.h"
+#include "host/base/health.h"
+#include "host/base/integer_type.h"
 
 namespace numsan {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "host/analyze/birth_id.h"
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {

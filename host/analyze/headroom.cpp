@@ -6,7 +6,7 @@
 
 #include "host/analyze/elements.h"
 #include "host/analyze/thresholds.h"
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
 

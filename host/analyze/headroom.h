@@ -9,7 +9,7 @@
 #include <string>
 
 #include "host/analyze/lineage.h"
-#include "host/core/scanner.h"
+#include "host/base/scanner.h"
 
 namespace numsan {
 
@@ -28,8 +28,8 @@ std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index,
 std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_t seq, const Lineage& lineage);
 
 /// [MT] Which places were looked at for this, and how often: where an op's results are always large, by design, that
-/// is found out a few times and then costs nothing. May forget; a place without such a result for kForgotten steps gives
-/// way to another that falls on the same word. No lock, no allocation.
+/// is found out a few times and then costs nothing. May forget; a place without such a result for kForgotten steps
+/// gives way to another that falls on the same word. No lock, no allocation.
 class NearOverflowPlaces {
   public:
     /// Whether this place should be looked at now: once a step and kMostLooks times in all.

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "host/core/adapter_abi.h"
-#include "host/core/atomic_record.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/atomic_record.h"
 
 namespace numsan {
 

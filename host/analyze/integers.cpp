@@ -23,7 +23,7 @@ long double integer_at(const TensorView& t, int64_t offset) {
 #define NUMSAN_INTEGER_TYPE(id, name, type) \
     case IntegerType::id:                   \
         return load<type>(t.data, offset);
-#include "host/core/integer_type.def"
+#include "host/base/integer_type.def"
 #undef NUMSAN_INTEGER_TYPE
         default: return 0;
     }

@@ -14,10 +14,10 @@
 
 #include "host/analyze/integer_wraps.h"
 #include "host/analyze/step_starts.h"
-#include "host/core/adapter_abi.h"
-#include "host/core/atomic_record.h"
-#include "host/core/health.h"
-#include "host/core/huge_array.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/atomic_record.h"
+#include "host/base/health.h"
+#include "host/base/huge_array.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {

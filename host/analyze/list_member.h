@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 
 namespace numsan {
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "host/analyze/measure.h"
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 
 namespace numsan {
 namespace {

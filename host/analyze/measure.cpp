@@ -8,7 +8,7 @@
 #include "host/analyze/integers.h"
 #include "host/analyze/thresholds.h"
 #include "host/analyze/wrapped_operand.h"
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 #include "host/log/format.h"
 #include "host/ops/effect.h"
 

@@ -8,7 +8,7 @@
 #include "host/analyze/lineage.h"
 #include "host/analyze/op_context.h"
 #include "host/analyze/tensor_fact.h"
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 
 namespace numsan {
 

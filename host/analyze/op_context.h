@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "host/core/adapter_abi.h"
-#include "host/core/ids.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/ids.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {

@@ -3,7 +3,7 @@
 
 #include <compare>
 
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {

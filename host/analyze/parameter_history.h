@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "host/core/atomic_record.h"
+#include "host/base/atomic_record.h"
 
 namespace numsan {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "host/core/atomic_record.h"
+#include "host/base/atomic_record.h"
 
 namespace numsan {
 

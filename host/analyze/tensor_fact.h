@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "host/core/dtype.h"
-#include "host/core/health.h"
+#include "host/base/dtype.h"
+#include "host/base/health.h"
 
 namespace numsan {
 

@@ -17,8 +17,8 @@
 #include "host/analyze/op_site.h"
 #include "host/analyze/pending.h"
 #include "host/analyze/scaler_history.h"
-#include "host/core/output_set.h"
-#include "host/core/scanner.h"
+#include "host/base/output_set.h"
+#include "host/base/scanner.h"
 
 namespace numsan {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "host/analyze/lineage.h"
-#include "host/core/health.h"
+#include "host/base/health.h"
 
 namespace numsan {
 

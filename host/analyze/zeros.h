@@ -7,7 +7,7 @@
 
 #include "host/analyze/birth.h"
 #include "host/analyze/lineage.h"
-#include "host/core/scanner.h"
+#include "host/base/scanner.h"
 
 namespace numsan {
 

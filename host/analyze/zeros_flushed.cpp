@@ -8,7 +8,7 @@
 #include "host/analyze/measure.h"
 #include "host/analyze/thresholds.h"
 #include "host/analyze/zeros.h"
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 #include "host/log/format.h"
 #include "host/ops/effect.h"
 

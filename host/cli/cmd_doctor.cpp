@@ -8,10 +8,10 @@
 #include <optional>
 #include <sstream>
 
+#include "host/base/cupti_places.h"
+#include "host/base/version.h"
 #include "host/cli/commands.h"
 #include "host/cli/process.h"
-#include "host/core/cupti_places.h"
-#include "host/core/version.h"
 #include "host/options/cache_folder.h"
 
 namespace numsan::cli {

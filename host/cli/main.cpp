@@ -2,8 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "host/base/version.h"
 #include "host/cli/commands.h"
-#include "host/core/version.h"
 #include "host/log/log.h"
 #include "host/options/nearest.h"
 #include "host/options/one_line.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <initializer_list>
 
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 
 namespace numsan {
 namespace {

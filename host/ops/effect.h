@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "host/core/dtype.h"
-#include "host/core/health.h"
+#include "host/base/dtype.h"
+#include "host/base/health.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {

@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "host/core/adapter_abi.h"
-#include "host/core/health.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/health.h"
 
 namespace numsan {
 

@@ -1,7 +1,7 @@
 // What a session is made with when a recording answers: within host/record only.
 #pragma once
 
-#include "host/core/scanner.h"
+#include "host/base/scanner.h"
 #include "host/record/player.h"
 
 namespace numsan {

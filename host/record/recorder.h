@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "host/core/scanner.h"
+#include "host/base/scanner.h"
 #include "host/options/options.h"
 #include "host/record/record_writer.h"
 #include "host/record/segment.h"

@@ -1,7 +1,7 @@
 // What a session is answered: by the scanner, by stacks and names, by other processes.
 #include <algorithm>
 
-#include "host/core/tensor_memory.h"
+#include "host/base/tensor_memory.h"
 #include "host/record/fields.h"
 #include "host/record/recorder_turn.h"
 

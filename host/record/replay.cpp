@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "host/core/tensor_memory.h"
+#include "host/base/tensor_memory.h"
 #include "host/options/options.h"
 #include "host/record/fields.h"
 #include "host/record/played_parts.h"

@@ -10,8 +10,8 @@
 
 #include "host/analyze/birth_exchange.h"
 #include "host/analyze/run_summary.h"
-#include "host/core/adapter_abi.h"
-#include "host/core/health.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/health.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
 

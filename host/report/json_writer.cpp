@@ -7,7 +7,7 @@
 
 #include "host/analyze/tables.h"
 #include "host/analyze/title.h"
-#include "host/core/version.h"
+#include "host/base/version.h"
 #include "host/log/format.h"
 
 namespace numsan {

@@ -1,7 +1,7 @@
 // Scans tensors in host memory with the calling thread's vector unit.
 #pragma once
 
-#include "host/core/scanner.h"
+#include "host/base/scanner.h"
 
 namespace numsan {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 #include "host/scan/kernel_target.h"
 #include "host/scan/layout.h"
 

@@ -1,8 +1,8 @@
 // The exact pass: class counts, ranges of the finite values, and the first element that is not finite.
 #pragma once
 
-#include "host/core/health.h"
-#include "host/core/tensor_view.h"
+#include "host/base/health.h"
+#include "host/base/tensor_view.h"
 
 namespace numsan {
 

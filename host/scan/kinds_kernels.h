@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "host/core/dtype.h"
-#include "host/core/health.h"
+#include "host/base/dtype.h"
+#include "host/base/health.h"
 
 namespace numsan {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "host/core/tensor_view.h"
+#include "host/base/tensor_view.h"
 
 namespace numsan {
 

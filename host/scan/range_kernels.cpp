@@ -140,7 +140,7 @@ Range range_of_run(DType dtype, const void* data, int64_t lanes) noexcept {
 #define NUMSAN_DTYPE(id, name, bytes, its_lanes, exp, man, bias, inf) \
     case DType::id:                                                   \
         return range_of_known<DType::id>(data, lanes);
-#include "host/core/dtype.def"
+#include "host/base/dtype.def"
 #undef NUMSAN_DTYPE
     }
     return {};

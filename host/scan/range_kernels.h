@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "host/core/dtype.h"
-#include "host/core/health.h"
+#include "host/base/dtype.h"
+#include "host/base/health.h"
 #include "host/scan/layout.h"
 
 namespace numsan {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "host/core/device_scanner.h"
+#include "host/base/device_scanner.h"
 #include "host/session/op_log.h"
 
 namespace numsan {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "host/analyze/measure.h"
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 
 namespace numsan {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "host/core/scanner.h"
+#include "host/base/scanner.h"
 
 namespace numsan {
 

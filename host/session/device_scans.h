@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "host/core/device_scanner.h"
+#include "host/base/device_scanner.h"
 #include "host/session/device_log.h"
 
 namespace numsan {

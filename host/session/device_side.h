@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "host/analyze/verdict.h"
-#include "host/core/device_scanner.h"
+#include "host/base/device_scanner.h"
 #include "host/session/device_log.h"
 #include "host/session/gathered_gradients.h"
 #include "host/session/governor.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "host/analyze/verdict.h"
-#include "host/core/device_scanner.h"
+#include "host/base/device_scanner.h"
 #include "host/session/device_log.h"
 #include "host/session/device_readings.h"
 #include "host/session/op_log.h"

@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "host/analyze/forward_record.h"
-#include "host/core/atomic_record.h"
-#include "host/core/huge_array.h"
-#include "host/core/ids.h"
+#include "host/base/atomic_record.h"
+#include "host/base/huge_array.h"
+#include "host/base/ids.h"
 
 namespace numsan {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 
 namespace numsan {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "host/analyze/op_context.h"
-#include "host/core/adapter_abi.h"
-#include "host/core/huge_array.h"
-#include "host/core/output_set.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/huge_array.h"
+#include "host/base/output_set.h"
 #include "host/session/forward_map.h"
 
 namespace numsan {

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "host/analyze/place_of.h"
-#include "host/core/version.h"
+#include "host/base/version.h"
 #include "host/log/format.h"
 #include "host/session/process_identity.h"
 

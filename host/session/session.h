@@ -14,8 +14,8 @@
 
 #include "host/analyze/headroom.h"
 #include "host/analyze/verdict.h"
-#include "host/core/adapter_abi.h"
-#include "host/core/scanner.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/scanner.h"
 #include "host/options/options.h"
 #include "host/session/device_readings.h"
 #include "host/session/device_side.h"

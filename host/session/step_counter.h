@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 
 namespace numsan {
 

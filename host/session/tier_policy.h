@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "host/core/adapter_abi.h"
-#include "host/core/output_set.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/output_set.h"
 #include "host/options/options.h"
 
 namespace numsan {

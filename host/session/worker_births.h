@@ -3,7 +3,7 @@
 
 #include "host/analyze/birth_exchange.h"
 #include "host/analyze/place_of.h"
-#include "host/core/atomic_record.h"
+#include "host/base/atomic_record.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {

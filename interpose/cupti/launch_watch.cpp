@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "cuda/scan_table.h"
-#include "host/core/cupti_places.h"
+#include "host/base/cupti_places.h"
 
 namespace numsan {
 namespace {

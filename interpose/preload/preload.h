@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "interpose/core/stub_abi.h"
+#include "interpose/runtime/stub_abi.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 #define HIDDEN __attribute__((visibility("hidden")))

@@ -1,7 +1,7 @@
 // Entry point of libnumsan_torch.so, the only library that includes ATen. Built against the torch it is loaded into.
 #include <exception>
 
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 #include "interpose/torch/autograd_scopes.h"
 #include "interpose/torch/dispatch_hook.h"
 #include "interpose/torch/record_hook.h"

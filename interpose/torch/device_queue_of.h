@@ -3,7 +3,7 @@
 
 #include <c10/core/Device.h>
 
-#include "host/core/device_queue.h"
+#include "host/base/device_queue.h"
 
 namespace numsan {
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 #include "interpose/torch/op_registry.h"
 #include "interpose/torch/thread_places.h"
 

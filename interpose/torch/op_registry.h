@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 
 namespace numsan {
 

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "host/core/adapter_abi.h"
-#include "host/core/tensor_view.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/tensor_view.h"
 
 namespace numsan {
 

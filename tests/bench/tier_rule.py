@@ -47,7 +47,7 @@ POLICY, SCAN = "host/session/tier_policy.h", "cuda/scan_policy.h"
 SMALL_BYTES, TINY_BYTES = number(POLICY, "kSmallBytes"), number(POLICY, "kTinyBytes")
 DEFER_BELOW, HELD_BYTES = number(SCAN, "kDeferBelowBytes"), number(SCAN, "kDeferredBytes")
 BATCH_OUTPUTS, TABLE_TENSORS = number(SCAN, "kBatchOutputs"), table_capacity()
-INPUTS_LOOKED_AT = number("host/core/device_scanner.h", "kMaxInputs")
+INPUTS_LOOKED_AT = number("host/base/device_scanner.h", "kMaxInputs")
 LOGGED_OUTPUTS = number("host/session/op_log.h", "kMaxOutputs")
 OPERATORS = operator_table.by_name()
 VIEWS = {"aten::" + row[0] for row in table("interpose/torch/fallthrough.def", "NUMSAN_FALLTHROUGH")}
@@ -78,7 +78,7 @@ def read(event, tier, place):
 
 
 def is_over_lists(event):
-    """Output i is made of operands i, i + n, ...; host/core/adapter_abi.h."""
+    """Output i is made of operands i, i + n, ...; host/base/adapter_abi.h."""
     return event.op.startswith("aten::_foreach_")
 
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "host/core/dtype.h"
+#include "host/base/dtype.h"
 
 namespace numsan::gpu {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "host/core/health.h"
-#include "host/core/tensor_view.h"
+#include "host/base/health.h"
+#include "host/base/tensor_view.h"
 
 namespace numsan::gpu {
 

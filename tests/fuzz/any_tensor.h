@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "host/core/health.h"
-#include "host/core/tensor_view.h"
+#include "host/base/health.h"
+#include "host/base/tensor_view.h"
 
 namespace numsan::fuzz {
 

@@ -30,23 +30,23 @@ def test_this_tree():
 @pytest.mark.parametrize(
     "path, include",
     [
-        ("host/core/a.h", '"host/scan/cpu.h"'),
+        ("host/base/a.h", '"host/scan/cpu.h"'),
         ("host/scan/a.cpp", '"host/options/options.h"'),
         ("host/analyze/a.cpp", '"host/report/json.h"'),
         ("host/report/a.cpp", '"host/session/session.h"'),
-        ("host/session/a.cpp", '"interpose/core/core.h"'),
+        ("host/session/a.cpp", '"interpose/runtime/core.h"'),
         ("host/cli/a.cpp", '"host/session/session.h"'),
         ("host/cli/a.cpp", '"host/stacks/stack_source.h"'),
         ("host/session/a.cpp", '"../cli/run.h"'),
         ("interpose/torch/a.cpp", '"host/session/session.h"'),
         ("interpose/python/a.cpp", '"host/analyze/finding.h"'),
         ("interpose/python/a.cpp", "<Python.h>"),
-        ("interpose/preload/a.c", '"host/core/dtype.h"'),
-        ("interpose/preload/a.c", '"interpose/core/core.h"'),
+        ("interpose/preload/a.c", '"host/base/dtype.h"'),
+        ("interpose/preload/a.c", '"interpose/runtime/core.h"'),
         ("interpose/preload/a.cpp", "<vector>"),
         ("host/session/a.cpp", "<ATen/ATen.h>"),
         ("host/analyze/a.cpp", "<nlohmann/json.hpp>"),
-        ("host/core/a.h", '"host/elsewhere/a.h"'),
+        ("host/base/a.h", '"host/elsewhere/a.h"'),
     ],
 )
 def test_wrong_direction(tmp_path, path, include):
@@ -60,15 +60,15 @@ def test_wrong_direction(tmp_path, path, include):
 @pytest.mark.parametrize(
     "path, include",
     [
-        ("host/scan/a.cpp", '"host/core/scanner.h"'),
+        ("host/scan/a.cpp", '"host/base/scanner.h"'),
         ("host/scan/a.cpp", "<vector>"),
         ("host/scan/a.cpp", '"b.h"'),
         ("host/report/a.cpp", "<nlohmann/json.hpp>"),
         ("host/session/a.cpp", '"host/report/json.h"'),
         ("host/cli/a.cpp", '"host/report/text.h"'),
-        ("interpose/core/a.cpp", '"host/session/session.h"'),
+        ("interpose/runtime/a.cpp", '"host/session/session.h"'),
         ("interpose/torch/a.cpp", "<ATen/core/dispatch/Dispatcher.h>"),
-        ("interpose/preload/a.c", '"interpose/core/stub_abi.h"'),
+        ("interpose/preload/a.c", '"interpose/runtime/stub_abi.h"'),
         ("interpose/preload/a.c", "<sys/mman.h>"),
     ],
 )

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "interpose/core/stub_abi.h"
+#include "interpose/runtime/stub_abi.h"
 
 static void trace(const char* text) {
     const char* path = getenv("NUMSAN_TEST_TRACE");

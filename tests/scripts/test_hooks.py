@@ -15,8 +15,8 @@ TABLES = "".join(f"<!-- table {name} -->\n| {name} |\n<!-- end table -->\n"
 def repository(tmp_path):
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "README.md").write_text(TABLES)
-    (tmp_path / "host/core").mkdir(parents=True)
-    (tmp_path / "host/core/good.h").write_text("#pragma once\n")
+    (tmp_path / "host/base").mkdir(parents=True)
+    (tmp_path / "host/base/good.h").write_text("#pragma once\n")
     (tmp_path / ".gitignore").write_text("build/\n__pycache__/\n")
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", "-A")
@@ -42,15 +42,15 @@ def count(repository):
 
 
 def test_clean_change_is_committed(repository):
-    add(repository, "host/core/more.h", "#pragma once\n")
+    add(repository, "host/base/more.h", "#pragma once\n")
     said = git(repository, "commit", "-m", "more")
     assert "tables: not checked: build/bin/numsan is missing" in said, said
     assert count(repository) == 2
 
 
 @pytest.mark.parametrize("path, text, words", [
-    ("host/core/up.h", '#pragma once\n#include "host/session/session.h"\n', "may not include host/session"),
-    ("host/core/wide.h", "#pragma once\n//" + 120 * "x" + "\n", "122 columns"),
+    ("host/base/up.h", '#pragma once\n#include "host/session/session.h"\n', "may not include host/session"),
+    ("host/base/wide.h", "#pragma once\n//" + 120 * "x" + "\n", "122 columns"),
     ("tests/programs/stub/victim.py", 'raise SystemExit("FILL IN: a program")\n', "still to be filled in"),
 ])
 def test_bad_change_is_not(repository, path, text, words):
@@ -65,17 +65,17 @@ def test_tables_are_those_of_the_build(repository):
     numsan.parent.mkdir(parents=True)
     numsan.write_text('#!/bin/sh\necho "| $2 |"\n')
     numsan.chmod(0o755)
-    add(repository, "host/core/more.h", "#pragma once\n")
+    add(repository, "host/base/more.h", "#pragma once\n")
     git(repository, "commit", "-m", "more")
     add(repository, "README.md", TABLES.replace("| options |", "| option |"))
     assert "tables: different" in git(repository, "commit", "-m", "bad", ok=False)
 
 
 def test_what_is_not_staged_is_not_looked_at(repository):
-    add(repository, "host/core/more.h", "#pragma once\n")
-    (repository / "host/core/more.h").write_text("blanks  \n")
-    (repository / "host/core/unstaged.h").write_text("no newline")
+    add(repository, "host/base/more.h", "#pragma once\n")
+    (repository / "host/base/more.h").write_text("blanks  \n")
+    (repository / "host/base/unstaged.h").write_text("no newline")
     git(repository, "commit", "-m", "more")
-    add(repository, "host/core/third.h", "blanks  \n")
-    (repository / "host/core/third.h").write_text("#pragma once\n")
+    add(repository, "host/base/third.h", "blanks  \n")
+    (repository / "host/base/third.h").write_text("#pragma once\n")
     assert "blanks at the end" in git(repository, "commit", "-m", "bad", ok=False)

@@ -40,7 +40,7 @@ EXPORT void* numsan_bench_open(int device, void* stream, char* reason, int size)
 
 EXPORT void numsan_bench_close(void* bench) { delete static_cast<Bench*>(bench); }
 
-/// Element types by their number in host/core/dtype.h; -1: there is none of this name.
+/// Element types by their number in host/base/dtype.h; -1: there is none of this name.
 EXPORT int numsan_bench_dtype(const char* name) {
     for (int i = 0; i < kDTypeCount; ++i) {
         if (std::string_view(info(static_cast<DType>(i)).name) == name) return i;

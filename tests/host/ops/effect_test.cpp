@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 
 namespace numsan {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "host/core/tensor_memory.h"
+#include "host/base/tensor_memory.h"
 #include "host/record/recorder.h"
 #include "host/record/replay.h"
 #include "host/report/report_difference.h"

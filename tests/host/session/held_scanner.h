@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "host/core/device_scanner.h"
+#include "host/base/device_scanner.h"
 #include "host/scan/cpu_scanner.h"
 
 namespace numsan {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 
 namespace numsan {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 #include "tests/host/analyze/made_up.h"
 
 namespace numsan {

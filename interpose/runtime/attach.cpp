@@ -1,4 +1,4 @@
-#include "interpose/core/attach.h"
+#include "interpose/runtime/attach.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,9 +16,6 @@
 #include "host/scan/cpu_scanner.h"
 #include "host/session/session.h"
 #include "host/stacks/native_stacks.h"
-#include "interpose/core/adapter_loader.h"
-#include "interpose/core/attach_cuda.h"
-#include "interpose/core/device_scanner.h"
 #include "interpose/nvtx/ignored_ranges.h"
 #include "interpose/python/api.h"
 #include "interpose/python/at_exit.h"
@@ -26,6 +23,9 @@
 #include "interpose/python/frames.h"
 #include "interpose/python/gate.h"
 #include "interpose/python/higher_order_ops.h"
+#include "interpose/runtime/adapter_loader.h"
+#include "interpose/runtime/attach_cuda.h"
+#include "interpose/runtime/device_scanner.h"
 
 namespace numsan {
 namespace {

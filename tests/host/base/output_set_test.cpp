@@ -1,5 +1,5 @@
 // Bits for outputs, the last of which stands for many.
-#include "host/core/output_set.h"
+#include "host/base/output_set.h"
 
 #include <gtest/gtest.h>
 

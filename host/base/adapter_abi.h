@@ -1,14 +1,14 @@
 // The C boundary between libnumsan_core.so and libnumsan_torch.so: plain data and function tables, no C++ type with an
-// ABI. Both sides are C++20; the adapter is compiled by interpose/core/adapter_loader.cpp. A change of meaning raises
+// ABI. Both sides are C++20; the adapter is compiled by interpose/runtime/adapter_loader.cpp. A change of meaning raises
 // kAdapterAbi.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-#include "host/core/device_queue.h"
-#include "host/core/scanner.h"
-#include "host/core/tensor_view.h"
+#include "host/base/device_queue.h"
+#include "host/base/scanner.h"
+#include "host/base/tensor_view.h"
 
 namespace numsan {
 
@@ -16,7 +16,7 @@ inline constexpr uint32_t kAdapterAbi = 10;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
-#include "host/core/op_class.def"
+#include "host/base/op_class.def"
 #undef NUMSAN_OP_CLASS
 };
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "host/core/dtype.h"
-#include "host/core/integer_type.h"
+#include "host/base/dtype.h"
+#include "host/base/integer_type.h"
 
 namespace numsan {
 

@@ -9,7 +9,7 @@ enum class InfinityKind : uint8_t { IEEE, FN, FNUZ, FNU };
 
 enum class DType : uint8_t {
 #define NUMSAN_DTYPE(id, name, bytes, lanes, exp, man, bias, inf) id,
-#include "host/core/dtype.def"
+#include "host/base/dtype.def"
 #undef NUMSAN_DTYPE
 };
 
@@ -37,7 +37,7 @@ struct DTypeInfo {
 inline constexpr DTypeInfo kDTypes[] = {
 #define NUMSAN_DTYPE(id, name, bytes, lanes, exp, man, bias, inf) \
     {name, bytes, lanes, exp, man, bias, InfinityKind::inf},
-#include "host/core/dtype.def"
+#include "host/base/dtype.def"
 #undef NUMSAN_DTYPE
 };
 

@@ -1,4 +1,4 @@
-#include "interpose/core/device_scanner.h"
+#include "interpose/runtime/device_scanner.h"
 
 #include <algorithm>
 

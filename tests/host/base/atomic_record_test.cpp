@@ -1,5 +1,5 @@
 // A value that one thread writes while others read it: whole or not at all.
-#include "host/core/atomic_record.h"
+#include "host/base/atomic_record.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host/options/options.h"
-#include "interpose/core/stub_abi.h"
+#include "interpose/runtime/stub_abi.h"
 
 namespace numsan {
 

@@ -9,7 +9,7 @@ namespace numsan {
 enum class IntegerType : uint8_t {
     None,  ///< not an integer
 #define NUMSAN_INTEGER_TYPE(id, name, type) id,
-#include "host/core/integer_type.def"
+#include "host/base/integer_type.def"
 #undef NUMSAN_INTEGER_TYPE
 };
 
@@ -25,7 +25,7 @@ inline constexpr IntegerTypeInfo kIntegerTypes[] = {
     {"", 0, 0, 0},
 #define NUMSAN_INTEGER_TYPE(id, name, type) \
     {name, sizeof(type), std::numeric_limits<type>::min(), std::numeric_limits<type>::max()},
-#include "host/core/integer_type.def"
+#include "host/base/integer_type.def"
 #undef NUMSAN_INTEGER_TYPE
 };
 

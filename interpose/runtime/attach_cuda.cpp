@@ -1,4 +1,4 @@
-#include "interpose/core/attach_cuda.h"
+#include "interpose/runtime/attach_cuda.h"
 
 #include <cxxabi.h>
 #include <pthread.h>
@@ -14,8 +14,8 @@
 #include "host/session/reporter.h"
 #include "host/session/run_facts.h"
 #include "host/stacks/native_stacks.h"
-#include "interpose/core/attach.h"
 #include "interpose/cupti/launch_watch.h"
+#include "interpose/runtime/attach.h"
 
 namespace numsan {
 namespace {

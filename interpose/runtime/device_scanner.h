@@ -4,8 +4,8 @@
 #include <atomic>
 #include <string>
 
-#include "host/core/adapter_abi.h"
-#include "host/core/device_scanner.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/device_scanner.h"
 
 namespace numsan {
 

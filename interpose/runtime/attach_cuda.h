@@ -3,7 +3,7 @@
 #pragma once
 
 #include "host/analyze/run_summary.h"
-#include "interpose/core/stub_abi.h"
+#include "interpose/runtime/stub_abi.h"
 
 namespace numsan {
 

@@ -1,5 +1,5 @@
 // Magnitudes to values and back.
-#include "host/core/value_classes.h"
+#include "host/base/value_classes.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "host/core/dtype.h"
+#include "host/base/dtype.h"
 
 namespace numsan {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "host/core/device_queue.h"
-#include "host/core/health.h"
-#include "host/core/tensor_view.h"
+#include "host/base/device_queue.h"
+#include "host/base/health.h"
+#include "host/base/tensor_view.h"
 
 namespace numsan {
 

@@ -1,6 +1,6 @@
 // Finds the torch that this process has loaded, and the adapter for it: from the cache, or compiled now with torch's
 // own headers.
-#include "interpose/core/adapter_loader.h"
+#include "interpose/runtime/adapter_loader.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -19,13 +19,13 @@
 #include <iterator>
 #include <vector>
 
-#include "host/core/version.h"
+#include "host/base/version.h"
 #include "host/log/format.h"
 #include "host/options/cache_folder.h"
-#include "interpose/core/adapter_cache.h"
-#include "interpose/core/adapter_failure.h"
-#include "interpose/core/compiler.h"
-#include "interpose/core/string_abi.h"
+#include "interpose/runtime/adapter_cache.h"
+#include "interpose/runtime/adapter_failure.h"
+#include "interpose/runtime/compiler.h"
+#include "interpose/runtime/string_abi.h"
 
 namespace numsan {
 namespace {

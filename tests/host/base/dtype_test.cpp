@@ -1,5 +1,5 @@
 // The table of element types against figures that the formats' definitions and the language give.
-#include "host/core/dtype.h"
+#include "host/base/dtype.h"
 
 #include <gtest/gtest.h>
 

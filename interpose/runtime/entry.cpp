@@ -5,9 +5,9 @@
 #include <string>
 
 #include "host/log/log.h"
-#include "interpose/core/attach.h"
-#include "interpose/core/attach_cuda.h"
-#include "interpose/core/stub_abi.h"
+#include "interpose/runtime/attach.h"
+#include "interpose/runtime/attach_cuda.h"
+#include "interpose/runtime/stub_abi.h"
 
 namespace {
 

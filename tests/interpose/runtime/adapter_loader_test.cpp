@@ -1,5 +1,5 @@
 // The adapter loader against a torch and an adapter of a few lines each, made in a temporary folder.
-#include "interpose/core/adapter_loader.h"
+#include "interpose/runtime/adapter_loader.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "interpose/core/adapter_cache.h"
-#include "interpose/core/compiler.h"
+#include "interpose/runtime/adapter_cache.h"
+#include "interpose/runtime/compiler.h"
 
 namespace numsan {
 namespace {
@@ -33,7 +33,7 @@ void write(const fs::path& path, const std::string& text) {
 }
 
 constexpr const char* kAdapter = R"(
-#include "host/core/adapter_abi.h"
+#include "host/base/adapter_abi.h"
 #include <ATen/record_function.h>
 int torch_cpu_value();
 static const numsan::AdapterApi api = {numsan::kAdapterAbi, nullptr, nullptr, "fallback", nullptr};
@@ -64,7 +64,7 @@ class AdapterLoader : public testing::Test {
         make_library(compiler, "c10");
         write(root_ / "numsan/adapter/interpose/torch/adapter.cpp", kAdapter);
         fs::create_directories(sources() / "host");
-        fs::copy(fs::path(NUMSAN_SOURCE_DIR) / "host/core", sources() / "host/core");
+        fs::copy(fs::path(NUMSAN_SOURCE_DIR) / "host/base", sources() / "host/base");
         said.clear();
         const char* cxx = std::getenv("CXX");
         if (cxx != nullptr) cxx_ = cxx;
@@ -175,7 +175,7 @@ TEST_F(AdapterLoader, ManyProcessesBuildOnce) {
 TEST_F(AdapterLoader, ChangedSourcesAreBuiltAgain) {
     const auto built = [](const AdapterApi*, const AdapterLoadResult& result) { return result.built; };
     EXPECT_EQ(in_child(built), 0);
-    write(sources() / "host/core/extra.h", "// new");
+    write(sources() / "host/base/extra.h", "// new");
     EXPECT_EQ(in_child(built), 0);
 }
 

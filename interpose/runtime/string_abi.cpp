@@ -1,4 +1,4 @@
-#include "interpose/core/string_abi.h"
+#include "interpose/runtime/string_abi.h"
 
 #include <dlfcn.h>
 

@@ -2,8 +2,8 @@
 // will.
 #pragma once
 
-#include "host/core/health.h"
-#include "host/core/tensor_view.h"
+#include "host/base/health.h"
+#include "host/base/tensor_view.h"
 
 namespace numsan {
 
