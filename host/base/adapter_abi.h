@@ -1,5 +1,5 @@
 // The C boundary between libnumsan_core.so and libnumsan_torch.so: plain data and function tables, no C++ type with an
-// ABI. Both sides are C++20; the adapter is compiled by interpose/runtime/adapter_loader.cpp. A change of meaning raises
+// ABI. Both sides are C++20; interpose/runtime/adapter_loader.cpp compiles the adapter. A change of meaning raises
 // kAdapterAbi.
 #pragma once
 

@@ -17,9 +17,9 @@ void OpCoverage::add_unseen(const char* why) noexcept {
 
 std::map<std::string, int64_t> OpCoverage::skipped() const {
     static constexpr const char* kKeys[kOpOutcomes] = {
-#define NUMSAN_OP_FATE(id, key) key,
-#include "host/session/op_fates.def"
-#undef NUMSAN_OP_FATE
+#define NUMSAN_OP_OUTCOME(id, key) key,
+#include "host/session/op_outcomes.def"
+#undef NUMSAN_OP_OUTCOME
     };
     std::map<std::string, int64_t> reasons;
     for (size_t i = 0; i < kOpOutcomes; ++i) {

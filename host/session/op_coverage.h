@@ -12,9 +12,9 @@
 namespace numsan {
 
 enum class OpOutcome : uint8_t {
-#define NUMSAN_OP_FATE(id, key) id,
-#include "host/session/op_fates.def"
-#undef NUMSAN_OP_FATE
+#define NUMSAN_OP_OUTCOME(id, key) id,
+#include "host/session/op_outcomes.def"
+#undef NUMSAN_OP_OUTCOME
 };
 
 /// One op, output by output.
