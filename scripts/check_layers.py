@@ -22,7 +22,9 @@ LAYERS = {
     "host/stacks": ("host/base",),
     "host/analyze": BELOW_ANALYZE,
     "host/report": (*BELOW_ANALYZE, "host/analyze"),
-    "host/session": (*BELOW_ANALYZE, "host/analyze", "host/report"),
+    "host/event": (*BELOW_ANALYZE, "host/analyze"),
+    "host/device": (*BELOW_ANALYZE, "host/analyze", "host/event"),
+    "host/session": (*BELOW_ANALYZE, "host/analyze", "host/report", "host/event", "host/device"),
     # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
     "host/record": (*BELOW_ANALYZE, "host/analyze", "host/report", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.

@@ -63,6 +63,13 @@ struct RunSummary {
     int64_t escaped = 0;
     int64_t absorbed = 0;
     std::map<std::string, int64_t> suppressed;  ///< allow-list rule -> count, 0 for one that matched nothing
+
+    /// Something was lost: silence does not mean health.
+    void lose(const std::string& what) {
+        incomplete = true;
+        lost = what;
+        blind_spots.push_back(what);
+    }
 };
 
 struct Report {

@@ -143,9 +143,9 @@ def test_the_table_in_results_is_this_versions():
 def test_rules_come_from_the_sources(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(BENCH))
     import tier_rule
-    assert tier_rule.number("host/session/tier_policy.h", "kSmallBytes") == 256 << 10
+    assert tier_rule.number("host/event/tier_policy.h", "kSmallBytes") == 256 << 10
     assert tier_rule.is_boundary("aten::addmm_") and not tier_rule.is_boundary("aten::add")
     assert tier_rule.listed_class("aten::copy_") == "Overwriting" and tier_rule.listed_class("aten::add_") is None
     with pytest.raises(tier_rule.SourceChanged):
-        tier_rule.number("host/session/tier_policy.h", "kNoSuchNumber")
+        tier_rule.number("host/event/tier_policy.h", "kNoSuchNumber")
     sys.modules.pop("tier_rule")

@@ -1,6 +1,6 @@
 """The tiers' rule and the scan launches' limits, with the tables and numbers of the sources that they run by.
 
-What TierPolicy::reads (host/session/tier_policy.cpp), OutputScans (host/session/device_events.cpp) and may_defer
+What TierPolicy::reads (host/event/tier_policy.cpp), OutputScans (host/device/device_scans.cpp) and may_defer
 (cuda/deferral.cpp) do with them is said here once more in Python; tests/bench/test_model_bytes.py holds what is read
 against what the engine counts.
 """
@@ -43,12 +43,12 @@ def table_capacity():
     return int(found[1])
 
 
-POLICY, SCAN = "host/session/tier_policy.h", "cuda/scan_policy.h"
+POLICY, SCAN = "host/event/tier_policy.h", "cuda/scan_policy.h"
 SMALL_BYTES, TINY_BYTES = number(POLICY, "kSmallBytes"), number(POLICY, "kTinyBytes")
 DEFER_BELOW, HELD_BYTES = number(SCAN, "kDeferBelowBytes"), number(SCAN, "kDeferredBytes")
 BATCH_OUTPUTS, TABLE_TENSORS = number(SCAN, "kBatchOutputs"), table_capacity()
 INPUTS_LOOKED_AT = number("host/base/device_scanner.h", "kMaxInputs")
-LOGGED_OUTPUTS = number("host/session/op_log.h", "kMaxOutputs")
+LOGGED_OUTPUTS = number("host/event/op_log.h", "kMaxOutputs")
 OPERATORS = operator_table.by_name()
 VIEWS = {"aten::" + row[0] for row in table("interpose/torch/fallthrough.def", "NUMSAN_FALLTHROUGH")}
 INTERNAL_RETURNS = {(name, int(at)) for name, at in table("interpose/torch/internals.def", "NUMSAN_INTERNAL_RETURN")}

@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/host/event/storages.h"
 #include "tests/host/record/recorded.h"
-#include "tests/host/session/storages.h"
 #include "tests/support/builders.h"
 
 namespace numsan {

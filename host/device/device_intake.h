@@ -1,0 +1,48 @@
+// Takes events that touch a device's memory: recorded in the program's order, and handed to the scanner at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "host/base/scanner.h"
+#include "host/device/device_look_back.h"
+#include "host/device/device_settler.h"
+#include "host/device/device_side.h"
+#include "host/event/event_parts.h"
+#include "host/event/thread_state.h"
+
+namespace numsan {
+
+/// [MT] On the program's threads. All may throw std::bad_alloc but those that are noexcept.
+class DeviceIntake {
+  public:
+    /// `host` reads host memory. All outlive this.
+    DeviceIntake(DeviceSide& side, const Scanner& host, EventParts& parts, DeviceSettler& settler)
+        : side_(side), host_(host), parts_(parts), settler_(settler) {}
+
+    void op(ThreadState& thread, const OpEvent& event);
+    void node(const NodeEvent& event, const OpContext& context);
+    /// False: nothing waits for the device, so that what is marked can be done at once.
+    bool mark(DeviceEvent::Kind kind) noexcept;
+
+  private:
+    struct Reads {
+        OutputSet outputs;
+        uint64_t watch;    ///< bit i: operand i is read, as its value goes elsewhere
+        uint32_t handed;   ///< outputs that the scanner is handed
+        uint32_t watched;  ///< operands
+    };
+    Reads reads_of(const OpEvent& event, int64_t step);
+    void count_unwatched(const OpEvent& event) noexcept;
+    std::unique_ptr<LookBackScans> ask_back(ThreadState& thread, const OpEvent& event);
+    void leave_unread(const OpEvent& event, const OpContext& context, const ForwardMap::Made& made, OutputSet read);
+    void hand_over(DeviceEvent& event, LookBackScans* past);
+    void commit(DeviceEvent& event) noexcept;
+
+    DeviceSide& side_;
+    const Scanner& host_;
+    EventParts& parts_;
+    DeviceSettler& settler_;
+};
+
+}  // namespace numsan

@@ -1,0 +1,108 @@
+// Events that touch a device's memory, kept in the program's order until it is known what the device wrote.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "host/analyze/ledger.h"
+#include "host/analyze/op_context.h"
+#include "host/base/adapter_abi.h"
+#include "host/base/huge_array.h"
+#include "host/base/ids.h"
+#include "host/base/output_set.h"
+#include "host/event/forward_map.h"
+
+namespace numsan {
+
+/// What was read of a tensor on the host while the event happened.
+struct HostReading {
+    enum class Known : uint8_t { Nothing, Range, Health };
+    Known known;
+    Range range;
+    Health health;
+    Ledger::Entry births;  ///< of an operand: what its storage held then
+};
+
+struct DeviceLookBack;
+
+/// One event, followed in memory by what it points at. What it names may be gone or used again by now: addresses are
+/// identities of that time.
+struct DeviceEvent {
+    enum class Kind : uint8_t { Op, Node, ZeroGrad, OptimizerBegin, OptimizerEnd };
+
+    Kind kind;
+    bool makes_node;
+    bool accumulates;  ///< inside a node that adds to a leaf's gradient
+    bool scanned;      ///< the scanner answers for what was handed to it
+    bool captured;     ///< into a graph, whose replays are told of
+    std::atomic<bool> ready;
+    uint32_t bytes;  ///< of the record
+    OpEvent op;      ///< points into the record; without autograd_facts
+    NodeEvent node;
+    OpContext context;  ///< what lineage knows is not in it yet
+    ForwardMap::Record made;
+    // What the scanner is handed has numbers: outputs that are read, operands (gradients of a node) that are watched,
+    // then what a look back would look at.
+    ScanTicket sequence;        ///< the first number
+    uint64_t numbers;           ///< how many
+    OutputSet read;             ///< the outputs that are read
+    uint32_t handed;            ///< outputs that are read
+    uint32_t watched;           ///< operands that are read because their values go elsewhere
+    uint64_t watch;             ///< which
+    DeviceLookBack* look_back;  ///< owned; null: none
+    const char* unseen;         ///< why an output could not be shown, a literal; null: all were
+    uint64_t log_end;           ///< of OptimizerEnd: ops that were left unread before it have numbers below
+    DeviceEvent* graph;         ///< with `captured`: a copy that outlives this
+    TensorView* inputs;         ///< of the op or the node
+    TensorView* outputs;        ///< of the op; the variable of a node
+    HostReading* host;          ///< one for each input and output of an op on the host with kScannable, in this order
+};
+
+/// A ring of records. [MT] Events are added by any thread, taken by one at a time. No allocation after construction.
+class DeviceLog {
+  public:
+    static constexpr size_t kBytes = size_t(8) << 20;
+
+    /// Throws std::bad_alloc.
+    DeviceLog() : ring_(kBytes, HugeArray<char>::Pages::Small) {}
+
+    int64_t count() const noexcept { return count_.load(std::memory_order_acquire); }
+    bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
+
+    /// Copies an op with all it points at. `numbers` are taken for what the scanner is handed: the record's `sequence`
+    /// is the first. Null when there is no room, or when more than `window` numbers would be unanswered. The caller
+    /// fills in the rest, then calls commit().
+    DeviceEvent* add(const OpEvent& event, const OpContext& context, uint64_t numbers, uint64_t window) noexcept;
+    DeviceEvent* add(const NodeEvent& event, const OpContext& context, uint64_t numbers, uint64_t window) noexcept;
+    /// ZeroGrad, OptimizerBegin, OptimizerEnd.
+    DeviceEvent* add(DeviceEvent::Kind kind) noexcept;
+    void commit(DeviceEvent& event) noexcept { event.ready.store(true, std::memory_order_release); }
+
+    /// A copy of an op that is not in the ring. The caller's; null without memory.
+    static DeviceEvent* keep(const DeviceEvent& event) noexcept;
+    /// Of such a copy.
+    static void drop(const DeviceEvent* kept) noexcept;
+
+    /// The oldest event, null when there is none or it is not committed yet. One thread at a time.
+    DeviceEvent* front() noexcept;
+    void pop() noexcept;
+
+    /// Fork: held over the fork in the parent; the child forgets what is the parent's.
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+    void forget() noexcept;
+
+  private:
+    DeviceEvent* reserve(size_t bytes, uint64_t numbers, uint64_t window) noexcept;
+
+    HugeArray<char> ring_;
+    std::mutex mutex_;
+    uint64_t begin_ = 0, end_ = 0;  ///< bytes since the start; a record never wraps
+    ScanTicket next_sequence_{1};
+    ScanTicket answered_;  ///< all numbers below were answered or given up
+    std::atomic<int64_t> count_{0};
+};
+
+}  // namespace numsan

@@ -1,0 +1,80 @@
+// What a device is asked to look at if a value that leaves is bad: results that the tier did not read when they were
+// made.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "host/base/device_scanner.h"
+#include "host/event/op_log.h"
+
+namespace numsan {
+
+struct DeviceLookBack {
+    /// A tensor of an op in the log. They have numbers in this order, see DeviceEvent::sequence.
+    struct Looked {
+        uint64_t op;   ///< its number in the log
+        int8_t place;  ///< among its outputs, or its operands
+        bool operand;  ///< the op's results are gone: what they were may follow from it
+        uint8_t with;  ///< bit i: operand i is looked at if the output is bad
+    };
+    struct There {
+        uint64_t op;
+        uint8_t inputs;  ///< bit i: operand i is still in memory
+    };
+    uint64_t begin = 0, end = 0;  ///< numbers of the ops in the log
+    std::vector<Looked> looked;
+    std::vector<There> there;  ///< in order of their numbers
+};
+
+/// Makes up a look back of what the log's tensors are by now, as scans for the device.
+class LookBackScans {
+  public:
+    /// Only what `queue` is in order with. Storages are pinned and added to `pinned`: the caller gives them back
+    /// after the hand over. Throws std::bad_alloc.
+    LookBackScans(OpLog& log, const DeviceQueue& queue, std::vector<const void*>& pinned);
+
+    /// Ops of the log that the queue is not in order with.
+    size_t elsewhere() const { return elsewhere_; }
+    size_t numbers() const { return look_back_->looked.size(); }
+    /// `sequence`: of the first.
+    DeviceScanner::Taken hand_over(DeviceScanner& scanner, ScanTicket sequence);
+    DeviceLookBack* release() { return look_back_.release(); }
+
+  private:
+    /// A copy of what is needed of an op: others may push it out of the log meanwhile.
+    struct Kept {
+        uint64_t number;
+        OutputSet unread;
+        bool certain;
+        int32_t inputs, outputs;
+        size_t first;  ///< in views_: inputs, then outputs
+    };
+    struct Asked {
+        size_t view;
+        size_t first_input;  ///< in inputs_
+        int32_t inputs;
+        bool exact;
+    };
+    void keep(uint64_t number, const LoggedOp& op);
+    void keep(const TensorView& view);
+    void choose(const Kept& op, std::vector<const void*>& pinned);
+    bool is_there(const TensorView& view, std::vector<const void*>& pinned) const;
+
+    OpLog& log_;
+    const DeviceQueue queue_;
+    std::unique_ptr<DeviceLookBack> look_back_ = std::make_unique<DeviceLookBack>();
+    std::vector<Kept> ops_;
+    std::vector<TensorView> views_;
+    std::vector<int64_t> dims_;
+    std::vector<Asked> asked_;
+    std::vector<TensorView> inputs_;
+    std::unordered_map<const void*, uint64_t> last_writer_;  ///< by storage: the number of an op of ops_
+    size_t elsewhere_ = 0;
+    std::set<const void*> parameters_;  ///< that are looked at for their own sake
+};
+
+}  // namespace numsan

@@ -1,0 +1,111 @@
+#include "host/device/device_settler.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <mutex>
+#include <utility>
+
+namespace numsan {
+
+void DeviceSettler::start() {
+    const auto body = [](void* settler) -> void* {
+        static_cast<DeviceSettler*>(settler)->run();
+        return nullptr;
+    };
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_t thread;
+    // Without a thread events are settled where the program waits for the device.
+    if (pthread_create(&thread, nullptr, body, this) == 0) pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+void DeviceSettler::run() {
+    for (;;) {
+        side_.wanted.wait(0);
+        side_.wanted.store(0);
+        side_.inside.fetch_add(1);
+        const bool ending = side_.ending.load();
+        if (!ending) settle();
+        side_.inside.fetch_sub(1);
+        if (ending) return;
+        if (!side_.log.empty() || side_.has_graphs.load()) {
+            side_.wanted.store(1);
+            DeviceSide::pause();
+        }
+    }
+}
+
+void DeviceSettler::settle() noexcept {
+    if (!owner_.on()) return;
+    side_.inside.fetch_add(1);
+    try {
+        {
+            const std::lock_guard<std::mutex> lock(side_.settling);
+            for (;;) {
+                DeviceEvent* event = side_.log.front();
+                const bool answered = event != nullptr && side_.collect(*event);
+                // Before the event: what reads a graph's results is reported later than the graph.
+                judge_.judge_replays();
+                if (!answered) break;
+                judge_.judge(*event);
+                side_.forget_answers();
+                side_.log.pop();
+            }
+        }
+        publish();
+    } catch (...) {
+        owner_.fail("out of memory or a failure while a device's events were judged");
+    }
+    side_.inside.fetch_sub(1);
+}
+
+/// In the order in which it was found, so by one thread at a time. No thread waits for that one without end: it may ask
+/// the interpreter for names.
+void DeviceSettler::publish() {
+    for (;;) {
+        Outcome outcome;
+        bool names = false;
+        {
+            const std::lock_guard<std::mutex> lock(side_.settling);
+            if (side_.publishing) return;
+            if (side_.outcome.escaped.empty() && side_.outcome.contaminated.empty() && !side_.names) return;
+            side_.publishing = true;
+            std::swap(outcome, side_.outcome);
+            std::swap(names, side_.names);
+        }
+        owner_.publish(outcome);
+        if (names) owner_.name_state();
+        const std::lock_guard<std::mutex> lock(side_.settling);
+        side_.publishing = false;
+    }
+}
+
+void DeviceSettler::await_published() noexcept {
+    constexpr int kPatience = 500;  // pauses: a second; a busy machine looks names up for longer than a fifth of one
+    for (int i = 0; i < kPatience; ++i) {
+        {
+            const std::lock_guard<std::mutex> lock(side_.settling);
+            if (!side_.publishing) return;
+        }
+        DeviceSide::pause();
+    }
+}
+
+void DeviceSettler::drain() noexcept {
+    constexpr int kPatience = 1000;  // pauses without an answer: two seconds
+    side_.scanner.flush();
+    side_.ending.store(true);
+    for (int idle = 0; idle < kPatience && side_.inside.load() > 0; ++idle) DeviceSide::pause();
+    for (int idle = 0; idle < kPatience && owner_.on();) {
+        const int64_t before = side_.log.count();
+        settle();
+        if (side_.log.empty()) return;
+        idle = side_.log.count() < before ? 0 : idle + 1;
+        DeviceSide::pause();
+    }
+}
+
+}  // namespace numsan

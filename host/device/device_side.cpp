@@ -1,0 +1,108 @@
+#include "host/device/device_side.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+namespace numsan {
+
+Governor::Budget DeviceSide::budget_of(const Options& options) {
+    constexpr double kSentinelShare = 0.01;
+    const bool sentinel = options.tier == Tier::Auto || options.tier == Tier::Sentinel;
+    return {sentinel ? kSentinelShare : options.budget / 100, static_cast<int64_t>(options.warmup * 1e9),
+            !sentinel && options.budget == 0};
+}
+
+OutputSet DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
+    constexpr OutputSet kAll = OutputSet::all();
+    constexpr int64_t kAlarm = 1'000'000'000;  // nanoseconds, of a program that takes no step
+    if (!unread.usable()) return kAll;
+    if (tier.is_alarmed(step) && (step > 0 || clock() - alarmed_at.load() < kAlarm)) return kAll;
+    switch (governor.round(step)) {
+        case Governor::Round::Opening: return kAll;
+        case Governor::Round::Whole: return tier.is(Tier::Boundary) ? tier.reads(event) : kAll;
+        case Governor::Round::Lean: break;
+    }
+    return {};
+}
+
+void DeviceSide::alarm(int64_t step) {
+    alarmed_at.store(clock());
+    tier.alarm(step);
+}
+
+void DeviceSide::pause() {
+    constexpr long kPollNanoseconds = 2'000'000;
+    const timespec time{0, kPollNanoseconds};
+    nanosleep(&time, nullptr);
+}
+
+bool DeviceSide::collect(const DeviceEvent& event, uint64_t numbers) {
+    while (answers.size() < numbers) {
+        DeviceScanner::Reading reading{};
+        const DeviceScanner::Answer answer = scanner.answer((event.sequence + answers.size()).number, reading);
+        if (answer == DeviceScanner::Answer::NotYet) return false;
+        const bool read = answer == DeviceScanner::Answer::Read;
+        int hit = -1;
+        if (read && reading.has_hit) {
+            hit = static_cast<int>(hits.size());
+            hits.push_back(reading.hit);
+        }
+        answers.push_back({read, reading.range, hit, reading.why});
+    }
+    return true;
+}
+
+bool DeviceSide::collect(const DeviceEvent& event) {
+    if (!event.scanned) return true;
+    const uint64_t always = event.handed + event.watched;
+    if (!collect(event, always)) return false;
+    if (event.look_back == nullptr) return true;
+    if (saw_bad(event)) return collect(event, event.numbers);
+    for (uint64_t n = always; n < event.numbers; ++n) scanner.give_up((event.sequence + n).number);
+    return true;
+}
+
+const DeviceSide::Answer* DeviceSide::watched_answer(const DeviceEvent& event, int32_t i) const {
+    if (!event.scanned || i >= 63 || ((event.watch >> i) & 1) == 0) return nullptr;
+    const int before = std::popcount(event.watch & ((uint64_t(1) << i) - 1));
+    const Answer& answer = answers[event.handed + static_cast<size_t>(before)];
+    return answer.read ? &answer : nullptr;
+}
+
+bool DeviceSide::saw_bad(const DeviceEvent& event) const {
+    if (!event.scanned) return false;
+    const auto first = answers.begin() + event.handed;
+    return std::any_of(first, first + event.watched, [](const Answer& a) { return a.read && a.range.suspicious; });
+}
+
+void DeviceSide::begin_child() {
+    log.forget();
+    unread.forget_parents();
+    forget_answers();
+    outcome = {};
+    publishing = names = false;
+    inside.store(0);
+    asking.store(false);
+}
+
+const DeviceEvent* DeviceSide::captured_at(ScanTicket sequence) const {
+    const auto after = std::upper_bound(captured.begin(), captured.end(), sequence,
+                                        [](ScanTicket s, const DeviceEvent* event) { return s < event->sequence; });
+    if (after == captured.begin()) return nullptr;
+    const DeviceEvent* event = *(after - 1);
+    return sequence < event->sequence + event->handed ? event : nullptr;
+}
+
+void DeviceSide::forget_captured(const std::vector<ScanTicket>& ended) {
+    std::set<const DeviceEvent*> gone;  // an event has several outputs
+    for (const ScanTicket sequence : ended) {
+        if (const DeviceEvent* event = captured_at(sequence)) gone.insert(event);
+    }
+    std::erase_if(captured, [&](const DeviceEvent* event) { return gone.count(event) != 0; });
+    for (const DeviceEvent* event : gone) DeviceLog::drop(event);
+}
+
+}  // namespace numsan

@@ -1,0 +1,76 @@
+// Tensors of an event that touches a device's memory: which of them the scanner is shown, and by what names they go.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "host/analyze/verdict.h"
+#include "host/base/device_scanner.h"
+#include "host/device/device_log.h"
+#include "host/device/device_readings.h"
+#include "host/event/op_log.h"
+
+namespace numsan {
+
+inline bool is_later(const TensorView& t) { return (t.flags & kLater) != 0; }
+
+inline int64_t bytes_of(const TensorView& t) { return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()); }
+
+/// An op whose results on the device are there when its queue gets to them. A collective's come from elsewhere.
+inline bool writes_now(const OpEvent& event) {
+    return event.op->op_class != OpClass::Allocation && event.op->op_class != OpClass::Collective;
+}
+
+/// In memory that the queue's device may read: that of another one need not be.
+inline bool is_here(const DeviceQueue& queue, const TensorView& t) {
+    return is_later(t) && t.device_index == queue.device;
+}
+
+/// Output `i` is for the scanner to read; `read` as in DeviceEvent.
+inline bool is_handed(const OpEvent& event, int32_t i, OutputSet read) {
+    const TensorView& output = event.outputs[i];
+    return is_here(event.queue, output) && writes_now(event) && read.contains(i) && !is_view(event, output);
+}
+
+/// The operands of output `i` that the scanner is shown, by their places among the op's inputs.
+inline int32_t operands_of(const OpEvent& event, int32_t i, int32_t (&places)[DeviceHit::kMaxInputs]) {
+    const bool lists = is_over_lists(event) && event.output_count > 0;
+    if (!lists && event.output_count > LoggedOp::kMaxOutputs) return 0;  // who knows which of them
+    int32_t count = 0;
+    const int32_t members = lists ? event.input_count - event.input_count % event.output_count : event.input_count;
+    for (int32_t k = lists ? i : 0; k < members && count < DeviceHit::kMaxInputs; k += lists ? event.output_count : 1) {
+        if (is_here(event.queue, event.inputs[k])) places[count++] = k;
+    }
+    return count;
+}
+
+/// The program asks whether its values are finite: it may end over the answer.
+inline bool asks_whether_finite(const OpEvent& event) {
+    if (event.output_count != 1 || event.input_count == 0) return false;
+    if ((event.outputs[0].flags & (kLater | kScannable)) != 0 || !is_later(event.inputs[0])) return false;
+    const std::string_view op = event.op->name;
+    const bool itself = event.input_count == 2 && event.inputs[0].impl == event.inputs[1].impl;  // not equal: NaN
+    return op == "aten::isnan" || op == "aten::isinf" || (itself && (op == "aten::eq" || op == "aten::ne"));
+}
+
+/// A value leaves the computation: backward() starts from it, the host is given it, or the answer to a question on it.
+inline bool leaves_device(const OpEvent& event) {
+    if (event.op->op_class == OpClass::HostRead || is_root(event) || asks_whether_finite(event)) return true;
+    return event.op->op_class != OpClass::Collective &&
+           std::any_of(event.outputs, event.outputs + event.output_count,
+                       [](const TensorView& t) { return t.device == Device::Cpu && (t.flags & kScannable) != 0; });
+}
+
+/// A device's events are judged later than the host's: a storage of the host may have the address of one of the
+/// device's that has died since, or the other way round. Storages lie at multiples of 16.
+inline void distinguish(TensorView* views, int32_t count) {
+    for (int32_t i = 0; i < count; ++i) {
+        if (views[i].device != Device::Cpu) views[i].storage = device_storage(views[i].storage);
+    }
+}
+
+/// Of a tensor that was looked at closely. What a bad one has besides is not told.
+Range range_of(const Health& health, DType dtype);
+
+}  // namespace numsan

@@ -1,0 +1,46 @@
+// What every event passes through, whether it touches a device or not. Made once for a session.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "host/analyze/lineage.h"
+#include "host/analyze/parameter_history.h"
+#include "host/analyze/stack_facts.h"
+#include "host/analyze/verdict.h"
+#include "host/base/scanner.h"
+#include "host/event/context_builder.h"
+#include "host/event/op_coverage.h"
+#include "host/event/op_judge.h"
+#include "host/event/output_scan.h"
+#include "host/event/past_ops.h"
+#include "host/options/options.h"
+#include "host/stacks/stack_source.h"
+
+namespace numsan {
+
+struct EventParts {
+    /// `host` reads host memory; `readings` answers for the tensors of the event that is judged, on devices too. What
+    /// it is made with outlives it.
+    EventParts(const Options& given, const Scanner& host, const Scanner& readings, StackSource& stacks,
+               const StackFacts& facts, bool has_python)
+        : options(given),
+          contexts(given, stacks, lineage, has_python),
+          scan(host),
+          verdict(readings, facts, lineage, parameters),
+          judge(given, contexts, lineage, parameters, verdict),
+          past(readings, contexts, verdict) {}
+
+    const Options& options;
+    std::atomic<int64_t> ops{0};
+    OpCoverage coverage;
+    Lineage lineage;
+    ParameterHistory parameters;
+    ContextBuilder contexts;
+    OutputScan scan;
+    Verdict verdict;
+    OpJudge judge;
+    PastOps past;
+};
+
+}  // namespace numsan

@@ -1,0 +1,169 @@
+#include "host/event/past_ops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "host/ops/effect.h"
+
+namespace numsan {
+namespace {
+
+/// An op that makes or fills a tensor with the program's finite values: somebody wrote its result since, without an
+/// operator.
+bool cannot_make_bad_values(const OpEvent& event) {
+    const Form form = traits_of(event).form;
+    if (form == Form::Finite) return true;
+    return form == Form::Fill && event.scalar_count > 0 &&
+           std::all_of(event.scalars, event.scalars + event.scalar_count, [](double x) { return std::isfinite(x); });
+}
+
+/// An op whose results have these kinds only if its operands were not finite. A NaN makes an infinity beside it likely.
+bool has_kinds_by_operands_only(const OpEvent& event, KindSet kinds, DType dtype) {
+    const OpTraits& op = traits_of(event);
+    const KindSet may = effect({op, {}, {}, dtype}).may;
+    return (may & ((kinds & kNaN) != 0 ? KindSet(kNaN) : kinds)) == 0;
+}
+
+/// Of each op: who wrote its operands that are gone.
+using UnavailableWriters = std::map<const LoggedOp*, std::vector<const LoggedOp*>>;
+
+UnavailableWriters unavailable_writers_of(const std::vector<LoggedOp*>& ops) {
+    std::map<const void*, const LoggedOp*> writer;  // of each storage, up to here
+    UnavailableWriters writers;
+    for (const LoggedOp* op : ops) {
+        std::vector<const LoggedOp*>& behind = writers[op];
+        for (int32_t i = 0; i < op->event.input_count; ++i) {
+            if ((op->inputs[i].flags & kUnavailable) == 0) continue;
+            if (const auto it = writer.find(op->inputs[i].storage); it != writer.end()) behind.push_back(it->second);
+        }
+        for (int32_t i = 0; i < op->event.output_count; ++i) writer[op->outputs[i].storage] = op;
+    }
+    return writers;
+}
+
+/// Ops whose results are gone, and which something bad was computed from by way of results that are gone.
+std::set<const LoggedOp*> candidates_of(const std::vector<LoggedOp*>& ops) {
+    const UnavailableWriters writers = unavailable_writers_of(ops);
+    std::set<const LoggedOp*> candidates;
+    for (const LoggedOp* op : ops) {
+        if (!op->bad.any()) continue;
+        std::vector<const LoggedOp*> next{op};
+        while (!next.empty()) {
+            const LoggedOp* at = next.back();
+            next.pop_back();
+            for (const LoggedOp* before : writers.at(at)) {
+                if (!before->bad.any() && candidates.insert(before).second) next.push_back(before);
+            }
+        }
+    }
+    return candidates;
+}
+
+/// Its operands are all there, and would have said that it made something bad. Precondition: they do not say so.
+bool is_ruled_out(const LoggedOp& op) {
+    return op.context.unavailable == 0 && is_decided_by_ranges(traits_of(op.event)) &&
+           std::all_of(op.inputs, op.inputs + op.event.input_count, [](const TensorView& t) { return scannable(t); });
+}
+
+/// An op whose result, which is gone, has an infinity that the program wrote down: it wrote it, or chose among what has
+/// one.
+bool carries_infinity(const LoggedOp& op, const std::vector<const LoggedOp*>& writers,
+                      const std::set<const LoggedOp*>& intended_infinities) {
+    if (op.event.op->op_class == OpClass::Constant && op.event.infinite_scalar) return true;
+    if (op.event.op->op_class != OpClass::Preserving && traits_of(op.event).form != Form::Choose) return false;
+    return std::any_of(writers.begin(), writers.end(),
+                       [&](const LoggedOp* from) { return intended_infinities.count(from) != 0; });
+}
+
+}  // namespace
+
+/// Bad results that their ops can only have been handed, by operands that are gone: which op before, whose result is
+/// gone, too, must have made them. None where an operand that is there explains them.
+std::map<const LoggedOp*, KindSet> PastOps::implied_by(const std::vector<LoggedOp*>& ops) {
+    const UnavailableWriters writers = unavailable_writers_of(ops);
+    std::map<const LoggedOp*, KindSet> implied;
+    std::set<const LoggedOp*> intended_infinities;
+    const auto reads_bad = [&](const LoggedOp& op) {
+        return std::any_of(op.inputs, op.inputs + op.event.input_count, [&](const TensorView& t) {
+            return scannable(t) && !written_by(op.event, t) && scanner_.range(t).suspicious;
+        });
+    };
+    for (const LoggedOp* op : ops) {
+        if (carries_infinity(*op, writers.at(op), intended_infinities)) intended_infinities.insert(op);
+        if (!op->bad.any() || op->context.unavailable == 0 || reads_bad(*op)) continue;
+        KindSet kinds = 0;
+        for (int32_t i = 0; i < op->event.output_count; ++i) {
+            if (op->bad.contains(i)) kinds |= scanner_.kinds(op->outputs[i]);
+        }
+        const auto propagates = [&](const LoggedOp& at) {
+            return at.event.op->op_class == OpClass::Preserving ||
+                   has_kinds_by_operands_only(at.event, kinds,
+                                              at.event.output_count > 0 ? at.outputs[0].dtype : DType::Float32);
+        };
+        if (!propagates(*op)) continue;
+        const LoggedOp* maker = nullptr;
+        const LoggedOp* grew = nullptr;  // where an infinity may have been too large a sum or product
+        bool infinite = false;
+        bool explained = false;
+        std::set<const LoggedOp*> seen;
+        std::vector<const LoggedOp*> next{op};
+        while (!next.empty() && !explained) {
+            const LoggedOp* at = next.back();
+            next.pop_back();
+            if (!seen.insert(at).second) continue;
+            if (at != op) {
+                explained = at->bad.any() || reads_bad(*at) || implied.count(at) != 0 || verdict_.is_certain(at->event);
+                if (at->event.op->op_class == OpClass::Constant || cannot_make_bad_values(at->event)) continue;
+                if (!propagates(*at)) {
+                    if (is_ruled_out(*at)) continue;
+                    if (maker == nullptr || at->context.seq > maker->context.seq) maker = at;
+                    continue;
+                }
+                const bool grows = !has_kinds_by_operands_only(at->event, kAnyInf, DType::Float16);
+                if (grows && (grew == nullptr || at->context.seq > grew->context.seq)) grew = at;
+            }
+            const std::vector<const LoggedOp*>& before = writers.at(at);
+            // What the program wrote there on purpose has met something here: 0 times it, or itself.
+            const auto carries = [&](const LoggedOp* from) { return intended_infinities.count(from) != 0; };
+            if ((kinds & kNaN) != 0 && intended_infinities.count(at) == 0 &&
+                std::any_of(before.begin(), before.end(), carries)) {
+                infinite = true;
+                maker = at;
+                break;
+            }
+            next.insert(next.end(), before.begin(), before.end());
+        }
+        if (explained) continue;
+        for (const LoggedOp* intended : intended_infinities) {
+            if (infinite) implied[intended] = kAnyInf;
+        }
+        if (maker == nullptr && (kinds & kNaN) == 0) maker = grew;
+        if (maker != nullptr && maker != op) implied[maker] = kinds;
+    }
+    return implied;
+}
+
+/// Ops of the past, oldest first: what is left of their results has been looked at, what is gone is marked.
+void PastOps::judge(const std::vector<LoggedOp*>& ops, Outcome& outcome) {
+    const std::set<const LoggedOp*> candidates = candidates_of(ops);
+    const std::map<const LoggedOp*, KindSet> implied = implied_by(ops);
+    for (LoggedOp* op : ops) {
+        if (op->bad.any() && cannot_make_bad_values(op->event)) continue;
+        ForwardRecord forward;
+        contexts_.forward_of(op->context, forward);
+        BirthId born = 0;
+        const auto must = implied.find(op);
+        const bool candidate = !op->bad.any() && (must != implied.end() || candidates.count(op) != 0);
+        if (!candidate || !verdict_.presume(op->event, op->context, forward,
+                                            must != implied.end() ? must->second : KindSet(0), &born)) {
+            verdict_.op(op->event, op->context, op->bad, forward, &born, outcome);
+        }
+        if (op->makes_node && born != 0) contexts_.forwards().born(op->made, born);
+    }
+    verdict_.end_look_back();
+}
+
+}  // namespace numsan

@@ -1,0 +1,33 @@
+// Ops of the past, shown to the verdict in their order: the end of every look back, on the host or on a device.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "host/analyze/verdict.h"
+#include "host/base/scanner.h"
+#include "host/event/context_builder.h"
+#include "host/event/op_log.h"
+
+namespace numsan {
+
+/// One thread at a time.
+class PastOps {
+  public:
+    /// `scanner` answers for the tensors of such ops. All outlive this.
+    PastOps(const Scanner& scanner, ContextBuilder& contexts, Verdict& verdict)
+        : scanner_(scanner), contexts_(contexts), verdict_(verdict) {}
+
+    /// Oldest first. What is left of their results has been looked at (`LoggedOp::bad`), what is not is marked
+    /// kUnavailable.
+    void judge(const std::vector<LoggedOp*>& ops, Outcome& outcome);
+
+  private:
+    std::map<const LoggedOp*, KindSet> implied_by(const std::vector<LoggedOp*>& ops);
+
+    const Scanner& scanner_;
+    ContextBuilder& contexts_;
+    Verdict& verdict_;
+};
+
+}  // namespace numsan

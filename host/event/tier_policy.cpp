@@ -1,0 +1,45 @@
+#include "host/event/tier_policy.h"
+
+#include <algorithm>
+
+#include "host/ops/op_traits.h"
+
+namespace numsan {
+namespace {
+
+int64_t bytes_of(const TensorView& t) { return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()); }
+
+}  // namespace
+
+bool TierPolicy::is_boundary(const OpInfo& op) noexcept {
+    std::atomic<uint8_t>& known = ops_[op.id % kOps];
+    uint8_t kind = op.id < kOps ? known.load(std::memory_order_relaxed) : uint8_t(kUnknown);
+    if (kind == kUnknown) {
+        kind = traits_of(op.name).has(Role::kBoundary) ? kBoundary : kInner;
+        if (op.id < kOps) known.store(kind, std::memory_order_relaxed);
+    }
+    return kind == kBoundary;
+}
+
+OutputSet TierPolicy::reads(const OpEvent& event) noexcept {
+    const bool boundary = tier_ == Tier::Boundary;
+    if (boundary && is_boundary(*event.op)) return OutputSet::all();
+    const bool device = memory_ == Memory::Device;
+    if (device && !boundary) return {};
+    OutputSet read;
+    bool all = true;
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        if ((output.flags & (kScannable | kLater)) == 0) continue;
+        const bool written_parameter = !device && is_parameter(output) && (output.flags & kWritten) != 0;
+        const bool small = bytes_of(output) < (boundary ? kSmallBytes : kTinyBytes);
+        if (written_parameter || small) {
+            read.add(i);
+        } else {
+            all = false;
+        }
+    }
+    return all ? OutputSet::all() : read;
+}
+
+}  // namespace numsan

@@ -1,0 +1,117 @@
+#include "host/session/finding_publisher.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "host/device/device_readings.h"
+#include "host/event/thread_state.h"
+
+namespace numsan {
+namespace {
+
+using NameRole = LiveNames::TensorName::Role;
+
+EscapeInto kind_of(NameRole role) {
+    return role == NameRole::Buffer           ? EscapeInto::Buffer
+           : role == NameRole::OptimizerState ? EscapeInto::OptimizerState
+                                              : EscapeInto::Parameter;
+}
+
+}  // namespace
+
+TensorReader FindingPublisher::reader() const noexcept {
+    const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
+    return adapter != nullptr ? TensorReader{adapter->storage_of, adapter->gradient_of} : TensorReader{};
+}
+
+bool FindingPublisher::publish(const Outcome& outcome, const LiveNames* known) {
+    if (outcome.escaped.empty() && outcome.contaminated.empty()) return false;
+    const BusyThread busy;
+    // A tensor that a known finding reached later is worth a name only if the look-up happens anyway.
+    const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
+                                   [](const EscapedBirth& escaped) { return !escaped.again; });
+    if (fresh) learn_rank();
+    const TensorReader tensors = reader();
+    if (known != nullptr) {
+        reporter_.add(outcome, *known, counts_.now(), tensors);
+    } else if (fresh ||
+               (!outcome.contaminated.empty() && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
+        const LiveNames names = stacks_.names(tensors);
+        reporter_.add(outcome, names, counts_.now(), tensors);
+    } else {
+        reporter_.add(outcome, {}, counts_.now(), tensors);
+    }
+    return fresh;
+}
+
+bool FindingPublisher::name_state(bool kept, bool last) {
+    const std::vector<StateWrite> writes = verdict_.take_state_writes();
+    if (writes.empty() && !kept) return false;
+    if (!last && look_ups_.fetch_add(1, std::memory_order_relaxed) >= kMaxLookUps) return false;
+    const LiveNames names = [this] {
+        const BusyThread busy;
+        return stacks_.names(reader());
+    }();
+    Outcome outcome;
+    for (const StateWrite& write : writes) {
+        const auto it = names.tensors.find(write.impl);
+        if (it == names.tensors.end() || it->second.role == NameRole::Gradient) continue;
+        const void* storage = it->second.storage;
+        if (storage != write.storage && device_storage(storage) != write.storage) continue;  // another tensor
+        verdict_.confirm(write, kind_of(it->second.role), outcome);
+    }
+    std::vector<KeptTensor> tensors;
+    for (const auto& [impl, tensor] : names.tensors) {
+        if (!kept || tensor.role == NameRole::Gradient || tensor.storage == nullptr) continue;
+        tensors.push_back({impl, tensor.storage, kind_of(tensor.role)});
+        tensors.push_back({impl, device_storage(tensor.storage), kind_of(tensor.role)});
+    }
+    verdict_.find_contaminated(tensors, outcome);
+    return publish(outcome, &names);
+}
+
+bool FindingPublisher::decide_pending(bool failed, bool rests) {
+    learn_rank();
+    const std::optional<LiveNames> gradients = ask_for_gradients(rests);
+    Outcome outcome;
+    verdict_.finish(failed, outcome);
+    const bool fresh = publish(outcome, gradients.has_value() ? &*gradients : nullptr);
+    return name_state(verdict_.may_have_contaminated(), true) || fresh;
+}
+
+/// Bad gradients are left at the end: the program may have let go of them, or replaced them.
+std::optional<LiveNames> FindingPublisher::ask_for_gradients(bool rests) {
+    if (!verdict_.has_undecided_gradients()) return {};
+    LiveNames names = [&] {
+        const BusyThread busy;
+        TensorReader tensors = reader();
+        tensors.gradients_rest = rests;
+        return stacks_.names(tensors);
+    }();
+    std::map<const void*, std::set<const void*>> leaves;
+    for (const auto& [impl, tensor] : names.tensors) {
+        if (tensor.role == NameRole::Parameter) leaves[impl];
+    }
+    for (const auto& [impl, tensor] : names.tensors) {
+        if (tensor.role != NameRole::Gradient || tensor.leaf == nullptr) continue;
+        leaves[tensor.leaf].insert({tensor.storage, device_storage(tensor.storage)});
+        if (tensor.storage == nullptr) leaves.erase(tensor.leaf);  // it has one, in a place that is not known
+    }
+    verdict_.keep_gradients(leaves);
+    return names;
+}
+
+void FindingPublisher::learn_rank() noexcept {
+    try {
+        const BusyThread busy;
+        const bool unknown = ask_rank_ != nullptr && !reporter_.knows_rank();
+        const std::optional<ProcessRank> rank = unknown ? ask_rank_(stacks_.on_own_thread) : std::nullopt;
+        if (rank.has_value()) reporter_.use(*rank);
+    } catch (...) {
+        // Out of memory: the report goes without it.
+    }
+}
+
+}  // namespace numsan

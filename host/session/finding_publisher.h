@@ -1,0 +1,53 @@
+// Takes what the verdict found to the reporter, with the names of what the program keeps.
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+#include "host/analyze/verdict.h"
+#include "host/base/adapter_abi.h"
+#include "host/session/reporter.h"
+#include "host/session/run_counts.h"
+#include "host/stacks/process_rank.h"
+#include "host/stacks/stack_source.h"
+
+namespace numsan {
+
+/// [MT] Called under none of numsan's locks: names may need the interpreter's. All may throw std::bad_alloc but
+/// learn_rank().
+class FindingPublisher {
+  public:
+    /// All outlive this.
+    FindingPublisher(Verdict& verdict, StackSource& stacks, Reporter& reporter, const RunCounts& counts)
+        : verdict_(verdict), stacks_(stacks), reporter_(reporter), counts_(counts) {}
+
+    void use(const AdapterApi& adapter) noexcept { adapter_.store(&adapter, std::memory_order_release); }
+    /// What knows the rank where the environment does not say it; before the first event.
+    void use(AskRank ask) noexcept { ask_rank_ = ask; }
+
+    /// True: there is a finding that was not known before. `known`: the look-up of names that was just made.
+    bool publish(const Outcome& outcome, const LiveNames* known = nullptr);
+    /// Bad values were written into tensors that may be buffers, moments or averages; or findings may have reached what
+    /// the program keeps (`kept`). Asks for names, a few times in a run and at its end (`last`). As publish().
+    bool name_state(bool kept, bool last = false);
+    /// The program ends, and has `failed`. `rests`: its threads do not train any more. As publish().
+    bool decide_pending(bool failed, bool rests);
+    /// The environment says what a launcher started; a program that numbered its processes itself is asked, seldom.
+    void learn_rank() noexcept;
+
+  private:
+    static constexpr int kMaxLookUps = 32;
+
+    TensorReader reader() const noexcept;
+    std::optional<LiveNames> ask_for_gradients(bool rests);
+
+    Verdict& verdict_;
+    StackSource& stacks_;
+    Reporter& reporter_;
+    const RunCounts& counts_;
+    std::atomic<const AdapterApi*> adapter_{nullptr};
+    AskRank ask_rank_ = nullptr;
+    std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated
+};
+
+}  // namespace numsan

@@ -1,0 +1,54 @@
+#include "host/session/run_counts.h"
+
+namespace numsan {
+namespace {
+
+const char* tier_text(Tier tier) { return tier == Tier::Auto ? "full" : to_string(tier); }
+
+}  // namespace
+
+/// Every op is scanned, or skipped for one reason: the figures add up to `ops`.
+void RunCounts::add_coverage(RunSummary& run) const {
+    run.scanned = parts_.coverage.scanned();
+    run.bytes = parts_.coverage.bytes();
+    run.skipped = parts_.coverage.skipped();
+    int64_t judged = run.scanned;
+    for (const auto& [why, count] : run.skipped) judged += count;
+    run.ops = parts_.ops.load(std::memory_order_relaxed);  // last: an op is judged after it was counted
+    const bool device = ended_.load() && devices_.has_events();
+    if (run.ops > judged) run.skipped[device ? "the device had not finished" : "not judged yet"] = run.ops - judged;
+}
+
+RunSummary RunCounts::now() const {
+    RunSummary run;
+    run.steps = parts_.contexts.steps().count();
+    run.tier = tier_text(parts_.options.tier);
+    add_coverage(run);
+    run.blind_spots = facts_.blind_spots;
+    if (const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
+        adapter != nullptr && uses_record_function(*adapter)) {
+        run.blind_spots.push_back(
+            "what saved-tensor hooks compute: operators are seen through record functions (hook: "
+            "record_function), as another library holds the dispatch key");
+    }
+    run.incomplete = off_.failed();
+    run.tiers["cpu"] = tier_text(parts_.options.tier);
+    devices_.add_to(run, ended_.load());
+    if (facts_.generated_kernels()) {
+        run.blind_spots.push_back(
+            "ops inside regions that torch.compile made kernels of: what a region hands back is "
+            "looked at where it is read");
+    }
+    run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+    run.scan_s = parts_.scan.seconds();
+    const Verdict::Counts verdict = parts_.verdict.counts();
+    run.births = verdict.births;
+    run.escaped = verdict.escaped;
+    run.absorbed = verdict.absorbed;
+    run.framework_version = facts_.torch_version;
+    if (!facts_.python_version.empty()) run.python_version = facts_.python_version;
+    if (add_coverage_ != nullptr) add_coverage_(run);
+    return run;
+}
+
+}  // namespace numsan

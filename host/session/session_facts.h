@@ -1,0 +1,31 @@
+// The facts of its process that a session starts from.
+#pragma once
+
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/analyze/birth_exchange.h"
+#include "host/analyze/run_summary.h"
+#include "host/session/run_facts.h"
+
+namespace numsan {
+
+/// What only the caller knows about the process.
+struct SessionFacts {
+    std::string torch_version;
+    std::string torch_root;
+    std::string python_version;            ///< empty without Python
+    std::vector<std::string> blind_spots;  ///< what cannot be seen here, in a user's words
+
+    // What a session asks of its process; a replay answers instead.
+    std::optional<RunSummary> run;  ///< none: run_facts()
+    bool (*generated_kernels)() = runs_generated_kernels;
+    void (*leave)(int status) = _exit;  ///< with `halt`; does not return
+    /// What stands between the verdict and the birth notes of the process; null: nothing.
+    BirthExchange* (*over_notes)(BirthExchange& of_process) = nullptr;
+};
+
+}  // namespace numsan
