@@ -4,8 +4,6 @@
 #include <cstring>
 #include <new>
 
-#include "host/device/device_look_back.h"
-
 namespace numsan {
 namespace {
 

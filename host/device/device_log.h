@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "host/analyze/ledger.h"
 #include "host/analyze/op_context.h"
@@ -25,7 +26,23 @@ struct HostReading {
     Ledger::Entry births;  ///< of an operand: what its storage held then
 };
 
-struct DeviceLookBack;
+/// What a device was asked to look at if a value that leaves is bad.
+struct DeviceLookBack {
+    /// A tensor of an op in the log. They have numbers in this order, see DeviceEvent::sequence.
+    struct Looked {
+        uint64_t op;   ///< its number in the log
+        int8_t place;  ///< among its outputs, or its operands
+        bool operand;  ///< the op's results are gone: what they were may follow from it
+        uint8_t with;  ///< bit i: operand i is looked at if the output is bad
+    };
+    struct There {
+        uint64_t op;
+        uint8_t inputs;  ///< bit i: operand i is still in memory
+    };
+    uint64_t begin = 0, end = 0;  ///< numbers of the ops in the log
+    std::vector<Looked> looked;
+    std::vector<There> there;  ///< in order of their numbers
+};
 
 /// One event, followed in memory by what it points at. What it names may be gone or used again by now: addresses are
 /// identities of that time.

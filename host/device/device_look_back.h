@@ -9,26 +9,10 @@
 #include <vector>
 
 #include "host/base/device_scanner.h"
+#include "host/device/device_log.h"
 #include "host/event/op_log.h"
 
 namespace numsan {
-
-struct DeviceLookBack {
-    /// A tensor of an op in the log. They have numbers in this order, see DeviceEvent::sequence.
-    struct Looked {
-        uint64_t op;   ///< its number in the log
-        int8_t place;  ///< among its outputs, or its operands
-        bool operand;  ///< the op's results are gone: what they were may follow from it
-        uint8_t with;  ///< bit i: operand i is looked at if the output is bad
-    };
-    struct There {
-        uint64_t op;
-        uint8_t inputs;  ///< bit i: operand i is still in memory
-    };
-    uint64_t begin = 0, end = 0;  ///< numbers of the ops in the log
-    std::vector<Looked> looked;
-    std::vector<There> there;  ///< in order of their numbers
-};
 
 /// Makes up a look back of what the log's tensors are by now, as scans for the device.
 class LookBackScans {

@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "host/record/fields.h"
-#include "host/record/played_parts.h"
 
 namespace numsan {
 
@@ -174,7 +173,7 @@ void Player::op(const Segment& call) {
     event.grad_enabled = facts.grad_enabled;
     event.infinite_scalar = facts.infinite_scalar;
     event.graph_task = facts.graph_task;
-    event.autograd_facts = facts.asks_autograd_facts ? PlayedAdapter::autograd_facts : nullptr;
+    event.autograd_facts = facts.asks_autograd_facts ? adapter_.autograd_facts : nullptr;
     event.scalar_count = static_cast<int32_t>(facts.scalars.size());
     event.scalars = facts.scalars.data();
     event.inner_ops_shown = facts.inner_ops_shown;
@@ -207,7 +206,7 @@ void Player::enter(const Segment& call) {
         case Head::Use:
             if (!adapters_.empty()) break;  // a session takes one
             kept_texts_.push_back(call.text);
-            adapters_.push_back(PlayedAdapter::api(kept_texts_.back().c_str()));
+            adapters_.push_back(adapter_.api(kept_texts_.back().c_str()));
             session_->use(adapters_.back());
             break;
         case Head::OpEnd:

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "host/record/record_reader.h"
-#include "host/record/replay.h"
+#include "host/record/replayed.h"
 #include "host/session/session.h"
 
 namespace numsan {
@@ -23,7 +23,12 @@ namespace numsan {
 /// the turn or hands it on. Never destroyed: threads may wait in it for ever.
 class Player {
   public:
-    explicit Player(RecordReader& reader) : reader_(reader) {}
+    /// What the session may ask in place of the adapter.
+    struct Adapter {
+        uint32_t (*autograd_facts)(const void* impl, bool may_wait);
+        AdapterApi (*api)(const char* hook);
+    };
+    Player(RecordReader& reader, Adapter adapter) : reader_(reader), adapter_(adapter) {}
 
     /// Until there is no further segment.
     void play(Session& session, StackSource& stacks);
@@ -74,6 +79,7 @@ class Player {
     void each_answers(Visit&& visit);
 
     RecordReader& reader_;
+    const Adapter adapter_;
     Session* session_ = nullptr;
     StackSource* stacks_ = nullptr;
 

@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "host/record/fields.h"
-#include "host/record/recorder_turn.h"
 
 namespace numsan {
 

@@ -3,7 +3,7 @@
 
 #include "host/base/tensor_memory.h"
 #include "host/record/fields.h"
-#include "host/record/recorder_turn.h"
+#include "host/record/recorder.h"
 
 namespace numsan {
 namespace {

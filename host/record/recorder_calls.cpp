@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "host/record/fields.h"
-#include "host/record/recorder_turn.h"
+#include "host/record/recorder.h"
 
 namespace numsan {
 

@@ -42,7 +42,8 @@ class PlayedElements {
 /// What a replay leaves: threads of the run may wait inside it for ever.
 struct Stage {
     Stage(RecordReader& reader, const Options& options, SessionFacts facts)
-        : player(reader), session(options, scanner, stacks, std::move(facts)) {}
+        : player(reader, {PlayedAdapter::autograd_facts, PlayedAdapter::api}),
+          session(options, scanner, stacks, std::move(facts)) {}
     Player player;
     PlayedScanner scanner;
     PlayedStacks stacks;

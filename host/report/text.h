@@ -6,20 +6,9 @@
 #include <string>
 
 #include "host/analyze/run_summary.h"
-#include "host/options/options.h"
+#include "host/report/text_layout.h"
 
 namespace numsan {
-
-/// How text looks. `width` is in columns, 0 = never wrap. File names below `cwd` are shown relative to it.
-struct TextStyle {
-    bool color = false;
-    int width = 0;
-    std::string cwd;
-};
-
-/// Colour and width for a file descriptor: colour by `color`, and for Auto only on a terminal that can, without
-/// NO_COLOR.
-TextStyle detect_style(int fd, ColorOption color);
 
 /// One finding, several lines, with a newline at the end. Figures are never truncated; control characters are shown as
 /// '?'. Missing or mistyped fields of a foreign document are left out. Never throws for any document. [MT]
@@ -33,11 +22,5 @@ std::string render_checkpoint_help(int64_t since_step, const TextStyle& style);
 std::string render_summary(const nlohmann::ordered_json& report, const TextStyle& style,
                            const std::string& report_path = "");
 std::string render_summary(const Report& report, const TextStyle& style, const std::string& report_path = "");
-
-/// 91234 -> "91 234". As wide as every integer of a document, signed and unsigned. [MT]
-std::string grouped(__int128 count);
-
-/// A value for people: "0", "0.5", "2.4e-04", "812.5". [MT]
-std::string value_text(double value);
 
 }  // namespace numsan

@@ -4,9 +4,20 @@
 #include <string>
 #include <string_view>
 
-#include "host/report/text.h"
+#include "host/options/options.h"
 
 namespace numsan {
+
+/// How text looks. `width` is in columns, 0 = never wrap. File names below `cwd` are shown relative to it.
+struct TextStyle {
+    bool color = false;
+    int width = 0;
+    std::string cwd;
+};
+
+/// Colour and width for a file descriptor: colour by `color`, and for Auto only on a terminal that can, without
+/// NO_COLOR.
+TextStyle detect_style(int fd, ColorOption color);
 
 enum class Ink { Error, Warning, Info, Strong, Frame };
 
@@ -24,6 +35,12 @@ std::string row(const std::string& margin, const std::string& label, const std::
 
 /// Operator names (`aten::log`) in back quotes, unless they are already.
 std::string quote_operators(const std::string& text);
+
+/// 91234 -> "91 234". As wide as every integer of a document, signed and unsigned. [MT]
+std::string grouped(__int128 count);
+
+/// A value for people: "0", "0.5", "2.4e-04", "812.5". [MT]
+std::string value_text(double value);
 
 /// All its digits: "-91234".
 std::string digits(__int128 count);

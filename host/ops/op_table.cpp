@@ -1,5 +1,3 @@
-#include "host/ops/op_traits.h"
-
 #include "host/ops/op_table.h"
 
 namespace numsan {
