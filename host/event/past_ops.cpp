@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "host/ops/effect.h"
@@ -78,78 +79,115 @@ bool carries_infinity(const LoggedOp& op, const std::vector<const LoggedOp*>& wr
                        [&](const LoggedOp* from) { return intended_infinities.count(from) != 0; });
 }
 
-}  // namespace
+/// Which ops of a look back must have made bad values of which kinds, though their results are unavailable: bad results
+/// after them have these kinds only if their operands had them.
+class Implications {
+  public:
+    Implications(const std::vector<LoggedOp*>& ops, const Scanner& scanner, Verdict& verdict)
+        : ops_(ops), scanner_(scanner), verdict_(verdict), writers_(unavailable_writers_of(ops)) {}
 
-/// Bad results that their ops can only have been handed, by operands that are gone: which op before, whose result is
-/// gone, too, must have made them. None where an operand that is there explains them.
-std::map<const LoggedOp*, KindSet> PastOps::implied_by(const std::vector<LoggedOp*>& ops) {
-    const UnavailableWriters writers = unavailable_writers_of(ops);
-    std::map<const LoggedOp*, KindSet> implied;
-    std::set<const LoggedOp*> intended_infinities;
-    const auto reads_bad = [&](const LoggedOp& op) {
+    std::map<const LoggedOp*, KindSet> find() {
+        for (const LoggedOp* op : ops_) {
+            if (carries_infinity(*op, writers_.at(op), intended_infinities_)) intended_infinities_.insert(op);
+            // An operand that is there explains the result.
+            if (!op->bad.any() || op->context.unavailable == 0 || reads_bad(*op)) continue;
+            const KindSet kinds = kinds_of(*op);
+            if (propagates(*op, kinds)) follow(*op, kinds);
+        }
+        return std::move(implied_);
+    }
+
+  private:
+    /// What was met on the way back from a bad result.
+    struct Origin {
+        bool explained = false;           ///< by an op that is known to have made or read bad values
+        bool infinite = false;            ///< an infinity that the program wrote on purpose has met something
+        const LoggedOp* maker = nullptr;  ///< the last op that may have made them
+        const LoggedOp* grew = nullptr;   ///< where an infinity may have been too large a sum or product
+    };
+
+    bool reads_bad(const LoggedOp& op) const {
         return std::any_of(op.inputs, op.inputs + op.event.input_count, [&](const TensorView& t) {
             return scannable(t) && !written_by(op.event, t) && scanner_.range(t).suspicious;
         });
-    };
-    for (const LoggedOp* op : ops) {
-        if (carries_infinity(*op, writers.at(op), intended_infinities)) intended_infinities.insert(op);
-        if (!op->bad.any() || op->context.unavailable == 0 || reads_bad(*op)) continue;
+    }
+
+    KindSet kinds_of(const LoggedOp& op) const {
         KindSet kinds = 0;
-        for (int32_t i = 0; i < op->event.output_count; ++i) {
-            if (op->bad.contains(i)) kinds |= scanner_.kinds(op->outputs[i]);
+        for (int32_t i = 0; i < op.event.output_count; ++i) {
+            if (op.bad.contains(i)) kinds |= scanner_.kinds(op.outputs[i]);
         }
-        const auto propagates = [&](const LoggedOp& at) {
-            return at.event.op->op_class == OpClass::Preserving ||
-                   has_kinds_by_operands_only(at.event, kinds,
-                                              at.event.output_count > 0 ? at.outputs[0].dtype : DType::Float32);
-        };
-        if (!propagates(*op)) continue;
-        const LoggedOp* maker = nullptr;
-        const LoggedOp* grew = nullptr;  // where an infinity may have been too large a sum or product
-        bool infinite = false;
-        bool explained = false;
+        return kinds;
+    }
+
+    static bool propagates(const LoggedOp& op, KindSet kinds) {
+        const DType dtype = op.event.output_count > 0 ? op.outputs[0].dtype : DType::Float32;
+        return op.event.op->op_class == OpClass::Preserving || has_kinds_by_operands_only(op.event, kinds, dtype);
+    }
+
+    static void keep_later(const LoggedOp*& kept, const LoggedOp& op) {
+        if (kept == nullptr || op.context.seq > kept->context.seq) kept = &op;
+    }
+
+    void follow(const LoggedOp& bad, KindSet kinds) {
+        const Origin origin = origin_of(bad, kinds);
+        if (origin.explained) return;
+        for (const LoggedOp* intended : intended_infinities_) {
+            if (origin.infinite) implied_[intended] = kAnyInf;
+        }
+        const bool grew = origin.maker == nullptr && (kinds & kNaN) == 0;
+        const LoggedOp* maker = grew ? origin.grew : origin.maker;
+        if (maker != nullptr && maker != &bad) implied_[maker] = kinds;
+    }
+
+    /// Back through ops whose results are unavailable and that propagate these kinds.
+    Origin origin_of(const LoggedOp& bad, KindSet kinds) const {
+        Origin origin;
         std::set<const LoggedOp*> seen;
-        std::vector<const LoggedOp*> next{op};
-        while (!next.empty() && !explained) {
+        std::vector<const LoggedOp*> next{&bad};
+        while (!next.empty() && !origin.explained) {
             const LoggedOp* at = next.back();
             next.pop_back();
-            if (!seen.insert(at).second) continue;
-            if (at != op) {
-                explained = at->bad.any() || reads_bad(*at) || implied.count(at) != 0 || verdict_.is_certain(at->event);
-                if (at->event.op->op_class == OpClass::Constant || cannot_make_bad_values(at->event)) continue;
-                if (!propagates(*at)) {
-                    if (is_ruled_out(*at)) continue;
-                    if (maker == nullptr || at->context.seq > maker->context.seq) maker = at;
-                    continue;
-                }
-                const bool grows = !has_kinds_by_operands_only(at->event, kAnyInf, DType::Float16);
-                if (grows && (grew == nullptr || at->context.seq > grew->context.seq)) grew = at;
-            }
-            const std::vector<const LoggedOp*>& before = writers.at(at);
+            if (!seen.insert(at).second || (at != &bad && !passes(*at, kinds, origin))) continue;
+            const std::vector<const LoggedOp*>& before = writers_.at(at);
             // What the program wrote there on purpose has met something here: 0 times it, or itself.
-            const auto carries = [&](const LoggedOp* from) { return intended_infinities.count(from) != 0; };
-            if ((kinds & kNaN) != 0 && intended_infinities.count(at) == 0 &&
-                std::any_of(before.begin(), before.end(), carries)) {
-                infinite = true;
-                maker = at;
+            const auto is_intended = [&](const LoggedOp* from) { return intended_infinities_.count(from) != 0; };
+            if ((kinds & kNaN) != 0 && !is_intended(at) && std::any_of(before.begin(), before.end(), is_intended)) {
+                origin.infinite = true;
+                origin.maker = at;
                 break;
             }
             next.insert(next.end(), before.begin(), before.end());
         }
-        if (explained) continue;
-        for (const LoggedOp* intended : intended_infinities) {
-            if (infinite) implied[intended] = kAnyInf;
-        }
-        if (maker == nullptr && (kinds & kNaN) == 0) maker = grew;
-        if (maker != nullptr && maker != op) implied[maker] = kinds;
+        return origin;
     }
-    return implied;
-}
+
+    /// Whether the way back goes on through this op; if not, it may have made the values.
+    bool passes(const LoggedOp& op, KindSet kinds, Origin& origin) const {
+        origin.explained = op.bad.any() || reads_bad(op) || implied_.count(&op) != 0 || verdict_.is_certain(op.event);
+        if (op.event.op->op_class == OpClass::Constant || cannot_make_bad_values(op.event)) return false;
+        if (!propagates(op, kinds)) {
+            if (!is_ruled_out(op)) keep_later(origin.maker, op);
+            return false;
+        }
+        if (!has_kinds_by_operands_only(op.event, kAnyInf, DType::Float16)) keep_later(origin.grew, op);
+        return true;
+    }
+
+    const std::vector<LoggedOp*>& ops_;
+    const Scanner& scanner_;
+    Verdict& verdict_;
+    const UnavailableWriters writers_;
+    std::set<const LoggedOp*> intended_infinities_;
+    std::map<const LoggedOp*, KindSet> implied_;
+};
+
+}  // namespace
 
 /// Ops of the past, oldest first: what is left of their results has been looked at, what is gone is marked.
 void PastOps::judge(const std::vector<LoggedOp*>& ops, Outcome& outcome) {
     const std::set<const LoggedOp*> candidates = candidates_of(ops);
-    const std::map<const LoggedOp*, KindSet> implied = implied_by(ops);
+    const std::map<const LoggedOp*, KindSet> implied = Implications(ops, scanner_, verdict_).find();
     for (LoggedOp* op : ops) {
         if (op->bad.any() && cannot_make_bad_values(op->event)) continue;
         ForwardRecord forward;

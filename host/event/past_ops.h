@@ -1,7 +1,6 @@
 // Ops of the past, shown to the verdict in their order: the end of every look back, on the host or on a device.
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "host/analyze/verdict.h"
@@ -23,8 +22,6 @@ class PastOps {
     void judge(const std::vector<LoggedOp*>& ops, Outcome& outcome);
 
   private:
-    std::map<const LoggedOp*, KindSet> implied_by(const std::vector<LoggedOp*>& ops);
-
     const Scanner& scanner_;
     ContextBuilder& contexts_;
     Verdict& verdict_;
