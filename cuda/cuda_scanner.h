@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/hit_ring.h"
+#include "cuda/skip_reason.h"
 #include "host/base/adapter_abi.h"
 #include "host/base/device_scanner.h"
 #include "host/base/health.h"
@@ -50,18 +51,6 @@ struct ScanRequest {
     bool raises_gate = false;  ///< a bad output opens the stream's gate; never deferred
     bool exact = false;        ///< the exact pass looks at the outputs even if they are clean
 };
-
-enum class SkipReason : uint8_t {
-#define NUMSAN_SKIP_REASON(id, text, reported) id,
-#include "cuda/skip_reasons.def"
-#undef NUMSAN_SKIP_REASON
-};
-inline constexpr const char* kSkipReasons[] = {
-#define NUMSAN_SKIP_REASON(id, text, reported) text,
-#include "cuda/skip_reasons.def"
-#undef NUMSAN_SKIP_REASON
-};
-inline constexpr int kSkipReasonCount = sizeof(kSkipReasons) / sizeof(kSkipReasons[0]);
 
 /// Outputs, unless a line says otherwise. Every output that was handed over and has an element is in one of `scanned`,
 /// `captured`, `pending` and `skipped`. What replays scan is not counted: the host does not see them.

@@ -1,6 +1,7 @@
 // Small outputs that wait for each other: what is held for them, and for how long.
 #include <algorithm>
 
+#include "cuda/cuda_scanner.h"
 #include "cuda/lane.h"
 #include "cuda/thread_state.h"
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cuda/batch_filler.h"
-#include "cuda/cuda_scanner.h"
 #include "cuda/device_state.h"
 
 namespace numsan::gpu {

@@ -1,4 +1,5 @@
 // Which contexts and streams were seen, and the batches that go round between them.
+#include "cuda/cuda_scanner.h"
 #include "cuda/lane.h"
 
 #include <new>

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "cuda/cuda_scanner.h"
 #include "cuda/lane.h"
 #include "cuda/outcomes.h"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "cuda/cuda_scanner.h"
 #include "cuda/scan_policy.h"
+#include "cuda/skip_reason.h"
 
 namespace numsan::gpu {
 

@@ -1,6 +1,7 @@
 // The reader's side: rings, the first offender, and counters. Not one call of the driver.
 #include <algorithm>
 
+#include "cuda/cuda_scanner.h"
 #include "cuda/lane.h"
 #include "cuda/outcomes.h"
 

@@ -5,7 +5,11 @@
 namespace numsan {
 
 ContextBuilder::ContextBuilder(const Options& options, StackSource& stacks, Lineage& lineage, bool has_python)
-    : options_(options), stacks_(stacks), lineage_(lineage), has_python_(has_python) {
+    : stacks_(stacks),
+      lineage_(lineage),
+      headroom_(options.headroom),
+      underflow_(options.underflow),
+      has_python_(has_python) {
     // Python has optimizers that say when they step; a loop without one has none that it finished.
     if (has_python) steps_.count_scopes_only();
 }

@@ -36,8 +36,8 @@ class ContextBuilder {
         context.in_optimizer = thread.optimizer_depth > 0;
         context.in_data_loader = thread.loader_depth > 0;
         context.ignored = thread.ignore_depth > 0 || ignoring_.load(std::memory_order_relaxed) > 0;
-        context.underflow = options_.underflow;
-        context.headroom = options_.headroom;
+        context.underflow = underflow_;
+        context.headroom = headroom_;
         context.after_compiled = thread.after_compiled;
         if (const ThreadState::Node* node = thread.node()) {
             context.node = node->name;
@@ -126,9 +126,10 @@ class ContextBuilder {
     void count_step(const ThreadState& thread, const OpEvent& event, OpContext& context) noexcept;
     void learn_round(ThreadState& thread, const OpEvent& event);
 
-    const Options& options_;
     StackSource& stacks_;
     Lineage& lineage_;
+    const double headroom_;
+    const bool underflow_;
     const bool has_python_;
     std::atomic<int> ignoring_{0};  ///< ignored ranges of the whole process
     StepCounter steps_;

@@ -6,7 +6,7 @@ namespace numsan {
 
 OpJudge::OpJudge(const Options& options, ContextBuilder& contexts, Lineage& lineage, ParameterHistory& parameters,
                  Verdict& verdict)
-    : options_(options), contexts_(contexts), lineage_(lineage), parameters_(parameters), verdict_(verdict) {
+    : contexts_(contexts), lineage_(lineage), parameters_(parameters), verdict_(verdict) {
     for (size_t i = 0; i < kDTypeCount; ++i) near_overflow_from_[i] = near_overflow_pattern(DType(i), options.headroom);
 }
 

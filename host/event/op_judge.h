@@ -27,7 +27,7 @@ class OpJudge {
 
     /// Bit i: output i, of a forward op, is of a 16- or 8-bit type and close to its largest number.
     uint16_t near_overflow(const OpEvent& event, const OpContext& context, const Range* ranges) noexcept {
-        if (options_.headroom <= 0 || context.node != nullptr || context.in_backward || context.in_optimizer ||
+        if (context.headroom <= 0 || context.node != nullptr || context.in_backward || context.in_optimizer ||
             context.on_state || !looks_for_near_overflow(context.step))
             return 0;
         uint32_t outputs = 0;
@@ -98,7 +98,6 @@ class OpJudge {
     static bool is_like_operand(const char* op);
     bool is_due(const OpEvent& event, const OpContext& context) noexcept;
 
-    const Options& options_;
     ContextBuilder& contexts_;
     Lineage& lineage_;
     ParameterHistory& parameters_;

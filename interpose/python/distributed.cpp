@@ -4,19 +4,11 @@
 #include "interpose/python/gate.h"
 #include "interpose/python/own_thread.h"
 #include "interpose/python/reference.h"
+#include "interpose/python/run_script.h"
+#include "interpose/python/scripts.h"
 
 namespace numsan {
 namespace {
-
-// Only what is imported already is asked.
-constexpr char kCode[] = R"python(
-import sys
-rank = world_size = -1
-group = sys.modules.get('torch.distributed')
-if group is not None and group.is_available() and group.is_initialized():
-    rank, world_size = group.get_rank(), group.get_world_size()
-)python";
-constexpr int kFileInput = 257;  // Py_file_input
 
 struct Question {
     const PythonApi& api;
@@ -25,7 +17,7 @@ struct Question {
 };
 
 long number(const PythonApi& api, void* globals, const char* name) {
-    void* value = api.PyDict_GetItemString(globals, name);  // pinned
+    void* value = api.PyDict_GetItemString(globals, name);  // borrowed
     const long read = value != nullptr ? api.PyLong_AsLong(value) : -1;
     if (read == -1) api.PyErr_Clear();
     return read;
@@ -36,10 +28,7 @@ void ask(void* argument) {
     const PythonApi& api = question.api;
     if (question.on_own_thread != nullptr) question.on_own_thread();
     const Reference globals(api, api.PyDict_New());
-    const Reference code(api, api.Py_CompileString(kCode, "<numsan>", kFileInput));
-    if (globals.get() == nullptr || code.get() == nullptr) return api.PyErr_Clear();
-    const Reference done(api, api.PyEval_EvalCode(code.get(), globals.get(), globals.get()));
-    if (done.get() == nullptr) return api.PyErr_Clear();
+    if (globals.get() == nullptr || !run_script(api, kProcessGroupScript, globals.get())) return api.PyErr_Clear();
     question.rank = number(api, globals.get(), "rank");
     question.world_size = number(api, globals.get(), "world_size");
 }

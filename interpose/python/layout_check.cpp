@@ -12,6 +12,8 @@
 #include "interpose/python/gate.h"
 #include "interpose/python/own_thread.h"
 #include "interpose/python/reference.h"
+#include "interpose/python/run_script.h"
+#include "interpose/python/scripts.h"
 
 namespace numsan {
 namespace {
@@ -137,27 +139,7 @@ class LayoutCheck {
     FrameWalk<ProbedMemory> walk_;
 };
 
-/// Functions whose frames are known in every member that a walk reads: each calls `check` where nothing but its first
-/// local holds `subject`. map() enters its function through C, a generator's frame lies in the generator, and names are
-/// of one, two and four bytes a character.
-constexpr char kRehearsal[] = R"python(
-class Subject:
-    def plain_é(self, _):
-        check()
-    def generated_名(self, _):
-        yield check_in_generator()
-    def in_cell_𐐀(self, _):
-        check()
-        return lambda: self
-subject = Subject()
-[*map(subject.plain_é, [0])]
-[*subject.generated_名(0)]
-if cells_are_arguments:
-    [*map(subject.in_cell_𐐀, [0])]
-)python";
-constexpr int kFileInput = 257;  // Py_file_input
-
-/// One run of the above, and what the functions that it calls need.
+/// One run of scripts/rehearsal.py, and what the functions that it calls need.
 struct Rehearsal {
     const PythonApi& api;
     LayoutCheck check;
@@ -170,7 +152,7 @@ thread_local Rehearsal* t_rehearsal = nullptr;
 
 void* compare_caller(char owner) {
     Rehearsal& now = *t_rehearsal;
-    const void* subject = now.api.PyDict_GetItemString(now.globals, "subject");  // pinned
+    const void* subject = now.api.PyDict_GetItemString(now.globals, "subject");  // borrowed
     ++now.called;
     now.agreed += now.check.frames_agree(subject, owner) ? 1 : 0;
     return now.api.PyDict_New();  // any object
@@ -184,19 +166,18 @@ void rehearse(void* argument) {
     Rehearsal& rehearsal = *static_cast<Rehearsal*>(argument);
     const PythonApi& api = rehearsal.api;
     const Reference globals(api, api.PyDict_New());
-    const Reference code(api, api.Py_CompileString(kRehearsal, "<numsan>", kFileInput));
     const Reference check(api, api.PyCFunction_NewEx(&g_check, nullptr, nullptr));
     const Reference check_in_generator(api, api.PyCFunction_NewEx(&g_check_in_generator, nullptr, nullptr));
     const Reference cells(api, api.PyBool_FromLong(rehearsal.cells_are_arguments));
     const auto define = [&](const char* name, const Reference& value) {
         return value.get() && api.PyDict_SetItemString(globals.get(), name, value.get()) == 0;
     };
-    if (!globals.get() || !code.get() || !define("check", check) || !define("cells_are_arguments", cells) ||
+    if (!globals.get() || !define("check", check) || !define("cells_are_arguments", cells) ||
         !define("check_in_generator", check_in_generator))
         return;
     rehearsal.globals = globals.get();
     t_rehearsal = &rehearsal;
-    const Reference done(api, api.PyEval_EvalCode(code.get(), globals.get(), globals.get()));
+    run_script(api, kRehearsalScript, globals.get());
     t_rehearsal = nullptr;
 }
 

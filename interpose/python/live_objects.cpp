@@ -21,7 +21,7 @@ bool append(const PythonApi& api, void* collector, int generation, void* types, 
     const Reference all(api, api.PyObject_CallMethod(collector, "get_objects", "i", generation));
     if (all.get() == nullptr) return false;
     for (ptrdiff_t i = 0, size = api.PyList_Size(all.get()); i < size; ++i) {
-        void* const object = api.PyList_GetItem(all.get(), i);  // pinned
+        void* const object = api.PyList_GetItem(all.get(), i);  // borrowed
         if (is_one_of(api, object, types) && api.PyList_Append(found, object) != 0) return false;
     }
     return true;

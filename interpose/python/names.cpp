@@ -10,16 +10,11 @@
 #include "interpose/python/live_objects.h"
 #include "interpose/python/own_thread.h"
 #include "interpose/python/reference.h"
+#include "interpose/python/run_script.h"
+#include "interpose/python/scripts.h"
 
 namespace numsan {
 namespace {
-
-constexpr char kCode[] =
-#include "interpose/python/traced_lines.inc"
-// what calls it
-#include "interpose/python/live_names.inc"
-    ;
-constexpr int kFileInput = 257;  // Py_file_input
 
 /// Reads a number in hexadecimal and the blank behind it off the front of a line.
 bool take(std::string_view& rest, uintptr_t& number) {
@@ -41,7 +36,7 @@ struct Answer {
     std::map<uintptr_t, std::vector<SourceFrame>> stacks;  ///< those that lines of generated code name by number
 };
 
-/// A frame, or a line of generated code: see traced_lines.inc.
+/// A frame, or a line of generated code: see scripts/traced_lines.py.
 void read_traced(char letter, std::string_view line, Answer& answer) {
     uintptr_t stack = 0, number = 0, module = 0;
     if (!take(line, stack) || !take(line, number)) return;
@@ -114,11 +109,9 @@ void look_up(LookUp& wanted) {
     if (globals.get() == nullptr || alive.get() == nullptr || locals_of.get() == nullptr) return;
     if (api.PyDict_SetItemString(globals.get(), "alive", alive.get()) != 0) return;
     if (api.PyDict_SetItemString(globals.get(), "locals_of", locals_of.get()) != 0) return;
-    const Reference code(api, api.Py_CompileString(kCode, "<numsan>", kFileInput));
-    if (code.get() == nullptr) return;
-    const Reference done(api, api.PyEval_EvalCode(code.get(), globals.get(), globals.get()));
-    if (done.get() == nullptr) return;
-    void* answer = api.PyDict_GetItemString(globals.get(), "answer");  // pinned
+    if (!run_script(api, kTracedLinesScript, globals.get())) return;
+    if (!run_script(api, kLiveNamesScript, globals.get())) return;
+    void* answer = api.PyDict_GetItemString(globals.get(), "answer");  // borrowed
     ptrdiff_t size = 0;
     const char* text = answer != nullptr ? api.PyUnicode_AsUTF8AndSize(answer, &size) : nullptr;
     if (text == nullptr) return;

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "host/log/log.h"
 #include "host/options/options.h"
 #include "host/record/recorder.h"
 #include "host/scan/cpu_scanner.h"
@@ -25,7 +24,8 @@
 #include "interpose/python/higher_order_ops.h"
 #include "interpose/runtime/adapter_loader.h"
 #include "interpose/runtime/attach_cuda.h"
-#include "interpose/runtime/device_scanner.h"
+#include "interpose/runtime/device_access.h"
+#include "interpose/runtime/process_options.h"
 
 namespace numsan {
 namespace {
@@ -155,24 +155,7 @@ void make_session(const Options& options, StackSource& stacks, SessionFacts fact
     r.begin(*g_session, facts, options);
 }
 
-Options read_options() {
-    Options options;
-    std::vector<std::string> complaints;
-    const char* text = secure_getenv("NUMSAN_OPTIONS");
-    parse(text != nullptr ? text : "", options, complaints);
-    for (const std::string& complaint : complaints) say(complaint.c_str());
-    for (const std::string& line : without_effect(options)) say(line.c_str());
-    return options;
-}
-
 }  // namespace
-
-void say(const char* line) { stderr_log().line(Level::Always, line); }
-
-const Options& process_options() {
-    static const Options* options = new Options(read_options());
-    return *options;
-}
 
 bool attach(const numsan_stub_api& stub) {
     static bool attached = false;

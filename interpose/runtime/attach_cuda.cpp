@@ -15,7 +15,7 @@
 #include "host/session/run_facts.h"
 #include "host/stacks/native_stacks.h"
 #include "interpose/cupti/launch_watch.h"
-#include "interpose/runtime/attach.h"
+#include "interpose/runtime/process_options.h"
 
 namespace numsan {
 namespace {

@@ -4,6 +4,7 @@
 #include "host/base/adapter_abi.h"
 #include "interpose/torch/autograd_scopes.h"
 #include "interpose/torch/dispatch_hook.h"
+#include "interpose/torch/hook_state.h"
 #include "interpose/torch/record_hook.h"
 #include "interpose/torch/storage_watch.h"
 #include "interpose/torch/tensor_view_of.h"

@@ -10,6 +10,7 @@
 
 #include "interpose/torch/device_queue_of.h"
 #include "interpose/torch/dispatch_hook.h"
+#include "interpose/torch/hook_state.h"
 #include "interpose/torch/listeners.h"
 #include "interpose/torch/tensor_view_of.h"
 

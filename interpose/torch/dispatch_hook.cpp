@@ -5,12 +5,12 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include <atomic>
 #include <exception>
 #include <memory>
 #include <optional>
 
 #include "interpose/torch/boxed_call.h"
+#include "interpose/torch/hook_state.h"
 #include "interpose/torch/listeners.h"
 #include "interpose/torch/op_call.h"
 #include "interpose/torch/op_registry.h"
@@ -19,8 +19,6 @@
 
 namespace numsan {
 namespace {
-
-std::atomic<bool> g_installed{false};
 
 c10::ArrayRef<c10::IValue> last(const torch::jit::Stack& stack, size_t count) {
     // braces would make a list of two values
@@ -69,12 +67,8 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
 
 }  // namespace
 
-void set_core_api(const CoreApi* core) { g_core_api.store(core, std::memory_order_release); }
-
-bool dispatch_hook_installed() { return g_installed.load(std::memory_order_relaxed); }
-
 void show_ops_of_this_thread() {
-    if (g_installed.load(std::memory_order_relaxed)) c10::impl::tls_set_dispatch_key_included(kHookKey, true);
+    if (dispatch_hook_installed()) c10::impl::tls_set_dispatch_key_included(kHookKey, true);
 }
 
 bool install_dispatch_hook() {
@@ -93,7 +87,7 @@ bool install_dispatch_hook() {
     } catch (const std::exception&) {
         return false;  // another library has a fallback on the key; ours are taken back
     }
-    g_installed.store(true, std::memory_order_relaxed);
+    g_dispatch_hook.store(true, std::memory_order_relaxed);
     return true;
 }
 

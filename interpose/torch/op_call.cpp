@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "interpose/torch/device_queue_of.h"
-#include "interpose/torch/dispatch_hook.h"
+#include "interpose/torch/hook_state.h"
 #include "interpose/torch/tensor_view_of.h"
 #include "interpose/torch/thread_pool.h"
 

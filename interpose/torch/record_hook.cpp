@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "interpose/torch/boxed_call.h"
-#include "interpose/torch/dispatch_hook.h"
+#include "interpose/torch/hook_state.h"
 #include "interpose/torch/listeners.h"
 #include "interpose/torch/op_registry.h"
 #include "interpose/torch/thread_buffers.h"

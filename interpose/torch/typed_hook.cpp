@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "interpose/torch/dispatch_hook.h"
+#include "interpose/torch/hook_state.h"
 #include "interpose/torch/op_begin.h"
 #include "interpose/torch/op_call.h"
 #include "interpose/torch/op_registry.h"

@@ -1,7 +1,8 @@
-// Python code that says what lines of generated code were made from: torch.fx writes Python functions whose frames stand
-// in no file, and keeps with each node of the graph where the program called it. Lines "f <stack> <line> <function>\t<file>",
-// frames innermost first, then "c <stack> <line> <module> <file>" for a line of generated code. Included as a string literal.
-R"python(
+# Finds what lines of generated code were made from: torch.fx writes Python functions whose frames stand in no file, and
+# keeps with each node of the graph where the program called it. Lines "f <stack> <line> <function>\t<file>", frames
+# innermost first, then "c <stack> <line> <module> <file>" for a line of generated code.
+
+
 def traced_lines(alive, modules, is_a, own_dict, clean):
     import re, sys
     from collections import OrderedDict
@@ -29,7 +30,8 @@ def traced_lines(alive, modules, is_a, own_dict, clean):
     def stack_of(text):
         # Frames that were themselves generated say nothing.
         if text not in numbers:
-            frames = [(file, int(line), name) for file, line, name in entry.findall(text) if not file.startswith(prefixes)]
+            found = entry.findall(text)
+            frames = [(file, int(line), name) for file, line, name in found if not file.startswith(prefixes)]
             numbers[text] = len(stacks) if frames else None
             if frames:
                 stacks.append(frames[-64:][::-1])
@@ -90,4 +92,3 @@ def traced_lines(alive, modules, is_a, own_dict, clean):
     frame_lines = ['f %x %x %s\t%s' % (number, line, clean(shown(file, line, name)), clean(file))
                    for number, frames in enumerate(stacks) for file, line, name in frames]
     return frame_lines + code_lines
-)python"

@@ -1,5 +1,5 @@
 // What belongs to a backend of somebody's own does not come to CUDA, whichever backend the program uses first.
-#include "interpose/runtime/device_scanner.h"
+#include "interpose/runtime/device_access.h"
 
 #include <vector>
 

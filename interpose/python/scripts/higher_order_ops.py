@@ -1,5 +1,4 @@
-// Python code that mends torch._ops as soon as it is there. Included as a string literal.
-R"python(
+# Mends torch._ops as soon as it is imported.
 __name__ = '<numsan>'
 
 
@@ -42,4 +41,3 @@ def wait_for_torch():
 
 wait_for_torch()
 del wait_for_torch
-)python"

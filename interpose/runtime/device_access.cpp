@@ -1,4 +1,4 @@
-#include "interpose/runtime/device_scanner.h"
+#include "interpose/runtime/device_access.h"
 
 #include <algorithm>
 

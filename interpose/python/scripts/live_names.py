@@ -1,7 +1,6 @@
-// Python code that names what is alive; leaves lines "<m|p|b|o> <address> <name>" in `answer`, behind them those of
-// traced_lines.inc, and in `held` the tensors that their addresses stand for: another thread may drop them meanwhile. Gradients
-// are not asked for (TensorReader). Included as a string literal.
-R"python(
+# Names what is alive: leaves lines "<m|p|b|o> <address> <name>" in `answer`, behind them those of traced_lines.py
+# (which runs before it in the same globals), and in `held` the tensors that their addresses stand for: another thread may drop
+# them meanwhile. Gradients are not asked for (TensorReader).
 held = []
 
 
@@ -186,4 +185,3 @@ def find_names_quietly():
 
 answer = find_names_quietly()
 del find_names, find_names_quietly, traced_lines  # they refer to this namespace
-)python"
