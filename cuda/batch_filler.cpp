@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "cuda/range_walk.cuh"
+#include "cuda/kernel/range_walk.cuh"
 
 namespace numsan::gpu {
 namespace {

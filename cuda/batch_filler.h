@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/scan_table.h"
+#include "cuda/kernel/scan_table.h"
 #include "host/base/tensor_view.h"
 
 namespace numsan::gpu {

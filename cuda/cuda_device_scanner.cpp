@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cuda/cuda_scanner.h"
-#include "cuda/scan_policy.h"
+#include "cuda/kernel/scan_policy.h"
 
 namespace numsan {
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "cuda/hit_ring.h"
+#include "cuda/kernel/hit_ring.h"
 #include "cuda/skip_reason.h"
 #include "host/base/adapter_abi.h"
 #include "host/base/device_scanner.h"

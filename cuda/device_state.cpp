@@ -3,7 +3,7 @@
 
 #include <sys/mman.h>
 
-#include "cuda/scan_fatbin.h"
+#include "cuda/kernel/scan_fatbin.h"
 
 namespace numsan::gpu {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "cuda/driver.h"
-#include "cuda/hit_ring.h"
-#include "cuda/scan_table.h"
+#include "cuda/kernel/hit_ring.h"
+#include "cuda/kernel/scan_table.h"
 
 namespace numsan::gpu {
 

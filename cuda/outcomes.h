@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "cuda/scan_policy.h"
+#include "cuda/kernel/scan_policy.h"
 #include "cuda/skip_reason.h"
 
 namespace numsan::gpu {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the direction of #include lines: which folder may include which, and where a third-party header may appear.
+"""Checks the direction of #include lines: which folder may include which, that no files include each other in a circle,
+and where a third-party header may appear; and that no folder has too many files to look through.
 
     scripts/check_layers.py [ROOT]
 
@@ -9,10 +10,12 @@ them.
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 # Folder -> folders (or single headers) it may include, besides itself.
-BELOW_ANALYZE = ("host/base", "host/log", "host/ops", "host/scan", "host/options", "host/stacks")
+BELOW = ("host/base", "host/log", "host/ops", "host/scan", "host/options", "host/stacks")
+JUDGING = (*BELOW, "host/track", "host/finding", "host/cause", "host/verdict")
 LAYERS = {
     "host/base": (),
     "host/log": (),
@@ -20,19 +23,21 @@ LAYERS = {
     "host/scan": ("host/base",),
     "host/options": ("host/base",),
     "host/stacks": ("host/base",),
-    "host/analyze": BELOW_ANALYZE,
-    "host/report": (*BELOW_ANALYZE, "host/analyze"),
-    "host/event": (*BELOW_ANALYZE, "host/analyze"),
-    "host/device": (*BELOW_ANALYZE, "host/analyze", "host/event"),
-    "host/session": (*BELOW_ANALYZE, "host/analyze", "host/report", "host/event", "host/device"),
+    "host/finding": BELOW,
+    "host/track": BELOW,
+    "host/cause": (*BELOW, "host/track", "host/finding"),
+    "host/verdict": (*BELOW, "host/track", "host/finding", "host/cause"),
+    "host/report": (*BELOW, "host/track", "host/finding", "host/cause"),
+    "host/event": JUDGING,
+    "host/device": (*JUDGING, "host/event"),
+    "host/session": (*JUDGING, "host/report", "host/event", "host/device"),
     # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
-    "host/record": (*BELOW_ANALYZE, "host/analyze", "host/report", "host/session"),
+    "host/record": (*JUDGING, "host/report", "host/event", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.
-    "host/cli": ("host/base", "host/log", "host/options", "host/record", "host/analyze", "host/report"),
+    "host/cli": ("host/base", "host/log", "host/options", "host/record", "host/finding", "host/cause", "host/report"),
     "interpose/runtime": (
-        *BELOW_ANALYZE,
+        *JUDGING,
         "host/record",
-        "host/analyze",
         "host/report",
         "host/session",
         "interpose/cupti",
@@ -40,11 +45,15 @@ LAYERS = {
         "interpose/python",
         "cuda/cuda_device_scanner.h",
     ),
+    "interpose/python/api": ("host/base", "host/stacks"),
     "interpose/python": ("host/base", "host/stacks"),
     "interpose/preload": ("interpose/runtime/stub_abi.h",),
-    "interpose/torch": ("host/base", "host/ops"),
-    "interpose/cupti": ("host/base", "cuda/scan_table.h"),
+    "interpose/torch/describe": ("host/base", "host/ops"),
+    "interpose/torch/hook": ("host/base", "interpose/torch/describe"),
+    "interpose/torch": ("host/base", "interpose/torch/hook", "interpose/torch/describe"),
+    "interpose/cupti": ("host/base", "cuda/kernel/scan_table.h"),
     "interpose/nvtx": (),
+    "cuda/kernel": ("host/base",),
     "cuda": ("host/base",),
 }
 
@@ -68,6 +77,8 @@ THIRD_PARTY = {
 C_ONLY = ("interpose/preload",)
 
 SUFFIXES = {".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".cuh", ".def", ".inc", ".S", ".in"}
+PARTS = {".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".cuh"}
+MOST_FILES = 25  # in one folder
 INCLUDE = re.compile(r"""^\s*#\s*include(?:_next)?\s*(?:"(?P<quoted>[^"]+)"|<(?P<angled>[^>]+)>)""")
 
 
@@ -93,7 +104,8 @@ def check_include(root, source, layer, name):
     first = name.split("/")[0]
     if first in THIRD_PARTY:
         owners = THIRD_PARTY[first]
-        return None if layer in owners else f"only {' and '.join(owners) or 'nobody'} may include {first}"
+        inside = any(layer == owner or layer.startswith(owner + "/") for owner in owners)
+        return None if inside else f"only {' and '.join(owners) or 'nobody'} may include {first}"
     if first in ("host", "interpose", "cuda", "tests"):
         return f"{layer} may not include {name}: it is in no layer"
     if layer in C_ONLY and not name.endswith(".h"):
@@ -101,25 +113,60 @@ def check_include(root, source, layer, name):
     return None
 
 
+def sources(root):
+    """Paths below the root of all that is checked, relative to it, in order."""
+    found = [path for top in ("cuda", "host", "interpose") for path in (root / top).rglob("*") if path.is_file()]
+    return sorted(path.relative_to(root).as_posix() for path in found if path.suffix in SUFFIXES)
+
+
+def part_of(path):
+    """The header and the source of one name are one part."""
+    return str(Path(path).with_suffix("")) if Path(path).suffix in PARTS else path
+
+
+def circles(root):
+    """Yields the parts of each circle of includes, sorted."""
+    after = {}
+    for path in sources(root):
+        part = after.setdefault(part_of(path), set())
+        for line in (root / path).read_text(errors="replace").splitlines():
+            match = INCLUDE.match(line)
+            if match and match["quoted"] and (root / match["quoted"]).is_file():
+                part.add(part_of(match["quoted"]))
+    reach = {part: set() for part in after}  # what can be come to from a part
+    for part in after:
+        left = [part]
+        while left:
+            new = after.get(left.pop(), set()) - reach[part]
+            reach[part] |= new
+            left += new
+    shown = set()
+    for part in sorted(after):
+        circle = {other for other in reach[part] - {part} if part in reach.get(other, ())}
+        if circle and part not in shown:
+            shown |= circle | {part}
+            yield sorted(circle | {part})
+
+
 def violations(root):
     """Yields one line of text a violation, in order of path and line."""
-    for top in ("cuda", "host", "interpose"):
-        for source in sorted((root / top).rglob("*")):
-            if source.suffix not in SUFFIXES or not source.is_file():
+    for circle in circles(root):
+        yield f"a circle of includes: {', '.join(circle)}"
+    count = Counter(str(Path(path).parent) for path in sources(root))
+    yield from (f"{folder}: {n} files, at most {MOST_FILES}" for folder, n in sorted(count.items()) if n > MOST_FILES)
+    for path in sources(root):
+        layer = layer_of(path)
+        if layer is None:
+            yield f"{path}: in no layer: add its folder to scripts/check_layers.py"
+            continue
+        for number, line in enumerate((root / path).read_text(errors="replace").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
                 continue
-            path = source.relative_to(root).as_posix()
-            layer = layer_of(path)
-            if layer is None:
-                yield f"{path}: in no layer: add its folder to scripts/check_layers.py"
-                continue
-            for number, line in enumerate(source.read_text(errors="replace").splitlines(), 1):
-                match = INCLUDE.match(line)
-                if not match:
-                    continue
-                name = match["quoted"] or match["angled"]
-                reason = check_include(root, source, layer, name)
-                if reason:
-                    yield f"{path}:{number}: {name}: {reason}"
+            name = match["quoted"] or match["angled"]
+            reason = check_include(root, root / path, layer, name)
+            if reason:
+                yield f"{path}:{number}: {name}: {reason}"
 
 
 def main():

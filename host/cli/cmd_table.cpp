@@ -1,9 +1,9 @@
 // numsan table: the tables that the documentation copies, as GitHub markdown.
 #include <cstdio>
 
-#include "host/analyze/mechanisms.h"
-#include "host/analyze/tables.h"
 #include "host/cli/commands.h"
+#include "host/finding/mechanisms.h"
+#include "host/finding/tables.h"
 #include "host/options/options.h"
 
 namespace numsan::cli {
@@ -29,7 +29,7 @@ std::string thresholds_markdown() {
     std::string out = "| threshold | value | meaning | where it comes from |\n| --- | --- | --- | --- |\n";
 #define NUMSAN_THRESHOLD(name, type, value, meaning, reason) \
     out += "| " #name " | " #value " | " meaning " | " reason " |\n";
-#include "host/analyze/thresholds.def"
+#include "host/base/thresholds.def"
 #undef NUMSAN_THRESHOLD
     return out;
 }

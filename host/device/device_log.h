@@ -7,13 +7,13 @@
 #include <mutex>
 #include <vector>
 
-#include "host/analyze/ledger.h"
-#include "host/analyze/op_context.h"
 #include "host/base/adapter_abi.h"
 #include "host/base/huge_array.h"
 #include "host/base/ids.h"
 #include "host/base/output_set.h"
 #include "host/event/forward_map.h"
+#include "host/track/ledger.h"
+#include "host/track/op_context.h"
 
 namespace numsan {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "host/analyze/measure.h"
 #include "host/base/value_classes.h"
+#include "host/cause/measure.h"
 
 namespace numsan {
 namespace {

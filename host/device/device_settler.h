@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "host/analyze/verdict.h"
 #include "host/device/device_judge.h"
 #include "host/device/device_side.h"
+#include "host/verdict/verdict.h"
 
 namespace numsan {
 

@@ -8,13 +8,13 @@
 #include <mutex>
 #include <vector>
 
-#include "host/analyze/verdict.h"
 #include "host/base/device_scanner.h"
 #include "host/device/device_log.h"
 #include "host/device/gathered_gradients.h"
 #include "host/device/governor.h"
 #include "host/event/op_log.h"
 #include "host/event/tier_policy.h"
+#include "host/verdict/verdict.h"
 
 namespace numsan {
 

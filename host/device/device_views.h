@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string_view>
 
-#include "host/analyze/verdict.h"
 #include "host/base/device_scanner.h"
 #include "host/device/device_log.h"
 #include "host/device/device_readings.h"
 #include "host/event/op_log.h"
+#include "host/verdict/verdict.h"
 
 namespace numsan {
 

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <string>
 
-#include "host/analyze/run_summary.h"
 #include "host/base/adapter_abi.h"
 #include "host/base/device_scanner.h"
 #include "host/base/scanner.h"
@@ -15,6 +14,7 @@
 #include "host/device/device_settler.h"
 #include "host/event/event_parts.h"
 #include "host/event/thread_state.h"
+#include "host/finding/run_summary.h"
 #include "host/options/options.h"
 
 namespace numsan {

@@ -1,6 +1,6 @@
 #include "host/event/context_builder.h"
 
-#include "host/analyze/finding_builder.h"
+#include "host/verdict/finding_builder.h"
 
 namespace numsan {
 

@@ -5,8 +5,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "host/analyze/lineage.h"
-#include "host/analyze/op_context.h"
 #include "host/event/forward_map.h"
 #include "host/event/optimizer_rounds.h"
 #include "host/event/step_counter.h"
@@ -14,6 +12,8 @@
 #include "host/ops/op_traits.h"
 #include "host/options/options.h"
 #include "host/stacks/stack_source.h"
+#include "host/track/lineage.h"
+#include "host/track/op_context.h"
 
 namespace numsan {
 

@@ -4,10 +4,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "host/analyze/lineage.h"
-#include "host/analyze/parameter_history.h"
-#include "host/analyze/stack_facts.h"
-#include "host/analyze/verdict.h"
 #include "host/base/scanner.h"
 #include "host/event/context_builder.h"
 #include "host/event/op_coverage.h"
@@ -16,6 +12,10 @@
 #include "host/event/past_ops.h"
 #include "host/options/options.h"
 #include "host/stacks/stack_source.h"
+#include "host/track/lineage.h"
+#include "host/track/parameter_history.h"
+#include "host/track/stack_facts.h"
+#include "host/verdict/verdict.h"
 
 namespace numsan {
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "host/analyze/forward_record.h"
 #include "host/base/atomic_record.h"
 #include "host/base/huge_array.h"
 #include "host/base/ids.h"
+#include "host/track/forward_record.h"
 
 namespace numsan {
 

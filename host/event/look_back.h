@@ -6,13 +6,13 @@
 #include <map>
 #include <vector>
 
-#include "host/analyze/lineage.h"
-#include "host/analyze/verdict.h"
 #include "host/base/scanner.h"
 #include "host/event/op_log.h"
 #include "host/event/past_ops.h"
 #include "host/event/thread_state.h"
 #include "host/event/tier_policy.h"
+#include "host/track/lineage.h"
+#include "host/verdict/verdict.h"
 
 namespace numsan {
 

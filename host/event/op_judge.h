@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <cstring>
 
-#include "host/analyze/headroom.h"
-#include "host/analyze/lineage.h"
-#include "host/analyze/measure.h"
-#include "host/analyze/parameter_history.h"
-#include "host/analyze/verdict.h"
-#include "host/analyze/zeros.h"
+#include "host/cause/measure.h"
 #include "host/event/context_builder.h"
 #include "host/event/output_scan.h"
 #include "host/options/options.h"
+#include "host/track/headroom.h"
+#include "host/track/lineage.h"
+#include "host/track/parameter_history.h"
+#include "host/verdict/verdict.h"
+#include "host/verdict/zeros.h"
 
 namespace numsan {
 

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "host/analyze/op_context.h"
 #include "host/base/adapter_abi.h"
 #include "host/base/huge_array.h"
 #include "host/base/output_set.h"
 #include "host/event/forward_map.h"
+#include "host/track/op_context.h"
 
 namespace numsan {
 

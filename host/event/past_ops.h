@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "host/analyze/verdict.h"
 #include "host/base/scanner.h"
 #include "host/event/context_builder.h"
 #include "host/event/op_log.h"
+#include "host/verdict/verdict.h"
 
 namespace numsan {
 

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "host/analyze/birth_exchange.h"
-#include "host/analyze/run_summary.h"
 #include "host/base/adapter_abi.h"
 #include "host/base/health.h"
+#include "host/finding/run_summary.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
+#include "host/verdict/birth_exchange.h"
 
 namespace numsan {
 

@@ -4,8 +4,8 @@
 #include <cctype>
 #include <vector>
 
-#include "host/analyze/mechanisms.h"
-#include "host/analyze/tables.h"
+#include "host/finding/mechanisms.h"
+#include "host/finding/tables.h"
 #include "host/options/nearest.h"
 
 namespace numsan {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "host/analyze/tables.h"
-#include "host/analyze/title.h"
 #include "host/base/version.h"
+#include "host/cause/title.h"
+#include "host/finding/tables.h"
 #include "host/log/format.h"
 
 namespace numsan {

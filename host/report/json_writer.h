@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "host/analyze/run_summary.h"
+#include "host/finding/run_summary.h"
 
 namespace numsan {
 

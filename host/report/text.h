@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "host/analyze/run_summary.h"
+#include "host/finding/run_summary.h"
 #include "host/report/text_layout.h"
 
 namespace numsan {

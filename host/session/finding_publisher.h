@@ -4,12 +4,12 @@
 #include <atomic>
 #include <optional>
 
-#include "host/analyze/verdict.h"
 #include "host/base/adapter_abi.h"
 #include "host/session/reporter.h"
 #include "host/session/run_counts.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
+#include "host/verdict/verdict.h"
 
 namespace numsan {
 

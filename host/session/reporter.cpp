@@ -7,13 +7,13 @@
 #include <cerrno>
 #include <utility>
 
-#include "host/analyze/finding_builder.h"
 #include "host/report/atomic_file.h"
 #include "host/report/json_writer.h"
 #include "host/report/report_owner.h"
 #include "host/report/text.h"
 #include "host/session/process_identity.h"
 #include "host/session/run_facts.h"
+#include "host/verdict/finding_builder.h"
 
 namespace numsan {
 namespace {

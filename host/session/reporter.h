@@ -8,14 +8,14 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "host/analyze/allow_list.h"
-#include "host/analyze/place_of.h"
-#include "host/analyze/run_summary.h"
-#include "host/analyze/verdict.h"
+#include "host/finding/allow_list.h"
+#include "host/finding/place_of.h"
+#include "host/finding/run_summary.h"
 #include "host/log/log.h"
 #include "host/options/options.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
+#include "host/verdict/verdict.h"
 
 namespace numsan {
 

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <chrono>
 
-#include "host/analyze/run_summary.h"
 #include "host/base/adapter_abi.h"
 #include "host/device/devices.h"
 #include "host/event/event_parts.h"
+#include "host/finding/run_summary.h"
 #include "host/session/off_switch.h"
 #include "host/session/session_facts.h"
 

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <random>
 
-#include "host/analyze/place_of.h"
 #include "host/base/version.h"
+#include "host/finding/place_of.h"
 #include "host/log/format.h"
 #include "host/session/process_identity.h"
 

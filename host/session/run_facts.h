@@ -1,7 +1,7 @@
 // What a report says about the run itself: command, host, rank, times.
 #pragma once
 
-#include "host/analyze/run_summary.h"
+#include "host/finding/run_summary.h"
 #include "host/options/options.h"
 
 namespace numsan {

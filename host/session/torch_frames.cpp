@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "host/analyze/place_of.h"
+#include "host/finding/place_of.h"
 
 namespace numsan {
 namespace {

@@ -1,7 +1,7 @@
 // Recognises parts of torch by the Python frames of a stack.
 #pragma once
 
-#include "host/analyze/stack_facts.h"
+#include "host/track/stack_facts.h"
 
 namespace numsan {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "host/analyze/birth.h"
+#include "host/cause/birth.h"
 #include "host/session/torch_frames.h"
 
 namespace numsan {

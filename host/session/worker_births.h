@@ -1,10 +1,10 @@
 // Births in the forked workers of a DataLoader, in memory that workers and parent share.
 #pragma once
 
-#include "host/analyze/birth_exchange.h"
-#include "host/analyze/place_of.h"
 #include "host/base/atomic_record.h"
+#include "host/finding/place_of.h"
 #include "host/stacks/stack_source.h"
+#include "host/verdict/birth_exchange.h"
 
 namespace numsan {
 

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "cuda/scan_table.h"
+#include "cuda/kernel/scan_table.h"
 #include "host/base/cupti_places.h"
 
 namespace numsan {

@@ -1,7 +1,7 @@
 // Python stacks by the public API: where the layout of frames is not known, or the interpreter has no lock.
+#include "interpose/python/api/gate.h"
+#include "interpose/python/api/reference.h"
 #include "interpose/python/frames.h"
-#include "interpose/python/gate.h"
-#include "interpose/python/reference.h"
 
 namespace numsan {
 

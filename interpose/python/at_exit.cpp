@@ -2,8 +2,8 @@
 
 #include <dlfcn.h>
 
-#include "interpose/python/gate.h"
-#include "interpose/python/reference.h"
+#include "interpose/python/api/gate.h"
+#include "interpose/python/api/reference.h"
 
 namespace numsan {
 namespace {

@@ -1,7 +1,7 @@
 // A call while Python still works, at its end: names can be looked up for the last time.
 #pragma once
 
-#include "interpose/python/api.h"
+#include "interpose/python/api/api.h"
 
 namespace numsan {
 

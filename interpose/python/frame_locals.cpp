@@ -1,7 +1,7 @@
 #include "interpose/python/frame_locals.h"
 
+#include "interpose/python/api/reference.h"
 #include "interpose/python/frame_walk.h"
-#include "interpose/python/reference.h"
 
 namespace numsan {
 namespace {

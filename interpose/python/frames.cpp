@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "interpose/python/api/gate.h"
 #include "interpose/python/frame_walk.h"
-#include "interpose/python/gate.h"
 #include "interpose/python/layout_check.h"
 #include "interpose/python/names.h"
 

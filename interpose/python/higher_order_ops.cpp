@@ -1,7 +1,7 @@
 #include "interpose/python/higher_order_ops.h"
 
-#include "interpose/python/reference.h"
-#include "interpose/python/run_script.h"
+#include "interpose/python/api/reference.h"
+#include "interpose/python/api/run_script.h"
 #include "interpose/python/scripts.h"
 
 namespace numsan {

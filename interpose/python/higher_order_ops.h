@@ -1,7 +1,7 @@
 // Lets torch's higher-order operators (cond, while_loop, flex_attention) pass the adapter's dispatch key by.
 #pragma once
 
-#include "interpose/python/api.h"
+#include "interpose/python/api/api.h"
 
 namespace numsan {
 

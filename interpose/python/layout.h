@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "interpose/python/api.h"
+#include "interpose/python/api/api.h"
 
 namespace numsan {
 

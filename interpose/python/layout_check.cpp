@@ -8,11 +8,11 @@
 #include <array>
 #include <cerrno>
 
+#include "interpose/python/api/gate.h"
+#include "interpose/python/api/own_thread.h"
+#include "interpose/python/api/reference.h"
+#include "interpose/python/api/run_script.h"
 #include "interpose/python/frame_walk.h"
-#include "interpose/python/gate.h"
-#include "interpose/python/own_thread.h"
-#include "interpose/python/reference.h"
-#include "interpose/python/run_script.h"
 #include "interpose/python/scripts.h"
 
 namespace numsan {

@@ -1,6 +1,6 @@
 #include "interpose/python/live_objects.h"
 
-#include "interpose/python/reference.h"
+#include "interpose/python/api/reference.h"
 
 namespace numsan {
 namespace {

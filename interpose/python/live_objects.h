@@ -1,7 +1,7 @@
 // Python objects that are alive, by type.
 #pragma once
 
-#include "interpose/python/api.h"
+#include "interpose/python/api/api.h"
 
 namespace numsan {
 

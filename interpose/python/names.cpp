@@ -6,11 +6,11 @@
 #include <string_view>
 #include <utility>
 
+#include "interpose/python/api/own_thread.h"
+#include "interpose/python/api/reference.h"
+#include "interpose/python/api/run_script.h"
 #include "interpose/python/frame_locals.h"
 #include "interpose/python/live_objects.h"
-#include "interpose/python/own_thread.h"
-#include "interpose/python/reference.h"
-#include "interpose/python/run_script.h"
 #include "interpose/python/scripts.h"
 
 namespace numsan {

@@ -2,7 +2,7 @@
 // launches are counted where that is wanted.
 #pragma once
 
-#include "host/analyze/run_summary.h"
+#include "host/finding/run_summary.h"
 #include "interpose/runtime/stub_abi.h"
 
 namespace numsan {

@@ -3,12 +3,12 @@
 
 #include "host/base/adapter_abi.h"
 #include "interpose/torch/autograd_scopes.h"
-#include "interpose/torch/dispatch_hook.h"
-#include "interpose/torch/hook_state.h"
-#include "interpose/torch/record_hook.h"
-#include "interpose/torch/storage_watch.h"
-#include "interpose/torch/tensor_view_of.h"
-#include "interpose/torch/thread_pool.h"
+#include "interpose/torch/describe/storage_watch.h"
+#include "interpose/torch/describe/tensor_view_of.h"
+#include "interpose/torch/describe/thread_pool.h"
+#include "interpose/torch/hook/dispatch_hook.h"
+#include "interpose/torch/hook/hook_state.h"
+#include "interpose/torch/hook/record_hook.h"
 
 namespace numsan {
 namespace {

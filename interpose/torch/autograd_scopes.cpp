@@ -8,11 +8,11 @@
 #include <cstring>
 #include <memory>
 
-#include "interpose/torch/device_queue_of.h"
-#include "interpose/torch/dispatch_hook.h"
-#include "interpose/torch/hook_state.h"
-#include "interpose/torch/listeners.h"
-#include "interpose/torch/tensor_view_of.h"
+#include "interpose/torch/describe/device_queue_of.h"
+#include "interpose/torch/describe/tensor_view_of.h"
+#include "interpose/torch/hook/dispatch_hook.h"
+#include "interpose/torch/hook/hook_state.h"
+#include "interpose/torch/hook/listeners.h"
 
 namespace numsan {
 namespace {

@@ -40,7 +40,7 @@ def tensors_in(value):
 
 
 def is_view(schema, name):
-    """As class_of in interpose/torch/op_registry.cpp: named, or all that is returned aliases an argument unwritten."""
+    """As class_of in op_registry.cpp: named, or all that is returned aliases an argument unwritten."""
     if tier_rule.listed_class(name) is not None:
         return False
     overload = f"{name}.{schema.overload_name}" if schema.overload_name else name

@@ -37,22 +37,23 @@ def number(path, name):
 
 def table_capacity():
     """Tensors that the larger table of a launch takes."""
-    found = re.search(r"using ScanTableLarge = ScanTable<(\d+), \d+>;", (ROOT / "cuda/scan_table.h").read_text())
+    found = re.search(r"using ScanTableLarge = ScanTable<(\d+), \d+>;", (ROOT / "cuda/kernel/scan_table.h").read_text())
     if found is None:
-        raise SourceChanged("cuda/scan_table.h: no ScanTableLarge")
+        raise SourceChanged("cuda/kernel/scan_table.h: no ScanTableLarge")
     return int(found[1])
 
 
-POLICY, SCAN = "host/event/tier_policy.h", "cuda/scan_policy.h"
+POLICY, SCAN = "host/event/tier_policy.h", "cuda/kernel/scan_policy.h"
 SMALL_BYTES, TINY_BYTES = number(POLICY, "kSmallBytes"), number(POLICY, "kTinyBytes")
 DEFER_BELOW, HELD_BYTES = number(SCAN, "kDeferBelowBytes"), number(SCAN, "kDeferredBytes")
 BATCH_OUTPUTS, TABLE_TENSORS = number(SCAN, "kBatchOutputs"), table_capacity()
 INPUTS_LOOKED_AT = number("host/base/device_scanner.h", "kMaxInputs")
 LOGGED_OUTPUTS = number("host/event/op_log.h", "kMaxOutputs")
 OPERATORS = operator_table.by_name()
-VIEWS = {"aten::" + row[0] for row in table("interpose/torch/fallthrough.def", "NUMSAN_FALLTHROUGH")}
-INTERNAL_RETURNS = {(name, int(at)) for name, at in table("interpose/torch/internals.def", "NUMSAN_INTERNAL_RETURN")}
-SILENT_WRITES = {(name, int(at)) for name, at in table("interpose/torch/silent_writes.def", "NUMSAN_SILENT_WRITE")}
+DESCRIBE = "interpose/torch/describe/"
+VIEWS = {"aten::" + row[0] for row in table(DESCRIBE + "fallthrough.def", "NUMSAN_FALLTHROUGH")}
+INTERNAL_RETURNS = {(name, int(at)) for name, at in table(DESCRIBE + "internals.def", "NUMSAN_INTERNAL_RETURN")}
+SILENT_WRITES = {(name, int(at)) for name, at in table(DESCRIBE + "silent_writes.def", "NUMSAN_SILENT_WRITE")}
 
 
 def listed_class(name):

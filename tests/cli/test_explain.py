@@ -8,13 +8,13 @@ import pytest
 import run_numsan
 
 MARK = "# born here"
-ANALYZE = run_numsan.REPO / "host" / "analyze"
+TABLES = run_numsan.REPO / "host" / "finding"
 SECTION = r"^{}\n((?:    .*\n|\n)+)"
 
 
 def rows_of(table, macro):
-    """The first two columns of a table of the analyzer."""
-    rows = re.findall(macro + r'\("(\w+)", "?([\w-]+)"?', (ANALYZE / table).read_text())
+    """The first two columns of a table of what findings say."""
+    rows = re.findall(macro + r'\("(\w+)", "?([\w-]+)"?', (TABLES / table).read_text())
     assert rows, f"{table} has no row"
     return rows
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cuda/batch_filler.h"
-#include "cuda/scan_body.cuh"
+#include "cuda/kernel/scan_body.cuh"
 
 namespace numsan::gpu {
 

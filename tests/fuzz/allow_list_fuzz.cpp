@@ -3,8 +3,8 @@
 #include <map>
 #include <optional>
 
-#include "host/analyze/allow_list.h"
-#include "host/analyze/mechanisms.h"
+#include "host/finding/allow_list.h"
+#include "host/finding/mechanisms.h"
 #include "tests/fuzz/targets.h"
 
 namespace numsan::fuzz {

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <vector>
 
-#include "cuda/scan_policy.h"
+#include "cuda/kernel/scan_policy.h"
 #include "tests/cuda/compare.h"
 #include "tests/gpu/driver.h"
 

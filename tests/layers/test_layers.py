@@ -32,20 +32,20 @@ def test_this_tree():
     [
         ("host/base/a.h", '"host/scan/cpu.h"'),
         ("host/scan/a.cpp", '"host/options/options.h"'),
-        ("host/analyze/a.cpp", '"host/report/json.h"'),
+        ("host/verdict/a.cpp", '"host/report/json.h"'),
         ("host/report/a.cpp", '"host/session/session.h"'),
         ("host/session/a.cpp", '"interpose/runtime/core.h"'),
         ("host/cli/a.cpp", '"host/session/session.h"'),
         ("host/cli/a.cpp", '"host/stacks/stack_source.h"'),
         ("host/session/a.cpp", '"../cli/run.h"'),
         ("interpose/torch/a.cpp", '"host/session/session.h"'),
-        ("interpose/python/a.cpp", '"host/analyze/finding.h"'),
+        ("interpose/python/a.cpp", '"host/finding/finding.h"'),
         ("interpose/python/a.cpp", "<Python.h>"),
         ("interpose/preload/a.c", '"host/base/dtype.h"'),
         ("interpose/preload/a.c", '"interpose/runtime/core.h"'),
         ("interpose/preload/a.cpp", "<vector>"),
         ("host/session/a.cpp", "<ATen/ATen.h>"),
-        ("host/analyze/a.cpp", "<nlohmann/json.hpp>"),
+        ("host/verdict/a.cpp", "<nlohmann/json.hpp>"),
         ("host/base/a.h", '"host/elsewhere/a.h"'),
     ],
 )
@@ -84,3 +84,23 @@ def test_folder_in_no_layer(tmp_path):
     done = check(tmp_path)
     assert done.returncode == 1
     assert "host/elsewhere/a.cpp: in no layer" in done.stdout
+
+
+def test_circle_of_files(tmp_path):
+    write(tmp_path, "host/scan/a.h", '#include "host/scan/b.h"\n')
+    write(tmp_path, "host/scan/b.cpp", '#include "host/scan/c.h"\n')  # header and source are one part
+    write(tmp_path, "host/scan/b.h", "")
+    write(tmp_path, "host/scan/c.h", "")
+    assert check(tmp_path).returncode == 0
+    write(tmp_path, "host/scan/c.h", '#include "host/scan/a.h"\n')
+    done = check(tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith("a circle of includes: host/scan/a, host/scan/b, host/scan/c\n")
+
+
+def test_full_folder(tmp_path):
+    for i in range(26):
+        write(tmp_path, f"host/scan/a{i}.h", "")
+    done = check(tmp_path)
+    assert done.returncode == 1
+    assert "host/scan: 26 files, at most 25" in done.stdout

@@ -76,10 +76,10 @@ def test_program_fails_until_it_is_filled_in(warm, tree):
 
 
 def test_mechanism_is_in_every_table_and_its_tests_fail(build, tree, tmp_path):
-    last = re.findall(r'"NS(\d+)"', (tree / "host/analyze/mechanisms.def").read_text())[-1]
+    last = re.findall(r'"NS(\d+)"', (tree / "host/finding/mechanisms.def").read_text())[-1]
     code = f"NS{int(last) + 1}"
     files = created(tree, "mechanism", "ALIAS", code, "shared", "memory")
-    assert f'NUMSAN_MECHANISM("{code}", ALIAS, "shared memory",' in files["host/analyze/mechanisms.def"]
+    assert f'NUMSAN_MECHANISM("{code}", ALIAS, "shared memory",' in files["host/finding/mechanisms.def"]
     schema = json.loads(files["host/report/report.schema.json"])
     published = json.loads((ROOT / "host/report/report.schema.json").read_text())
     enum, before = [one["$defs"]["finding"]["properties"]["mechanism"]["enum"] for one in (schema, published)]
@@ -87,30 +87,30 @@ def test_mechanism_is_in_every_table_and_its_tests_fail(build, tree, tmp_path):
     assert '"ALIAS")' in files["tests/suite/markers.py"]
     page = re.search(r'^NUMSAN_EXPLAIN\("ALIAS",.*?(?=^NUMSAN_EXPLAIN)', files["host/report/explain.def"], re.M | re.S)
     assert page[0].count("raise SystemExit(\"FILL IN") == 2
-    test = tree / "tests/host/analyze/mechanism_alias_test.cpp"
-    said = compiled_test(tree, tmp_path, "mechanism", test, "host/report/explain.cpp", "host/analyze/tables.cpp")
+    test = tree / "tests/host/cause/mechanism_alias_test.cpp"
+    said = compiled_test(tree, tmp_path, "mechanism", test, "host/report/explain.cpp", "host/finding/tables.cpp")
     assert said.count("FILL IN") == 2, said
 
 
 def test_rule_is_asked_and_its_tests_fail(build, tree, tmp_path):
-    count = len(re.findall(r'NUMSAN_CATEGORY\("N\d+"', (tree / "host/analyze/categories.def").read_text()))
+    count = len(re.findall(r'NUMSAN_CATEGORY\("N\d+"', (tree / "host/finding/categories.def").read_text()))
     word = f"N{count + 1}"
     files = created(tree, "rule", "bad_luck")
-    assert files["host/analyze/categories.def"].index(f'"{word}", "bad-luck"') < \
-        files["host/analyze/categories.def"].index('NUMSAN_CATEGORY("U"')
-    assert f'{{"{word}", bad_luck}}' in files["host/analyze/ranking.cpp"]
+    assert files["host/finding/categories.def"].index(f'"{word}", "bad-luck"') < \
+        files["host/finding/categories.def"].index('NUMSAN_CATEGORY("U"')
+    assert f'{{"{word}", bad_luck}}' in files["host/cause/ranking.cpp"]
     assert f'NUMSAN_EXPLAIN("{word}",' in files["host/report/explain.def"]
     schema = json.loads(files["host/report/report.schema.json"])
     assert word in schema["$defs"]["category"]["properties"]["id"]["enum"]
-    said = compiled_test(tree, tmp_path, "rule", "tests/host/analyze/rules/bad_luck_test.cpp",
-                         "host/analyze/ranking.cpp", "host/analyze/rules/bad_luck.cpp", "host/analyze/tables.cpp")
+    said = compiled_test(tree, tmp_path, "rule", "tests/host/cause/rules/bad_luck_test.cpp",
+                         "host/cause/ranking.cpp", "host/cause/rules/bad_luck.cpp", "host/finding/tables.cpp")
     assert "FILL IN" in said, said
 
 
 def test_another_name_is_asked_for(tree):
     before = texts(tree)
-    taken = first_row(tree, "host/analyze/mechanisms.def", "NUMSAN_MECHANISM")
-    cause = first_row(tree, "host/analyze/categories.def", "NUMSAN_CATEGORY").replace("-", "_")
+    taken = first_row(tree, "host/finding/mechanisms.def", "NUMSAN_MECHANISM")
+    cause = first_row(tree, "host/finding/categories.def", "NUMSAN_CATEGORY").replace("-", "_")
     for arguments, words in [(["program", "log_of_negative"], "is there already"), (["program", "LogOf"], "lower case"),
                              (["mechanism", taken, "NS199", "x"], f"has {taken} already"),
                              (["mechanism", "ALIAS", "NS101", "x"], "has NS101 already"),

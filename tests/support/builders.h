@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "host/analyze/run_summary.h"
+#include "host/finding/run_summary.h"
 
 namespace numsan::testing {
 

@@ -1,6 +1,6 @@
-# Names what is alive: leaves lines "<m|p|b|o> <address> <name>" in `answer`, behind them those of traced_lines.py
-# (which runs before it in the same globals), and in `held` the tensors that their addresses stand for: another thread may drop
-# them meanwhile. Gradients are not asked for (TensorReader).
+# Names what is alive: leaves lines "<m|p|b|o> <address> <name>" in `answer`, behind them those of traced_lines.py,
+# which runs before it in the same globals, and in `held` the tensors that their addresses stand for: another thread may
+# drop them meanwhile. Gradients are not asked for (TensorReader).
 held = []
 
 

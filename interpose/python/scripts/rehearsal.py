@@ -1,6 +1,6 @@
 # Functions whose frames are known in every member that a walk reads: each calls `check` where nothing but its first
-# local holds `subject`. map() enters its function through C, a generator's frame lies in the generator, and names are of
-# one, two and four bytes a character.
+# local holds `subject`. map() enters its function through C, a generator's frame lies in the generator, and names are
+# of one, two and four bytes a character.
 class Subject:
     def plain_é(self, _):
         check()

@@ -1,5 +1,5 @@
 // The fatbin that the library carries is one, and whole.
-#include "cuda/scan_fatbin.h"
+#include "cuda/kernel/scan_fatbin.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "cuda/scan_table.h"
+#include "cuda/kernel/scan_table.h"
 
 namespace numsan::gpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <thread>
 
-#include "cuda/scan_policy.h"
+#include "cuda/kernel/scan_policy.h"
 #include "tests/cuda/scanner/fake_gpu.h"
 
 namespace numsan::gpu {

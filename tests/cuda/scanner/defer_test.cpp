@@ -1,5 +1,5 @@
 // Small outputs wait for each other; what ends the wait, and what becomes of those that are gone by then.
-#include "cuda/scan_policy.h"
+#include "cuda/kernel/scan_policy.h"
 #include "tests/cuda/scanner/fake_gpu.h"
 
 namespace numsan::gpu {

@@ -1,7 +1,7 @@
 // Small outputs wait for each other with their inputs: what is held meanwhile, and what ends the wait.
 #include <thread>
 
-#include "cuda/scan_policy.h"
+#include "cuda/kernel/scan_policy.h"
 #include "tests/cuda/scanner/device_fixture.h"
 
 namespace numsan::gpu {

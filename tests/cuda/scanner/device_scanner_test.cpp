@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "cuda/scan_policy.h"
+#include "cuda/kernel/scan_policy.h"
 #include "host/scan/cpu_scanner.h"
 #include "tests/cuda/compare.h"
 #include "tests/cuda/patterns.h"

@@ -1,7 +1,7 @@
 // From a tensor on a stream to a hit in the reader's hands.
 #include <iterator>
 
-#include "cuda/scan_policy.h"
+#include "cuda/kernel/scan_policy.h"
 #include "tests/cuda/scanner/fake_gpu.h"
 
 namespace numsan::gpu {

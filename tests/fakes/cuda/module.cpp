@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "cuda/scan_table.h"
+#include "cuda/kernel/scan_table.h"
 #include "tests/cuda/emulation.h"
 #include "tests/fakes/cuda/control.h"
 #include "tests/fakes/cuda/internal.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "host/base/adapter_abi.h"
-#include "tests/host/analyze/made_up.h"
+#include "tests/host/verdict/made_up.h"
 
 namespace numsan {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tests/host/analyze/made_up.h"
+#include "tests/host/verdict/made_up.h"
 
 namespace numsan {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "host/analyze/tables.h"
+#include "host/finding/tables.h"
 #include "host/report/explain.h"
 #include "host/report/json_writer.h"
 #include "tests/support/builders.h"

@@ -12,8 +12,8 @@
 
 #include "host/session/session.h"
 #include "nlohmann/json.hpp"
-#include "tests/host/analyze/fake_stacks.h"
-#include "tests/host/analyze/made_up.h"
+#include "tests/host/verdict/fake_stacks.h"
+#include "tests/host/verdict/made_up.h"
 
 namespace numsan {
 

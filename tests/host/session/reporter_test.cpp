@@ -14,8 +14,8 @@
 #include "host/report/json_writer.h"
 #include "host/session/process_identity.h"
 #include "nlohmann/json.hpp"
-#include "tests/host/analyze/fake_stacks.h"
-#include "tests/host/analyze/made_up.h"
+#include "tests/host/verdict/fake_stacks.h"
+#include "tests/host/verdict/made_up.h"
 #include "tests/support/builders.h"
 
 namespace numsan {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/host/analyze/fake_stacks.h"
+#include "tests/host/verdict/fake_stacks.h"
 
 namespace numsan {
 namespace {

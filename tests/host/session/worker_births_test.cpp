@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "host/analyze/birth.h"
-#include "tests/host/analyze/fake_stacks.h"
-#include "tests/host/analyze/made_up.h"
+#include "host/cause/birth.h"
+#include "tests/host/verdict/fake_stacks.h"
+#include "tests/host/verdict/made_up.h"
 
 namespace numsan {
 namespace {

@@ -5,7 +5,7 @@ import pytest
 
 import run_numsan
 
-TABLE = run_numsan.REPO / "interpose/torch/internals.def"
+TABLE = run_numsan.REPO / "interpose/torch/describe/internals.def"
 ROWS = re.findall(r'^NUMSAN_INTERNAL_(RETURN|ARGUMENT)\("([\w:]+)", (\d+)\)$', TABLE.read_text(), re.MULTILINE)
 
 # Prints what torch says of each row: the types and names of that return or argument in all overloads.

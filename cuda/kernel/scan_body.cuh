@@ -1,0 +1,227 @@
+// What one block of a scan kernel does: its share of the batch's chunks, and the close look at tensors that are bad.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/kernel/atomics.cuh"
+#include "cuda/kernel/exact_pass.cuh"
+#include "cuda/kernel/hit_writer.cuh"
+#include "cuda/kernel/range_walk.cuh"
+#include "cuda/kernel/scan_block.cuh"
+#include "cuda/kernel/scan_table.h"
+
+namespace numsan::gpu {
+
+/// The table as a block sees it, whatever its capacity.
+struct TableView {
+    const ScanHeader& header;
+    const ScanItem* items;
+    const ScanDim* dims;
+};
+
+/// The output that owns `chunk`.
+NUMSAN_DEVICE uint32_t owner_of(const TableView& table, uint32_t chunk) {
+    uint32_t low = 0, high = table.header.outputs - 1u;
+    while (low < high) {
+        const uint32_t middle = (low + high + 1) >> 1;
+        if (table.items[middle].first_chunk <= chunk) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
+NUMSAN_DEVICE uint32_t end_of(const TableView& table, uint32_t item) {
+    return item + 1u < table.header.outputs ? table.items[item + 1].first_chunk : table.header.chunks;
+}
+
+/// Chunks `chunk`, `chunk + stride`, ... of one output. From its end to its start: what the op wrote last is still in
+/// L2, and the op's consumer then finds the start there.
+template <LaneKind kKind>
+NUMSAN_DEVICE RangeWords walk_item(const TableView& table, const ScanItem& item, uint32_t chunk, uint32_t end,
+                                   uint32_t stride) {
+    RangeTally<kKind> tally;
+    const uint32_t chunk_log2 = table.header.chunk_log2;
+    if ((item.flags & kGaps) != 0) {
+        const UnitWalk walk = unit_walk(item, table.dims);
+        NUMSAN_NO_UNROLL
+        for (; chunk < end; chunk += stride) {
+            walk_gaps(tally, walk, end - 1 - chunk, chunk_log2);
+        }
+    } else {
+        const ElementShape shape = element_shape(item.dtype);
+        const PacketRun run = packet_run(item.data, item.positions * shape.lane_bytes * shape.lanes);
+        NUMSAN_NO_UNROLL
+        for (; chunk < end; chunk += stride) {
+            walk_run<kKind>(tally, run, end - 1 - chunk, chunk == item.first_chunk, chunk_log2);
+        }
+    }
+    return tally.words();
+}
+
+/// Thread 0. Adds a part's words to its tensor. True when it was the last one: `words` is then the whole tensor's.
+NUMSAN_DEVICE bool complete(ItemScratch& scratch, RangeWords& words, uint32_t part_chunks, uint32_t chunks) {
+    if (part_chunks == chunks) return true;
+    atomic_max(&scratch.largest, words.largest);
+    atomic_max(&scratch.smallest_inverted, words.smallest_inverted);
+    if (words.negative_zero != 0) atomic_or(&scratch.negative_zero, 1);
+    fence_device();
+    if (atomic_add(&scratch.chunks_done, part_chunks) + part_chunks != chunks) return false;
+    fence_device();
+    words = RangeWords{shared_load(&scratch.largest), shared_load(&scratch.smallest_inverted),
+                       shared_load(&scratch.negative_zero)};
+    shared_store(&scratch.largest, uint64_t(0));
+    shared_store(&scratch.smallest_inverted, uint64_t(0));
+    shared_store(&scratch.negative_zero, 0u);
+    shared_store(&scratch.chunks_done, 0u);
+    return true;
+}
+
+/// Thread 0. Moves what the other blocks tallied of a bad tensor into the block's own words; the scratch is then at
+/// rest.
+NUMSAN_DEVICE void take_tally(ItemScratch& scratch, BlockShared& shared) {
+    const uint64_t* from = &scratch.tally.nan;
+    uint64_t* to = &shared.tally.nan;
+    NUMSAN_NO_UNROLL
+    for (uint32_t i = 0; i < sizeof(TallyWords) / sizeof(uint64_t); ++i) {
+        to[i] = shared_load(from + i);
+        shared_store(&scratch.tally.nan + i, uint64_t(0));
+    }
+    NUMSAN_NO_UNROLL
+    for (uint32_t i = 0; i < kMaxBlocks / 32; ++i) {
+        shared.tallied[i] = shared_load(scratch.tallied + i);
+        shared_store(scratch.tallied + i, 0u);
+    }
+}
+
+/// Thread 0. The last word of a tensor: all else that is told of it is visible before.
+NUMSAN_DEVICE void publish_result(const ScanHeader& header, const ScanItem& item, const RangeWords& words,
+                                  uint32_t sequence, ResultVerdict verdict) {
+    if (header.results == nullptr) return;
+    RangeResult& result = header.results[item.slot & (header.results_capacity - 1)];
+    result.largest = words.largest;
+    result.smallest_nonzero = words.smallest_inverted == 0 ? ~uint64_t(0) : ~words.smallest_inverted + 1;
+    result.bad = verdict;
+    fence_system();
+    shared_store(&result.sequence_plus_one, uint64_t(sequence) + 1);
+}
+
+/// Thread 0. After a part is merged: the job that tells of the whole tensor if that is bad and complete, else none.
+NUMSAN_DEVICE void conclude(const TableView& table, BlockShared& shared) {
+    const ScanHeader& header = table.header;
+    const Part& part = shared.part;
+    RangeWords words = shared.words;
+    const ScanItem& item = table.items[part.index];
+    ItemScratch& scratch = header.scratch[part.index];
+    shared.job.item = kNoJob;
+    if (!complete(scratch, words, part.own, part.chunks)) return;
+    const uint32_t sequence = shared.base + item.order;
+    const bool bad = has_nonfinite(words, item.dtype);
+    if (!bad && (item.flags & kExact) == 0) return publish_result(header, item, words, sequence, kFinite);
+    shared.tally = TallyWords{};
+    if (part.parts != 1) take_tally(scratch, shared);
+    if (bad) {
+        if ((item.flags & kRaisesGate) != 0 && header.raise != nullptr) shared_store(header.raise, 1u);
+        report_offender(header, sequence, item.slot);
+    }
+    if (!take_tickets(header, 1u + item.inputs, bad, shared.ticket))
+        return publish_result(header, item, words, sequence, bad ? kHitDropped : kFinite);
+    shared.words = words;
+    shared.sequence = sequence;
+    shared.inputs_left = item.inputs;
+    shared.job = TallyJob{part.index, 0, part.parts, part.parts, part.chunks, part.parts != 1};
+}
+
+/// Thread 0. What comes after a job: another, or none.
+NUMSAN_DEVICE void next_job(const TableView& table, BlockShared& shared) {
+    const ScanHeader& header = table.header;
+    const Part& part = shared.part;
+    const ScanItem& item = table.items[part.index];
+    const TallyJob& job = shared.job;
+    if (job.item == part.index && job.parts != 1 && !job.rest) {  // its own part of a bad output
+        ItemScratch& scratch = header.scratch[part.index];
+        merge(scratch.tally, shared.tally);
+        atomic_or(scratch.tallied + part.number / 32, 1u << (part.number % 32));
+        conclude(table, shared);
+        return;
+    }
+    publish(table.items[job.item], table.dims, header, shared.ticket++,
+            job.item == part.index ? HitRole::Output : HitRole::Input, item, shared.sequence, shared.tally);
+    if (shared.inputs_left == 0) {
+        publish_result(header, item, shared.words, shared.sequence,
+                       has_nonfinite(shared.words, item.dtype) ? kHitReported : kFiniteReported);
+        shared.job.item = kNoJob;
+        return;
+    }
+    shared.tally = TallyWords{};
+    shared.job = TallyJob{uint32_t(item.first_input) + item.inputs - shared.inputs_left--, 0, 1, 1, 1, false};
+}
+
+/// All threads. Merges a part of an output. A bad part is tallied at once, by its own block; the block that completes
+/// a bad output looks at the rest of it and at its inputs, and tells of them.
+NUMSAN_DEVICE void finish_part(const TableView& table, const Part& part, const RangeWords& part_words,
+                               BlockShared& shared) {
+    const RangeWords words = merge_block(part_words, shared);
+    if (thread_rank() == 0) {
+        shared.part = part;
+        shared.words = words;
+        if (part.parts != 1 && has_nonfinite(words, table.items[part.index].dtype)) {
+            shared.tally = TallyWords{};
+            shared.job = TallyJob{part.index, part.number, part.number + 1, part.parts, part.chunks, false};
+        } else {
+            conclude(table, shared);
+        }
+    }
+    for (;;) {
+        block_barrier();
+        if (shared.job.item == kNoJob) return;
+        tally_job(table.items[shared.job.item], table.dims, table.header.chunk_log2, shared);
+        block_barrier();
+        if (thread_rank() == 0) next_job(table, shared);
+    }
+}
+
+/// All threads. The last block of the launch moves the sequence on and closes the gate.
+NUMSAN_DEVICE void finish_launch(const ScanHeader& header, bool open, uint32_t blocks, BlockShared& shared) {
+    const bool steps = header.sequence != nullptr && header.sequence_step != 0;
+    const bool clears = open && header.gate != nullptr && (header.flags & kClearsGate) != 0;
+    if ((!steps && !clears) || thread_rank() != 0) return;
+    fence_device();
+    if (atomic_add(header.blocks_done, 1u) + 1 != blocks) return;
+    fence_device();
+    shared_store(header.blocks_done, 0u);
+    if (steps) shared_store(header.sequence, shared.base + header.sequence_step);
+    if (clears) shared_store(header.gate, 0u);
+}
+
+/// Block `block` of `blocks`. All its threads.
+NUMSAN_DEVICE void scan_body(const TableView& table, uint32_t block, uint32_t blocks, BlockShared& shared) {
+    const ScanHeader& header = table.header;
+    const bool open = header.gate == nullptr || shared_load(header.gate) != 0;
+    if (thread_rank() == 0) shared.base = header.sequence != nullptr ? shared_load(header.sequence) : 0;
+    for (uint32_t chunk = open ? block : header.chunks; chunk < header.chunks;) {
+        const uint32_t index = owner_of(table, chunk), end = end_of(table, index);
+        const ScanItem& item = table.items[index];
+        RangeWords words{};
+        switch (lane_kind(item.dtype)) {
+            case LaneKind::Bits8: words = walk_item<LaneKind::Bits8>(table, item, chunk, end, blocks); break;
+            case LaneKind::Bits8Fnuz: words = walk_item<LaneKind::Bits8Fnuz>(table, item, chunk, end, blocks); break;
+            case LaneKind::Bits8Unsigned:
+                words = walk_item<LaneKind::Bits8Unsigned>(table, item, chunk, end, blocks);
+                break;
+            case LaneKind::Bits16: words = walk_item<LaneKind::Bits16>(table, item, chunk, end, blocks); break;
+            case LaneKind::Bits32: words = walk_item<LaneKind::Bits32>(table, item, chunk, end, blocks); break;
+            case LaneKind::Bits64: words = walk_item<LaneKind::Bits64>(table, item, chunk, end, blocks); break;
+        }
+        const uint32_t chunks = end - item.first_chunk, number = chunk - item.first_chunk;
+        const uint32_t own = (end - chunk + blocks - 1) / blocks;
+        const uint32_t parts = blocks < chunks ? blocks : chunks;
+        finish_part(table, Part{index, number, own, parts, chunks}, words, shared);
+        chunk += own * blocks;
+    }
+    finish_launch(header, open, blocks, shared);
+}
+
+}  // namespace numsan::gpu

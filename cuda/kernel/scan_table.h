@@ -1,0 +1,162 @@
+// What a launch of the scan kernels takes: a table of tensors, by value, and the words in memory that it works on.
+//
+// The fatbin (cuda/kernel/scan_fatbin.h) has two kernels, both with one parameter, the table:
+//     numsan_scan_small(ScanTableSmall)     parameters below 4 KB, any driver
+//     numsan_scan_large(ScanTableLarge)     parameters below 32 KB, driver 530 (CUDA 12.1) and later
+// Launch shape: grid_blocks(header.chunks, SMs of the device) blocks of kBlockThreads threads (scan_policy.h), no
+// dynamic shared memory. A batch without chunks is not launched. The kernels allocate nothing and wait for nobody, so
+// a captured launch carries its own table; everything they leave behind is in the words below, which are at rest
+// after each launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/kernel/hit_ring.h"
+#include "cuda/kernel/scan_policy.h"
+#include "host/base/dtype.h"
+
+namespace numsan::gpu {
+
+/// Dimensions of a tensor that is not row-major without gaps, after those of size 1 and stride 0 are gone and
+/// neighbours that continue each other are one.
+inline constexpr int kMaxScanDims = 8;
+
+/// One dimension, in memory order (smallest stride first). 24 bytes.
+struct ScanDim {
+    int64_t size;
+    int64_t stride;  ///< bytes, positive
+    int64_t weight;  ///< how far one step moves the logical (row-major) index
+};
+static_assert(sizeof(ScanDim) == 24);
+
+enum ScanItemFlag : uint8_t {
+    kGaps = 1,        ///< not one run of memory: walk the dimensions, touch nothing between
+    kRun = 2,         ///< with kGaps: the first dimension has no gaps of its own
+    kRaisesGate = 4,  ///< a bad tensor sets ScanHeader::raise
+    kExact = 8,       ///< what the exact pass finds is told even if nothing is bad
+};
+
+/// One tensor. 48 bytes.
+struct ScanItem {
+    const void* data;      ///< lowest address, a multiple of the lane's size
+    uint64_t positions;    ///< distinct elements in memory
+    uint64_t repeat;       ///< logical elements that each of them stands for (dimensions of stride 0)
+    uint32_t first_chunk;  ///< prefix sum over the outputs; unused for inputs
+    uint32_t slot;         ///< the host's number of the output: comes back in hits, and says where its result goes
+    uint32_t order;        ///< sequence number, relative to the word at ScanHeader::sequence
+    uint16_t first_dim;    ///< in the table's dimensions
+    uint16_t first_input;  ///< in the table's items
+    uint8_t ndim;          ///< 0: row-major without gaps
+    DType dtype;
+    uint8_t flags;
+    uint8_t unit_log2;  ///< with kGaps: bytes of one load, which never straddles a gap
+    uint8_t inputs;     ///< items that are looked at only when this one is bad
+    uint8_t argument;
+    uint8_t unused[2];
+};
+static_assert(sizeof(ScanItem) == 48 && offsetof(ScanItem, first_chunk) == 24 && offsetof(ScanItem, first_dim) == 36);
+
+/// Sums and extremes of the exact pass. Zero means nothing yet; extremes are kept so that larger is further out.
+struct TallyWords {
+    uint64_t nan;
+    uint64_t pos_inf;
+    uint64_t neg_inf;
+    uint64_t subnormal;
+    uint64_t zero;
+    uint64_t largest;             ///< finite magnitude
+    uint64_t smallest_inverted;   ///< ~(smallest finite non-zero magnitude - 1)
+    uint64_t highest_ordered;     ///< finite signed magnitude, top bit flipped
+    uint64_t lowest_inverted;     ///< ~(the same of the lowest)
+    uint64_t first_bad_inverted;  ///< ~(logical index)
+};
+static_assert(sizeof(TallyWords) == 80);
+
+/// What the blocks that share a tensor gather. Device memory, zero at rest: the last of them leaves it so. 256 bytes.
+struct ItemScratch {
+    uint64_t largest;
+    uint64_t smallest_inverted;  ///< ~(smallest non-zero magnitude - 1)
+    uint32_t chunks_done;
+    uint32_t negative_zero;
+    TallyWords tally;  ///< of the bad parts; `tallied` has their bits
+    uint32_t tallied[kMaxBlocks / 32];
+    uint64_t unused[3];
+};
+static_assert(sizeof(ItemScratch) == 256);
+
+/// What launches share that may run at the same time. Device memory; starts as kInitialScanState. The host may set
+/// first_offender back to kNoOffender, in stream order, when it has dealt with one.
+struct ScanState {
+    uint64_t first_offender;  ///< least (sequence << 32 | slot) of all bad tensors
+    uint64_t head;            ///< tickets of the ring that were given out
+    uint64_t dropped;         ///< slots that found the ring full
+    uint64_t unused;
+};
+inline constexpr ScanState kInitialScanState{kNoOffender, 0, 0, 0};
+
+/// Values of RangeResult::bad.
+enum ResultVerdict : uint64_t {
+    kFinite = 0,
+    kHitReported = 1,     ///< something is not finite; the ring has a hit
+    kHitDropped = 2,      ///< something is not finite; the ring was full
+    kFiniteReported = 3,  ///< with kExact: nothing is bad; the ring has what was found
+};
+
+/// The quick pass's words of one tensor, at ScanHeader::results[slot & (results_capacity - 1)]. The host may look at
+/// any time: `sequence_plus_one` is written last, behind a fence of the system, when the output's hit is in the ring
+/// too. It is 0 for "never scanned" if the memory started as zero. An output behind a closed gate has no result.
+struct alignas(16) RangeResult {
+    uint64_t largest;           ///< magnitude, 0 for only zeros
+    uint64_t smallest_nonzero;  ///< magnitude, ~0: only zeros
+    uint64_t sequence_plus_one;
+    uint64_t bad;  ///< a ResultVerdict
+};
+static_assert(sizeof(RangeResult) == 32);
+
+enum ScanHeaderFlag : uint32_t {
+    kClearsGate = 1,  ///< the launch leaves 0 at `gate`: for the last of the batches that one gate holds back
+};
+
+/// What holds for the whole launch. All addresses are the device's; null where a line allows it. 96 bytes.
+/// A sequence number is the word at `sequence` plus an item's order, in 32 bits: the host widens it, and sets
+/// first_offender back before it wraps. A captured launch that steps the word numbers its replays; launches that step
+/// the same word have to be in one stream order. After a launch `scratch` and `blocks_done` are as before it.
+struct ScanHeader {
+    uint32_t* gate;         ///< null, or the launch does nothing while this word is 0
+    uint32_t* raise;        ///< null, or set to 1 by a bad tensor with kRaisesGate
+    uint32_t* sequence;     ///< null (0), or a word that is added to every `order` at run time: replays count on
+    ItemScratch* scratch;   ///< one per output; launches that may overlap have their own
+    uint32_t* blocks_done;  ///< 0 at rest; launches that may overlap have their own; for sequence_step, kClearsGate
+    ScanState* state;
+    HitRing* ring;
+    RangeResult* results;    ///< null, or `results_capacity` of them
+    uint32_t ring_capacity;  ///< slots, a power of two
+    uint32_t sequence_step;  ///< added to the word at `sequence` when the launch is over, its gate open or not
+    uint32_t chunks;
+    uint32_t chunk_log2;  ///< loads per chunk
+    uint16_t outputs;     ///< the first items: they are scanned
+    uint16_t inputs;      ///< the last items of the table's capacity: looked at upon a hit
+    uint32_t flags;
+    uint32_t results_capacity;  ///< a power of two
+    uint32_t unused;
+};
+static_assert(sizeof(ScanHeader) == 96);
+
+template <int kItems, int kDims>
+struct ScanTable {
+    static constexpr int kItemCapacity = kItems;
+    static constexpr int kDimCapacity = kDims;
+    ScanHeader header;
+    ScanItem items[kItems];
+    ScanDim dims[kDims];
+};
+
+/// Kernel parameters: at most 4096 bytes on every device, at most 32764 from compute capability 7.0 and CUDA 12.1 on.
+using ScanTableSmall = ScanTable<56, 48>;
+using ScanTableLarge = ScanTable<480, 400>;
+static_assert(sizeof(ScanTableSmall) <= 4096 && sizeof(ScanTableLarge) <= 32764);
+
+inline constexpr char kScanSmallName[] = "numsan_scan_small";
+inline constexpr char kScanLargeName[] = "numsan_scan_large";
+
+}  // namespace numsan::gpu

@@ -1,0 +1,57 @@
+// Where a bad value came from: one op that made a kind of value none of its inputs had. What findings are built from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/base/health.h"
+#include "host/cause/features.h"
+#include "host/finding/labels.h"
+#include "host/finding/mechanisms.h"
+#include "host/finding/past_magnitude.h"
+#include "host/finding/place.h"
+#include "host/finding/tensor_fact.h"
+#include "host/stacks/stack_source.h"
+#include "host/track/birth_id.h"
+
+namespace numsan {
+
+struct Birth {
+    BirthId id = 0;
+    KindSet kind = 0;  ///< exactly one bit; 0 for values that are finite, and too small or too large for their type
+    std::string op;
+    std::string reader;  ///< the first op that read a value which no op was seen to make
+    Mechanism mechanism = Mechanism::None;
+    bool intended = false;  ///< an infinity the program wrote down: no finding by itself
+    bool escaped = false;
+    bool ignored = false;  ///< made inside record_function("numsan:ignore"): no finding, wherever it goes
+    bool scaler = false;   ///< a loss scaler caught it: its job, no finding
+    Phase phase = Phase::Forward;
+    int64_t seq = 0;
+    int64_t step = 0;
+    StackId stack = 0;
+    std::string node;
+    bool has_forward = false;
+    std::string forward_op;
+    StackId forward_stack = 0;
+    /// it arrived ahead of its use (batches do): its step and number are those of the first op that reads it
+    bool waits = false;
+    bool unread = false;           ///< it arrived, and no op has read it yet
+    const void* holder = nullptr;  ///< TensorView::impl of the tensor that held it, where no op was seen to make it
+    std::optional<Place> made_at;  ///< of a birth in another process, whose stack nobody has here
+    int64_t forward_seq = 0;       ///< of the op that made the node; the birth's own outside a backward pass
+    Features features;
+    /// an infinity of it passed through a root: what it should have been may well be small
+    bool through_root = false;
+    /// kind 0: finite values close to the largest number of their type, or cut to it; else flushed to zero
+    bool near_overflow = false;
+    const void* in_place = nullptr;  ///< storage of the offending output, where the op wrote it in place
+    std::vector<TensorFact> outputs;
+    std::vector<TensorFact> inputs;
+    std::vector<std::string> evidence;
+    std::vector<PastMagnitude> history;  ///< asked for when it escapes
+};
+
+}  // namespace numsan

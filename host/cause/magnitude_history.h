@@ -1,0 +1,18 @@
+// How large the values at a finding's place were in the steps before it: what growth looks like.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "host/cause/birth.h"
+#include "host/track/lineage.h"
+
+namespace numsan {
+
+/// The largest magnitude of each step, up to the birth's own and at most `steps` of them, oldest first: of the tensor
+/// where the op wrote one in place, else of what the same op made at the same line; of a backward birth, of what the
+/// forward op made. Read from what `lineage` remembers, which is the last writes of all ops: nothing is kept for it
+/// while ops run, and a step with many ops leaves a short history.
+std::vector<PastMagnitude> magnitude_history(const Birth& birth, const Lineage& lineage, size_t steps);
+
+}  // namespace numsan

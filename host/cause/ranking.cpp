@@ -1,0 +1,51 @@
+#include "host/cause/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/base/thresholds.h"
+#include "host/cause/rules/rules.h"
+
+namespace numsan {
+namespace {
+
+struct Row {
+    const char* id;
+    Rule rule;
+};
+
+constexpr Row kRules[] = {
+    {"N1", invalid_data},     {"N2", unsafe_operation}, {"N3", unsafe_gradient},
+    {"N4", loss_computation}, {"N5", hyperparameter},   {"N6", initialization},
+    {"N7", model_structure},  {"N8", precision},        {"N9", system_fault},
+};
+
+}  // namespace
+
+Ranking rank_causes(const Features& features) {
+    struct Scored {
+        const char* id;
+        double total;
+        Score score;
+    };
+    std::vector<Scored> scored;
+    scored.push_back({"U", kUnknownTotal, {}});  // first: a cause that is as likely as not knowing is not named
+    for (const Row& row : kRules) {
+        Score score;
+        row.rule(features, score);
+        scored.push_back({row.id, score.total(), std::move(score)});
+    }
+    std::stable_sort(scored.begin(), scored.end(), [](const Scored& a, const Scored& b) { return a.total > b.total; });
+    double sum = 0;
+    for (const Scored& s : scored) sum += std::exp(kConfidenceScale * (s.total - scored.front().total));
+    Ranking ranking;
+    for (const Scored& s : scored) {
+        ranking.guesses.push_back({s.id, std::exp(kConfidenceScale * (s.total - scored.front().total)) / sum});
+    }
+    std::vector<std::pair<double, std::string>> facts = scored.front().score.facts();
+    std::stable_sort(facts.begin(), facts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (auto& fact : facts) ranking.facts.push_back(std::move(fact.second));
+    return ranking;
+}
+
+}  // namespace numsan

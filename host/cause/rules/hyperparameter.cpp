@@ -1,0 +1,33 @@
+// N5: a number in the configuration: learning rate, momentum, epsilon, schedule, decay.
+#include "host/cause/rules/rules.h"
+
+namespace numsan {
+
+void hyperparameter(const Features& f, Score& score) {
+    if (f.phase == Phase::Load || f.phase == Phase::Comm) return;
+    const bool given = f.mechanism == Mechanism::DATA && f.bad_number;
+    if (f.phase == Phase::Optimizer) {
+        if (given) score.add(2, "a rate, a factor or a bound that the optimizer was given is not finite");
+        score.add(2.5, given ? "" : "it was made inside the optimizer's arithmetic, out of finite gradients");
+        if (f.mechanism == Mechanism::DIV0)
+            score.add(1, "the update divided by zero: nothing keeps the denominator positive");
+        if (f.narrow) score.against(2);
+        return;
+    }
+    if (given) score.add(3, "a number of the program's own is not finite: no tensor was bad before");
+    if (f.mechanism == Mechanism::DIV0 && f.by_number)
+        score.add(3, "the divisor is a number of the program's own that is zero");
+    if (of_a_setting(f)) score.add(3.5, "it went into the update of a parameter and came from no loss");
+    if (f.mechanism == Mechanism::HYPER) score.add(2, "");
+    if (f.parameter_growth >= kDivergedGrowth) {
+        score.add(2.5,
+                  "a parameter is " + number(f.parameter_growth, 3) + " times as large as when it was first written");
+    } else if (f.parameter_growth >= kGrownByTraining) {
+        score.add(1,
+                  "a parameter is " + number(f.parameter_growth, 3) + " times as large as when it was first written");
+    }
+    if (f.diverging) score.add(1, "the loss grew over the steps before");
+    if (f.step == 0) score.against(1.5);
+}
+
+}  // namespace numsan

@@ -1,0 +1,41 @@
+// N6: a parameter or a buffer was bad before it was first used.
+#include "host/cause/rules/rules.h"
+
+namespace numsan {
+
+void initialization(const Features& f, Score& score) {
+    if (f.mechanism == Mechanism::STATE) score.add(4, "");
+    if (f.mechanism == Mechanism::UNINIT && f.reads_parameter)
+        score.add(4.5, "nothing wrote this parameter before it was read");
+    if (f.mechanism == Mechanism::UNINIT && !f.reads_parameter) score.add(f.phase == Phase::Load ? 2 : 1.5, "");
+    if (f.first_update) score.add(3, "it was to be updated in place, and had no first value");
+    if (f.phase == Phase::Load) score.add(2.5, "it became a parameter's value before any training did");
+    if (f.reads_parameter && f.parameter_max >= kLargeParameter && f.parameter_growth < kNotGrown &&
+        f.phase == Phase::Forward) {
+        score.add(
+            3.5, "it read a parameter of magnitude " + number(f.parameter_max, 3) + " that training had not made grow");
+    }
+    const bool grew = f.parameter_growth >= kGrownByTraining;
+    // A weight is often read through a view of it, beside a bias that is the parameter itself.
+    const bool large = f.reads_parameter && f.parameter_max >= kLargeParameter;
+    if (f.mechanism == Mechanism::OVF && !grew && !large && f.parameter_start >= kHugeParameter &&
+        f.phase == Phase::Forward) {
+        score.add(3.5, "a parameter of magnitude " + number(f.parameter_start, 3) +
+                           " was there before training made any grow");
+    }
+    if (f.mechanism == Mechanism::DIV0 && f.operand_is_parameter && f.phase == Phase::Forward)
+        score.add(2.5, "it divided by a parameter: training hardly ever makes one exactly zero, what set it up does");
+    if (f.mechanism == Mechanism::OVF && !grew && !large && large_from_the_start(f)) {
+        score.add(3.5, "the weight it read makes values about " + number(f.weight_gain, 3) +
+                           " times larger, and training had not made it grow");
+    }
+    const OpTraits& op = traits_of(f.op);
+    const bool beyond_exp =
+        f.mechanism == Mechanism::OVF && !f.narrow && (is_exponential(op) || op.form == Form::Power);
+    if ((f.mechanism == Mechanism::DOM || beyond_exp) && f.operand_is_parameter && f.phase == Phase::Forward &&
+        f.step == 0)
+        score.add(3.5, "it read a parameter as it was set up, before any step had changed it");
+    if (f.phase == Phase::Data && f.step == 0 && f.gradients_off) score.add(0.3, "");
+}
+
+}  // namespace numsan

@@ -1,0 +1,30 @@
+// N1: the value, or the operand that made it, came with the batch and no parameter had touched it.
+#include "host/cause/rules/rules.h"
+
+namespace numsan {
+
+void invalid_data(const Features& f, Score& score) {
+    if (f.phase == Phase::Optimizer || f.phase == Phase::Comm || f.phase == Phase::Load) return;
+    if (f.mechanism == Mechanism::DATA && !f.bad_number)
+        score.add(4, "the value arrived with the batch: no op was seen to make it");
+    if (traits_of(f.op).form == Form::CtcLoss) score.add(1, "a target does not fit its input");
+    if (f.phase == Phase::Data)
+        score.add(2.5, f.mechanism == Mechanism::DATA
+                           ? ""
+                           : "it was made outside every module from values that no parameter had touched");
+    const bool own_fault =
+        f.mechanism == Mechanism::UNINIT || f.mechanism == Mechanism::DATA || f.mechanism == Mechanism::OVF;
+    if (f.phase == Phase::Forward && !f.touched && !own_fault) {
+        score.add(1.5, "what the op read was not computed from any parameter");
+    }
+    // A denominator or an argument that is the batch's own, not a count or a weight sum made for a loss.
+    if (f.phase == Phase::Forward && f.touched && f.operand_known && !f.operand_touched &&
+        (f.reduction.empty() || of_a_sample(f)) && (f.mechanism == Mechanism::DIV0 || f.mechanism == Mechanism::DOM)) {
+        score.add(1.5, "the operand at fault was not computed from any parameter: it is the batch's");
+    }
+    if (of_a_setting(f)) score.against(2);
+    if (f.narrow) score.against(1);
+    if (f.mechanism == Mechanism::INDET) score.against(2);
+}
+
+}  // namespace numsan

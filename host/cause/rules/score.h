@@ -1,0 +1,63 @@
+// What a rule says about one root cause: weights that add up, each with the measured fact it rests on.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/base/thresholds.h"
+#include "host/cause/features.h"
+#include "host/log/format.h"
+#include "host/ops/op_traits.h"
+
+namespace numsan {
+
+/// Weights are differences of log-odds: +2.2 makes a category nine times as likely against the others. They were set by
+/// hand from what the operators do, then scaled as one (see ranking.cpp), so that the confidences are right as often as
+/// they say.
+class Score {
+  public:
+    void add(double weight, std::string fact) {
+        total_ += weight;
+        if (weight > 0 && !fact.empty()) facts_.emplace_back(weight, std::move(fact));
+    }
+    void against(double weight) { total_ -= weight; }
+
+    double total() const { return total_; }
+    const std::vector<std::pair<double, std::string>>& facts() const { return facts_; }
+
+  private:
+    double total_ = 0;
+    std::vector<std::pair<double, std::string>> facts_;
+};
+
+/// The logarithm of a probability that was rounded to 0 or 1: the unstable form of a loss, wherever it stands.
+inline bool is_log_of_probability(const Features& f) {
+    return is_logarithm(traits_of(f.op)) && traits_of(f.saturating).is({Form::Softmax, Form::Sigmoid});
+}
+
+/// Divided by something that the batch brought for each sample apart: not by a count or a total weight of all.
+inline bool of_a_sample(const Features& f) {
+    return f.mechanism == Mechanism::DIV0 && f.operand_known && !f.operand_touched && f.operand_elements > 1;
+}
+
+/// A number that no parameter had touched, and that went into the update itself, not through a loss: a setting.
+inline bool of_a_setting(const Features& f) {
+    return f.phase == Phase::Data && f.into == EscapeInto::Parameter && !f.touched && f.mechanism != Mechanism::DATA;
+}
+
+/// A matrix that keeps the size of values has a gain of about 1; training had not made this one grow.
+inline bool large_from_the_start(const Features& f) {
+    return f.phase == Phase::Forward && !f.narrow && f.weight_gain >= kLargeGain &&
+           f.parameter_growth < kGrownByTraining;
+}
+
+/// The value is of a loss: computed from parameters or in a module, and no parameter is read after it. What a module
+/// with parameters computes last is still the model's.
+inline bool in_loss(const Features& f) {
+    if (f.in_layer && !is_log_of_probability(f)) return false;
+    return f.after_parameters && (f.touched || f.in_module) &&
+           (f.phase == Phase::Forward || f.phase == Phase::Backward);
+}
+
+}  // namespace numsan

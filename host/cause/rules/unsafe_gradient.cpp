@@ -1,0 +1,24 @@
+// N3: the forward value is fine, its derivative is not.
+#include "host/cause/rules/rules.h"
+
+namespace numsan {
+
+void unsafe_gradient(const Features& f, Score& score) {
+    if (f.hidden) {
+        score.add(4, "the forward value was masked away; its derivative is multiplied with it and is not finite");
+        return;
+    }
+    if (f.phase != Phase::Backward) return;
+    if (f.mechanism == Mechanism::SING)
+        score.add(3, "every operand of the forward op was finite; its derivative divides by zero");
+    if (f.own_backward) score.add(1.5, "the program's own backward function made it");
+    if (f.mechanism == Mechanism::DOM || f.mechanism == Mechanism::DIV0)
+        score.add(2.5, "the derivative's formula left its domain");
+    if (f.mechanism == Mechanism::KERN || f.mechanism == Mechanism::OVF)
+        score.add(1.5, "the value was finite until the backward pass");
+    if (f.mechanism == Mechanism::HYPER) score.add(0.5, "");
+    if (f.mechanism == Mechanism::INDET) score.add(0.5, "the derivative is an indeterminate form");
+    if (f.narrow) score.against(0.7);
+}
+
+}  // namespace numsan

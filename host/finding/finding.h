@@ -1,0 +1,78 @@
+// One finding, complete: what reports are written from. Plain data, owns its strings; field names follow the report
+// schema.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/finding/category_guess.h"
+#include "host/finding/labels.h"
+#include "host/finding/mechanisms.h"
+#include "host/finding/past_magnitude.h"
+#include "host/finding/place.h"
+#include "host/finding/tensor_fact.h"
+
+namespace numsan {
+
+struct StackFrame {
+    std::string kind;  ///< python, native, autograd, nvtx, module, compiled
+    std::string function;
+    std::optional<std::string> file;
+    std::optional<int> line;
+};
+
+struct ForwardOp {
+    std::string op;
+    std::string node;
+    std::optional<Place> location;
+    std::optional<std::string> module;
+    std::vector<StackFrame> stack;
+};
+
+struct Escape {
+    EscapeInto into = EscapeInto::Output;
+    std::optional<std::string> name;
+    int64_t step = 0;
+    int64_t seq = 0;
+};
+
+struct Contaminated {
+    EscapeInto kind = EscapeInto::Parameter;
+    std::string name;
+    int64_t since_step = 0;
+};
+
+struct Finding {
+    std::string id;
+    std::string fingerprint;  ///< stable over runs: hash of mechanism, op, location, phase, module
+    Mechanism mechanism = Mechanism::None;
+    Severity severity = Severity::Error;
+    FindingKind kind = FindingKind::NaN;
+    bool first = false;    ///< of the findings of the run, in the order in which they are shown
+    std::string happened;  ///< the title without the kind: "`aten::log` left its domain in 2 of 3 values"
+    std::string op;
+    Phase phase = Phase::Forward;
+    int64_t step = 0;
+    int64_t seq = 0;
+    std::optional<int> rank;
+    std::optional<Place> location;
+    std::optional<Place> user_location;
+    std::optional<Place> backward_location;
+    std::optional<std::string> module;
+    std::vector<StackFrame> stack;
+    std::optional<ForwardOp> forward;
+    std::vector<TensorFact> outputs;
+    std::vector<TensorFact> inputs;
+    CategoryGuess category{"U", 0};
+    std::vector<CategoryGuess> alternatives;
+    std::vector<std::string> evidence;
+    std::vector<std::string> help;
+    Escape escape;
+    std::vector<Contaminated> contaminated;
+    std::vector<PastMagnitude> history;  ///< oldest first
+    int64_t count = 1;
+};
+
+}  // namespace numsan

@@ -1,0 +1,49 @@
+// Which frame of a stack is the line to look at: torch and the standard library are not, the program and its libraries
+// are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/finding/place.h"
+#include "host/stacks/stack_source.h"
+
+namespace numsan {
+
+/// Whose code a file is.
+enum class Origin { Torch, StandardLibrary, Library, User };
+
+class PlaceFinder {
+  public:
+    /// `torch_root` is the folder of the loaded torch, empty when unknown.
+    explicit PlaceFinder(std::string torch_root) : torch_root_(std::move(torch_root)) {}
+
+    Origin origin(const SourceFrame& frame) const;
+
+    /// The innermost frame outside torch and the standard library, from `first` outwards up to and without `last`.
+    const SourceFrame* innermost(const std::vector<SourceFrame>& stack, size_t first = 0,
+                                 size_t last = ~size_t(0)) const;
+
+    /// The innermost frame of the user's own code, not a library's.
+    const SourceFrame* innermost_user(const std::vector<SourceFrame>& stack, size_t first = 0,
+                                      size_t last = ~size_t(0)) const;
+
+    /// Where torch's backward engine was entered: frames before it run inside the backward pass. size() when it is not
+    /// there.
+    static size_t backward_entry(const std::vector<SourceFrame>& stack);
+
+    /// The frame with the text of its line, read from the file now.
+    static Place place(const SourceFrame& frame);
+
+  private:
+    std::string torch_root_;
+};
+
+/// A file that torch.compile wrote: by its name, or by the folder that TORCHINDUCTOR_CACHE_DIR names. [MT]
+bool is_generated(const std::string& file);
+
+/// Text of one line of a file, without blanks around it; nothing when it cannot be read.
+std::optional<std::string> source_line(const std::string& file, int line);
+
+}  // namespace numsan

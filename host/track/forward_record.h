@@ -1,0 +1,19 @@
+// The op that made an autograd node, found by the node's number.
+#pragma once
+
+#include <cstdint>
+
+#include "host/base/adapter_abi.h"
+#include "host/stacks/stack_source.h"
+#include "host/track/birth_id.h"
+
+namespace numsan {
+
+struct ForwardRecord {
+    const OpInfo* op = nullptr;
+    StackId stack = 0;
+    BirthId birth = 0;  ///< the bad value this op made itself, if it did
+    int64_t seq = -1;   ///< its number in program order
+};
+
+}  // namespace numsan

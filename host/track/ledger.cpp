@@ -1,0 +1,97 @@
+#include "host/track/ledger.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace numsan {
+namespace {
+
+bool shares_birth(const Ledger::Entry& a, const Ledger::Entry& b) {
+    return std::any_of(std::begin(a.birth), std::end(a.birth), [&](BirthId id) {
+        return id != 0 && std::find(std::begin(b.birth), std::end(b.birth), id) != std::end(b.birth);
+    });
+}
+
+}  // namespace
+
+Ledger::Entry* Ledger::find(const TensorView& tensor) {
+    const auto it = bad_.find(tensor.storage);
+    if (it == bad_.end()) return nullptr;
+    if (it->second.data != tensor.storage_data) {
+        bad_.erase(it);
+        drop_presence(tensor.storage);
+        return nullptr;
+    }
+    return &it->second;
+}
+
+void Ledger::set(const TensorView& tensor, const Entry& entry) {
+    if (entry.empty()) {
+        clear(tensor);
+        return;
+    }
+    const auto [it, inserted] = bad_.try_emplace(tensor.storage);
+    if (inserted) add_presence(tensor.storage);
+    const Entry before = it->second;
+    it->second = entry;
+    if (before.data == tensor.storage_data && shares_birth(before, entry)) it->second.since = before.since;
+    it->second.data = tensor.storage_data;
+    it->second.bytes = tensor.storage_bytes;
+}
+
+void Ledger::clear(const TensorView& tensor) {
+    if (bad_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+}
+
+void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq) {
+    clear(tensor);
+    if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+    const auto [it, inserted] = unwritten_.try_emplace(tensor.storage);
+    it->second = {tensor.storage_data, stack, seq, ++marks_, tensor.storage_bytes, tensor.storage_bytes};
+    if (inserted) add_presence(tensor.storage);
+    unwritten_order_.emplace_back(tensor.storage, marks_);
+    while (unwritten_order_.size() > kMaxUnwritten) {
+        // What was written since is no longer in the map, or there under a later marking; the rest is the oldest
+        // unwritten.
+        const auto [storage, mark] = unwritten_order_.front();
+        unwritten_order_.pop_front();
+        const auto oldest = unwritten_.find(storage);
+        if (oldest == unwritten_.end() || oldest->second.mark != mark) continue;
+        unwritten_.erase(oldest);
+        drop_presence(storage);
+    }
+}
+
+const Ledger::Unwritten* Ledger::unwritten(const TensorView& tensor) const {
+    const auto it = unwritten_.find(tensor.storage);
+    return it != unwritten_.end() && it->second.data == tensor.storage_data ? &it->second : nullptr;
+}
+
+void Ledger::mark_received(const TensorView& tensor, const Received& received) {
+    if (unwritten_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+    if (received_.size() >= kMaxReceived) {
+        for (const auto& [storage, old] : received_) drop_presence(storage);
+        received_.clear();
+    }
+    const auto [it, inserted] = received_.try_emplace(tensor.storage);
+    it->second = received;
+    it->second.data = tensor.storage_data;
+    if (inserted) add_presence(tensor.storage);
+}
+
+const Ledger::Received* Ledger::received(const TensorView& tensor) const {
+    const auto it = received_.find(tensor.storage);
+    return it != received_.end() && it->second.data == tensor.storage_data ? &it->second : nullptr;
+}
+
+void Ledger::mark_written(const TensorView& tensor) {
+    if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+    const auto it = unwritten_.find(tensor.storage);
+    if (it == unwritten_.end()) return;
+    it->second.missing -= tensor.numel * static_cast<int64_t>(info(tensor.dtype).element_bytes());
+    if (it->second.missing > 0 && it->second.data == tensor.storage_data) return;
+    unwritten_.erase(it);
+    drop_presence(tensor.storage);
+}
+
+}  // namespace numsan

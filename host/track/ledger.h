@@ -1,0 +1,107 @@
+// Which storages hold bad values now, and which birth each kind goes back to. Also which storages nothing has written
+// yet.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <utility>
+
+#include "host/base/adapter_abi.h"
+#include "host/stacks/stack_source.h"
+#include "host/track/birth_id.h"
+
+namespace numsan {
+
+/// Not thread-safe but for may_hold(): the verdict's lock protects it.
+class Ledger {
+  public:
+    struct Entry {
+        const void* data = nullptr;
+        int64_t bytes = 0;
+        int64_t since = 0;             ///< the step in which the storage came to hold one of its births
+        BirthId birth[3] = {0, 0, 0};  ///< by kind: NaN, +inf, -inf
+        BirthId muted = 0;             ///< zeros that an overflow turned into
+        BirthId flushed = 0;           ///< zeros that values too small for the type turned into
+        KindSet unsure = 0;  ///< kinds of `birth` that may be gone: nobody looked since an op may have cured them
+
+        BirthId& of(Kind kind) { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
+        BirthId of(Kind kind) const { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
+        bool finite() const { return birth[0] == 0 && birth[1] == 0 && birth[2] == 0; }
+        bool empty() const { return finite() && muted == 0 && flushed == 0; }
+        bool is_sure_of(Kind kind) const { return of(kind) != 0 && (unsure & kind) == 0; }
+        /// Something is in it that is not finite, as far as ops tell.
+        bool is_sure() const { return is_sure_of(kNaN) || is_sure_of(kPosInf) || is_sure_of(kNegInf); }
+    };
+    struct Unwritten {
+        const void* data = nullptr;
+        StackId stack = 0;
+        int64_t seq = 0;
+        uint64_t mark = 0;    ///< number of the marking: an address is marked anew each time it is allocated
+        int64_t bytes = 0;    ///< size of the storage
+        int64_t missing = 0;  ///< bytes that no op has written yet, if no two wrote the same
+    };
+
+    /// [MT] False means that may_hold() is, of every storage.
+    bool may_hold_any() const noexcept { return present_.load(std::memory_order_relaxed) != 0; }
+    /// [MT] False means that the storage is neither bad nor unwritten; true means look closer. Two loads.
+    bool may_hold(const void* storage) const noexcept {
+        return presence_[slot(storage)].load(std::memory_order_relaxed) != 0;
+    }
+
+    /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here.
+    Entry* find(const TensorView& tensor);
+    /// `since` stays what it was while one of the births does.
+    void set(const TensorView& tensor, const Entry& entry);
+    void clear(const TensorView& tensor);
+
+    /// What a collective will have written: the value comes from another process, whenever that happens.
+    struct Received {
+        const void* data = nullptr;
+        const OpInfo* op = nullptr;
+        StackId stack = 0;
+        int64_t seq = 0;
+        int64_t step = 0;
+        double sent = 0;    ///< largest magnitude that this process put into a sum, else 0
+        int64_t from = -1;  ///< the rank that sent it, within its group; -1: all of them, or it is not known
+        int64_t share = 0;  ///< elements of each rank, one after another; 0: they are not
+        Entry bad{};        ///< what was bad in what this process put in
+    };
+    void mark_received(const TensorView& tensor, const Received& received);
+    const Received* received(const TensorView& tensor) const;
+
+    void mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq);
+    const Unwritten* unwritten(const TensorView& tensor) const;
+    /// Memory stays unwritten until ops have written as many bytes as it has.
+    void mark_written(const TensorView& tensor);
+
+    const std::unordered_map<const void*, Entry>& entries() const { return bad_; }
+
+  private:
+    static constexpr size_t kSlots = 4096;
+    static constexpr size_t kMaxUnwritten = 8192;
+    static constexpr size_t kMaxReceived = 4096;
+    static size_t slot(const void* storage) {
+        const auto bits = reinterpret_cast<uintptr_t>(storage);
+        return ((bits >> 4) ^ (bits >> 16)) % kSlots;
+    }
+    void add_presence(const void* storage) {
+        presence_[slot(storage)].fetch_add(1, std::memory_order_relaxed);
+        present_.fetch_add(1, std::memory_order_relaxed);
+    }
+    void drop_presence(const void* storage) {
+        presence_[slot(storage)].fetch_sub(1, std::memory_order_relaxed);
+        present_.fetch_sub(1, std::memory_order_relaxed);
+    }
+
+    std::unordered_map<const void*, Entry> bad_;
+    std::unordered_map<const void*, Unwritten> unwritten_;
+    std::unordered_map<const void*, Received> received_;
+    std::deque<std::pair<const void*, uint64_t>> unwritten_order_;  ///< storage and marking, oldest first
+    uint64_t marks_ = 0;
+    std::atomic<uint32_t> present_{0};  ///< sum of presence_
+    std::atomic<uint32_t> presence_[kSlots] = {};
+};
+
+}  // namespace numsan

@@ -1,0 +1,34 @@
+// The last values that backward() started from: tells an overflow by divergence from one out of the blue.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "host/base/thresholds.h"
+
+namespace numsan {
+
+/// Not thread-safe: the verdict's lock protects it.
+class LossHistory {
+  public:
+    void add(double value) { values_[count_++ % kKept] = std::fabs(value); }
+
+    /// True when the magnitude has grown in each of the last three steps, by kDivergedGrowth or more over what is kept.
+    bool diverging() const {
+        const size_t kept = std::min(count_, kKept);
+        if (kept < 4) return false;
+        double smallest = at(0);
+        for (size_t back = 0; back < kept; ++back) smallest = std::min(smallest, at(back));
+        return at(0) > at(1) && at(1) > at(2) && at(0) >= kDivergedGrowth * std::max(smallest, 1e-30);
+    }
+
+  private:
+    static constexpr size_t kKept = 32;
+    double at(size_t back) const { return values_[(count_ - 1 - back) % kKept]; }
+
+    double values_[kKept] = {};
+    size_t count_ = 0;
+};
+
+}  // namespace numsan

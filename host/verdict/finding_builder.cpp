@@ -1,0 +1,207 @@
+#include "host/verdict/finding_builder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+#include "host/cause/advice.h"
+#include "host/cause/ranking.h"
+#include "host/cause/title.h"
+#include "host/finding/traced_frames.h"
+#include "host/log/format.h"
+#include "host/ops/op_traits.h"
+
+namespace numsan {
+
+std::string place_of_finding(const Finding& finding) {
+    const bool diverged = finding.mechanism == Mechanism::HYPER;  // an overflow, too
+    std::string key = std::string(to_string(diverged ? Mechanism::OVF : finding.mechanism)) + "|" + finding.op + "|" +
+                      to_string(finding.phase);
+    if (finding.location) {
+        const std::string& file = finding.location->file;
+        key += "|" + file.substr(file.rfind('/') + 1) + ":" + finding.location->function + ":" +
+               finding.location->code.value_or(std::to_string(finding.location->line));
+    }
+    return key;
+}
+
+namespace {
+
+/// Of the module too: one line may be many layers.
+std::string fingerprint_of(const Finding& finding) {
+    const std::string key = place_of_finding(finding) + "|" + finding.module.value_or("");
+    uint64_t hash = 14695981039346656037ull;  // FNV-1a, 64 bit
+    for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+    return hex(hash & 0xffffffffffffull, 12);
+}
+
+std::vector<StackFrame> frames_of(const std::vector<SourceFrame>& stack) {
+    std::vector<StackFrame> frames;
+    for (const SourceFrame& frame : stack) {
+        StackFrame made{frame.native ? "native" : "python", frame.function, std::nullopt, std::nullopt};
+        if (!frame.file.empty()) made.file = frame.file;
+        if (frame.line > 0) made.line = frame.line;
+        frames.push_back(std::move(made));
+    }
+    return frames;
+}
+
+/// Modules of the same class may share code that was made of one of them: which one runs is known of a call alone.
+std::optional<std::string> module_of(const std::vector<SourceFrame>& stack, const LiveNames& names) {
+    std::optional<std::string> traced;
+    for (const SourceFrame& frame : stack) {
+        if (frame.self == nullptr) continue;
+        const auto it = names.modules.find(frame.self);
+        if (it == names.modules.end()) continue;
+        if (!frame.traced) return traced && traced->rfind(it->second + ".", 0) == 0 ? traced : it->second;
+        if (!traced) traced = it->second;
+    }
+    return std::nullopt;
+}
+
+/// The innermost module on the stack has parameters, its own or those of modules in it.
+bool in_layer(const std::vector<SourceFrame>& stack, const LiveNames& names) {
+    const std::optional<std::string> module = module_of(stack, names);
+    if (!module) return false;
+    const std::string prefix = *module + ".";
+    return std::any_of(names.tensors.begin(), names.tensors.end(), [&](const auto& item) {
+        return item.second.role == LiveNames::TensorName::Role::Parameter && item.second.name.rfind(prefix, 0) == 0;
+    });
+}
+
+FindingKind kind_of(const Birth& birth) {
+    if (birth.kind == 0) return birth.near_overflow ? FindingKind::Overflow : FindingKind::Underflow;
+    return birth.kind == kNaN ? FindingKind::NaN : FindingKind::Inf;
+}
+
+/// Root causes, most likely first; U is an answer too. What is behind the first goes into the evidence, what to change
+/// into the help.
+void rank(Finding& finding, const Birth& birth, bool own_backward, bool in_layer) {
+    Features features = birth.features;
+    features.in_layer = in_layer;
+    features.mechanism = finding.mechanism;
+    features.phase = finding.phase;
+    features.own_backward = own_backward;
+    Ranking ranking = rank_causes(features);
+    finding.category = ranking.guesses.front();
+    for (size_t i = 1; i < ranking.guesses.size() && i <= 3; ++i) {
+        if (ranking.guesses[i].confidence >= 0.01) finding.alternatives.push_back(ranking.guesses[i]);
+    }
+    for (std::string& fact : ranking.facts) finding.evidence.push_back(std::move(fact));
+    finding.help = advice(features, finding.category.id, finding.mechanism);
+}
+
+/// Some frame before `entry` is of the program's or a library's file and not of what torch made of it.
+bool runs_own_code(const std::vector<SourceFrame>& stack, size_t entry, const PlaceFinder& places) {
+    return std::any_of(stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(entry),
+                       [&](const SourceFrame& frame) {
+                           const Origin whose = places.origin(frame);
+                           return !frame.traced && (whose == Origin::Library || whose == Origin::User);
+                       });
+}
+
+/// The frame to look at, and for a backward birth the place where backward() was called. True when a frame of the
+/// program's own ran inside the autograd node.
+bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
+            const PlaceFinder& places) {
+    const Birth& birth = escaped.birth;
+    const std::vector<SourceFrame> stack = with_traced_frames(stacks.resolve(birth.stack), names.traced, places);
+    const size_t entry = PlaceFinder::backward_entry(stack);
+    const SourceFrame* at = places.innermost(stack);
+    const SourceFrame* own = places.innermost_user(stack);
+    bool own_backward = false;
+    finding.stack = frames_of(stack);
+    finding.module = module_of(stack, names);
+    if (!birth.node.empty()) {
+        finding.stack.insert(finding.stack.begin(), StackFrame{"autograd", birth.node, std::nullopt, std::nullopt});
+        const SourceFrame* inside = entry < stack.size() ? places.innermost(stack, 0, entry) : nullptr;
+        const SourceFrame* called = places.innermost(stack, entry < stack.size() ? entry + 1 : 0);
+        if (called != nullptr) finding.backward_location = PlaceFinder::place(*called);
+        // torch made that code out of the forward's lines: the program wrote no backward.
+        own_backward = inside != nullptr && runs_own_code(stack, entry, places);
+        const bool traced = inside != nullptr && !own_backward;
+        at = inside != nullptr ? inside : called;
+        own = inside != nullptr ? places.innermost_user(stack, 0, entry) : places.innermost_user(stack);
+        if (birth.has_forward) {
+            const std::vector<SourceFrame> made =
+                with_traced_frames(stacks.resolve(birth.forward_stack), names.traced, places);
+            ForwardOp forward;
+            forward.op = birth.forward_op;
+            forward.node = birth.node;
+            forward.module = module_of(made, names);
+            forward.stack = frames_of(made);
+            const SourceFrame* line = traced ? inside : places.innermost(made);
+            if (line != nullptr) forward.location = PlaceFinder::place(*line);
+            if (!own_backward && line != nullptr) {
+                finding.location = forward.location;
+                const SourceFrame* user = traced ? own : places.innermost_user(made);
+                if (user != nullptr) finding.user_location = PlaceFinder::place(*user);
+                finding.module = forward.module;
+                finding.forward = std::move(forward);
+                return false;
+            }
+            finding.forward = std::move(forward);
+        }
+    }
+    if (at != nullptr) finding.location = PlaceFinder::place(*at);
+    if (own != nullptr) finding.user_location = PlaceFinder::place(*own);
+    if (birth.made_at) {  // the stack is that of the place where the tensor arrived
+        if (own == nullptr) finding.user_location = finding.location;
+        finding.location = birth.made_at;
+        finding.location->code = source_line(birth.made_at->file, birth.made_at->line);
+        finding.stack.insert(finding.stack.begin(),
+                             StackFrame{"python", birth.made_at->function, birth.made_at->file, birth.made_at->line});
+    }
+    return own_backward;
+}
+
+}  // namespace
+
+Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
+                      const PlaceFinder& places) {
+    const Birth& birth = escaped.birth;
+    Finding finding;
+    finding.mechanism = birth.mechanism != Mechanism::None ? birth.mechanism : Mechanism::DATA;
+    finding.severity = escaped.severity;
+    finding.kind = kind_of(birth);
+    finding.op = birth.op;
+    finding.phase = birth.phase;
+    finding.step = birth.step;
+    finding.seq = birth.seq;
+    finding.outputs = birth.outputs;
+    finding.inputs = birth.inputs;
+    finding.evidence = birth.evidence;
+    finding.history = birth.history;
+    const bool own_backward = locate(finding, escaped, stacks, names, places);
+    if (finding.user_location && finding.location && finding.user_location->file == finding.location->file &&
+        finding.user_location->line == finding.location->line) {
+        finding.user_location.reset();
+    }
+    finding.happened = happened(birth);
+    finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq};
+    const auto holder = names.tensors.find(birth.holder);
+    const bool buffer = holder != names.tensors.end() && holder->second.role == LiveNames::TensorName::Role::Buffer;
+    if (buffer && finding.mechanism == Mechanism::UNINIT) finding.phase = Phase::Load;
+    if (const auto it = names.tensors.find(escaped.impl); it != names.tensors.end())
+        finding.escape.name = it->second.name;
+    rank(finding, birth, own_backward,
+         in_layer(with_traced_frames(stacks.resolve(birth.stack), names.traced, places), names));
+    finding.fingerprint = fingerprint_of(finding);
+    return finding;
+}
+
+bool node_is_made_by(const std::string& node, const std::string& op) {
+    const auto letters = [](const std::string& text) {
+        std::string kept;
+        for (const char c : text) {
+            if (c != '_') kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        }
+        return kept;
+    };
+    const size_t end = node.rfind("Backward");
+    const std::string made = letters(node.substr(0, end));
+    const std::string from = letters(std::string(plain_op_name(op)));
+    return !made.empty() && from.find(made) != std::string::npos;
+}
+
+}  // namespace numsan

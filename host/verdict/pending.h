@@ -1,0 +1,105 @@
+// Escapes that wait: what the program does next decides whether they are findings.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "host/cause/birth.h"
+
+namespace numsan {
+
+/// Why an escape waits: a row of pending.def.
+enum class PendingReason : uint8_t {
+#define NUMSAN_PENDING(reason, severity, step, end, meaning) reason,
+#include "host/verdict/pending.def"
+#undef NUMSAN_PENDING
+};
+inline constexpr size_t kPendingReasons = 0
+#define NUMSAN_PENDING(reason, severity, step, end, meaning) +1
+#include "host/verdict/pending.def"
+#undef NUMSAN_PENDING
+    ;
+
+enum class PendingFate : uint8_t { Report, Drop, Keep, Ask };
+
+struct PendingPolicy {
+    PendingReason reason;
+    Severity severity;
+    PendingFate at_step;
+    PendingFate at_end;
+};
+inline constexpr PendingPolicy kPendingPolicies[] = {
+#define NUMSAN_PENDING(reason, severity, step, end, meaning) \
+    {PendingReason::reason, Severity::severity, PendingFate::step, PendingFate::end},
+#include "host/verdict/pending.def"
+#undef NUMSAN_PENDING
+};
+
+/// A birth that reached something, and what is known of that by now.
+struct PendingEscape {
+    BirthId birth = 0;
+    EscapeInto into = EscapeInto::Output;
+    const void* impl = nullptr;
+    int64_t step = 0;
+    int64_t seq = 0;
+    StackId stack = 0;
+    const void* storage = nullptr;  ///< of a gradient: where it lies
+    const void* leaf = nullptr;     ///< of a gradient: where its leaf lies, whatever tensor writes to it
+    bool replaced = false;          ///< another gradient has reached the leaf since, and was not added to this one
+    bool zeroed = false;            ///< an optimizer was told to let go of its gradients since: maybe of this one
+    bool read = false;              ///< an optimizer has computed something of it
+    const void* found = nullptr;    ///< of a scaler: where it noted that the gradient was bad
+    const void* scaler = nullptr;   ///< of a scaler: where its scale lies, once that is known
+    bool of_loss = false;           ///< of a check: backward() could have started from what it asked about
+};
+
+/// Not thread-safe: the verdict's lock protects it. What is beyond kMost of a reason is dropped.
+class PendingStore {
+  public:
+    using List = std::vector<PendingEscape>;
+    static constexpr size_t kMost = 1 << 12;
+
+    /// False: there is no room.
+    bool add(PendingReason reason, const PendingEscape& escape) {
+        List& list = of(reason);
+        if (list.size() >= kMost) return false;
+        list.push_back(escape);
+        return true;
+    }
+
+    /// Those that wait for one reason, oldest first.
+    List& of(PendingReason reason) { return lists_[static_cast<size_t>(reason)]; }
+    const List& of(PendingReason reason) const { return lists_[static_cast<size_t>(reason)]; }
+
+    /// Takes out those of a reason that `which` holds of.
+    template <class Which>
+    List take_if(PendingReason reason, Which&& which) {
+        List taken;
+        std::erase_if(of(reason), [&](const PendingEscape& escape) {
+            if (!which(escape)) return false;
+            taken.push_back(escape);
+            return true;
+        });
+        return taken;
+    }
+    List take(PendingReason reason) { return std::exchange(of(reason), {}); }
+
+    void clear() {
+        for (List& list : lists_) list.clear();
+    }
+
+    void add_births(std::set<BirthId>& births) const {
+        for (const List& list : lists_) {
+            for (const PendingEscape& escape : list) births.insert(escape.birth);
+        }
+    }
+
+  private:
+    std::array<List, kPendingReasons> lists_;
+};
+
+}  // namespace numsan

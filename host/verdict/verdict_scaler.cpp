@@ -1,0 +1,143 @@
+// What a loss scaler catches is its to deal with, until it is plain that it cannot.
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
+
+#include "host/cause/measure.h"
+#include "host/log/format.h"
+#include "host/ops/op_traits.h"
+#include "host/verdict/verdict.h"
+
+namespace numsan {
+namespace {
+
+constexpr int kMostAdded = 8;  ///< ops between what was found for one optimizer and the sum of all
+
+}  // namespace
+
+/// Whether the value would come about at any scale. Only what is certain counts: an overflow of what was scaled would
+/// not.
+bool Verdict::comes_at_any_scale(const Birth& birth) const {
+    if (birth.phase == Phase::Forward || birth.phase == Phase::Data || birth.phase == Phase::Load)
+        return !stacks_.is_scaler(birth.stack);
+    constexpr MechanismSet kOfTheScale = "OVF HYPER KERN";
+    if (birth.op == kCompiledRegion || kOfTheScale.contains(birth.mechanism)) return false;
+    if (birth.kind == kNaN) return true;
+    const int divisor = traits_of(birth.op).blamed;
+    return divisor >= 0 && static_cast<size_t>(divisor) < birth.inputs.size() &&
+           birth.inputs[static_cast<size_t>(divisor)].health.zero > 0;
+}
+
+void Verdict::scaler_looks(const OpEvent& event) {
+    constexpr size_t kMaxLooks = 1 << 8;  // of optimizers that no update follows
+    scaler_seen_ = true;
+    bool bad = false;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const Kinds* known = ledger_.find(event.inputs[i]);
+        if (known == nullptr) continue;
+        for (const Kind kind : kNonFiniteKinds) {
+            Birth* birth = births_.find(known->of(kind));
+            if (birth == nullptr) continue;
+            birth->scaler = true;
+            bad = true;
+        }
+    }
+    // Gradients, whether one is bad, the scale's reciprocal.
+    const void* found = event.input_count >= 3 ? event.inputs[event.input_count - 2].storage : nullptr;
+    if (looks_.size() < kMaxLooks) looks_[found] = looks_[found] || bad;
+    std::set<BirthId> held;
+    for (const PendingEscape& p : pending_.of(PendingReason::Scaler)) held.insert(p.birth);
+    std::erase_if(gradients(), [&](const PendingEscape& p) {
+        const Birth* birth = births_.find(p.birth);
+        if (birth == nullptr) return true;
+        if (!birth->scaler || birth->escaped) return false;
+        if (!held.insert(p.birth).second) return true;
+        PendingEscape caught = p;
+        caught.found = found;
+        pending_.add(PendingReason::Scaler, caught);
+        return true;
+    });
+}
+
+/// The scale is written, then whether something was found is read.
+void Verdict::scale_changes(const OpEvent& event, Outcome& outcome) {
+    constexpr size_t kMaxScalers = 64;
+    scaler_seen_ = true;
+    const void* scaler = nullptr;
+    std::set<const void*> found;  // of each optimizer the scaler looked for: they are added up
+    double scale = -1;
+    std::optional<bool> found_inf;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        if (!scannable(input)) continue;
+        if (written_by(event, input)) {
+            scaler = input.storage;
+            if (scanner_.measures(input)) scale = scanner_.health(input).absmax;
+            continue;
+        }
+        found.insert(input.storage);
+        lineage_.ancestors(input.storage, INT64_MAX, [&](const Lineage::Record& record, int distance) {
+            found.insert(record.storage);
+            return distance < kMostAdded;
+        });
+        if (scanner_.measures(input)) found_inf = scanner_.health(input).absmax != 0;
+    }
+    if (scalers_.size() >= kMaxScalers && scalers_.count(scaler) == 0) return;
+    ScalerHistory& history = scalers_[scaler];
+    const bool alone = scalers_.size() == 1;
+    for (auto look = looks_.begin(); look != looks_.end();) {
+        const bool mine = alone || found.count(look->first) != 0;
+        if (mine) history.looked(look->second);
+        look = mine ? looks_.erase(look) : std::next(look);
+    }
+    // By name: memory of what was found is used again, maybe by another scaler.
+    for (PendingEscape& p : pending_.of(PendingReason::Scaler)) {
+        if (p.scaler != nullptr || !(alone || found.count(p.found) != 0)) continue;
+        p.scaler = scaler;
+    }
+    const bool skipped = found_inf.value_or(history.bad());
+    history.updated(skipped, scale);
+    if (!skipped)
+        std::erase_if(pending_.of(PendingReason::Scaler), [&](const PendingEscape& p) { return p.scaler == scaler; });
+    if (history.is_used_up()) {
+        give_up(scaler,
+                "the loss scaler is down to " + number(scale, 4) + ", it skipped " + std::to_string(history.skipped()) +
+                    " of " + std::to_string(history.steps()) + " steps",
+                outcome, true);
+    } else if (history.is_stuck()) {
+        give_up(scaler,
+                "the loss scaler skipped " + std::to_string(history.skips()) +
+                    " steps in a row: at a smaller scale this comes about, too",
+                outcome);
+    }
+}
+
+/// Reports what was held back for this scaler: all of it, or what no scale avoids.
+void Verdict::give_up(const void* scaler, const std::string& why, Outcome& outcome, bool all) {
+    std::erase_if(pending_.of(PendingReason::Scaler), [&](const PendingEscape& p) {
+        if (p.scaler != scaler) return false;
+        Birth* birth = births_.find(p.birth);
+        if (birth == nullptr || birth->escaped) return true;
+        if (!all && !comes_at_any_scale(*birth)) return false;
+        birth->scaler = false;
+        birth->evidence.push_back(why);
+        report(p, Severity::Error, outcome);
+        return true;
+    });
+}
+
+void Verdict::end_scalers(Outcome& outcome) {
+    for (const auto& [scaler, history] : scalers_) {
+        if (history.never_stepped())
+            give_up(scaler, "the loss scaler skipped all " + std::to_string(history.skips()) + " steps of this run",
+                    outcome);
+    }
+    // A scaled loss has gradients in other networks, too, which nobody unscales: they are dropped, however large.
+    std::erase_if(pending_.of(PendingReason::Discarded), [&](const PendingEscape& p) {
+        const Birth* birth = births_.find(p.birth);
+        return scaler_seen_ && birth != nullptr && birth->phase == Phase::Backward && !comes_at_any_scale(*birth);
+    });
+}
+
+}  // namespace numsan

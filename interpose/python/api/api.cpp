@@ -1,0 +1,73 @@
+// Finds the CPython API among the symbols of the process.
+#include "interpose/python/api/api.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+namespace numsan {
+namespace {
+
+template <class Pointer>
+bool find(const char* name, Pointer& pointer) {
+    pointer = reinterpret_cast<Pointer>(dlsym(RTLD_DEFAULT, name));
+    return pointer != nullptr;
+}
+
+const PythonApi* look_up() {
+    auto* api = new PythonApi{};  // never freed: other threads read it until the process ends
+    bool complete = true;
+#define NUMSAN_PYTHON(name, result, parameters) complete = complete && find(#name, api->name);
+#include "interpose/python/api/api.def"
+#undef NUMSAN_PYTHON
+    complete = complete && find("PyCode_Type", api->PyCode_Type) && find("PyCell_Type", api->PyCell_Type);
+    if (!complete) {
+        delete api;
+        return nullptr;
+    }
+    if (!find("Py_IsFinalizing", api->is_finalizing)) find("_Py_IsFinalizing", api->is_finalizing);
+    find("PyFrame_GetVarString", api->PyFrame_GetVarString);
+    find("_PyRuntime", api->runtime);
+    return api;
+}
+
+}  // namespace
+
+const PythonApi* python_api() {
+    static std::atomic<const PythonApi*> found{nullptr};
+    if (const PythonApi* api = found.load(std::memory_order_acquire)) return api;
+    const PythonApi* api = look_up();
+    const PythonApi* expected = nullptr;
+    if (api && !found.compare_exchange_strong(expected, api)) {
+        delete api;
+        api = expected;
+    }
+    return api;
+}
+
+bool python_usable(const PythonApi& api) {
+    return api.Py_IsInitialized() && !(api.is_finalizing && api.is_finalizing());
+}
+
+int python_minor(const PythonApi& api) {
+    const char* version = api.Py_GetVersion();
+    return std::strncmp(version, "3.", 2) == 0 ? std::atoi(version + 2) : 0;
+}
+
+bool python_free_threaded(const PythonApi& api) {
+    return std::strstr(api.Py_GetVersion(), "free-threading") != nullptr;
+}
+
+PythonLock::PythonLock(const PythonApi& api) : api_(api), state_(api.PyGILState_Ensure()) {
+    api_.PyErr_Fetch(&error_[0], &error_[1], &error_[2]);
+}
+
+PythonLock::~PythonLock() {
+    api_.PyErr_Clear();
+    api_.PyErr_Restore(error_[0], error_[1], error_[2]);
+    api_.PyGILState_Release(state_);
+}
+
+}  // namespace numsan

@@ -1,0 +1,59 @@
+// The part of the CPython API that is used, looked up at run time: no Python header, no link to libpython.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+namespace numsan {
+
+struct PythonApi {
+#define NUMSAN_PYTHON(name, result, parameters) std::add_pointer_t<result parameters> name;
+#include "interpose/python/api/api.def"
+#undef NUMSAN_PYTHON
+    // May be null.
+    int (*is_finalizing)(void);
+    void* (*PyFrame_GetVarString)(void*, const char*);  ///< 3.12
+    // Objects.
+    const void* PyCode_Type;
+    const void* PyCell_Type;
+    const void* runtime;  ///< _PyRuntime; it starts with the debug offsets in 3.13 and later
+};
+
+/// CPython's PyMethodDef: part of the stable ABI.
+struct PythonMethod {
+    const char* name;
+    void* (*call)(void* self, void* arguments);
+    int flags;
+    const char* doc;
+};
+inline constexpr int kArgumentTuple = 0x0001;  ///< METH_VARARGS
+inline constexpr int kNoArguments = 0x0004;    ///< METH_NOARGS
+
+/// The interpreter of this process, or null when there is none (or one older than 3.9). Looked up once it is there.
+/// [MT]
+const PythonApi* python_api();
+
+/// True while Python code may be run: initialised and not on its way out. [MT]
+bool python_usable(const PythonApi& api);
+
+/// Minor version of Python 3; 0 for anything else. [MT]
+int python_minor(const PythonApi& api);
+
+/// True for a build without the interpreter's lock. [MT]
+bool python_free_threaded(const PythonApi& api);
+
+/// Holds the interpreter's lock and keeps the error indicator as it was. The thread may hold the lock already.
+class PythonLock {
+  public:
+    explicit PythonLock(const PythonApi& api);
+    ~PythonLock();
+    PythonLock(const PythonLock&) = delete;
+    PythonLock& operator=(const PythonLock&) = delete;
+
+  private:
+    const PythonApi& api_;
+    int state_;
+    void* error_[3];
+};
+
+}  // namespace numsan

@@ -1,0 +1,143 @@
+#include "interpose/torch/hook/boxed_call.h"
+
+#include <optional>
+#include <vector>
+
+#include "interpose/torch/hook/op_begin.h"
+#include "interpose/torch/hook/thread_buffers.h"
+
+namespace numsan {
+namespace {
+
+struct Scratch {
+    std::vector<at::Tensor> operands;  ///< the op takes its arguments off the interpreter's stack
+    std::vector<at::Tensor> written;
+    std::vector<TensorView> views;
+    Scratch* next = nullptr;
+
+    Scratch() {
+        operands.reserve(256);
+        written.reserve(256);
+        views.reserve(512);
+    }
+    bool idle() const noexcept { return operands.empty() && written.empty(); }
+};
+
+Scratch& scratch() { return ThreadBuffers<Scratch>::mine(); }
+
+/// Lists of lists, which collectives take. Plain lists of numbers are not looked into.
+template <class Visit>
+void for_each_nested_tensor(const c10::IValue& value, Visit&& visit);
+
+template <class Visit>
+void for_each_tensor(const c10::IValue& value, Visit&& visit) {
+    if (value.isTensor()) {
+        const at::Tensor& tensor = value.toTensor();
+        if (tensor.defined()) visit(tensor);
+    } else if (value.isTensorList()) {
+        for (const at::Tensor& tensor : value.toTensorVector()) {
+            if (tensor.defined()) visit(tensor);
+        }
+    } else if (value.isOptionalTensorList()) {
+        for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
+            if (tensor.has_value() && tensor->defined()) visit(*tensor);
+        }
+    } else if (value.isList() && !value.isIntList() && !value.isDoubleList() && !value.isBoolList()) {
+        for_each_nested_tensor(value, visit);
+    }
+}
+
+template <class Visit>
+void for_each_nested_tensor(const c10::IValue& value, Visit&& visit) {
+    for (const c10::IValue& element : value.toListRef()) {
+        if (element.isTensor() || element.isList()) for_each_tensor(element, visit);
+    }
+}
+
+size_t count_tensors(const c10::IValue& value) {
+    size_t count = 0;
+    for_each_tensor(value, [&](const at::Tensor&) { ++count; });
+    return count;
+}
+
+}  // namespace
+
+BoxedCall::BoxedCall(const Operator& op)
+    : op_(op),
+      operands_(scratch().operands.size()),
+      written_(scratch().written.size()),
+      call_(op, ThreadPlaces::mine()) {}
+
+BoxedCall::~BoxedCall() {
+    Scratch& s = scratch();
+    s.operands.resize(operands_);
+    s.written.resize(written_);
+}
+
+c10::DispatchKeySet BoxedCall::take(const CoreApi& core, c10::ArrayRef<c10::IValue> arguments) {
+    Scratch& s = scratch();
+    OpBegin begin(core, op_.info);
+    c10::DispatchKeySet keys;
+    size_t next_written = 0;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+        const c10::IValue& value = arguments[i];
+        const bool written = next_written < op_.written.size() && op_.written[next_written] == i;
+        if (written) ++next_written;
+        const bool internal = i < 64 && (op_.internal_arguments >> i & 1) != 0;
+        if (value.isDouble()) {
+            call_.number(value.toDouble());
+        } else if (value.isInt()) {
+            call_.number(value.toInt());
+        } else if (value.isDevice()) {
+            begin.device(value.toDevice());
+        } else if (value.isTensor() || value.isList()) {
+            for_each_tensor(value, [&](const at::Tensor& tensor) {
+                keys = keys | tensor.key_set();
+                begin.operand(tensor, written);
+                const size_t place = s.operands.size() - operands_;
+                if (internal && place < 64) internal_ |= uint64_t(1) << place;
+                s.operands.push_back(tensor);
+                if (written) s.written.push_back(tensor);
+            });
+        }
+    }
+    begin.done();
+    return keys;
+}
+
+void BoxedCall::show_operands() {
+    const Scratch& s = scratch();
+    for (size_t i = 0; operands_ + i < s.operands.size(); ++i)
+        call_.operand(s.operands[operands_ + i], i, i < 64 && (internal_ >> i & 1) != 0);
+}
+
+void BoxedCall::report_failure(const CoreApi& core) noexcept {
+    try {
+        Scratch& s = scratch();
+        s.views.resize(s.operands.size() - operands_);
+        call_.use(s.views.data(), nullptr);
+        show_operands();
+        call_.report_failure(core);
+    } catch (const std::exception&) {
+        core.fail("an operator could not be described");
+    }
+}
+
+void BoxedCall::report(const CoreApi& core, c10::ArrayRef<c10::IValue> returns, uint64_t sequence) {
+    Scratch& s = scratch();
+    const size_t operands = s.operands.size() - operands_;
+    const size_t written = s.written.size() - written_;
+    size_t count = 0;
+    for (const c10::IValue& value : returns) count += count_tensors(value);
+    // No op runs from here on, so nothing else uses the buffer of views.
+    s.views.resize(operands + count + written);
+    call_.use(s.views.data(), s.views.data() + operands);
+    show_operands();
+    for (size_t i = 0; i < returns.size(); ++i) {
+        for_each_tensor(returns[i], [&](const at::Tensor& tensor) { call_.returned(tensor, i); });
+    }
+    for (size_t i = 0; i < written; ++i) call_.written(s.written[written_ + i], i);
+    call_.report(core, sequence);
+}
+
+}  // namespace numsan

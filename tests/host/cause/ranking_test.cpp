@@ -1,0 +1,57 @@
+// The ranking over all rules: confidences, the order of facts, and no answer where nothing separates the causes.
+#include "host/cause/ranking.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tests/host/cause/rules/said.h"
+
+namespace numsan {
+namespace {
+
+TEST(Ranking, NothingMeasuredIsUnknown) {
+    const Ranking ranking = rank_causes(features_of("mul", Mechanism::None, kNaN));
+    EXPECT_EQ(ranking.guesses.front().id, "U");
+    EXPECT_EQ(ranking.facts, Facts{}) << "nothing speaks for not knowing";
+}
+
+TEST(Ranking, NamesEveryCauseOnceLikeliestFirst) {
+    Features f = features_of("acos", Mechanism::DOM, kNaN);
+    const Ranking ranking = rank_causes(f);
+    std::set<std::string> ids;
+    double sum = 0;
+    double last = 1;
+    for (const CategoryGuess& guess : ranking.guesses) {
+        EXPECT_TRUE(ids.insert(guess.id).second) << guess.id;
+        EXPECT_GT(guess.confidence, 0);
+        EXPECT_LE(guess.confidence, last);
+        last = guess.confidence;
+        sum += guess.confidence;
+    }
+    EXPECT_EQ(ids, (std::set<std::string>{"N1", "N2", "N3", "N4", "N5", "N6", "N7", "N8", "N9", "U"}));
+    EXPECT_NEAR(sum, 1, 1e-9);
+    EXPECT_LE(sum, 1 + 1e-9);
+}
+
+TEST(Ranking, MoreEvidenceMakesSurer) {
+    Features f = features_of_loss("log", Mechanism::DOM, kNegInf);
+    const double bare = rank_causes(f).guesses.front().confidence;
+    f.saturating = "sigmoid";
+    const Ranking saturated = rank_causes(f);
+    EXPECT_EQ(saturated.guesses.front().id, "N4");
+    EXPECT_GT(saturated.guesses.front().confidence, bare);
+}
+
+TEST(Ranking, StrongestFactFirstAndOfTheFirstCauseOnly) {
+    Features f = features_of_loss("log", Mechanism::DOM, kNegInf);
+    f.saturating = "sigmoid";
+    EXPECT_EQ(rank_causes(f).facts,
+              (Facts{"the logarithm is of a value that sigmoid had rounded to its limit",
+                     "no parameter was read between this op and the loss: it is part of the loss"}));
+}
+
+}  // namespace
+}  // namespace numsan

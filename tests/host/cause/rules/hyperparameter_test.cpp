@@ -1,0 +1,82 @@
+// N5: numbers of the configuration.
+#include <gtest/gtest.h>
+
+#include "tests/host/cause/rules/said.h"
+
+namespace numsan {
+namespace {
+
+Features update(const char* op, Mechanism mechanism) {
+    Features f = features_of(op, mechanism, kPosInf);
+    f.phase = Phase::Optimizer;
+    f.in_module = false;
+    f.loss_known = true;
+    return f;
+}
+
+TEST(Hyperparameter, ArithmeticOfTheOptimizer) {
+    Features f = update("add", Mechanism::OVF);
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), Facts{"it was made inside the optimizer's arithmetic, out of finite gradients"});
+    f.phase = Phase::Load;
+    EXPECT_NE(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), Facts{});
+}
+
+TEST(Hyperparameter, NumberThatIsNotFinite) {
+    Features f = update("add", Mechanism::DATA);
+    f.bad_number = true;
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), Facts{"a rate, a factor or a bound that the optimizer was given is not finite"});
+    f.phase = Phase::Forward;
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), Facts{"a number of the program's own is not finite: no tensor was bad before"});
+    f.bad_number = false;
+    EXPECT_EQ(winner(f), "N1");
+    EXPECT_EQ(said(hyperparameter, f), Facts{});
+}
+
+TEST(Hyperparameter, UpdateWithoutEpsilon) {
+    Features f = update("addcdiv", Mechanism::DIV0);
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), (Facts{"it was made inside the optimizer's arithmetic, out of finite gradients",
+                                              "the update divided by zero: nothing keeps the denominator positive"}));
+    f.narrow = true;
+    f.dtype = DType::Float16;
+    EXPECT_NE(winner(f), "N5") << "epsilon was there, half rounds it to zero";
+}
+
+TEST(Hyperparameter, SettingThatWentIntoTheUpdateAlone) {
+    Features f = features_of("div", Mechanism::DIV0, kNaN);
+    f.phase = Phase::Data;
+    f.touched = f.operand_touched = f.in_module = false;
+    EXPECT_EQ(winner(f), "N1") << "a batch";
+    f.into = EscapeInto::Parameter;
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), Facts{"it went into the update of a parameter and came from no loss"});
+}
+
+TEST(Hyperparameter, ParametersThatRanAway) {
+    Features f = features_of("mm", Mechanism::HYPER, kPosInf);
+    f.parameter_growth = 12345;
+    f.diverging = true;
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), (Facts{"a parameter is 1.23e+04 times as large as when it was first written",
+                                              "the loss grew over the steps before"}));
+    f.parameter_growth = 30;
+    EXPECT_EQ(said(hyperparameter, f), (Facts{"a parameter is 30 times as large as when it was first written",
+                                              "the loss grew over the steps before"}));
+}
+
+TEST(Hyperparameter, SteadyParametersAreNoneOfItsBusiness) {
+    Features f = features_of("mm", Mechanism::OVF, kPosInf);
+    EXPECT_NE(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), Facts{});
+    f.parameter_growth = 29;
+    EXPECT_EQ(said(hyperparameter, f), Facts{});
+    f.step = 0;
+    EXPECT_LT(total(hyperparameter, f), 0) << "nothing was updated yet";
+}
+
+}  // namespace
+}  // namespace numsan

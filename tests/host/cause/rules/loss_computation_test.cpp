@@ -1,0 +1,82 @@
+// N4: losses that are written in an unstable way.
+#include <gtest/gtest.h>
+
+#include "tests/host/cause/rules/said.h"
+
+namespace numsan {
+namespace {
+
+constexpr char kPartOfTheLoss[] = "no parameter was read between this op and the loss: it is part of the loss";
+
+TEST(LossComputation, OpThatIsALoss) {
+    Features f = features_of_loss("nll_loss_forward", Mechanism::DIV0, kNaN);
+    EXPECT_EQ(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f), (Facts{"nll_loss_forward is a loss", kPartOfTheLoss}));
+    f.phase = Phase::Backward;
+    EXPECT_NE(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f), Facts{});
+}
+
+TEST(LossComputation, LogarithmOfARoundedProbability) {
+    Features f = features_of_loss("log", Mechanism::DOM, kNegInf);
+    f.saturating = "_softmax";
+    EXPECT_EQ(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f),
+              (Facts{kPartOfTheLoss, "the logarithm is of a value that _softmax had rounded to its limit"}));
+    f.after_parameters = false;
+    EXPECT_EQ(winner(f), "N4") << "the unstable form of a loss, wherever it stands";
+    f.saturating = "clamp";
+    EXPECT_NE(winner(f), "N4") << "parameters were read after it: it is the model's";
+    EXPECT_EQ(said(loss_computation, f), Facts{});
+}
+
+TEST(LossComputation, WhatAModuleWithParametersComputesLastIsTheModels) {
+    Features f = features_of_loss("div", Mechanism::DIV0, kNaN);
+    f.reduction = "std";
+    EXPECT_EQ(winner(f), "N4");
+    f.in_layer = true;
+    EXPECT_EQ(winner(f), "N7");
+    EXPECT_EQ(said(loss_computation, f), Facts{});
+}
+
+TEST(LossComputation, DenominatorOfEachSampleIsTheBatchs) {
+    Features f = features_of_loss("div", Mechanism::DIV0, kPosInf);
+    f.operand_touched = false;
+    f.operand_elements = 1;
+    EXPECT_EQ(winner(f), "N4") << "a count";
+    f.operand_elements = 8;
+    EXPECT_EQ(winner(f), "N1");
+}
+
+TEST(LossComputation, OfALossThatTorchComputed) {
+    Features f = features_of("exp", Mechanism::OVF, kPosInf);
+    f.loss_known = f.in_module = false;
+    EXPECT_NE(winner(f), "N4");
+    f.of_loss = true;
+    EXPECT_EQ(winner(f), "N4") << "perplexity, printed";
+    EXPECT_EQ(said(loss_computation, f), Facts{"what it read was computed from a loss"});
+}
+
+TEST(LossComputation, EmptyDenominator) {
+    Features f = features_of_loss("div", Mechanism::DIV0, kNaN);
+    f.reduction = "sum";
+    EXPECT_EQ(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f),
+              (Facts{kPartOfTheLoss, "the denominator is a count or a sum that can be zero"}));
+    f.reduction.clear();
+    EXPECT_EQ(said(loss_computation, f), Facts{kPartOfTheLoss}) << "a value of the model's, not a count";
+    f.hidden = true;
+    EXPECT_NE(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f), Facts{});
+}
+
+TEST(LossComputation, ExponentialInTheLoss) {
+    Features f = features_of_loss("exp", Mechanism::OVF, kPosInf);
+    EXPECT_EQ(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f), (Facts{kPartOfTheLoss, "an exponential in the loss overflowed"}));
+    f.parameter_growth = 5000;
+    EXPECT_NE(winner(f), "N4") << "the loss ran away with the weights";
+}
+
+}  // namespace
+}  // namespace numsan

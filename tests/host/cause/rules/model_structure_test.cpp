@@ -1,0 +1,70 @@
+// N7: growth through depth, softmax rows with nothing left, normalisation by zero.
+#include <gtest/gtest.h>
+
+#include "tests/host/cause/rules/said.h"
+
+namespace numsan {
+namespace {
+
+TEST(ModelStructure, RowWithNothingLeft) {
+    Features f = features_of("_softmax", Mechanism::INDET, kNaN);
+    EXPECT_EQ(winner(f), "N7");
+    EXPECT_EQ(said(model_structure, f), Facts{"every value this op normalises had been masked with infinity"});
+    f.phase = Phase::Optimizer;
+    EXPECT_NE(winner(f), "N7");
+    EXPECT_EQ(said(model_structure, f), Facts{});
+}
+
+TEST(ModelStructure, GrowthThroughDepth) {
+    Features f = features_of("mm", Mechanism::OVF, kPosInf);
+    f.growing_ops = 3;
+    f.growth = 4.56e7;
+    EXPECT_EQ(winner(f), "N7");
+    EXPECT_EQ(said(model_structure, f), (Facts{"the parameters are as large as at the start",
+                                               "values grew 4.56e+07 times through the ops before it in this step"}));
+    f.weight_gain = 2;
+    EXPECT_EQ(winner(f), "N7") << "a little at each of many layers";
+    f.weight_gain = 200;
+    EXPECT_EQ(said(model_structure, f), Facts{}) << "the weights do it";
+    f.weight_gain = 0;
+    f.growing_ops = 1;
+    f.growth = 50;
+    EXPECT_EQ(said(model_structure, f), Facts{"the parameters are as large as at the start"});
+    f.diverging = true;
+    f.parameter_growth = 1e4;
+    EXPECT_NE(winner(f), "N7") << "the parameters grew";
+    EXPECT_EQ(said(model_structure, f), Facts{});
+}
+
+TEST(ModelStructure, DeviationOfTooFew) {
+    Features f = features_of("std", Mechanism::DIV0, kNaN);
+    f.loss_known = false;
+    EXPECT_EQ(winner(f), "N7");
+    EXPECT_EQ(said(model_structure, f), Facts{"std of too few values is undefined"});
+    f.phase = Phase::Backward;
+    EXPECT_NE(winner(f), "N7");
+    EXPECT_EQ(said(model_structure, f), Facts{});
+}
+
+TEST(ModelStructure, NormalisationByZero) {
+    Features f = features_of("div", Mechanism::DIV0, kNaN);
+    f.loss_known = false;
+    f.reduction = "std";
+    EXPECT_EQ(winner(f), "N7");
+    EXPECT_EQ(said(model_structure, f), Facts{"it normalises by a std that is zero here"});
+    f.reduction = "linalg_vector_norm";
+    EXPECT_NE(winner(f), "N7") << "a vector of length 0 has no direction, whatever the structure";
+    f.reduction = "bincount";
+    EXPECT_NE(winner(f), "N7") << "a count is no normalisation";
+    EXPECT_EQ(said(model_structure, f), Facts{});
+}
+
+TEST(ModelStructure, SpeaksLessInHalf) {
+    Features f = features_of("mm", Mechanism::OVF, kPosInf);
+    const double single = total(model_structure, f);
+    f.narrow = true;
+    EXPECT_LT(total(model_structure, f), single);
+}
+
+}  // namespace
+}  // namespace numsan

@@ -1,0 +1,96 @@
+// Whose file a frame is, and which frame of a stack is the line to look at.
+#include "host/finding/place_of.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+namespace numsan {
+namespace {
+
+SourceFrame frame(const char* file, const char* function = "f", int line = 1, bool native = false) {
+    return {file, function, line, nullptr, native};
+}
+
+const PlaceFinder kPlaces("/env/lib/python3.11/site-packages/torch");
+
+TEST(PlaceOf, Origin) {
+    EXPECT_EQ(kPlaces.origin(frame("/env/lib/python3.11/site-packages/torch/nn/functional.py")), Origin::Torch);
+    EXPECT_EQ(kPlaces.origin(frame("/env/lib/python3.11/site-packages/torchvision/ops.py")), Origin::Library);
+    EXPECT_EQ(kPlaces.origin(frame("/usr/lib/python3/dist-packages/x.py")), Origin::Library);
+    EXPECT_EQ(kPlaces.origin(frame("/usr/lib/python3.11/runpy.py")), Origin::StandardLibrary);
+    EXPECT_EQ(kPlaces.origin(frame("<frozen importlib._bootstrap>")), Origin::StandardLibrary);
+    EXPECT_EQ(kPlaces.origin(frame("<eval_with_key>.3")), Origin::Torch) << "code that torch.fx wrote";
+    EXPECT_EQ(kPlaces.origin(frame("<stdin>")), Origin::User);
+    EXPECT_EQ(kPlaces.origin(frame("")), Origin::StandardLibrary);
+    EXPECT_EQ(kPlaces.origin(frame("/home/me/train.py")), Origin::User);
+    EXPECT_EQ(kPlaces.origin(frame("train.py")), Origin::User);
+    EXPECT_EQ(kPlaces.origin(frame("/home/me/lib/python3.c", "f", 1, true)), Origin::User);
+    EXPECT_EQ(PlaceFinder("").origin(frame("/x/torch/a.py")), Origin::User) << "without a root nothing is torch's";
+}
+
+TEST(PlaceOf, EnvironmentBehindALink) {
+    namespace fs = std::filesystem;
+    const fs::path folder = fs::canonical(testing::TempDir()) / ("numsan_link_" + std::to_string(getpid()));
+    for (const char* package : {"torch", "torchvision"}) {
+        fs::create_directories(folder / "real/site-packages" / package);
+        std::ofstream(folder / "real/site-packages" / package / "a.py") << "x\n";
+    }
+    fs::create_directory_symlink(folder / "real", folder / "link");
+    const PlaceFinder places((folder / "real/site-packages/torch").string());
+    const auto origin = [&](const char* file) { return places.origin(frame((folder / file).c_str())); };
+    EXPECT_EQ(origin("real/site-packages/torch/a.py"), Origin::Torch);
+    EXPECT_EQ(origin("link/site-packages/torch/a.py"), Origin::Torch);
+    EXPECT_EQ(origin("link/site-packages/torchvision/a.py"), Origin::Library);
+    EXPECT_EQ(origin("link/site-packages/torch/gone.py"), Origin::Library);
+    fs::remove_all(folder);
+}
+
+TEST(PlaceOf, InnermostFrames) {
+    const std::vector<SourceFrame> stack{
+        frame("/env/lib/python3.11/site-packages/torch/nn/functional.py", "softmax"),
+        frame("/env/lib/python3.11/site-packages/transformers/model.py", "attend"),
+        frame("/usr/lib/python3.11/contextlib.py", "inner"),
+        frame("/home/me/train.py", "main"),
+    };
+    ASSERT_NE(kPlaces.innermost(stack), nullptr);
+    EXPECT_EQ(kPlaces.innermost(stack)->function, "attend");
+    ASSERT_NE(kPlaces.innermost_user(stack), nullptr);
+    EXPECT_EQ(kPlaces.innermost_user(stack)->function, "main");
+    EXPECT_EQ(kPlaces.innermost(stack, 2)->function, "main");
+    EXPECT_EQ(kPlaces.innermost(stack, 0, 1), nullptr);
+    EXPECT_EQ(kPlaces.innermost_user(stack, 0, 3), nullptr);
+    EXPECT_EQ(kPlaces.innermost({}), nullptr);
+    EXPECT_EQ(kPlaces.innermost(stack, 9), nullptr);
+}
+
+TEST(PlaceOf, BackwardEntry) {
+    EXPECT_EQ(PlaceFinder::backward_entry({}), 0u);
+    EXPECT_EQ(PlaceFinder::backward_entry({frame("a.py", "f")}), 1u);
+    EXPECT_EQ(PlaceFinder::backward_entry({frame("a.py", "backward"), frame("g.py", "_engine_run_backward")}), 1u);
+}
+
+TEST(PlaceOf, ReadsTheLine) {
+    const std::string path = testing::TempDir() + "numsan_place_" + std::to_string(getpid()) + ".py";
+    std::ofstream(path) << "first\n\t  y = log(x)  \r\n\nlast";
+    EXPECT_EQ(source_line(path, 1), "first");
+    EXPECT_EQ(source_line(path, 2), "y = log(x)");
+    EXPECT_EQ(source_line(path, 3), std::nullopt);
+    EXPECT_EQ(source_line(path, 4), "last");
+    EXPECT_EQ(source_line(path, 5), std::nullopt);
+    EXPECT_EQ(source_line(path, 0), std::nullopt);
+    EXPECT_EQ(source_line(path, -1), std::nullopt);
+    EXPECT_EQ(source_line("/nowhere/at/all.py", 1), std::nullopt);
+    const Place place = PlaceFinder::place({path, "forward", 2, nullptr, false});
+    EXPECT_EQ(place.file, path);
+    EXPECT_EQ(place.line, 2);
+    EXPECT_EQ(place.function, "forward");
+    EXPECT_EQ(place.code, "y = log(x)");
+    std::remove(path.c_str());
+}
+
+}  // namespace
+}  // namespace numsan

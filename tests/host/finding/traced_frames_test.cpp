@@ -1,0 +1,60 @@
+// Stacks of generated code with the frames that it was made from.
+#include "host/finding/traced_frames.h"
+
+#include <gtest/gtest.h>
+
+namespace numsan {
+namespace {
+
+constexpr char kGenerated[] = "<eval_with_key>.1";
+constexpr char kCompiler[] = "/env/site-packages/torch/_dynamo/eval_frame.py";
+const PlaceFinder kPlaces{"/env/site-packages/torch"};
+
+SourceFrame traced(const char* file, const char* function, int line) {
+    return {file, function, line, nullptr, false, true};
+}
+
+std::vector<std::string> shown(const std::vector<SourceFrame>& stack) {
+    std::vector<std::string> lines;
+    for (const SourceFrame& frame : stack)
+        lines.push_back(frame.file.substr(frame.file.rfind('/') + 1) + ":" + std::to_string(frame.line) + " " +
+                        frame.function);
+    return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(TracedFrames, StandInFrontOfTheGeneratedFrameAndForTheCompiledFunction) {
+    int graph = 0, model = 0;
+    const std::vector<SourceFrame> stack = {{kGenerated, "forward", 7, nullptr},
+                                            {"/env/site-packages/torch/nn/modules/module.py", "_call_impl", 9, &graph},
+                                            {"/me/net.py", "Net.forward", 3, nullptr},
+                                            {kCompiler, "compile_wrapper", 5, &model},
+                                            {"/me/train.py", "main", 40, nullptr}};
+    const LiveNames::Traced lines = {
+        {{kGenerated, 7}, {traced("/me/blocks.py", "Block.forward", 12), traced("/me/net.py", "forward", 6)}}};
+    const std::vector<SourceFrame> whole = with_traced_frames(stack, lines, kPlaces);
+    EXPECT_EQ(shown(whole), (Lines{"blocks.py:12 Block.forward", "net.py:6 Net.forward", "<eval_with_key>.1:7 forward",
+                                   "module.py:9 _call_impl", "eval_frame.py:5 compile_wrapper", "train.py:40 main"}));
+    EXPECT_EQ(whole[3].self, nullptr) << "the graph is no module of the program's";
+    EXPECT_EQ(whole[4].self, &model);
+}
+
+TEST(TracedFrames, AnotherCallerStays) {
+    const LiveNames::Traced lines = {{{kGenerated, 7}, {traced("/me/net.py", "forward", 6)}}};
+    for (const SourceFrame& caller :
+         {SourceFrame{"/me/train.py", "forward", 4, nullptr}, SourceFrame{"/me/net.py", "run", 4, nullptr},
+          SourceFrame{"/me/net.py", "forward", 8, nullptr}}) {
+        const auto whole = with_traced_frames({{kGenerated, "forward", 7, nullptr}, caller}, lines, kPlaces);
+        EXPECT_EQ(whole.size(), 3u) << caller.file << ":" << caller.line;
+    }
+}
+
+TEST(TracedFrames, OfALineThatNobodyKnowsThereAreNone) {
+    const LiveNames::Traced lines = {{{kGenerated, 7}, {traced("/me/net.py", "forward", 6)}}};
+    EXPECT_EQ(with_traced_frames({{kGenerated, "forward", 8, nullptr}}, lines, kPlaces).size(), 1u);
+    EXPECT_EQ(with_traced_frames({{kGenerated, "forward", 7, nullptr}}, {}, kPlaces).size(), 1u);
+}
+
+}  // namespace
+}  // namespace numsan

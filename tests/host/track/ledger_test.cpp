@@ -1,0 +1,136 @@
+// The ledger of bad and unwritten storages: identity, reuse of addresses, bounds.
+#include "host/track/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/host/verdict/made_up.h"
+
+namespace numsan {
+namespace {
+
+TensorView at(const void* storage, const void* data) {
+    TensorView view{};
+    view.storage = storage;
+    view.storage_data = data;
+    view.storage_bytes = 16;
+    view.numel = 4;
+    view.dtype = DType::Float32;
+    return view;
+}
+
+const void* address(uintptr_t n) { return reinterpret_cast<const void*>(n * 64 + 0x100000); }
+
+Ledger::Entry nan_of(BirthId birth) {
+    Ledger::Entry entry;
+    entry.of(kNaN) = birth;
+    return entry;
+}
+
+TEST(Ledger, KeepsBirthsByKind) {
+    Ledger ledger;
+    Ledger::Entry entry;
+    EXPECT_TRUE(entry.empty());
+    entry.of(kNaN) = 1;
+    entry.of(kPosInf) = 2;
+    entry.of(kNegInf) = 3;
+    ledger.set(at(address(1), address(2)), entry);
+    const Ledger::Entry* found = ledger.find(at(address(1), address(2)));
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->of(kNaN), 1u);
+    EXPECT_EQ(found->of(kPosInf), 2u);
+    EXPECT_EQ(found->of(kNegInf), 3u);
+    EXPECT_EQ(found->bytes, 16);
+    EXPECT_EQ(ledger.entries().size(), 1u);
+}
+
+TEST(Ledger, PresenceFollowsWhatIsKept) {
+    Ledger ledger;
+    const TensorView t = at(address(1), address(2));
+    EXPECT_FALSE(ledger.may_hold(t.storage));
+    EXPECT_FALSE(ledger.may_hold_any());
+    ledger.set(t, nan_of(1));
+    ledger.set(t, nan_of(2));
+    EXPECT_TRUE(ledger.may_hold(t.storage));
+    EXPECT_TRUE(ledger.may_hold_any());
+    ledger.clear(t);
+    ledger.clear(t);
+    EXPECT_FALSE(ledger.may_hold(t.storage));
+    EXPECT_FALSE(ledger.may_hold_any());
+    ledger.set(t, nan_of(1));
+    ledger.set(t, Ledger::Entry{});
+    EXPECT_FALSE(ledger.may_hold(t.storage)) << "an empty entry is no entry";
+    ledger.mark_unwritten(t, 1, 1);
+    ledger.mark_unwritten(t, 1, 2);
+    EXPECT_TRUE(ledger.may_hold(t.storage));
+    EXPECT_TRUE(ledger.may_hold_any());
+    ledger.mark_written(t);
+    ledger.mark_written(t);
+    EXPECT_FALSE(ledger.may_hold(t.storage));
+    EXPECT_FALSE(ledger.may_hold_any());
+}
+
+TEST(Ledger, MemoryIsUnwrittenUntilAllOfItWasWritten) {
+    Ledger ledger;
+    const TensorView whole = at(address(1), address(2));
+    TensorView part = whole;
+    part.numel = 3;
+    ledger.mark_unwritten(whole, 1, 1);
+    ledger.mark_written(part);
+    ASSERT_NE(ledger.unwritten(whole), nullptr);
+    EXPECT_EQ(ledger.unwritten(whole)->bytes, 16);
+    EXPECT_EQ(ledger.unwritten(whole)->missing, 4);
+    part.numel = 1;
+    ledger.mark_written(part);
+    EXPECT_EQ(ledger.unwritten(whole), nullptr);
+    EXPECT_FALSE(ledger.may_hold(whole.storage));
+}
+
+TEST(Ledger, ReusedAddressOfAStorageIsAnotherStorage) {
+    Ledger ledger;
+    ledger.set(at(address(1), address(2)), nan_of(1));
+    EXPECT_EQ(ledger.find(at(address(1), address(3))), nullptr);
+    EXPECT_FALSE(ledger.may_hold(address(1)));
+    EXPECT_EQ(ledger.find(at(address(1), address(2))), nullptr) << "the dead storage's entry is gone for good";
+}
+
+TEST(Ledger, AllocationEndsWhatTheAddressHeldBefore) {
+    Ledger ledger;
+    const TensorView t = at(address(1), address(2));
+    ledger.set(t, nan_of(1));
+    ledger.mark_unwritten(t, 7, 8);
+    EXPECT_EQ(ledger.find(t), nullptr);
+    ASSERT_NE(ledger.unwritten(t), nullptr);
+    EXPECT_EQ(ledger.unwritten(t)->stack, 7u);
+    EXPECT_EQ(ledger.unwritten(t)->seq, 8);
+    EXPECT_EQ(ledger.unwritten(at(address(1), address(3))), nullptr);
+}
+
+TEST(Ledger, UnwrittenMarksAreBoundedAndTheOldestGoFirst) {
+    Ledger ledger;
+    for (uintptr_t i = 0; i < 20000; ++i) ledger.mark_unwritten(at(address(i), address(i)), 1, static_cast<int64_t>(i));
+    EXPECT_EQ(ledger.unwritten(at(address(0), address(0))), nullptr);
+    EXPECT_NE(ledger.unwritten(at(address(19999), address(19999))), nullptr);
+    int64_t kept = 0;
+    for (uintptr_t i = 0; i < 20000; ++i) kept += ledger.unwritten(at(address(i), address(i))) != nullptr ? 1 : 0;
+    EXPECT_EQ(kept, 8192);
+}
+
+TEST(Ledger, AFreshMarkOutlivesOldMarksOfTheSameAddress) {
+    Ledger ledger;
+    const TensorView reused = at(address(1), address(1));
+    ledger.mark_unwritten(reused, 1, 0);
+    ledger.mark_written(reused);
+    for (uintptr_t i = 10; i < 10 + 8190; ++i) {
+        ledger.mark_unwritten(at(address(i), address(i)), 1, 1);
+        ledger.mark_written(at(address(i), address(i)));
+    }
+    ledger.mark_unwritten(reused, 1, 2);
+    for (uintptr_t i = 10; i < 20; ++i) ledger.mark_unwritten(at(address(i), address(i)), 1, 3);
+    ASSERT_NE(ledger.unwritten(reused), nullptr);
+    EXPECT_EQ(ledger.unwritten(reused)->seq, 2);
+}
+
+}  // namespace
+}  // namespace numsan

@@ -1,0 +1,46 @@
+// Divergence: three steps of growth and three decades over what is kept.
+#include "host/track/loss_history.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace numsan {
+namespace {
+
+bool diverging(std::initializer_list<double> values) {
+    LossHistory history;
+    for (const double value : values) history.add(value);
+    return history.diverging();
+}
+
+TEST(LossHistory, NeedsFourValues) {
+    EXPECT_FALSE(diverging({}));
+    EXPECT_FALSE(diverging({1, 1e3, 1e6}));
+    EXPECT_TRUE(diverging({1, 10, 1e3, 1e6}));
+}
+
+TEST(LossHistory, NeedsGrowthToTheEnd) {
+    EXPECT_FALSE(diverging({1, 10, 1e6, 1e3}));
+    EXPECT_FALSE(diverging({1, 1e6, 10, 1e6}));
+    EXPECT_FALSE(diverging({5, 5, 5, 5, 5}));
+}
+
+TEST(LossHistory, NeedsThreeDecades) {
+    EXPECT_FALSE(diverging({1, 10, 100, 999}));
+    EXPECT_TRUE(diverging({1, 10, 100, 1000}));
+}
+
+TEST(LossHistory, LooksAtMagnitudes) { EXPECT_TRUE(diverging({1, -10, 1e3, -1e6})); }
+
+TEST(LossHistory, ForgetsWhatIsOld) {
+    LossHistory history;
+    history.add(1e-3);
+    for (int i = 0; i < 32; ++i) history.add(100 + i);
+    EXPECT_FALSE(history.diverging());
+    history.add(1e6);
+    EXPECT_TRUE(history.diverging());
+}
+
+}  // namespace
+}  // namespace numsan

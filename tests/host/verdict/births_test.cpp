@@ -1,0 +1,479 @@
+// What a bad value goes back to: kinds, intended infinities, values from outside, phases, and memory that stays flat.
+#include "host/verdict/births.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/host/verdict/made_up.h"
+
+namespace numsan {
+namespace {
+
+class BirthsTest : public testing::Test {
+  protected:
+    BirthsTest() { context.stack = 1; }
+
+    /// The tensor is read by an op without anything known of it.
+    const Birth& outside(const MadeUpTensor& tensor, Kind kind, OpClass op_class = OpClass::Other) {
+        const MadeUpOp op(op_class == OpClass::Constant ? "aten::lift_fresh" : "aten::mul", {tensor.view()},
+                          {out.returned()}, op_class);
+        const Births::Kinds made = births.external(tensor.view(), op.event(), context, scanner.health(tensor.view()));
+        return *births.find(made.of(kind));
+    }
+    const Birth& born(Kind kind, const MadeUpOp& op, const ForwardRecord& forward = {}) {
+        return *births.find(births.origin(kind, op.event(), context, {}, {}, forward));
+    }
+
+    CpuScanner scanner;
+    MadeUpStacks stacks;
+    Ledger ledger;
+    LossHistory losses;
+    Lineage lineage;
+    ParameterHistory parameters;
+    Births births{scanner, stacks, ledger, losses, lineage, parameters};
+    OpContext context;
+    MadeUp x{-1}, out{kNan};
+    MadeUp weight = MadeUp({2}, kParameter);
+};
+
+TEST_F(BirthsTest, WrittenBy) {
+    MadeUp y{1};
+    const MadeUpOp op("aten::add_", {x.view(), y.view()}, {x.written()});
+    EXPECT_TRUE(written_by(op.event(), x.view()));
+    EXPECT_FALSE(written_by(op.event(), y.view()));
+    const MadeUpOp pure("aten::add", {x.view(), y.view()}, {x.returned()});
+    EXPECT_FALSE(written_by(pure.event(), x.view())) << "a returned value was not written over";
+}
+
+TEST_F(BirthsTest, ValueFromOutsideIsOfTheData) {
+    MadeUp batch{kNan, kInf, 1};
+    const Birth& birth = outside(batch, kNaN);
+    EXPECT_EQ(birth.mechanism, Mechanism::DATA);
+    EXPECT_EQ(birth.phase, Phase::Data);
+    EXPECT_EQ(birth.evidence,
+              std::vector<std::string>{"no op was seen to make this value: it arrived with the tensor"});
+    ASSERT_EQ(birth.inputs.size(), 1u);
+    EXPECT_EQ(birth.inputs[0].health.nan, 1);
+    EXPECT_FALSE(birth.features.reads_parameter);
+    EXPECT_EQ(births.made(), 2) << "one for each kind";
+}
+
+TEST_F(BirthsTest, ParameterFromOutsideIsState) {
+    const MadeUp bad({kNan}, kParameter);
+    const Birth& birth = outside(bad, kNaN);
+    EXPECT_EQ(birth.mechanism, Mechanism::STATE);
+    EXPECT_EQ(birth.phase, Phase::Load);
+    EXPECT_EQ(birth.evidence,
+              std::vector<std::string>{"the parameter held this value before any op was seen to write it"});
+    EXPECT_TRUE(birth.features.reads_parameter);
+}
+
+TEST_F(BirthsTest, ViewOfAParameterIsStateOtherTensorsWithAGraphAreNot) {
+    const MadeUp bad({kNan}, kRequiresGrad);
+    const MadeUpOp op("aten::mul", {bad.view()}, {out.returned()});
+    OpEvent event = op.event();
+    const auto read = [&](uint32_t autograd_facts) -> const Birth& {
+        context.autograd_facts = &autograd_facts;
+        return *births.find(births.external(event.inputs[0], event, context, scanner.health(bad.view())).of(kNaN));
+    };
+    const Birth& viewed = read(kViewOfParameter);
+    EXPECT_EQ(viewed.mechanism, Mechanism::STATE);
+    EXPECT_EQ(viewed.phase, Phase::Load);
+    EXPECT_TRUE(viewed.features.reads_parameter);
+    const Birth& other = read(0);
+    EXPECT_EQ(other.mechanism, Mechanism::DATA);
+    EXPECT_FALSE(other.features.reads_parameter);
+    const Birth& compiled = read(kFromCompiled);
+    EXPECT_EQ(compiled.op, "compiled region");
+    EXPECT_EQ(compiled.mechanism, Mechanism::INDET);
+    EXPECT_EQ(compiled.phase, Phase::Forward);
+}
+
+TEST_F(BirthsTest, MemoryThatNothingWrote) {
+    MadeUp memory{kNan}, parameter({kNan}, kParameter);
+    ledger.mark_unwritten(memory.view(), 9, 3);
+    ledger.mark_unwritten(parameter.view(), 9, 4);
+    context.seq = 20;
+    const Birth& birth = outside(memory, kNaN);
+    EXPECT_EQ(birth.mechanism, Mechanism::UNINIT);
+    EXPECT_EQ(birth.op, "aten::empty");
+    EXPECT_EQ(birth.stack, 9u);
+    EXPECT_EQ(birth.seq, 3);
+    EXPECT_EQ(birth.phase, Phase::Forward);
+    EXPECT_EQ(birth.evidence,
+              std::vector<std::string>{"nothing wrote this memory between its allocation and the read by aten::mul"});
+    EXPECT_EQ(outside(parameter, kNaN).phase, Phase::Load);
+    MadeUp transposed{kNan};  // F.linear reads a view of the weight
+    ledger.mark_unwritten(transposed.view(), 9, 4);
+    const uint32_t autograd_facts = kViewOfParameter;
+    context.autograd_facts = &autograd_facts;
+    const MadeUpOp reads("aten::mm", {transposed.view()}, {out.returned()});
+    const OpEvent event = reads.event();
+    const Births::Kinds made = births.external(event.inputs[0], event, context, scanner.health(event.inputs[0]));
+    EXPECT_EQ(births.find(made.of(kNaN))->phase, Phase::Load);
+    context.autograd_facts = nullptr;
+    MadeUp partly{1, 2, kNan};
+    ledger.mark_unwritten(partly.view(), 9, 5);
+    TensorView written = partly.view();
+    written.numel = 2;
+    ledger.mark_written(written);
+    EXPECT_EQ(outside(partly, kNaN, OpClass::Collective).phase, Phase::Comm);
+    EXPECT_EQ(outside(partly, kNaN).evidence.front(),
+              "ops wrote only 8 of the 12 bytes of this memory between its allocation and the read by aten::mul");
+}
+
+TEST_F(BirthsTest, ARanksOwnPartOfTheBufferIsSentAndTheBufferIsNot) {
+    MadeUp buffer{1, kNan};
+    TensorView part = buffer.view();
+    part.numel = 1;
+    part.impl = &part;
+    const MadeUpOp gather("c10d::_allgather_base_", {buffer.view(), part}, {buffer.written()}, OpClass::Collective);
+    const OpEvent event = gather.event();
+    EXPECT_FALSE(sends(event, event.inputs[0]));
+    EXPECT_TRUE(sends(event, event.inputs[1]));
+    EXPECT_TRUE(written_by(event, event.inputs[0]));
+    EXPECT_FALSE(written_by(event, event.inputs[1])) << "it holds afterwards what it held before";
+    const MadeUpOp copy("aten::copy_", {buffer.view(), part}, {buffer.written()});
+    EXPECT_TRUE(written_by(copy.event(), copy.event().inputs[1])) << "of other ops one memory is one operand";
+}
+
+TEST_F(BirthsTest, InfinityThatTheProgramWroteDown) {
+    MadeUp scalar{kInf}, mask{0, -kInf}, table{1, kInf}, both{kInf, -kInf}, nan{kNan};
+    EXPECT_TRUE(outside(scalar, kPosInf, OpClass::Constant).intended);
+    EXPECT_TRUE(outside(mask, kNegInf, OpClass::Constant).intended);
+    const Birth& data = outside(table, kPosInf, OpClass::Constant);
+    EXPECT_FALSE(data.intended) << "a +inf among a table's values came with it";
+    EXPECT_EQ(data.mechanism, Mechanism::DATA);
+    EXPECT_FALSE(outside(both, kNegInf, OpClass::Constant).intended);
+    EXPECT_FALSE(outside(nan, kNaN, OpClass::Constant).intended);
+    EXPECT_FALSE(outside(mask, kNegInf).intended) << "an op that is not there to write constants";
+}
+
+TEST_F(BirthsTest, InfinityOfAConstantOp) {
+    MadeUp filled{-kInf}, like{kInf}, nan{kNan};
+    MadeUpOp fill("aten::masked_fill", {x.view(), weight.view()}, {filled.returned()}, OpClass::Constant);
+    fill.infinite_scalar = true;
+    EXPECT_TRUE(born(kNegInf, fill).intended);
+    EXPECT_TRUE(born(kPosInf, MadeUpOp("aten::full", {}, {like.returned()}, OpClass::Constant)).intended);
+    EXPECT_FALSE(born(kNaN, MadeUpOp("aten::full", {}, {nan.returned()}, OpClass::Constant)).intended);
+    EXPECT_EQ(births.made(), 1) << "intended ones are not counted";
+}
+
+TEST_F(BirthsTest, GoesBackToWhatWasRead) {
+    const BirthId first = born(kNaN, {"aten::log", {x.view()}, {out.returned()}}).id;
+    Births::Kinds before;
+    before.of(kNaN) = first;
+    const MadeUpOp op("aten::mul", {out.view()}, {out.returned()});
+    EXPECT_EQ(births.origin(kNaN, op.event(), context, before, {}, {}), first);
+    EXPECT_EQ(births.origin(kNaN, op.event(), context, {}, before, {}), first) << "what it wrote over";
+    EXPECT_EQ(births.origin(kPosInf, op.event(), context, before, {}, {}), first) << "an infinity out of a NaN";
+    EXPECT_EQ(births.made(), 1);
+}
+
+TEST_F(BirthsTest, UnintendedOutranksIntendedAndEarlierLater) {
+    MadeUp scalar{kInf};
+    Births::Kinds intended, first, second, into;
+    intended.of(kPosInf) = outside(scalar, kPosInf, OpClass::Constant).id;
+    first.of(kPosInf) = born(kPosInf, {"aten::exp", {x.view()}, {out.returned()}}).id;
+    second.of(kPosInf) = born(kPosInf, {"aten::exp", {x.view()}, {out.returned()}}).id;
+    births.add_kinds(into, intended);
+    EXPECT_EQ(into.of(kPosInf), intended.of(kPosInf));
+    births.add_kinds(into, second);
+    EXPECT_EQ(into.of(kPosInf), second.of(kPosInf));
+    births.add_kinds(into, first);
+    EXPECT_EQ(into.of(kPosInf), first.of(kPosInf));
+    births.add_kinds(into, intended);
+    EXPECT_EQ(into.of(kPosInf), first.of(kPosInf));
+    Births::Kinds zeros;
+    zeros.muted = 5;
+    zeros.flushed = 6;
+    births.add_kinds(into, zeros);
+    EXPECT_EQ(into.muted, 5u);
+    EXPECT_EQ(into.flushed, 6u);
+}
+
+TEST_F(BirthsTest, LoadedStateIsBornWhereItWasLoaded) {
+    MadeUp checkpoint{kNan};
+    Births::Kinds before;
+    before.of(kNaN) = outside(checkpoint, kNaN).id;
+    const MadeUpOp copy("aten::copy_", {weight.view(), checkpoint.view()}, {weight.written()}, OpClass::Overwriting);
+    context.stack = kLoadStack;
+    const BirthId id = births.origin(kNaN, copy.event(), context, before, {}, {});
+    EXPECT_NE(id, before.of(kNaN));
+    const Birth& birth = *births.find(id);
+    EXPECT_EQ(birth.mechanism, Mechanism::STATE);
+    EXPECT_EQ(birth.phase, Phase::Load);
+    EXPECT_EQ(birth.op, "aten::copy_");
+    EXPECT_EQ(birth.stack, kLoadStack);
+    EXPECT_EQ(birth.evidence, std::vector<std::string>{"it came with the state that was loaded here"});
+    context.stack = 1;
+    EXPECT_EQ(births.origin(kNaN, copy.event(), context, before, {}, {}), before.of(kNaN))
+        << "a copy elsewhere is a copy";
+}
+
+TEST_F(BirthsTest, WhatIsMadeOfDataAndReadAsAParameterIsItsInitialValue) {
+    MadeUp zero{0};
+    const BirthId made = born(kPosInf, {"aten::div", {x.view(), zero.view()}, {out.returned()}}).id;
+    EXPECT_EQ(births.find(made)->phase, Phase::Data);
+    births.becomes_initial_value(made);
+    EXPECT_EQ(births.find(made)->phase, Phase::Load);
+    EXPECT_EQ(births.find(made)->features.phase, Phase::Load);
+    EXPECT_TRUE(births.find(made)->features.reads_parameter);
+    const BirthId trained = born(kPosInf, {"aten::div", {weight.view(), zero.view()}, {out.returned()}}).id;
+    births.becomes_initial_value(trained);
+    EXPECT_EQ(births.find(trained)->phase, Phase::Forward) << "training made it";
+    births.becomes_initial_value(0);
+}
+
+TEST_F(BirthsTest, LossThatWasBadAlreadyIsBehindItsBackward) {
+    const BirthId loss = born(kNaN, {"aten::log", {x.view()}, {out.returned()}}).id;
+    births.set_bad_loss(loss);
+    const MadeUpOp div("aten::div", {x.view(), weight.view()}, {out.returned()});
+    EXPECT_NE(born(kNaN, div).id, loss) << "a forward op has nothing to do with it";
+    context.node = "DivBackward0";
+    EXPECT_EQ(born(kNaN, div).id, loss);
+    births.set_bad_loss(0);
+    EXPECT_NE(born(kNaN, div).id, loss);
+}
+
+TEST_F(BirthsTest, ForwardValueThatWasHiddenComesBack) {
+    const BirthId forward = born(kNaN, {"aten::log", {x.view()}, {out.returned()}}).id;
+    EXPECT_FALSE(births.find(forward)->features.hidden);
+    const OpInfo log{"aten::log", "", OpClass::Other, false, 0};
+    context.node = "LogBackward0";
+    EXPECT_EQ(born(kNaN, {"aten::div", {x.view()}, {out.returned()}}, {&log, 4, forward, 0}).id, forward);
+    EXPECT_TRUE(births.find(forward)->features.hidden);
+}
+
+TEST_F(BirthsTest, BackwardBirthKnowsItsForwardOp) {
+    const OpInfo sqrt{"aten::sqrt", "", OpClass::Other, false, 0};
+    MadeUp zero{0};
+    context.node = "SqrtBackward0";
+    context.seq = 30;
+    const Birth& birth =
+        born(kPosInf, {"aten::div", {weight.view(), zero.view()}, {out.returned()}}, {&sqrt, 4, 0, 12});
+    EXPECT_TRUE(birth.has_forward);
+    EXPECT_EQ(birth.forward_op, "aten::sqrt");
+    EXPECT_EQ(birth.features.forward_op, "sqrt");
+    EXPECT_EQ(birth.forward_stack, 4u);
+    EXPECT_EQ(birth.forward_seq, 12);
+    EXPECT_EQ(birth.node, "SqrtBackward0");
+    EXPECT_EQ(birth.features.mechanism, Mechanism::SING);
+    EXPECT_EQ(birth.features.phase, Phase::Backward);
+}
+
+TEST_F(BirthsTest, MaskThatMeetsItselfIsIndeterminate) {
+    MadeUp mask{-kInf, 0};
+    Births::Kinds before;
+    before.of(kNegInf) = outside(mask, kNegInf, OpClass::Constant).id;
+    const MadeUpOp softmax("aten::_softmax", {mask.view()}, {out.returned()});
+    const Birth& birth = *births.find(births.origin(kNaN, softmax.event(), context, before, {}, {}));
+    EXPECT_EQ(birth.mechanism, Mechanism::INDET);
+    EXPECT_EQ(birth.evidence,
+              std::vector<std::string>{"an operand held infinities that the program wrote there on purpose"});
+    EXPECT_EQ(births.origin(kPosInf, softmax.event(), context, before, {}, {}), before.of(kNegInf))
+        << "negated, scaled";
+}
+
+TEST_F(BirthsTest, ValueWrittenAsItIs) {
+    const Birth& birth = born(kNaN, {"aten::full", {}, {out.returned()}, OpClass::Constant});
+    EXPECT_EQ(birth.mechanism, Mechanism::DATA);
+    EXPECT_EQ(birth.phase, Phase::Data);
+    EXPECT_EQ(birth.evidence, std::vector<std::string>{"the value was written as it is, not computed"});
+}
+
+TEST_F(BirthsTest, Phases) {
+    const auto phase = [&](const MadeUpTensor& operand, bool gradients, const char* op = "aten::mul",
+                           OpClass op_class = OpClass::Other) {
+        MadeUpOp made(op, {operand.view()}, {out.returned()}, op_class);
+        made.grad_enabled = gradients;
+        return born(kNaN, made).phase;
+    };
+    EXPECT_EQ(phase(x, true), Phase::Data) << "no parameter touched it";
+    EXPECT_EQ(phase(weight, true), Phase::Forward);
+    EXPECT_EQ(phase(weight, false), Phase::Optimizer)
+        << "arithmetic on a parameter without gradients: an update by hand";
+    EXPECT_EQ(phase(weight, false, "aten::mm"), Phase::Forward) << "a layer, in evaluation";
+    EXPECT_EQ(phase(x, true, "c10d::allreduce_", OpClass::Collective), Phase::Comm);
+    context.stack = kFunctionStack;
+    EXPECT_EQ(phase(weight, false), Phase::Forward) << "inside an autograd.Function";
+    context.stack = 1;
+    context.touched = true;
+    EXPECT_EQ(phase(x, true), Phase::Forward);
+    context.touched = false;
+    context.on_state = true;
+    EXPECT_EQ(phase(x, false), Phase::Optimizer) << "a gradient or an average";
+    context.on_state = false;
+    lineage.mark_gradient(x.view().storage);
+    EXPECT_EQ(phase(x, false), Phase::Optimizer);
+    context.in_module = true;
+    EXPECT_EQ(phase(weight, false), Phase::Forward);
+    context.in_data_loader = true;
+    EXPECT_EQ(phase(x, true), Phase::Data);
+    context.in_data_loader = false;
+    context.in_optimizer = true;
+    EXPECT_EQ(phase(x, false), Phase::Optimizer);
+    EXPECT_EQ(phase(x, true), Phase::Forward) << "a closure's model";
+    context.in_module = false;
+    EXPECT_EQ(phase(x, true), Phase::Optimizer) << "an update with gradients on, of data without any";
+    EXPECT_EQ(phase(weight, true), Phase::Forward) << "a closure's loss";
+    context.in_backward = true;
+    EXPECT_EQ(phase(x, true), Phase::Backward) << "a hook between nodes";
+}
+
+TEST_F(BirthsTest, ArithmeticOnGradientsNeedsNoNoGrad) {
+    MadeUp gradient{0.0f}, norm{0.0f}, y{1};
+    const MadeUpOp made("aten::mm", {y.view()}, {gradient.returned()});
+    lineage.add(made.event(), gradient.returned(), {}, 0, 1, Lineage::kBackward);
+    lineage.mark_gradient(gradient.view().storage);
+    const MadeUpOp taken("aten::linalg_vector_norm", {gradient.view()}, {norm.returned()});
+    lineage.add(taken.event(), norm.returned(), {}, 0, 1, 0);
+    EXPECT_EQ(born(kNaN, {"aten::div_", {gradient.view(), y.view()}, {out.returned()}}).phase, Phase::Optimizer);
+    EXPECT_EQ(born(kPosInf, {"aten::reciprocal", {norm.view()}, {out.returned()}}).phase, Phase::Optimizer);
+    EXPECT_EQ(born(kNaN, {"aten::mul", {norm.view(), weight.view()}, {out.returned()}}).phase, Phase::Forward)
+        << "autograd records it";
+}
+
+TEST_F(BirthsTest, ModelThatIsCastBeforeItLearnsIsBeingLoaded) {
+    const auto cast = [&] {
+        MadeUpOp op("aten::_to_copy", {weight.view()}, {out.returned()});
+        op.grad_enabled = false;
+        return born(kNaN, op).phase;
+    };
+    EXPECT_EQ(cast(), Phase::Load);
+    context.step = 1;
+    EXPECT_EQ(cast(), Phase::Optimizer);
+}
+
+TEST_F(BirthsTest, ZeroThatWasTooSmallIsToldAsUnderflow) {
+    MadeUpHalf variance{0}, denominator{0};
+    const MadeUpOp add("aten::add", {variance.view()}, {denominator.returned()});
+    lineage.add(add.event(), variance.returned(), scanner.range(variance.view()), 0, 1, 0);
+    lineage.add(add.event(), denominator.returned(), scanner.range(denominator.view()), 1, 1, 0);
+    context.seq = 2;
+    const Birth& birth = born(kPosInf, {"aten::rsqrt", {denominator.view()}, {out.returned()}});
+    EXPECT_EQ(birth.mechanism, Mechanism::UDF);
+    EXPECT_EQ(birth.features.mechanism, Mechanism::UDF);
+    EXPECT_EQ(birth.evidence.back(), "the number that was added to keep it from zero is zero in float16");
+}
+
+TEST_F(BirthsTest, OpOverListsIsToldByTheMemberAtFault) {
+    MadeUp first({1}, kParameter), second({kNan}, kParameter), fine{4}, zero{0.0f}, top{1}, nothing{0.0f};
+    const MadeUpOp op("aten::_foreach_addcdiv_",
+                      {first.view(), second.view(), top.view(), nothing.view(), fine.view(), zero.view()},
+                      {first.written(), second.written()});
+    const Birth& birth = born(kNaN, op);
+    EXPECT_EQ(birth.mechanism, Mechanism::DIV0);
+    EXPECT_EQ(birth.evidence, std::vector<std::string>{"the divisor has 1 zero"});
+    ASSERT_EQ(birth.inputs.size(), 3u);
+    EXPECT_EQ(birth.inputs[2].health.zero, 1);
+    ASSERT_EQ(birth.outputs.size(), 1u);
+    EXPECT_EQ(birth.outputs[0].health.nan, 1);
+}
+
+TEST_F(BirthsTest, CheckpointedRegionThatIsComputedAnewIsTheForwardPass) {
+    const MadeUpOp op("aten::sqrt", {x.view()}, {out.returned()});
+    context.in_module = true;
+    const BirthId first = born(kNaN, op).id;
+    context.node = "WhereBackward0";
+    EXPECT_EQ(births.origin(kNaN, op.event(), context, {}, {}, {}), first);
+    EXPECT_TRUE(births.find(first)->features.hidden);
+    EXPECT_EQ(births.made(), 1);
+    MadeUp other{-2};
+    EXPECT_NE(born(kNaN, {"aten::sqrt", {other.view()}, {out.returned()}}).id, first) << "of another value";
+    MadeUpOp derivative("aten::sqrt", {x.view()}, {out.returned()});
+    derivative.grad_enabled = false;
+    EXPECT_NE(born(kNaN, derivative).id, first) << "a node's own arithmetic records nothing";
+}
+
+TEST_F(BirthsTest, WhatTheOptimizerIsTheFirstToReadIsState) {
+    MadeUp moment{kNan}, batch{kNan};
+    const auto arrive = [&](const MadeUp& tensor) {
+        return births.origin(kNaN, MadeUpOp("aten::set_", {}, {tensor.returned()}).event(), context, {}, {}, {});
+    };
+    const BirthId kept = arrive(moment), read = arrive(batch);
+    const MadeUpOp layer("aten::mul", {batch.view()}, {out.returned()});
+    births.used(read, layer.event(), context);
+    context.in_optimizer = true;
+    const MadeUpOp update("aten::lerp_", {moment.view()}, {moment.written()});
+    for (const BirthId id : {kept, read}) births.used(id, update.event(), context);
+    EXPECT_EQ(births.find(kept)->mechanism, Mechanism::STATE);
+    EXPECT_EQ(births.find(kept)->phase, Phase::Load);
+    EXPECT_EQ(births.find(kept)->features.phase, Phase::Load);
+    EXPECT_EQ(births.find(read)->mechanism, Mechanism::DATA);
+    EXPECT_EQ(outside(moment, kNaN).mechanism, Mechanism::STATE) << "nobody saw it arrive";
+}
+
+TEST_F(BirthsTest, WhatAClosureReadsIsNoStateOfTheOptimizer) {
+    MadeUp batch{kNan}, other{kNan};
+    const MadeUpOp set("aten::set_", {}, {batch.returned()});
+    const BirthId id = births.origin(kNaN, set.event(), context, {}, {}, {});
+    context.in_optimizer = true;
+    const MadeUpOp layer("aten::mm", {batch.view(), weight.view()}, {out.returned()});
+    births.used(id, layer.event(), context);
+    EXPECT_EQ(births.find(id)->mechanism, Mechanism::DATA);
+    const MadeUpOp second("aten::mm", {other.view(), weight.view()}, {out.returned()});
+    const Births::Kinds made = births.external(second.inputs[0], second.event(), context, scanner.health(other.view()));
+    EXPECT_EQ(births.find(made.of(kNaN))->mechanism, Mechanism::DATA);
+}
+
+TEST_F(BirthsTest, NumberThatIsNotFinite) {
+    context.in_optimizer = true;
+    MadeUpOp update("aten::add_", {x.view()}, {out.written()}, OpClass::Other, {std::nan("")});
+    update.grad_enabled = false;
+    const Birth& rate = born(kNaN, update);
+    EXPECT_EQ(rate.mechanism, Mechanism::DATA);
+    EXPECT_EQ(rate.op, "aten::add_");
+    EXPECT_EQ(rate.phase, Phase::Optimizer);
+    EXPECT_TRUE(rate.features.bad_number);
+    EXPECT_EQ(rate.evidence, std::vector<std::string>{"a number that `aten::add_` was given is nan"});
+    MadeUp batch{kNan};
+    const MadeUpOp pad("aten::constant_pad_nd", {batch.view()}, {out.returned()}, OpClass::Other, {kInf});
+    context.in_optimizer = false;
+    const Births::Kinds read = births.external(pad.inputs[0], pad.event(), context, scanner.health(batch.view()));
+    EXPECT_FALSE(births.find(read.of(kNaN))->features.bad_number) << "the batch was bad, the number is meant";
+    context.in_optimizer = true;
+    double number = std::nan("");
+    TensorView wrapped = x.view(kNumber);
+    wrapped.data = &number;
+    wrapped.dtype = DType::Float64;
+    MadeUpOp decay("aten::mul_", {x.view(), wrapped}, {out.written()});
+    decay.grad_enabled = false;
+    const Births::Kinds made = births.external(wrapped, decay.event(), context, scanner.health(wrapped));
+    const Birth& factor = *births.find(made.of(kNaN));
+    EXPECT_EQ(factor.mechanism, Mechanism::DATA) << "no state that was loaded";
+    EXPECT_EQ(factor.op, "aten::mul_");
+    EXPECT_EQ(factor.phase, Phase::Optimizer);
+    EXPECT_TRUE(factor.features.bad_number);
+}
+
+TEST_F(BirthsTest, FlushedValuesHaveNoKind) {
+    context.node = "MulBackward0";
+    const MadeUpOp op("aten::mul", {x.view()}, {out.returned()});
+    const Birth& birth = *births.find(births.flushed(op.event(), 0, context, {}, Mechanism::UDF, "measured"));
+    EXPECT_EQ(birth.kind, 0);
+    EXPECT_EQ(birth.mechanism, Mechanism::UDF);
+    EXPECT_EQ(birth.evidence, std::vector<std::string>{"measured"});
+    EXPECT_EQ(birth.phase, Phase::Backward);
+}
+
+TEST_F(BirthsTest, SweepKeepsWhatIsReferredTo) {
+    const MadeUpOp op("aten::log", {x.view()}, {out.returned()});
+    const BirthId used = born(kNaN, op).id, held = born(kNaN, op).id, muted = born(kNaN, op).id,
+                  lost = born(kNaN, op).id;
+    Ledger::Entry entry;
+    entry.of(kNaN) = held;
+    entry.muted = muted;
+    ledger.set(x.view(), entry);
+    births.sweep({used});
+    EXPECT_NE(births.find(used), nullptr);
+    EXPECT_NE(births.find(held), nullptr);
+    EXPECT_NE(births.find(muted), nullptr);
+    EXPECT_EQ(births.find(lost), nullptr);
+    EXPECT_FALSE(births.full());
+}
+
+}  // namespace
+}  // namespace numsan

@@ -1,0 +1,270 @@
+// From an escaped birth to a finding: places, names, titles, fingerprints; and which op made an autograd node.
+#include "host/verdict/finding_builder.h"
+
+#include <gtest/gtest.h>
+
+#include "host/cause/title.h"
+#include "host/finding/mechanisms.h"
+#include "tests/host/verdict/fake_stacks.h"
+#include "tests/host/verdict/made_up.h"
+
+namespace numsan {
+namespace {
+
+struct Pair {
+    const char* node;
+    const char* op;
+    bool same;
+};
+
+TEST(NodeIsMadeBy, Table) {
+    const Pair table[] = {
+        {"MulBackward0", "aten::mul", true},
+        {"MulBackward0", "aten::mul_", true},
+        {"MulBackward0", "aten::div", false},
+        {"NllLossBackward0", "aten::nll_loss_forward", true},
+        {"ScaledDotProductFlashAttentionForCpuBackward0", "aten::_scaled_dot_product_flash_attention_for_cpu", true},
+        {"LogSoftmaxBackward0", "aten::_log_softmax", true},
+        {"LogBackward0", "aten::log", true},
+        {"LogBackward0", "aten::exp", false},
+        {"AddmmBackward0", "aten::addmm", true},
+        {"NativeBatchNormBackward0", "aten::native_batch_norm", true},
+        {"LinalgVectorNormBackward0", "aten::linalg_vector_norm", true},
+        {"SqrtBackward0", "aten::clamp", false},
+        {"MeanBackward1", "aten::mean", true},
+        {"torch::autograd::AccumulateGrad", "aten::mul", false},
+        {"Backward", "aten::mul", false},
+        {"", "aten::mul", false},
+        {"MulBackward0", "", false},
+    };
+    for (const Pair& p : table) EXPECT_EQ(node_is_made_by(p.node, p.op), p.same) << p.node << " " << p.op;
+}
+
+const char* kTorchFile = "/env/site-packages/torch/autograd/graph.py";
+
+class Builder : public testing::Test {
+  protected:
+    Builder() {
+        stacks.stacks[1] = {{"/env/site-packages/torch/nn/functional.py", "log", 3, nullptr, false},
+                            {"/home/me/model.py", "forward", 12, &head, false},
+                            {"/home/me/train.py", "main", 40, nullptr, false}};
+        stacks.stacks[2] = {{kTorchFile, "_engine_run_backward", 9, nullptr, false},
+                            {"/env/site-packages/torch/_tensor.py", "backward", 9, nullptr, false},
+                            {"/home/me/train.py", "main", 44, nullptr, false}};
+        stacks.stacks[3] = {{"/home/me/function.py", "backward", 21, nullptr, false},
+                            {kTorchFile, "_engine_run_backward", 9, nullptr, false},
+                            {"/home/me/train.py", "main", 44, nullptr, false}};
+        stacks.live.modules[&head] = "model.head";
+        stacks.live.tensors[&weight] = {"model.head.weight", LiveNames::TensorName::Role::Parameter};
+        escaped.birth.kind = kNaN;
+        escaped.birth.op = "aten::log";
+        escaped.birth.mechanism = Mechanism::DOM;
+        escaped.birth.stack = 1;
+        escaped.birth.seq = 5;
+        escaped.birth.step = 2;
+        escaped.into = EscapeInto::Loss;
+        TensorFact output;
+        output.name = "output[0]";
+        output.health = CpuScanner().health(MadeUp{kNan, 1, kNan}.view());
+        escaped.birth.outputs.push_back(output);
+    }
+    Finding build() { return build_finding(escaped, stacks, stacks.live, places); }
+    std::string title(bool first = true) {
+        Finding finding = build();
+        finding.first = first;
+        return title_of(finding);
+    }
+
+    int head = 0, weight = 0;
+    FakeStacks stacks;
+    PlaceFinder places{"/env/site-packages/torch"};
+    EscapedBirth escaped;
+};
+
+TEST_F(Builder, Forward) {
+    escaped.impl = &weight;
+    escaped.into = EscapeInto::Parameter;
+    escaped.step = 3;
+    escaped.seq = 9;
+    const Finding f = build();
+    EXPECT_EQ(f.kind, FindingKind::NaN);
+    EXPECT_EQ(f.op, "aten::log");
+    EXPECT_EQ(f.step, 2);
+    EXPECT_EQ(f.seq, 5);
+    ASSERT_TRUE(f.location.has_value());
+    EXPECT_EQ(f.location->file, "/home/me/model.py");
+    EXPECT_EQ(f.location->line, 12);
+    EXPECT_EQ(f.user_location->function, "forward");
+    EXPECT_EQ(f.module, "model.head");
+    EXPECT_EQ(f.stack.size(), 3u);
+    EXPECT_FALSE(f.forward.has_value());
+    EXPECT_FALSE(f.backward_location.has_value());
+    EXPECT_EQ(f.escape.into, EscapeInto::Parameter);
+    EXPECT_EQ(f.escape.name, "model.head.weight");
+    EXPECT_EQ(f.escape.step, 3);
+    EXPECT_EQ(f.escape.seq, 9);
+    EXPECT_FALSE(f.help.empty());
+}
+
+/// The generated code is called by what stands on the line of its `def`.
+class BuilderOfTraced : public Builder {
+  protected:
+    BuilderOfTraced() {
+        stacks.stacks[1] = {{"<eval_with_key>.1", "forward", 7, nullptr, false},
+                            {"/home/me/model.py", "Net.forward", 10, nullptr, false},
+                            {"/env/site-packages/torch/nn/modules/module.py", "_call_impl", 3, &model, false},
+                            {"/home/me/train.py", "main", 40, nullptr, false}};
+        stacks.stacks[4] = {{"<eval_with_key>.3", "forward", 5, nullptr, false},
+                            {kTorchFile, "_engine_run_backward", 9, nullptr, false},
+                            {"/home/me/train.py", "main", 44, nullptr, false}};
+        stacks.live.modules[&model] = "model";
+        stacks.live.modules[&other] = "other.head";
+        const SourceFrame line{"/home/me/model.py", "Net.forward", 12, &head, false, true};
+        stacks.live.traced[{"<eval_with_key>.1", 7}] = {line};
+        stacks.live.traced[{"<eval_with_key>.3", 5}] = {line};
+    }
+    int model = 0, other = 0;
+};
+
+TEST_F(BuilderOfTraced, AForwardIsAtTheLineThatTheCodeWasMadeFrom) {
+    const Finding f = build();
+    ASSERT_TRUE(f.location.has_value());
+    EXPECT_EQ(f.location->line, 12);
+    EXPECT_EQ(f.module, "model.head");
+    EXPECT_EQ(f.stack.size(), 4u);
+}
+
+TEST_F(BuilderOfTraced, AModuleThatSharesTheCodeIsTheOneThatWasCalled) {
+    stacks.live.traced.begin()->second.front().self = &other;
+    EXPECT_EQ(build().module, "model");
+}
+
+TEST_F(BuilderOfTraced, WhatTorchMadeTheBackwardOfIsNoBackwardOfTheProgram) {
+    escaped.birth.node = "CompiledFunctionBackward";
+    escaped.birth.phase = Phase::Backward;
+    escaped.birth.stack = 4;
+    const Finding alone = build();
+    ASSERT_TRUE(alone.location.has_value() && alone.backward_location.has_value());
+    EXPECT_EQ(alone.location->line, 12);
+    EXPECT_EQ(alone.backward_location->line, 44);
+    escaped.birth.has_forward = true;
+    escaped.birth.forward_op = "aten::addmm";
+    escaped.birth.forward_stack = 2;
+    const Finding f = build();
+    ASSERT_TRUE(f.location.has_value() && f.forward.has_value() && f.forward->location.has_value());
+    EXPECT_EQ(f.location->line, 12);
+    EXPECT_EQ(f.forward->location->line, 12) << "the line of this op, not of the last one of the compiled forward";
+}
+
+TEST_F(Builder, WhatAModuleWithParametersComputesLastIsTheModels) {
+    escaped.birth.op = "aten::div";
+    escaped.birth.mechanism = Mechanism::DIV0;
+    Features& f = escaped.birth.features;
+    f.op = "div";
+    f.reduction = "std";
+    f.touched = f.operand_touched = f.loss_known = f.after_parameters = true;
+    EXPECT_EQ(build().category.id, "N7");
+    stacks.live.tensors.clear();
+    EXPECT_EQ(build().category.id, "N4") << "a module without parameters is a loss";
+}
+
+TEST_F(Builder, BufferThatNothingWroteIsBadFromTheStart) {
+    escaped.birth.op = "aten::empty";
+    escaped.birth.mechanism = Mechanism::UNINIT;
+    escaped.birth.holder = &weight;
+    EXPECT_EQ(build().phase, Phase::Forward);
+    stacks.live.tensors[&weight].role = LiveNames::TensorName::Role::Buffer;
+    EXPECT_EQ(build().phase, Phase::Load);
+    EXPECT_EQ(build().category.id, "N6");
+}
+
+TEST_F(Builder, BackwardPointsAtTheForwardLine) {
+    escaped.birth.stack = 2;
+    escaped.birth.node = "LogBackward0";
+    escaped.birth.op = "aten::div";
+    escaped.birth.has_forward = true;
+    escaped.birth.forward_op = "aten::log";
+    escaped.birth.forward_stack = 1;
+    const Finding f = build();
+    ASSERT_TRUE(f.location.has_value());
+    EXPECT_EQ(f.location->file, "/home/me/model.py");
+    EXPECT_EQ(f.module, "model.head");
+    ASSERT_TRUE(f.backward_location.has_value());
+    EXPECT_EQ(f.backward_location->line, 44);
+    ASSERT_TRUE(f.forward.has_value());
+    EXPECT_EQ(f.forward->op, "aten::log");
+    EXPECT_EQ(f.forward->node, "LogBackward0");
+    EXPECT_EQ(f.stack.front().kind, "autograd");
+    EXPECT_EQ(f.stack.front().function, "LogBackward0");
+}
+
+TEST_F(Builder, BackwardOfAFunctionPointsInsideIt) {
+    escaped.birth.stack = 3;
+    escaped.birth.node = "MyFunctionBackward";
+    const Finding f = build();
+    ASSERT_TRUE(f.location.has_value());
+    EXPECT_EQ(f.location->file, "/home/me/function.py");
+    EXPECT_EQ(f.backward_location->line, 44);
+    EXPECT_FALSE(f.forward.has_value());
+}
+
+TEST_F(Builder, NothingIsKnownOfAnEmptyStack) {
+    escaped.birth.stack = 0;
+    const Finding f = build();
+    EXPECT_FALSE(f.location.has_value());
+    EXPECT_FALSE(f.module.has_value());
+    EXPECT_EQ(f.fingerprint.size(), 12u);
+}
+
+TEST_F(Builder, Titles) {
+    EXPECT_EQ(title(), "first NaN of this run: `aten::log` left its domain in 2 of 3 values");
+    EXPECT_EQ(title(false), "another NaN: `aten::log` left its domain in 2 of 3 values");
+    escaped.birth.kind = kPosInf;
+    escaped.birth.outputs.clear();
+    escaped.birth.mechanism = Mechanism::OVF;
+    EXPECT_EQ(title(), "first infinity of this run: `aten::log` overflowed");
+    EXPECT_EQ(build().kind, FindingKind::Inf);
+    escaped.birth.has_forward = true;
+    escaped.birth.forward_op = "aten::norm";
+    escaped.birth.mechanism = Mechanism::SING;
+    EXPECT_EQ(title(), "first infinity of this run: the backward of `aten::norm` divided by zero");
+}
+
+TEST_F(Builder, TitlesOfFiniteValues) {
+    escaped.birth.kind = 0;
+    escaped.birth.mechanism = Mechanism::PREC;
+    EXPECT_EQ(title(), "first underflow of this run: `aten::log` made updates too small for the type to hold");
+    EXPECT_EQ(build().kind, FindingKind::Underflow);
+    escaped.birth.near_overflow = true;
+    escaped.birth.features.dtype = DType::Float8E4M3Fn;
+    EXPECT_EQ(title(),
+              "first saturation of this run: `aten::log` wrote the largest float8_e4m3fn in place of larger values");
+    EXPECT_EQ(build().kind, FindingKind::Overflow);
+    escaped.birth.mechanism = Mechanism::OVF;
+    EXPECT_EQ(title(false), "another near overflow: `aten::log` made values close to the largest float8_e4m3fn");
+}
+
+TEST_F(Builder, TitleOfEveryMechanismSaysSomething) {
+    for (const MechanismInfo& m : kMechanisms) {
+        escaped.birth.mechanism = m.value;
+        EXPECT_NE(title().find("`aten::log` "), std::string::npos) << m.id;
+        EXPECT_EQ(build().mechanism, m.value);
+    }
+}
+
+TEST_F(Builder, FingerprintIsOfThePlaceAndNotOfTheTime) {
+    const std::string before = build().fingerprint;
+    escaped.birth.seq = 500;
+    escaped.birth.step = 60;
+    const std::string place = place_of_finding(build());
+    stacks.live.modules.begin()->second = "model.tail";  // the same line, of another layer
+    EXPECT_NE(build().fingerprint, before);
+    EXPECT_EQ(place_of_finding(build()), place) << "layers of one line are one finding";
+    stacks.live.modules.begin()->second = "model.head";
+    EXPECT_EQ(build().fingerprint, before);
+    escaped.birth.op = "aten::sqrt";
+    EXPECT_NE(build().fingerprint, before);
+}
+
+}  // namespace
+}  // namespace numsan

@@ -1,0 +1,135 @@
+// The verdict on checks that programs make of their own values.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/host/verdict/made_up.h"
+
+namespace numsan {
+namespace {
+
+/// A loss that is NaN, of which the program asks something, and reads the answer.
+struct Checked {
+    Stream s;
+    MadeUp zero{0}, loss = MadeUp({kNan}, kRequiresGrad), answer{1}, all{1};
+
+    /// No value of a float type.
+    static TensorView answer_of(const MadeUp& made, uint32_t more) {
+        TensorView view = made.view(more);
+        view.flags &= ~uint32_t(kScannable);
+        return view;
+    }
+    Checked() { s.op("aten::div", {zero.view(), zero.view()}, {loss.returned()}); }
+    void ask(const char* op = "aten::isnan") {
+        s.op(op, {loss.view()}, {answer_of(answer, kReturned)});
+        s.op("aten::any", {answer_of(answer, 0)}, {answer_of(all, kReturned)});
+    }
+    void read() { s.op("aten::_local_scalar_dense", {answer_of(all, 0)}, {}, OpClass::HostRead); }
+    size_t reported(bool failed) {
+        s.verdict.finish(failed, s.outcome);
+        return s.outcome.escaped.size();
+    }
+};
+
+TEST(VerdictChecks, ProgramThatFailedOverOneIsTold) {
+    Checked c;
+    c.ask();
+    c.read();
+    ASSERT_EQ(c.reported(true), 1u);
+    EXPECT_EQ(c.s.only().birth.op, "aten::div");
+    EXPECT_EQ(c.s.only().severity, Severity::Warning);
+    EXPECT_EQ(c.s.only().into, EscapeInto::Host);
+    EXPECT_EQ(c.s.only().birth.evidence.back(),
+              "a check of the program read it; after that came no optimizer step, and the program failed");
+}
+
+TEST(VerdictChecks, TrainingThatEndedOverALossIsTold) {
+    Checked c;
+    c.ask();
+    c.read();
+    ASSERT_EQ(c.reported(false), 1u);
+    EXPECT_EQ(c.s.only().birth.evidence.back(), "a check of the program read it; after that came no optimizer step");
+}
+
+TEST(VerdictChecks, WhoStepsAfterItKnows) {
+    for (const bool failed : {false, true}) {
+        Checked c;
+        c.ask();
+        c.read();
+        c.s.verdict.optimizer_begin(c.s.outcome);
+        EXPECT_EQ(c.reported(failed), 0u);
+    }
+}
+
+TEST(VerdictChecks, WhatIsNoLossIsToldOnlyWhereTheProgramFailed) {
+    for (const bool failed : {false, true}) {
+        Checked c;
+        c.s.grad_enabled = false;
+        c.ask();
+        c.read();
+        EXPECT_EQ(c.reported(failed), failed ? 1u : 0u);
+    }
+}
+
+TEST(VerdictChecks, ThatAProgramFailedMayBeKnownLate) {
+    Checked c;
+    c.s.grad_enabled = false;
+    c.ask();
+    c.read();
+    EXPECT_EQ(c.reported(false), 0u);
+    EXPECT_EQ(c.reported(true), 1u);
+    EXPECT_EQ(c.reported(true), 1u) << "told once";
+}
+
+TEST(VerdictChecks, AnswersThatNobodyReadAreNone) {
+    Checked c;
+    c.ask();
+    EXPECT_EQ(c.reported(true), 0u);
+}
+
+TEST(VerdictChecks, OpsThatDoNotAnswerHideWhatTheyRead) {
+    Checked c;
+    c.ask("aten::argmax");
+    c.read();
+    EXPECT_EQ(c.reported(true), 0u);
+}
+
+TEST(VerdictChecks, InfinityThatTheProgramWroteIsNone) {
+    Checked c;
+    c.s.infinite_scalar = true;
+    MadeUp mask{-kInf};
+    c.s.op("aten::full", {}, {mask.returned()}, OpClass::Constant);
+    c.s.infinite_scalar = false;
+    c.s.op("aten::isinf", {mask.view()}, {Checked::answer_of(c.all, kReturned)});
+    c.read();
+    EXPECT_EQ(c.reported(true), 0u);
+}
+
+/// As isfinite() does: where the magnitudes were, the answer lies.
+TEST(VerdictChecks, AnswerThatLiesWhereABadValueWas) {
+    Checked c;
+    MadeUp again{kNan};
+    c.s.op("aten::eq", {c.loss.view(), c.loss.view()}, {Checked::answer_of(c.answer, kReturned)});
+    c.s.op("aten::abs", {c.loss.view()}, {again.returned()});
+    c.s.op("aten::ne", {again.view()}, {Checked::answer_of(c.all, kReturned)});
+    c.s.op("aten::mul", {Checked::answer_of(c.answer, 0), Checked::answer_of(c.all, 0)},
+           {Checked::answer_of(again, kReturned)});
+    c.s.op("aten::_local_scalar_dense", {Checked::answer_of(again, 0)}, {}, OpClass::HostRead);
+    EXPECT_EQ(c.reported(false), 1u) << "it is the loss's";
+}
+
+/// The value is gone, and its memory is used again, before the answer is read.
+TEST(VerdictChecks, ValueThatIsGoneIsFoundByTheOpThatMadeIt) {
+    Checked c;
+    c.ask();
+    MadeUp one{1};
+    c.loss.values[0] = 1;
+    c.s.op("aten::mul", {one.view(), one.view()}, {c.loss.returned()});
+    c.read();
+    ASSERT_EQ(c.reported(true), 1u);
+    EXPECT_EQ(c.s.only().birth.op, "aten::div");
+}
+
+}  // namespace
+}  // namespace numsan
