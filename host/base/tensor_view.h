@@ -26,7 +26,7 @@ enum TensorFlag : uint32_t {
 };
 
 /// What autograd knows of an operand; asked for few, see OpEvent::autograd_facts.
-enum TensorKin : uint32_t {
+enum AutogradFact : uint32_t {
     kViewOfParameter = 1,  ///< a view of a leaf that requires a gradient
     kFromCompiled = 2,     ///< the result of a region that torch.compile turned into kernels of its own
 };

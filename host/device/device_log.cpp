@@ -75,7 +75,7 @@ void fill(DeviceEvent& kept, const OpEvent& event, const OpContext& context) {
     kept.op = event;
     kept.context = context;
     kept.inputs = room.copy(event.inputs, event.input_count);
-    keep_kin(kept.inputs, event.input_count, context);
+    keep_autograd_facts(kept.inputs, event.input_count, context);
     kept.outputs = room.copy(event.outputs, event.output_count);
     kept.host = room.take<HostReading>(host);
     std::fill_n(kept.host, host, HostReading{});

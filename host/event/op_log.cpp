@@ -114,7 +114,7 @@ void OpLog::add_one(const OpEvent& event, const OpContext& context, const Forwar
         int64_t* dims = op.dims;
         op.event.input_count = inputs;
         for (int32_t i = 0; i < inputs; ++i) copy_view(op.inputs[i], event.inputs[i], dims);
-        keep_kin(op.inputs, inputs, context);
+        keep_autograd_facts(op.inputs, inputs, context);
         for (int32_t i = 0; i < event.output_count; ++i) copy_view(op.outputs[i], event.outputs[i], dims);
         op.event.inputs = op.inputs;
         op.event.outputs = op.outputs;

@@ -6,8 +6,8 @@
 
 namespace numsan {
 
-/// Facts of this process as it starts. Reads /proc/self and the environment (RANK, WORLD_SIZE and their launchers'
-/// autograd_facts).
+/// Facts of this process as it starts. Reads /proc/self and the environment: RANK, WORLD_SIZE and the variables of
+/// other launchers.
 RunSummary run_facts(const Options& options);
 
 /// Whether code that torch.compile generated is loaded: kernels of its own, in which no op is seen. Told by where its

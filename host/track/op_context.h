@@ -35,7 +35,7 @@ struct OpContext {
     NodeSeq node_sequence = NodeSeq::None;
     uint64_t node_thread = 0;
     int64_t graph_task = -1;
-    /// bits of TensorKin for the first inputs, asked before any lock was taken; null when not asked
+    /// bits of AutogradFact for the first inputs, asked before any lock was taken; null when not asked
     const uint32_t* autograd_facts = nullptr;
 };
 inline constexpr int32_t kMaxAutogradFacts = 16;  ///< length of OpContext::autograd_facts
@@ -47,7 +47,7 @@ inline uint32_t autograd_facts_of(const OpContext& context, const TensorView& in
 }
 
 /// For copies of an event's operands that are judged when the context's `autograd_facts` cannot be asked any more.
-inline void keep_kin(TensorView* inputs, int32_t count, const OpContext& context) {
+inline void keep_autograd_facts(TensorView* inputs, int32_t count, const OpContext& context) {
     for (int32_t i = 0; context.autograd_facts != nullptr && i < count && i < kMaxAutogradFacts; ++i) {
         inputs[i].flags |= context.autograd_facts[i] << kAutogradFactsShift;
     }

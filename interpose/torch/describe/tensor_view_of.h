@@ -138,7 +138,7 @@ const void* storage_of(const void* impl);
 /// Identity of a live leaf's gradient as it is at this moment, null when it has none. Takes no reference.
 const void* gradient_of(const void* impl);
 
-/// Bits of TensorKin for a live tensor.
+/// Bits of AutogradFact for a live tensor.
 uint32_t autograd_facts_of(const void* impl, bool may_wait);
 
 }  // namespace numsan
