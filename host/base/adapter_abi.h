@@ -55,8 +55,8 @@ struct OpEvent {
     bool grad_enabled;
     bool infinite_scalar;  ///< a scalar argument was +inf, -inf or the dtype's lowest value
     int64_t graph_task;    ///< number of the backward() this thread is inside of, hooks included; -1 outside
-    /// Bits of AutogradFact for one of `inputs`; null in made-up events. kFromCompiled only if it `may_wait`: the name of
-    /// a node that is written in Python takes the interpreter's lock.
+    /// Bits of AutogradFact for one of `inputs`; null in made-up events. kFromCompiled only if it `may_wait`: the
+    /// name of a node that is written in Python takes the interpreter's lock.
     uint32_t (*autograd_facts)(const void* impl, bool may_wait);
     int32_t scalar_count;  ///< numbers among the arguments, in order: exponents, factors, eps
     const double* scalars;
