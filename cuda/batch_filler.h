@@ -49,7 +49,7 @@ class BatchFiller {
     int position_of(int input) const noexcept { return table_.items[input].argument; }
 
     /// Output number `index` (from 0, in the order of add()), or one of InputItems, is not looked at after all: of an
-    /// input zero elements are told then. Before close().
+    /// input zero elements are reported then. Before close().
     void drop(int index) noexcept { table_.items[index].positions = 0; }
 
     /// For what is known only at the end: sequence_step and flags. Before close().

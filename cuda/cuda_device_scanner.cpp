@@ -136,7 +136,7 @@ class CudaDeviceScanner final : public DeviceScanner {
         try {
             scanner_.poll([&](const gpu::Hit& hit) {
                 hits_[hit.sequence].assign(hit.slots, hit.slots + hit.count);
-                // Nobody asks for those any more.
+                // Those are not asked for any more.
                 while (hits_.begin()->first + window() <= hit.sequence) hits_.erase(hits_.begin());
             });
         } catch (const std::bad_alloc&) {

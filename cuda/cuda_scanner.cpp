@@ -193,7 +193,7 @@ Batch* CudaScanner::take(Lane& lane) noexcept {
         batch->count = 0;
     }
     lane.open = nullptr;
-    if (batch->held_count == 0) return batch;  // nobody waits for it
+    if (batch->held_count == 0) return batch;  // no thread waits for it
     batch->next = lane.leaving;
     lane.leaving = batch;
     lane.left.fetch_add(1, std::memory_order_relaxed);
@@ -213,7 +213,7 @@ void CudaScanner::land(Lane& lane, Batch* batch) noexcept {
         lane.landed.notify_all();
         holding_.fetch_sub(1, std::memory_order_release);
     }
-    let_go(*batch);  // when nobody waits for this thread
+    let_go(*batch);  // when no thread waits for this one
     unpin(batch);
 }
 

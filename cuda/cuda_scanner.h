@@ -1,4 +1,4 @@
-// Scans tensors on the GPU, in the order of their streams, and tells of the bad ones without ever waiting for the GPU.
+// Scans tensors on the GPU, in the order of their streams, and reports the bad ones without ever waiting for the GPU.
 #pragma once
 
 #include <atomic>
@@ -70,7 +70,7 @@ struct ScanCounters {
         for (const uint64_t n : skipped) all += n;
         return all;
     }
-    /// Something was not looked at, or not told.
+    /// Something was not looked at, or not reported.
     bool incomplete() const { return dropped != 0 || all_skipped() != 0; }
 };
 
@@ -104,13 +104,13 @@ class CudaScanner {
     /// First use of a context, at a time of the caller's choice. True when scans of it will be taken.
     bool prepare(const StreamRef& where) noexcept;
 
-    /// Now: outcome() will tell of every output that is not behind a gate. No: none will be looked at in this context.
+    /// Now: outcome() will report every output that is not behind a gate. No: none will be looked at in this context.
     DeviceScanner::Taken scan(const ScanRequest& request) noexcept;
     /// Several for one stream, at least one; never deferred.
     DeviceScanner::Taken scan(const ScanRequest* requests, int count) noexcept;
 
     /// Requests for one stream, in as few launches as they need. Nothing is looked at while the stream's gate is
-    /// closed, which it is afterwards: outcome() tells of an output only if the gate was open. Never deferred.
+    /// closed, which it is afterwards: outcome() reports an output only if the gate was open. Never deferred.
     /// Precondition: one output at least has an element.
     DeviceScanner::Taken scan_behind_gate(const ScanRequest* requests, int count) noexcept;
 
@@ -127,10 +127,10 @@ class CudaScanner {
     /// The reader's side: hands over the hits that have arrived and returns how many. Those of one stream come in its
     /// order as far as they have arrived; tensors of one launch by sequence. One thread at a time, others return 0.
     int poll(const std::function<void(const Hit&)>& callback);
-    /// The same for what replays of graphs told of.
+    /// The same for hits of replays of graphs.
     int poll_replays(const std::function<void(const Hit&)>& callback);
 
-    /// The number of a captured output whose graph is gone: no later poll_replays() tells of it. False: none for now.
+    /// The number of a captured output whose graph is gone: no later poll_replays() reports it. False: none for now.
     bool next_ended(uint64_t& sequence) noexcept;
 
     /// What became of the output with this number. One thread at a time.
@@ -138,14 +138,14 @@ class CudaScanner {
         DeviceScanner::Answer answer;
         Range range;
         bool has_hit;    ///< poll() has handed the hit over, or will; it may stand behind one in the making
-        bool hit_stuck;  ///< with has_hit: the device is lost, what the ring does not tell now it never will
+        bool hit_stuck;  ///< with has_hit: the device is lost, a hit that is not in the ring now never will be
         SkipReason why;
     };
     Outcome outcome(uint64_t sequence) const noexcept;
-    /// outcome() told of it, or nobody will ask.
+    /// outcome() has reported it, or will not be asked.
     void forget(uint64_t sequence) noexcept;
 
-    /// The earliest bad output that the device told of so far, even if its hit was dropped. Replays are not in it.
+    /// The earliest bad output that the device has reported so far, even if its hit was dropped. Replays are not in it.
     struct Offender {
         CUctx_st* context;
         uint64_t sequence;

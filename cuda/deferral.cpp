@@ -133,7 +133,7 @@ bool CudaScanner::scan_later(Lane& lane, const ScanRequest& request) noexcept {
 }
 
 /// What is held may have lost its memory all the same: then that is not touched. The storages live, so pinning them
-/// once more waits for nobody.
+/// once more waits for no thread.
 void CudaScanner::look_again(Lane& lane, Batch& batch) noexcept {
     uint64_t outputs = 0;
     for (int i = 0; i < batch.held_count; ++i) {

@@ -31,7 +31,7 @@ class RelaxedCapture {
         if (const CUresult tried = (expression)) return Failure{tried, name}; \
     } while (0)
 
-/// For the report alone: what the driver does not tell stays empty.
+/// For the report alone: a fact that the driver does not give stays empty.
 void describe(const Driver& driver, CUdevice device, DeviceState& state) {
     state.device = device;
     if (driver.device_name(state.device_name, sizeof state.device_name, device) != CUDA_SUCCESS)

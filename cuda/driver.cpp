@@ -17,7 +17,7 @@ bool load_driver(const char* library, Driver& driver, char* reason, size_t reaso
     const auto version_of = reinterpret_cast<PFN_cuDriverGetVersion_v2020>(dlsym(handle, "cuDriverGetVersion"));
     int version = 0;
     if (version_of == nullptr || version_of(&version) != CUDA_SUCCESS) {
-        std::snprintf(reason, reason_size, "%s does not tell its version", library);
+        std::snprintf(reason, reason_size, "%s does not report its version", library);
         return false;
     }
     if (version < kOldestDriver) {

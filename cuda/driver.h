@@ -13,7 +13,7 @@ inline constexpr int kOldestDriver = 12010;
 
 /// The calls of driver_calls.def; all set but the optional ones, or the driver is not to be used.
 struct Driver {
-    int version = 0;  ///< of CUDA, as the driver tells it: 12010 is 12.1
+    int version = 0;  ///< of CUDA, as the driver reports it: 12010 is 12.1
 #define NUMSAN_DRIVER_CALL(field, name, version) PFN_##name##_v##version field = nullptr;
 #define NUMSAN_OPTIONAL_DRIVER_CALL NUMSAN_DRIVER_CALL
 #include "cuda/driver_calls.def"

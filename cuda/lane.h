@@ -60,7 +60,7 @@ struct ContextEntry {
     std::atomic<int> status{SettingUp};
     CUcontext context = nullptr;
     uint8_t index = 0;      ///< in the scanner's table
-    std::thread::id owner;  ///< who sets it up
+    std::thread::id owner;  ///< the thread that sets it up
     DeviceState state;
     uint32_t lanes = 0;  ///< given out; guarded by the scanner's table mutex
 
@@ -82,7 +82,7 @@ struct ContextEntry {
 };
 
 /// Whether a graph and all that was made of it are gone, and no launch of it is on its way. Shared by a lane and the
-/// driver, which tells of it on a thread of its own that may call nothing of CUDA's.
+/// driver, which announces it on a thread of its own that may call nothing of CUDA's.
 class GraphEnd {
   public:
     bool has_come() const noexcept { return come_.load(std::memory_order_acquire); }

@@ -102,7 +102,7 @@ Lane* CudaScanner::new_lane(ContextEntry& context, CUstream stream, bool capture
     return lane;
 }
 
-/// With the table mutex held: a lane whose graph is gone, so that its scratch is at rest for good; nobody's now.
+/// With the table mutex held: a lane whose graph is gone, so that its scratch is at rest for good; free now.
 Lane* CudaScanner::ended_lane(const ContextEntry& context, CUstream stream) noexcept {
     const std::thread::id thread = thread_of(stream);
     for (int i = 0; i < lane_count_.load(std::memory_order_relaxed); ++i) {
@@ -117,7 +117,7 @@ Lane* CudaScanner::ended_lane(const ContextEntry& context, CUstream stream) noex
     return nullptr;
 }
 
-/// What comes late of the lane's last graph is told by its number alone.
+/// Late hits of the lane's last graph are known by their number alone.
 void CudaScanner::forget_captured(Lane& lane) noexcept {
     const std::lock_guard lock(lane.context.captured_mutex);
     for (const uint32_t number : lane.captured_numbers) {
@@ -125,7 +125,7 @@ void CudaScanner::forget_captured(Lane& lane) noexcept {
         if (found == lane.context.captured.end() || found->second.lane != &lane) continue;
         try {
             lane.context.ended.push_back(found->second.sequence);
-        } catch (const std::bad_alloc&) {  // who waits for it keeps what it has
+        } catch (const std::bad_alloc&) {  // a batch that waits for it keeps what it has
         }
         lane.context.captured.erase(found);
     }

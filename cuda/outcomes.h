@@ -1,4 +1,4 @@
-// What the host knows of the outputs that it handed over and has not told of yet. Numbers take turns in a fixed table.
+// What the host knows of the outputs that it handed over and has not reported yet. Numbers take turns in a fixed table.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ class Outcomes {
   public:
     enum class Kind : uint8_t {
         None,      ///< never heard of, or forgotten
-        Expected,  ///< pending, or in a queue of the context `value`: the device tells
+        Expected,  ///< pending, or in a queue of the context `value`: the device will report
         Empty,     ///< there was nothing to read
         Skipped,   ///< for the reason `value`
     };
@@ -31,7 +31,7 @@ class Outcomes {
     void set(uint64_t sequence, Outcome outcome) noexcept {
         place(sequence).store(word(sequence, outcome), std::memory_order_release);
     }
-    /// Only if the number is still expected from that context: what was told of is not told of again.
+    /// Only if the number is still expected from that context: an output is reported once.
     void give_up(uint64_t sequence, uint8_t context, SkipReason why) noexcept {
         uint64_t expected = word(sequence, {Kind::Expected, context});
         place(sequence).compare_exchange_strong(expected, word(sequence, Outcome::skipped(why)),
@@ -44,7 +44,7 @@ class Outcomes {
     }
 
   private:
-    // 48 bits of the number, 8 of the kind, 8 of the value; 0 is nobody's.
+    // 48 bits of the number, 8 of the kind, 8 of the value; 0 is no number's.
     static uint64_t word(uint64_t sequence, Outcome outcome) {
         return (sequence + 1) << 16 | uint64_t(outcome.kind) << 8 | outcome.value;
     }

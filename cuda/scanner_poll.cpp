@@ -132,7 +132,7 @@ CudaScanner::Outcome CudaScanner::outcome(uint64_t sequence) const noexcept {
     }
     if (forked()) return {Answer::NotRead, {}, false, false, SkipReason::Forked};
     const ContextEntry& context = *contexts_[known.value].load(std::memory_order_acquire);
-    // In this order: what a device tells before it is lost counts.
+    // In this order: what a device reported before it was lost counts.
     const bool off = off_.load(std::memory_order_acquire) == static_cast<int>(SkipReason::EngineOff);
     const bool lost = off || context.status.load(std::memory_order_acquire) == ContextEntry::Lost;
     RangeResult& result = context.state.results_host[sequence & (kResults - 1)];

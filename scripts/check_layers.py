@@ -105,7 +105,7 @@ def check_include(root, source, layer, name):
     if first in THIRD_PARTY:
         owners = THIRD_PARTY[first]
         inside = any(layer == owner or layer.startswith(owner + "/") for owner in owners)
-        return None if inside else f"only {' and '.join(owners) or 'nobody'} may include {first}"
+        return None if inside else f"only {' and '.join(owners) or 'no folder'} may include {first}"
     if first in ("host", "interpose", "cuda", "tests"):
         return f"{layer} may not include {name}: it is in no layer"
     if layer in C_ONLY and not name.endswith(".h"):

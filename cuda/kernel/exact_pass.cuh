@@ -193,7 +193,7 @@ NUMSAN_DEVICE void fill(HitSlot& slot, const ScanItem& item, const ScanDim* dims
     slot.kinds = static_cast<KindSet>(kinds);
 }
 
-/// Thread 0. Tells of `item`, whose tally is complete, in the ring's slot for `ticket`.
+/// Thread 0. Reports `item`, whose tally is complete, in the ring's slot for `ticket`.
 NUMSAN_DEVICE void publish(const ScanItem& item, const ScanDim* dims, const ScanHeader& header, uint64_t ticket,
                            HitRole role, const ScanItem& output, uint32_t sequence, const TallyWords& tally) {
     HitSlot& slot = slot_of(header, ticket);

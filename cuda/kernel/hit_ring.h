@@ -1,4 +1,4 @@
-// The ring through which the device tells the host of bad tensors, in pinned host memory that the device maps.
+// The ring through which the device reports bad tensors to the host, in pinned host memory that the device maps.
 #pragma once
 
 #include <atomic>
@@ -90,7 +90,7 @@ class HitReader {
     /// False when the next hit is not there yet: `hit` is untouched.
     bool next(HitSlot& hit) noexcept;
 
-    /// (sequence << 32 | slot) of the earliest bad tensor that the device told of, kNoOffender before.
+    /// (sequence << 32 | slot) of the earliest bad tensor that the device has reported, kNoOffender before.
     uint64_t first_offender() const noexcept {
         return std::atomic_ref(ring_->first_offender).load(std::memory_order_acquire);
     }

@@ -25,7 +25,7 @@ NUMSAN_DEVICE void ring_bell(const uint64_t* word, uint64_t* copy) {
     }
 }
 
-/// One thread. Tells of a bad tensor whether or not the ring has room.
+/// One thread. Reports a bad tensor whether or not the ring has room.
 NUMSAN_DEVICE void report_offender(const ScanHeader& header, uint32_t sequence, uint32_t slot) {
     const uint64_t key = uint64_t(sequence) << 32 | slot;
     if (atomic_min(&header.state->first_offender, key) > key) {
@@ -34,7 +34,7 @@ NUMSAN_DEVICE void report_offender(const ScanHeader& header, uint32_t sequence, 
 }
 
 /// One thread. Takes `count` neighbouring tickets; false when the ring has no room for all of them: they are dropped.
-/// What is told of a clean tensor leaves half of the ring to the bad ones, and is not missed.
+/// A report of a clean tensor leaves half of the ring to the bad ones, and is not missed.
 NUMSAN_DEVICE bool take_tickets(const ScanHeader& header, uint32_t count, bool bad, uint64_t& first) {
     const uint32_t room = bad ? header.ring_capacity : header.ring_capacity / 2;
     for (;;) {

@@ -39,7 +39,7 @@ struct BlockShared {
 #endif
     // Thread 0's, but for the job and the tally: it keeps here what would take registers from all.
     Part part;
-    RangeWords words;  ///< of the part; of the tensor while that is told of
+    RangeWords words;  ///< of the part; of the tensor while that is reported
     uint32_t base;     ///< what the launch adds to the order of its items
     TallyJob job;
     TallyWords tally;

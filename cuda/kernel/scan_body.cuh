@@ -96,7 +96,7 @@ NUMSAN_DEVICE void take_tally(ItemScratch& scratch, BlockShared& shared) {
     }
 }
 
-/// Thread 0. The last word of a tensor: all else that is told of it is visible before.
+/// Thread 0. The last word of a tensor: all else of its report is visible before.
 NUMSAN_DEVICE void publish_result(const ScanHeader& header, const ScanItem& item, const RangeWords& words,
                                   uint32_t sequence, ResultVerdict verdict) {
     if (header.results == nullptr) return;
@@ -108,7 +108,7 @@ NUMSAN_DEVICE void publish_result(const ScanHeader& header, const ScanItem& item
     shared_store(&result.sequence_plus_one, uint64_t(sequence) + 1);
 }
 
-/// Thread 0. After a part is merged: the job that tells of the whole tensor if that is bad and complete, else none.
+/// Thread 0. After a part is merged: the job that reports the whole tensor if that is bad and complete, else none.
 NUMSAN_DEVICE void conclude(const TableView& table, BlockShared& shared) {
     const ScanHeader& header = table.header;
     const Part& part = shared.part;
@@ -160,7 +160,7 @@ NUMSAN_DEVICE void next_job(const TableView& table, BlockShared& shared) {
 }
 
 /// All threads. Merges a part of an output. A bad part is tallied at once, by its own block; the block that completes
-/// a bad output looks at the rest of it and at its inputs, and tells of them.
+/// a bad output looks at the rest of it and at its inputs, and reports them.
 NUMSAN_DEVICE void finish_part(const TableView& table, const Part& part, const RangeWords& part_words,
                                BlockShared& shared) {
     const RangeWords words = merge_block(part_words, shared);

@@ -4,7 +4,7 @@
 //     numsan_scan_small(ScanTableSmall)     parameters below 4 KB, any driver
 //     numsan_scan_large(ScanTableLarge)     parameters below 32 KB, driver 530 (CUDA 12.1) and later
 // Launch shape: grid_blocks(header.chunks, SMs of the device) blocks of kBlockThreads threads (scan_policy.h), no
-// dynamic shared memory. A batch without chunks is not launched. The kernels allocate nothing and wait for nobody, so
+// dynamic shared memory. A batch without chunks is not launched. The kernels allocate nothing and wait for nothing, so
 // a captured launch carries its own table; everything they leave behind is in the words below, which are at rest
 // after each launch.
 #pragma once
@@ -34,7 +34,7 @@ enum ScanItemFlag : uint8_t {
     kGaps = 1,        ///< not one run of memory: walk the dimensions, touch nothing between
     kRun = 2,         ///< with kGaps: the first dimension has no gaps of its own
     kRaisesGate = 4,  ///< a bad tensor sets ScanHeader::raise
-    kExact = 8,       ///< what the exact pass finds is told even if nothing is bad
+    kExact = 8,       ///< what the exact pass finds is reported even if nothing is bad
 };
 
 /// One tensor. 48 bytes.

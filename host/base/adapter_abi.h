@@ -60,7 +60,7 @@ struct OpEvent {
     uint32_t (*autograd_facts)(const void* impl, bool may_wait);
     int32_t scalar_count;  ///< numbers among the arguments, in order: exponents, factors, eps
     const double* scalars;
-    bool inner_ops_shown;  ///< what it called told of its results before: a tensor subclass answered
+    bool inner_ops_shown;  ///< the ops that it called have reported its results: a tensor subclass answered
     bool on_device;        ///< a tensor of it is in the memory of a device; then `queue` is set
     DeviceQueue queue;     ///< where this thread's ops on that device go
 };

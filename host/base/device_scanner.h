@@ -13,7 +13,7 @@ namespace numsan {
 
 struct StorageApi;
 
-/// Outputs that one op has just been told to write, and what it reads: all in memory of the queue's device. Views are
+/// Outputs that one op is about to write, and what it reads: all in memory of the queue's device. Views are
 /// valid during the call only.
 struct DeviceScan {
     DeviceQueue queue;
@@ -24,7 +24,7 @@ struct DeviceScan {
     int32_t input_count;
     uint64_t sequence;  ///< of the first output; the others count on. Grows from op to op
     bool raises_gate;   ///< a bad output lets the device look at what the next scan_behind_gate() hands over
-    bool exact;  ///< each output is looked at closely, bad or not: Reading::hit tells what was found. Not in a graph
+    bool exact;  ///< each output is looked at closely, bad or not: Reading::hit has what was found. Not in a graph
     /// Null: the scan is in its queue on return. Else small outputs may be gathered until their queue's next scan,
     /// before_write() of one of them, or flush(). What they lie in is held by this meanwhile: for tensors that somebody
     /// keeps anyway. Lives as long as the scanner, the same for all.
@@ -56,16 +56,16 @@ class DeviceScanner {
     virtual ~DeviceScanner() = default;
 
     enum class Taken : uint8_t {
-        Now,       ///< `answer` will tell of every output
-        Captured,  ///< the queue is being captured into a graph: next_replayed() tells, `answer` does not
-        No,        ///< this device cannot be scanned: `answer` does not tell
+        Now,       ///< `answer` will report every output
+        Captured,  ///< the queue is being captured into a graph: next_replayed() reports, `answer` does not
+        No,        ///< this device cannot be scanned: `answer` reports nothing
     };
     /// In a thread that the op ran on, right after it: scans for one queue, one at least. Small outputs may be gathered
     /// first.
     virtual Taken scan(const DeviceScan* scans, int32_t count) noexcept = 0;
 
     /// Scans for one queue that the device leaves alone unless an output that raised the gate was bad. Where it was
-    /// not, nothing will be told of their outputs: give_up() says that nobody waits for it.
+    /// not, nothing will be reported of their outputs: give_up() says that no answer is awaited.
     virtual Taken scan_behind_gate(const DeviceScan* scans, int32_t count) noexcept = 0;
     virtual void give_up(uint64_t sequence) noexcept = 0;
 
@@ -74,7 +74,7 @@ class DeviceScanner {
 
     /// An op of this thread is about to write `storage` in place: what was handed over of it is put into its queue.
     virtual void before_write(const void* storage) noexcept = 0;
-    /// Everything handed over so far is put into its queue. Before somebody waits for a device.
+    /// Everything handed over so far is put into its queue. Before the program waits for a device.
     virtual void flush() noexcept = 0;
 
     enum class Answer : uint8_t {
@@ -91,10 +91,10 @@ class DeviceScanner {
     /// What became of the output with this number. One thread at a time. Answered once: then it is forgotten.
     virtual Answer answer(uint64_t sequence, Reading& reading) noexcept = 0;
 
-    /// The next bad output that a replay of a graph told of, each time the graph runs: the number it had when it was
+    /// The next bad output that a replay of a graph reported, each time the graph runs: the number it had when it was
     /// captured. False: no more for now. One thread at a time, the same as `answer`.
     virtual bool next_replayed(uint64_t& sequence, DeviceHit& hit) noexcept = 0;
-    /// The number of a captured output whose graph is gone: when next_replayed() has told what it had, it tells of that
+    /// The number of a captured output whose graph is gone: once next_replayed() has reported its hits, it reports that
     /// output no more. False: none for now. One thread at a time, the same.
     virtual bool next_ended(uint64_t& sequence) noexcept = 0;
     /// The process ends: what is held is given back no more, it may have nowhere to go.
@@ -104,13 +104,13 @@ class DeviceScanner {
     /// returned may not be there yet.
     virtual bool writes_later(const void* data) const noexcept = 0;
 
-    /// Numbers that `answer` tells apart: a number may be used for an output only after the one so much smaller has
+    /// Numbers that `answer` distinguishes: a number may be used for an output only after the one so much smaller has
     /// been answered or given up.
     virtual uint64_t window() const noexcept = 0;
 
     /// Forked child, or the end of the process: nothing is handed to the device any more.
     virtual void close() noexcept = 0;
-    /// What was told of and found no room: bad outputs of replays, and what the exact pass found of others.
+    /// Reports that found no room: bad outputs of replays, and what the exact pass found of others.
     virtual int64_t lost() const noexcept = 0;
     /// Of memory on devices that is kept for scanning.
     virtual int64_t device_bytes() const noexcept = 0;

@@ -40,7 +40,7 @@ struct Birth {
     bool waits = false;
     bool unread = false;           ///< it arrived, and no op has read it yet
     const void* holder = nullptr;  ///< TensorView::impl of the tensor that held it, where no op was seen to make it
-    std::optional<Place> made_at;  ///< of a birth in another process, whose stack nobody has here
+    std::optional<Place> made_at;  ///< of a birth in another process, whose stack is not known here
     int64_t forward_seq = 0;       ///< of the op that made the node; the birth's own outside a backward pass
     Features features;
     /// an infinity of it passed through a root: what it should have been may well be small

@@ -1,4 +1,4 @@
-// What was measured at and around a birth: the facts that root causes are told apart by. Plain data, owns nothing.
+// What was measured at and around a birth: the facts that distinguish root causes. Plain data, owns nothing.
 #pragma once
 
 #include <cstdint>

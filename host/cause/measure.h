@@ -12,7 +12,7 @@
 
 namespace numsan {
 
-/// What is told of a tensor: the `index`-th on its `side` of an op. `exact`: `health` counts, else it knows ranges.
+/// The facts of a tensor: the `index`-th on its `side` of an op. `exact`: `health` counts, else it knows ranges.
 TensorFact fact_of(const TensorView& t, const char* side, int32_t index, const Health& health, bool exact);
 
 /// What is known at the moment of a birth. `facts` are the operands of `event`, in order, those that can be scanned.

@@ -10,7 +10,7 @@
 namespace numsan::cli {
 namespace {
 
-/// Which files are generated code is told by where the run's cache was, not by where this process has one.
+/// Generated code is known by where the run's cache was, not by where this process has one.
 void use_environment_of(const RunFacts& facts) {
     if (facts.inductor_cache)
         setenv("TORCHINDUCTOR_CACHE_DIR", facts.inductor_cache->c_str(), 1);

@@ -37,7 +37,7 @@ void read_on_host(const OpEvent& event, HostReading* reading, const Scanner& sca
     std::for_each(event.outputs, event.outputs + event.output_count, read);
 }
 
-/// What autograd knows of operands without waiting for anybody: it is asked while they live. False: nothing.
+/// What autograd knows of operands without waiting for a lock: it is asked while they live. False: nothing.
 bool ask_autograd_facts(const OpEvent& event, uint32_t (&autograd_facts)[kMaxAutogradFacts]) {
     if (event.autograd_facts == nullptr || !event.grad_enabled) return false;
     uint32_t any = 0;
@@ -131,8 +131,8 @@ void DeviceIntake::count_unwatched(const OpEvent& event) noexcept {
     side_.unread_leaving.fetch_add(static_cast<int64_t>(count), std::memory_order_relaxed);
 }
 
-/// What the device is to look at if the value that leaves is bad; null: nothing. Until that is handed over nobody else
-/// asks: `asking` is the caller's to end.
+/// What the device is to look at if the value that leaves is bad; null: nothing. Until that is handed over no other
+/// thread asks: `asking` is the caller's to end.
 std::unique_ptr<LookBackScans> DeviceIntake::ask_back(ThreadState& thread, const OpEvent& event) {
     constexpr int64_t kPause = 20;  // times what the last one took: a program may read many values
     if (side_.asking.exchange(true, std::memory_order_acquire)) return nullptr;  // another thread's value leaves, too

@@ -26,7 +26,7 @@ class Room {
         TensorView* copies = take<TensorView>(static_cast<size_t>(count));
         for (int32_t i = 0; i < count; ++i) {
             copies[i] = views[i];
-            copies[i].integer = IntegerType::None;  // who reads the copy cannot read the elements
+            copies[i].integer = IntegerType::None;  // the elements cannot be read through the copy
             const auto dims = static_cast<size_t>(views[i].ndim);
             int64_t* shape = take<int64_t>(2 * dims);
             std::copy_n(views[i].sizes, dims, shape);

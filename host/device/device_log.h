@@ -53,7 +53,7 @@ struct DeviceEvent {
     bool makes_node;
     bool accumulates;  ///< inside a node that adds to a leaf's gradient
     bool scanned;      ///< the scanner answers for what was handed to it
-    bool captured;     ///< into a graph, whose replays are told of
+    bool captured;     ///< into a graph, whose replays are reported
     std::atomic<bool> ready;
     uint32_t bytes;  ///< of the record
     OpEvent op;      ///< points into the record; without autograd_facts

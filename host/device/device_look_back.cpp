@@ -65,7 +65,7 @@ void LookBackScans::choose(const Kept& op, std::vector<const void*>& pinned) {
         const size_t view = op.first + static_cast<size_t>(op.inputs + i);
         if (!op.unread.contains(i) || !is_there(views_[view], pinned)) continue;
         none_left = false;
-        // What it was before a later op nobody can tell any more: parameters, by several ops of two steps.
+        // What it was before a later op is not known any more: parameters, by several ops of two steps.
         const auto last = last_writer_.find(views_[view].storage);
         if (last != last_writer_.end() && last->second > op.number) continue;
         asked_.push_back({view, first_input, inputs, false});

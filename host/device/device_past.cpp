@@ -18,7 +18,8 @@ int64_t DevicePast::last_write(const LastWrites& writes, const void* storage) co
     return std::max(parts_.lineage.written_at(storage), it != writes.end() ? it->second : -1);
 }
 
-/// Takes what the device told of one op's results into the readings. What was written since, or is gone, is marked.
+/// Takes the device's answers on one op's results into the readings. Results that were written since, or are
+/// unavailable, are marked.
 void DevicePast::take_results(const DeviceEvent& event, uint64_t number, LoggedOp& op, const LastWrites& writes,
                               size_t& next) {
     const auto written_since = [&](const TensorView& t) { return last_write(writes, t.storage) > op.context.seq; };

@@ -35,7 +35,7 @@ void DeviceReadings::end() noexcept {
     by_data_.clear();
 }
 
-/// Magnitudes are all that the quick pass tells of finite values.
+/// Of finite values the quick pass knows magnitudes only.
 DeviceReadings::Reading DeviceReadings::reading_of(const TensorView& view, const Range& range, const Health* health) {
     Reading reading{&view, view.data,         view.impl, view.sizes, extent_of(view), view.numel, view.dtype,
                     false, health != nullptr, range,     {}};

@@ -1,5 +1,5 @@
-// What is known of tensors in a device's memory: what scans told of them. Answers for a scanner to who judges events of
-// the past.
+// What is known of tensors in a device's memory: the results of scans. Answers for a scanner where events of the past
+// are judged.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ class DeviceReadings final : public Scanner {
 
     /// `view` was written and read; what was known of its storage is over. Throws std::bad_alloc.
     void wrote(const TensorView& view, const Range& range, const Health* health);
-    /// It was written, nobody knows with what.
+    /// It was written with values that are not known.
     void forget(const void* storage) noexcept { last_.erase(storage); }
 
     /// Whether something is known of exactly these elements: as operand of the event, or as they were written last.

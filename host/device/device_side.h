@@ -56,9 +56,9 @@ struct DeviceSide {
     std::atomic<int64_t> alarmed_at{0};
     std::atomic<uint32_t> wanted{0};      ///< the reader's bell: 1 while there is something to settle
     std::atomic<bool> ending{false};      ///< the thread that ends the program settles the rest
-    std::atomic<bool> has_graphs{false};  ///< an op was captured: replays may tell any time
+    std::atomic<bool> has_graphs{false};  ///< an op was captured: replays may report any time
     std::atomic<int> captures_due{0};     ///< captured ops whose own turn is still to come
-    std::atomic<int> inside{0};           ///< threads that settle, until they have told what they found
+    std::atomic<int> inside{0};           ///< threads that settle, until what they found is published
 
     std::atomic<int64_t> lost_events{0};     ///< gradients that reached a leaf, and found no room in the log
     std::atomic<int64_t> unread_leaving{0};  ///< values that left, and could not be read
@@ -66,19 +66,19 @@ struct DeviceSide {
     std::atomic<int64_t> looks_left_out{0};                ///< look backs that could not ask about all of the log
 
     std::mutex settling;
-    bool publishing = false;  ///< a thread is telling what was found, and looks for more before it stops
-    Outcome outcome;          ///< found, not told yet
+    bool publishing = false;  ///< a thread publishes what was found, and looks for more before it stops
+    Outcome outcome;          ///< found, not published yet
     bool names = false;       ///< an optimizer has stepped: names of what it wrote are to be asked
     std::vector<Answer> answers;
     std::vector<DeviceHit> hits;
     std::vector<const DeviceEvent*> captured;  ///< by their numbers; owned until their graph is gone
-    /// Storages in which replays left bad values, and in which step: a replay without any tells nothing.
+    /// Storages in which replays left bad values, and in which step: a replay without any reports nothing.
     std::map<const void*, int64_t> replayed;
 
     /// The outputs of an op in step `step` that are read now, see TierPolicy::reads(). What leaves is read besides.
     OutputSet reads(const OpEvent& event, int64_t step) noexcept;
 
-    /// For who waits for the device without asking it.
+    /// For a thread that waits for the device without asking it.
     static void pause();
 
     /// With answers collected: what was found of a tensor that was looked at closely; null without.
@@ -87,7 +87,7 @@ struct DeviceSide {
     }
     /// True when all answers of `event` are there.
     bool collect(const DeviceEvent& event);
-    /// In a forked child, with all locks held: what the parent has to settle and to tell is the parent's.
+    /// In a forked child, with all locks held: the parent settles and publishes its own events.
     void begin_child();
     void forget_answers() {
         answers.clear();

@@ -36,7 +36,7 @@ inline bool is_handed(const OpEvent& event, int32_t i, OutputSet read) {
 /// The operands of output `i` that the scanner is shown, by their places among the op's inputs.
 inline int32_t operands_of(const OpEvent& event, int32_t i, int32_t (&places)[DeviceHit::kMaxInputs]) {
     const bool lists = is_over_lists(event) && event.output_count > 0;
-    if (!lists && event.output_count > LoggedOp::kMaxOutputs) return 0;  // who knows which of them
+    if (!lists && event.output_count > LoggedOp::kMaxOutputs) return 0;  // which of them is not known
     int32_t count = 0;
     const int32_t members = lists ? event.input_count - event.input_count % event.output_count : event.input_count;
     for (int32_t k = lists ? i : 0; k < members && count < DeviceHit::kMaxInputs; k += lists ? event.output_count : 1) {
@@ -70,7 +70,7 @@ inline void distinguish(TensorView* views, int32_t count) {
     }
 }
 
-/// Of a tensor that was looked at closely. What a bad one has besides is not told.
+/// Of a tensor that was looked at closely. The other values of a bad one are not known.
 Range range_of(const Health& health, DType dtype);
 
 }  // namespace numsan

@@ -107,10 +107,10 @@ void Devices::add_to(RunSummary& run, bool finished) const {
     }
     if (finished && !side.log.empty())
         run.lose("tensors on devices at the end: of the last " + std::to_string(side.log.count()) +
-                 " operations the device has not told");
+                 " operations the device has not reported");
     if (const int64_t behind = coverage.of(OpOutcome::Behind); behind > 0)
         run.lose("tensors on devices: " + std::to_string(behind) +
-                 " operations came faster than their results could be told");
+                 " operations came faster than their results could be reported");
     if (const int64_t foreign = coverage.of(OpOutcome::OtherDevice); foreign > 0)
         run.lose("tensors on another device than the operation ran on: of " + std::to_string(foreign) + " operations");
     if (const int64_t refused = coverage.of(OpOutcome::Device); refused > 0)

@@ -11,7 +11,7 @@ namespace numsan {
 /// No lock, no allocation.
 class Governor {
   public:
-    /// Where nobody steps, as in inference.
+    /// Where no optimizer steps, as in inference.
     static constexpr int64_t kRoundNanoseconds = 100'000'000;
     /// What is earned and not spent is kept for this long a time of scanning at most, or for one round.
     static constexpr int64_t kMostKept = 100'000'000;

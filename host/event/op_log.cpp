@@ -9,7 +9,7 @@ namespace {
 /// Copies `from`, its sizes and strides into `dims`. What has too many dimensions cannot be looked at later.
 void copy_view(TensorView& to, const TensorView& from, int64_t*& dims) {
     to = from;
-    to.integer = IntegerType::None;  // who reads the copy cannot read the elements
+    to.integer = IntegerType::None;  // the elements cannot be read through the copy
     if (from.ndim > LoggedOp::kMaxDims) {
         to.flags &= ~uint32_t(kScannable);
         to.ndim = 0;

@@ -27,7 +27,7 @@ struct LoggedOp {
 
     OpEvent event;            ///< points into this record
     OpContext context;        ///< without autograd_facts
-    ForwardMap::Record made;  ///< what the forward map was told
+    ForwardMap::Record made;  ///< as it was added to the forward map
     bool makes_node;
     OutputSet unread;
     TensorView inputs[kMaxInputs];
@@ -75,7 +75,7 @@ class OpLog {
         take([](const std::vector<LoggedOp*>&) {});
     }
 
-    // For who looks back later: ops go by their numbers, in order of their coming.
+    // For a look back later: ops go by their numbers, in order of their coming.
 
     /// The number that the next op will have.
     uint64_t end() {

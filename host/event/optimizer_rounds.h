@@ -21,7 +21,7 @@ class OptimizerRounds {
     /// One step in progress, kept by its thread.
     struct Step {
         int optimizer = -1;
-        bool known = false;  ///< a parameter that was met before told which optimizer this is
+        bool known = false;  ///< a parameter that was met before has shown which optimizer this is
         StackId stack = 0;
     };
 

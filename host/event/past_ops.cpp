@@ -12,7 +12,7 @@
 namespace numsan {
 namespace {
 
-/// An op that makes or fills a tensor with the program's finite values: somebody wrote its result since, without an
+/// An op that makes or fills a tensor with the program's finite values: its result was written since, without an
 /// operator.
 bool cannot_make_bad_values(const OpEvent& event) {
     const Form form = traits_of(event).form;

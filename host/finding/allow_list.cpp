@@ -39,7 +39,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
 std::string unknown_field(std::string_view field, std::string_view word) {
     std::string known;
     for (const char* name : kFields) known += (known.empty() ? "" : ", ") + std::string(name);
-    const bool op = word.find("::") != std::string_view::npos;  // somebody wrote the bare name of an operator
+    const bool op = word.find("::") != std::string_view::npos;  // the bare name of an operator was written
     const std::string guess = op ? "op" : nearest(field, {std::begin(kFields), std::end(kFields)});
     return "field " + quoted(field) + ": expected one of " + known +
            ", each followed by ':' and a value; did you mean '" + guess + ":'?";

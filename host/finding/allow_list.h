@@ -1,4 +1,4 @@
-// The allow-list: rules for findings that the program's people know and do not want to be told of.
+// The allow-list: rules for findings that the program's people know and do not want to see.
 #pragma once
 
 #include <string>

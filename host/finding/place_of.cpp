@@ -7,7 +7,7 @@
 namespace numsan {
 namespace {
 
-/// Python names files by the path it was started with, the loader tells where torch lies in the end: an environment may
+/// Python names files by the path it was started with, the loader knows where torch lies in the end: an environment may
 /// be reached through a link.
 bool lies_in(const std::string& folder, const std::string& file) {
     if (folder.empty()) return false;
@@ -23,7 +23,7 @@ bool lies_in(const std::string& folder, const std::string& file) {
 Origin PlaceFinder::origin(const SourceFrame& frame) const {
     const std::string& file = frame.file;
     if (file.empty() || file.rfind("<frozen", 0) == 0) return Origin::StandardLibrary;
-    if (file.rfind("<eval_with_key>", 0) == 0) return Origin::Torch;  // code that torch.fx wrote: nobody can look at it
+    if (file.rfind("<eval_with_key>", 0) == 0) return Origin::Torch;  // code that torch.fx wrote, which lies in no file
     if (lies_in(torch_root_, file) || is_generated(file)) return Origin::Torch;
     const bool installed =
         file.find("/site-packages/") != std::string::npos || file.find("/dist-packages/") != std::string::npos;

@@ -25,7 +25,7 @@ struct RunSummary {
     std::vector<std::string> argv;
     std::string cwd;
     int64_t pid = 0;
-    std::string process;  ///< see process_identity(); empty: nobody knows
+    std::string process;  ///< see process_identity(); empty: not known
     std::string host;
     std::optional<int> rank;
     std::optional<int> world_size;
@@ -47,7 +47,7 @@ struct RunSummary {
     std::map<std::string, int64_t> skipped;
     int64_t dropped = 0;
     std::vector<std::string> blind_spots;
-    std::optional<int64_t> launches;         ///< of kernels and graphs, where somebody counted them
+    std::optional<int64_t> launches;         ///< of kernels and graphs, where they were counted
     std::map<std::string, int64_t> kernels;  ///< the same by name
 
     double wall_s = 0;
@@ -57,7 +57,7 @@ struct RunSummary {
     std::optional<int64_t> device_bytes;
 
     bool incomplete = false;  ///< something was lost: the verdict must say so
-    std::string lost;         ///< what, in one line, where nobody has said it yet
+    std::string lost;         ///< what, in one line, where it was not said yet
 
     int64_t births = 0;
     int64_t escaped = 0;

@@ -64,7 +64,7 @@ TrustedPath check_own(const std::string& path, const struct stat& status) {
     return {Trust::Yes, path, "", ""};
 }
 
-/// Whether somebody else could put another folder in the place of what lies below `path`.
+/// Whether another user could put another folder in the place of what lies below `path`.
 TrustedPath check_above(const std::string& path, const struct stat& status) {
     if (!is_trusted_owner(status.st_uid) && !is_unknown_owner(status.st_uid))
         return unsafe(path + " above it belongs to " + user(status.st_uid), "");
@@ -90,7 +90,7 @@ class Walk {
         push_front(start);
     }
 
-    /// Trust::Yes: status() is what is there, and nobody else can exchange it.
+    /// Trust::Yes: status() is what is there, and no other user can exchange it.
     TrustedPath go(bool make, bool follow_last) {
         make_ = make;
         if (lstat("/", &status_) != 0) return unusable("/", errno);

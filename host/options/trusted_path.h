@@ -8,7 +8,7 @@ namespace numsan {
 enum class Trust {
     Yes,
     Unusable,  ///< missing, not a folder, not to be made or read
-    Unsafe     ///< somebody else can write there, or can put something else in its place
+    Unsafe     ///< another user can write there, or can put something else in its place
 };
 
 struct TrustedPath {
@@ -23,9 +23,9 @@ enum class Missing {
     Accept  ///< nothing is made: a folder that could be made counts as usable
 };
 
-/// A folder that code may be loaded from. It belongs to this user or to root and nobody else can write it; nobody else
-/// can exchange a folder or a link on the way to it. A sticky folder such as /tmp may be on the way, and one that is
-/// writable by a group with the number of this user, which is taken for the user's own. [MT]
+/// A folder that code may be loaded from. It belongs to this user or to root and no other user can write it; no other
+/// user can exchange a folder or a link on the way to it. A sticky folder such as /tmp may be on the way, and one that
+/// is writable by a group with the number of this user, which is taken for the user's own. [MT]
 TrustedPath trusted_folder(const std::string& path, Missing missing);
 
 /// A regular file that code may be loaded from, in a trusted folder. A link is none. [MT]

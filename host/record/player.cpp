@@ -96,7 +96,7 @@ void Player::pass_on() {
     }
 }
 
-/// False: its thread has ended. Where the recording ends nobody is awakened.
+/// False: its thread has ended. Where the recording ends no thread is awakened.
 bool Player::await(Worker& me) {
     std::unique_lock lock(mutex_);
     me.awakened.wait(lock, [&] { return turn_ == &me || me.ended; });

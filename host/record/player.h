@@ -83,14 +83,14 @@ class Player {
     Session* session_ = nullptr;
     StackSource* stacks_ = nullptr;
 
-    std::mutex mutex_;  ///< of who has the turn
+    std::mutex mutex_;  ///< of the thread that has the turn
     std::condition_variable ended_;
     std::map<uint32_t, std::unique_ptr<Worker>> workers_;
     Worker* turn_ = nullptr;
     bool over_ = false;
     std::exception_ptr error_;
 
-    // of who has the turn
+    // of the thread that has the turn
     Segment next_;
     std::deque<RecordedOp> ops_;
     std::deque<OpInfo> infos_;

@@ -79,7 +79,7 @@ bool RecordReader::next_block() {
     const uint32_t stored = get_u32(header.data() + 1);
     const uint32_t plain = get_u32(header.data() + 5);
     if (stored > kMostStored || plain > kMostPlain || plain == 0) throw damaged("its length is out of range");
-    // A length that was damaged is told from a file that was cut by what follows.
+    // What follows distinguishes a damaged length from a file that was cut.
     const std::string bytes = source_(offset_ + kBlockHeader, stored);
     if (bytes.size() < stored) return cut();
     const auto* data = reinterpret_cast<const Bytef*>(bytes.data());

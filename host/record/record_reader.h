@@ -11,7 +11,7 @@
 
 namespace numsan {
 
-/// Reads what anybody may have written: RecordError says what is wrong, and at which byte of the file.
+/// Reads a file of any origin: RecordError says what is wrong, and at which byte of the file.
 class RecordReader {
   public:
     /// Up to `bytes` of the file from `offset`, fewer at its end only. May throw RecordError.

@@ -113,7 +113,7 @@ void Recorder::end_segment(Head leaves_by) noexcept {
 Recorder::Turn::Turn(Recorder& recorder, Head head) noexcept
     : recorder_(recorder), thread_(this_thread()), before_(thread_) {
     if (!recorder_.on()) return;
-    if (thread_.inside) {  // nobody knows where in the order it belongs
+    if (thread_.inside) {  // its place in the order is not known
         recorder_.stop("an operator ran inside of the scan of another one");
         return;
     }

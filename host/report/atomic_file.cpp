@@ -45,7 +45,7 @@ struct stat entry_at(const std::string& path) {
 }
 
 int write_directly(const std::string& path, const std::string& text, const struct stat& there) {
-    // a pipe nobody reads must not hang us
+    // a pipe without a reader must not block
     const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | no_new_link(there));
     if (fd < 0) return errno;
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);

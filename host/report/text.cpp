@@ -62,7 +62,7 @@ bool any_bad(const Json& tensor) {
     return number(tensor, "nan") > 0 || number(tensor, "pos_inf") > 0 || number(tensor, "neg_inf") > 0;
 }
 
-/// Nobody looked at the values: they were overwritten first.
+/// The values were not read: they were overwritten first.
 bool gone(const Json& tensor) {
     return at(tensor, "exact").is_boolean() && !at(tensor, "exact").get<bool>() && !any_bad(tensor) &&
            !real(tensor, "max");

@@ -15,7 +15,7 @@ namespace numsan {
 std::string render_finding(const nlohmann::ordered_json& finding, const TextStyle& style);
 std::string render_finding(const Finding& finding, const TextStyle& style);
 
-/// The advice of a finding whose state is not finite since a step, for one that was told before that was known. [MT]
+/// The advice of a finding whose state is not finite since a step, for one that was printed before that was known. [MT]
 std::string render_checkpoint_help(int64_t since_step, const TextStyle& style);
 
 /// The lines at the end, each beginning with "numsan: ". `report_path` empty: no line about the report file. [MT]

@@ -1,4 +1,4 @@
-// Integer loops over 256-byte blocks: the largest magnitude tells NaN, the smallest distance to a pattern tells an
+// Integer loops over 256-byte blocks: the largest magnitude shows NaN, the smallest distance to a pattern shows an
 // infinity.
 #include "host/scan/kinds_kernels.h"
 

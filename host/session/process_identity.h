@@ -1,4 +1,4 @@
-// What tells a process from every other one, also of another container or machine.
+// What distinguishes a process from every other one, also of another container or machine.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@ namespace numsan {
 
 /// "BOOT/NAMESPACE/START": the kernel's boot id, the pid namespace's inode, the ticks between boot and the start of the
 /// process. Numbers of processes and names of hosts repeat: a container begins at 1, and is rebuilt with its name.
-/// Empty where /proc does not tell, or tells of another namespace.
+/// Empty where /proc does not show it, or shows another namespace.
 std::string process_identity();
 
-/// Whether the process that called itself `identity`, with number `pid`, has surely ended. False where nobody can say:
-/// for an empty identity, for another boot, machine or namespace.
+/// Whether the process that called itself `identity`, with number `pid`, has surely ended. False where that is not
+/// known: for an empty identity, for another boot, machine or namespace.
 bool has_ended(int64_t pid, const std::string& identity);
 
 }  // namespace numsan

@@ -107,7 +107,7 @@ void Reporter::merge_counts(const RunSummary& counts) {
     run.device_bytes = counts.device_bytes;
 }
 
-/// True when a rule of the allow-list matches: counted, told to nobody, and nothing is contaminated by it.
+/// True when a rule of the allow-list matches: counted, not shown, and nothing is contaminated by it.
 bool Reporter::suppress(const Finding& finding, BirthId birth) {
     const std::string* rule = allow_.match(finding, start_cwd_);
     if (rule == nullptr) return false;
@@ -288,7 +288,7 @@ void Reporter::print_unmatched_rules() const {
 void Reporter::begin(const RunSummary& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     merge_counts(counts);
-    // A rank that is told later would be another file's.
+    // A rank that becomes known later would be another file's.
     const bool named = options_.report.find("%r") == std::string::npos || report_.run.rank.has_value();
     if (options_.report == "none" || !named) return;
     step_aside();
@@ -301,7 +301,7 @@ void Reporter::begin(const RunSummary& counts) {
     begun_ = free && lstat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) ? static_cast<uint64_t>(file.st_ino) : 0;
 }
 
-/// Only a file that began() made, and that nobody has replaced since.
+/// Only a file that began() made, and that was not replaced since.
 void Reporter::withdraw() {
     const std::lock_guard<std::mutex> lock(mutex_);
     struct stat file {};

@@ -1,4 +1,4 @@
-// Keeps the report of this process: adds findings, tells people on the log, writes the file anew each time.
+// Keeps the report of this process: adds findings, prints them on the log, writes the file anew each time.
 #pragma once
 
 #include <atomic>
@@ -88,7 +88,7 @@ class Reporter {
     int64_t dropped_findings_ = 0;
     std::atomic<int> log_rank_{-1};  ///< as the log's name has it, which is asked for without the lock; -1: none
     static constexpr int64_t kSafe = INT64_MAX;
-    int64_t reported_unsafe_since_ = kSafe;  ///< the step that was told with a finding; often it is known only later
+    int64_t reported_unsafe_since_ = kSafe;  ///< the step that was printed with a finding; often it is known only later
     bool child_ = false;
     bool looked_ = false;  ///< whether another process's report is where this one's would be
     std::string aside_;    ///< there was one: this one's name ends with that, see expand_path()

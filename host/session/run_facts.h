@@ -10,7 +10,7 @@ namespace numsan {
 /// other launchers.
 RunSummary run_facts(const Options& options);
 
-/// Whether code that torch.compile generated is loaded: kernels of its own, in which no op is seen. Told by where its
+/// Whether code that torch.compile generated is loaded: kernels of its own, in which no op is seen. Known by where its
 /// files lie: TORCHINDUCTOR_CACHE_DIR, or a folder named as inductor names its own.
 bool runs_generated_kernels();
 

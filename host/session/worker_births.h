@@ -36,7 +36,7 @@ class WorkerBirths final : public BirthExchange {
 
     const StackSource& stacks_;
     const PlaceFinder places_;
-    Slot* slots_ = nullptr;  ///< shared; zero pages are slots that nobody has written
+    Slot* slots_ = nullptr;  ///< shared; zero pages are unwritten slots
     bool leaves_ = false;
     int32_t pid_ = 0;
     BirthId located_ = 0;      ///< the birth that the following holds for

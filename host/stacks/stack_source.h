@@ -29,7 +29,7 @@ struct LiveNames {
     struct TensorName {
         std::string name;  ///< "model.head.weight", "exp_avg of model.head.weight"
         enum class Role { Parameter, Buffer, Gradient, OptimizerState } role;
-        const void* storage = nullptr;  ///< where its values lie, when the look-up was told how to ask
+        const void* storage = nullptr;  ///< where its values lie, when the look-up knows how to ask
         const void* leaf = nullptr;     ///< of a gradient: the tensor whose it is
     };
     std::map<const void*, std::string> modules;
@@ -68,7 +68,7 @@ class StackSource {
     /// Looks up what is alive. Slow (takes the interpreter's lock): for findings only, and never under a lock of ours.
     virtual LiveNames names(const TensorReader& reader) = 0;
 
-    /// Called on a thread of our own, before it asks the program for names. Null: nobody wants to know.
+    /// Called on a thread of numsan's, before it asks the program for names. Null: no call.
     void (*on_own_thread)() = nullptr;
 
     /// Held over a fork, so that the child finds whole tables and free locks.

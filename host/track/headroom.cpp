@@ -52,14 +52,14 @@ void behind(const void* storage, int64_t seq, const Lineage& lineage, Decide&& d
     });
 }
 
-/// Somebody set how large these values may be.
+/// The program set how large these values may be.
 bool deliberate(const TensorView& operand, int64_t seq, const Lineage& lineage, bool to_bytes) {
     bool found = false;
     behind(operand.storage, seq, lineage, [&](const Lineage::Record& record, const OpTraits& op) {
         bool scaled = false;
         if (scales(op)) {
             Lineage::Record factor;
-            // Into eight bits nobody casts without a scale of some shape, whose largest value then is the type's.
+            // A cast into eight bits has a scale of some shape, whose largest value then is the type's.
             scaled = record.input_count < 2 || to_bytes;
             for (uint8_t i = 0; i < record.input_count; ++i)
                 scaled = scaled || (lineage.find(record.inputs[i], factor) && factor.numel < record.numel);
@@ -78,7 +78,7 @@ bool is_chosen(const Lineage::Record& record) {
            op.is({Form::Fill, Form::FillPlaces, Form::Choose});
 }
 
-/// Largest magnitude of an operand, by a pass over it or as it was written; nothing when neither tells.
+/// Largest magnitude of an operand, by a pass over it or as it was written; nothing when neither is known.
 std::optional<double> magnitude_of(const TensorView& operand, const Scanner& scanner, const Lineage& lineage) {
     if ((operand.flags & kScannable) != 0 && scanner.measures(operand)) {
         const Range range = scanner.range(operand);

@@ -42,7 +42,7 @@ class NearOverflowPlaces {
         uint64_t looks = 0;
         if (kept >> 40 == tag) {
             looks = kept & 0xff;
-            // Without steps there is nothing else to tell one pass from another.
+            // Without steps nothing else distinguishes one pass from another.
             if (looks >= kMostLooks || (step > 0 && (kept >> 8 & 0xffffffff) == now)) return false;
         } else if (kept != 0 && (kept & 0xff) < kMostLooks && ((now - (kept >> 8)) & 0xffffffff) <= kForgotten) {
             return false;  // the other place first

@@ -11,8 +11,8 @@
 
 namespace numsan {
 
-/// [MT] A memory of recent ones, so that a bad value that such an integer led to can be told of it. An op is looked at
-/// only if its result is an integer and its type may be too narrow. It may forget, it never invents: what is not
+/// [MT] A memory of recent ones, so that a bad value that such an integer led to can be traced to it. An op is looked
+/// at only if its result is an integer and its type may be too narrow. It may forget, it never invents: what is not
 /// proven is not kept.
 class IntegerWraps {
   public:

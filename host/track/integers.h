@@ -17,7 +17,8 @@ inline bool holds_integers(const TensorView& t) {
 /// The element `offset` elements from the first.
 long double integer_at(const TensorView& t, int64_t offset);
 
-/// Every element, as Scanner::health() tells of floats. Nothing of what is no integer, or of very many elements.
+/// The facts of every element, as Scanner::health() has them of floats. None of what is no integer, or of very many
+/// elements.
 std::optional<Health> integer_health(const TensorView& t);
 
 }  // namespace numsan

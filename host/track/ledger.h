@@ -24,14 +24,14 @@ class Ledger {
         BirthId birth[3] = {0, 0, 0};  ///< by kind: NaN, +inf, -inf
         BirthId muted = 0;             ///< zeros that an overflow turned into
         BirthId flushed = 0;           ///< zeros that values too small for the type turned into
-        KindSet unsure = 0;  ///< kinds of `birth` that may be gone: nobody looked since an op may have cured them
+        KindSet unsure = 0;  ///< kinds of `birth` that may be gone: they were not read since an op may have cured them
 
         BirthId& of(Kind kind) { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
         BirthId of(Kind kind) const { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
         bool finite() const { return birth[0] == 0 && birth[1] == 0 && birth[2] == 0; }
         bool empty() const { return finite() && muted == 0 && flushed == 0; }
         bool is_sure_of(Kind kind) const { return of(kind) != 0 && (unsure & kind) == 0; }
-        /// Something is in it that is not finite, as far as ops tell.
+        /// Something is in it that is not finite, as far as ops show.
         bool is_sure() const { return is_sure_of(kNaN) || is_sure_of(kPosInf) || is_sure_of(kNegInf); }
     };
     struct Unwritten {

@@ -126,7 +126,7 @@ class Lineage {
     }
 
     /// `output` was written by `event`. An op that writes in place keeps what its operand came from. `known`: of the
-    /// first kMaxKnown inputs, as known() told since anything of ours wrote their storages; null: not asked yet.
+    /// first kMaxKnown inputs, as known() answered since anything of ours wrote their storages; null: not asked yet.
     void add(const OpEvent& event, const TensorView& output, const Range& range, int64_t seq, StackId stack,
              uint16_t flags, const Known* known = nullptr) noexcept {
         WriteId inputs[kMaxInputs] = {};
@@ -266,8 +266,8 @@ class Lineage {
     /// The address in the upper 48 bits.
     static uint64_t key(const void* storage) noexcept { return reinterpret_cast<uintptr_t>(storage) << 16; }
 
-    /// Both places of a storage lie on one cache line. The three words are written one by one: who reads two of them
-    /// of different writes finds that the record is of another storage.
+    /// Both places of a storage lie on one cache line. The three words are written one by one: a thread that reads two
+    /// of them of different writes finds that the record is of another storage.
     struct alignas(32) Place {
         std::atomic<uint64_t> flags{0};  ///< key of the storage, Record::flags in the lower 16 bits; 0: free
         std::atomic<WriteId> last{0};

@@ -7,7 +7,7 @@
 
 namespace numsan {
 
-/// An op over lists as the one of its members that output `index` belongs to: what is told of a birth is of that. Lists
+/// An op over lists as the one of its members that output `index` belongs to: the facts of a birth are of that. Lists
 /// are as long as what the op writes; another op is itself.
 class ListMember {
   public:

@@ -1,4 +1,4 @@
-// The last values that backward() started from: tells an overflow by divergence from one out of the blue.
+// The last values that backward() started from: distinguishes an overflow by divergence from a sudden one.
 #pragma once
 
 #include <algorithm>

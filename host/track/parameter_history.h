@@ -1,4 +1,5 @@
-// How large each parameter was when it was first written and how large it is now: tells divergence from structure.
+// How large each parameter was when it was first written and how large it is now: distinguishes divergence from
+// structure.
 #pragma once
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 namespace numsan {
 
-/// A scale that starts too high is halved at each step until gradients fit, which is no fault. Two things tell that
+/// A scale that starts too high is halved at each step until gradients fit, which is no fault. Two things show that
 /// halving does not help: values that no scale changes, skipped again and again; and a scale below 1, with which
 /// gradients are smaller than without a scaler. Not thread-safe: the verdict's lock protects it.
 class ScalerHistory {
@@ -19,7 +19,7 @@ class ScalerHistory {
     }
     bool bad() const { return bad_; }
 
-    /// The scaler has set its scale for the next step; negative: nobody knows to what. `skipped`: this step was.
+    /// The scaler has set its scale for the next step; negative: it is not known to what. `skipped`: this step was.
     void updated(bool skipped, double scale) {
         seen_ = true;
         bad_ = false;

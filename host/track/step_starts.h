@@ -15,7 +15,7 @@ class StepStarts {
   public:
     StepStarts() : starts_(std::make_unique<AtomicRecord<Start>[]>(kKept)) {}
 
-    /// Op `seq` belongs to `step`. What is told late, of a step before the last, changes nothing.
+    /// Op `seq` belongs to `step`. A late call, of a step before the last, changes nothing.
     void op(int64_t step, int64_t seq) noexcept {
         if (step > last_.load(std::memory_order_relaxed)) begin(step, seq);
     }

@@ -15,7 +15,7 @@ struct Birth;
 
 /// One kind of bad value in one tensor, and the birth it goes back to. No pointers: it is read in another process.
 struct BirthNote {
-    // The tensor, as far as both processes can tell.
+    // The tensor, as far as both processes know.
     int64_t numel = 0;
     int64_t nan = 0;
     int64_t pos_inf = 0;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxFacts = 8;  ///< tensors described per side; an optimizer's list can have hundreds
 
-/// What is told of operands, and integers in their places: which one is the divisor depends on those.
+/// The facts of operands, with integers in their places, since those decide which one is the divisor.
 std::vector<TensorFact> with_integers(const OpEvent& event, const std::vector<TensorFact>& facts) {
     if (traits_of(event).blamed < 0) return facts;
     std::vector<TensorFact> operands;
@@ -59,7 +59,7 @@ bool written_by(const OpEvent& event, const TensorView& input) {
 bool sends(const OpEvent& event, const TensorView& input) {
     if (!written_by(event, input)) return true;
     // One rank sends and all others receive. Which this one is, the event does not say: what it is about to receive may
-    // be memory that nobody wrote.
+    // be unwritten memory.
     const std::string_view op = plain_op_name(event.op->name);
     if (op == "broadcast" || op == "scatter") return false;
     const auto in_place = [&](const TensorView& other) { return written_by(event, other); };

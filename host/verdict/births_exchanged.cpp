@@ -1,4 +1,4 @@
-// Births in another process: told to it, and heard from it, by what a tensor looks like.
+// Births in another process: notes left for it, and found from it, by what a tensor looks like.
 #include <cstring>
 
 #include "host/finding/tables.h"

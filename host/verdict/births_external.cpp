@@ -1,4 +1,4 @@
-// Births of values that no op was seen to make: memory nobody wrote, what other processes sent, compiled regions, state
+// Births of values that no op was seen to make: unwritten memory, what other processes sent, compiled regions, state
 // and data.
 #include <algorithm>
 #include <cstddef>

@@ -50,7 +50,7 @@ struct PendingEscape {
     const void* storage = nullptr;  ///< of a gradient: where it lies
     const void* leaf = nullptr;     ///< of a gradient: where its leaf lies, whatever tensor writes to it
     bool replaced = false;          ///< another gradient has reached the leaf since, and was not added to this one
-    bool zeroed = false;            ///< an optimizer was told to let go of its gradients since: maybe of this one
+    bool zeroed = false;            ///< an optimizer has been asked to let go of its gradients since: maybe of this one
     bool read = false;              ///< an optimizer has computed something of it
     const void* found = nullptr;    ///< of a scaler: where it noted that the gradient was bad
     const void* scaler = nullptr;   ///< of a scaler: where its scale lies, once that is known

@@ -108,7 +108,7 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
         const Kinds* known = ledger_.find(input);
         const bool collective = event.op->op_class == OpClass::Collective;
         if (collective && !sends(event, input)) continue;
-        // What is sent may be bad though nobody knows where no op wrote it: the outputs, not there yet, do not tell.
+        // What is sent may be bad though no op is known to have made it so: the outputs are not there yet to show it.
         const bool sent = collective && ledger_.unwritten(input) != nullptr;
         const bool unwritten = gone && outputs_bad && known == nullptr && updates(event) && ledger_.unwritten(input);
         if (unwritten) first_use = i;
@@ -240,7 +240,7 @@ void Verdict::note_sender(const OpEvent& event, int32_t index, Ledger::Received&
     if (op == "_allgather_base" || op == "all_gather_into_tensor") received.share = own->numel;
 }
 
-/// A collective runs on by itself: its results are there when somebody reads them.
+/// A collective runs on by itself: its results are there when they are read.
 void Verdict::receive(const OpEvent& event, const OpContext& context, const Kinds& before) {
     double sent = 0;
     const bool reduces = std::strstr(event.op->name, "reduce") != nullptr;
@@ -322,7 +322,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
     }
 }
 
-/// Somebody's state may hold it now; who, only its name tells, later.
+/// State of the program may hold it now; its name, asked for later, shows which.
 void Verdict::note_state_write(const Kinds& kinds, const TensorView& tensor, const OpContext& context) {
     if (context.ignored || state_writes_.size() >= kMaxStateWrites) return;
     for (const Kind kind : kNonFiniteKinds) {
@@ -391,8 +391,8 @@ bool Verdict::averages(const OpEvent& event, const OpContext& context, const Ten
     return std::any_of(event.inputs, event.inputs + event.input_count, follows);
 }
 
-/// Output `index` is finite: was it flushed by this op? A gradient that was is told of at once, as it reaches its
-/// parameter; what a forward op flushes only where it does so in another step, too, and what is left tells of nothing.
+/// Output `index` is finite: was it flushed by this op? A gradient that was is reported at once, as it reaches its
+/// parameter; what a forward op flushes only where it does so in another step, too.
 void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward,
                             Kinds& now) {
     constexpr size_t kMaxSites = 256;
@@ -430,7 +430,7 @@ void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int3
 }
 
 /// Output `index` is finite and close to the largest number of its 16- or 8-bit type. Once may be a batch out of line:
-/// it is told of what stays there.
+/// values that stay there are reported.
 void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int32_t index,
                              const ForwardRecord& forward) {
     constexpr size_t kMaxSites = 256;

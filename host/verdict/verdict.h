@@ -102,7 +102,7 @@ class Verdict {
 
     /// Whether it is known which births the tensor's storage may hold.
     bool knows(const TensorView& tensor);
-    /// Whether it does hold one, as far as ops tell.
+    /// Whether it does hold one, as far as ops show.
     bool is_sure_of(const TensorView& tensor);
 
     /// One finished op. `bad_outputs`: those that hold a value that is not finite.
@@ -131,8 +131,8 @@ class Verdict {
     /// The leaves that are alive, and where the gradient of each lies now: any other is not what they have.
     void keep_gradients(const std::map<const void*, std::set<const void*>>& leaves);
 
-    /// Tensors that were written in place with bad values and may be somebody's state: only their names tell. Takes
-    /// them.
+    /// Tensors that were written in place with bad values and may be state of the program: only their names show it.
+    /// Takes them.
     std::vector<StateWrite> take_state_writes();
     /// One of them is: a buffer, a moment, an averaged parameter.
     void confirm(const StateWrite& write, EscapeInto into, Outcome& outcome);
@@ -234,7 +234,7 @@ class Verdict {
     PendingStore pending_;
     std::atomic<bool> waiting_{false};  ///< whether a gradient may be pending
     std::set<int64_t> checked_losses_;  ///< numbers of the ops that such a check of a loss began with
-    std::atomic<bool> met_bad_{false};  ///< something was not finite: a number the program reads may tell of it
+    std::atomic<bool> met_bad_{false};  ///< something was not finite: a number the program reads may show it
     /// Sites whose results were close to the largest number of their type, and where that was seen.
     struct NearOverflow {
         int64_t last_step = -1;

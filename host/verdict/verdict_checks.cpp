@@ -1,5 +1,5 @@
-// Checks that the program makes of its own values, `if isnan(loss): raise`. What one has read is told only where the
-// program ended over it: who skips a batch and trains on knows.
+// Checks that the program makes of its own values, `if isnan(loss): raise`. A value that one has read is reported only
+// where the program ended over it: a program that skips a batch and trains on knows.
 #include <algorithm>
 #include <string>
 
@@ -52,7 +52,7 @@ void Verdict::answered(const OpEvent& event, const OpContext& context) {
     for (size_t i = known; i < checked.size(); ++i) checked[i].of_loss = of_loss;
 }
 
-/// The program is over. Whether it failed may be known only later: what is not told yet is kept.
+/// The program is over. Whether it failed may be known only later: what is not reported yet is kept.
 void Verdict::end_checks(bool failed, Outcome& outcome) {
     std::erase_if(pending_.of(PendingReason::Checked), [&](const PendingEscape& check) {
         if (!failed && !check.of_loss) return false;

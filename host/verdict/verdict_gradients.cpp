@@ -106,7 +106,7 @@ void Verdict::report_gradient_of(const Birth& birth, Severity severity, Outcome&
     if (pending != gradients().end()) report(*pending, severity, outcome);
 }
 
-/// A parameter is bad that no op was seen to make so, and its last gradient was: a kernel that nobody announced made
+/// A parameter is bad that no op was seen to make so, and its last gradient was: a kernel that was not announced made
 /// the update.
 Verdict::Kinds Verdict::unseen_update(const TensorView& leaf) const {
     Kinds made;

@@ -133,7 +133,7 @@ void Verdict::end_scalers(Outcome& outcome) {
             give_up(scaler, "the loss scaler skipped all " + std::to_string(history.skips()) + " steps of this run",
                     outcome);
     }
-    // A scaled loss has gradients in other networks, too, which nobody unscales: they are dropped, however large.
+    // A scaled loss has gradients in other networks, too, which are not unscaled: they are dropped, however large.
     std::erase_if(pending_.of(PendingReason::Discarded), [&](const PendingEscape& p) {
         const Birth* birth = births_.find(p.birth);
         return scaler_seen_ && birth != nullptr && birth->phase == Phase::Backward && !comes_at_any_scale(*birth);

@@ -1,4 +1,4 @@
-// What nobody looked at: what it may hold follows from the op and its operands.
+// Outputs that were not read: what they may hold follows from the op and its operands.
 #include <algorithm>
 
 #include "host/ops/op_traits.h"

@@ -68,7 +68,7 @@ LaunchWatch& launch_watch() {
     return *watch;
 }
 
-/// At a launch, on the thread that launches, inside the driver: no allocation, no lock, no call of anybody's.
+/// At a launch, on the thread that launches, inside the driver: no allocation, no lock, no call of another library.
 void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* data) {
     const auto& call = *static_cast<const cupti::CallbackData*>(data);
     if (domain != cupti::kDriverApi || call.site != cupti::kExit) return;
@@ -160,7 +160,7 @@ void LaunchWatch::take_again() noexcept {
         std::string why;
         if (!given_up_ && !watching() && has_gaps()) subscribe(why);
     } catch (...) {
-        // There is a gap, which is told.
+        // There is a gap, which is reported.
     }
 }
 

@@ -1,4 +1,4 @@
-// Kernel launches as CUPTI tells them: the Callback API only, the driver's domain, launches only. Never the Activity
+// Kernel launches as CUPTI reports them: the Callback API only, the driver's domain, launches only. Never the Activity
 // API, whose buffers belong to a profiler. CUPTI is opened at run time; there is room for one subscriber in a process,
 // who gives way to others.
 #pragma once
@@ -20,7 +20,7 @@ class LaunchWatch {
     /// call of CUDA's. False when it cannot: why() says it. Once.
     bool start() noexcept;
 
-    /// Somebody else wants CUPTI: on return ours has ended; `for_good`: take_again() does nothing from now on.
+    /// Another library wants CUPTI: on return ours has ended; `for_good`: take_again() does nothing from now on.
     void yield(bool for_good) noexcept;
     /// He has ended. A failure leaves things as they are.
     void take_again() noexcept;

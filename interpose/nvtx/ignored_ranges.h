@@ -7,7 +7,7 @@ namespace numsan {
 
 inline constexpr char kIgnoredRange[] = "numsan:ignore";
 
-/// Who is told. None may throw; `begin` and `end` come in pairs.
+/// The listener. None may throw; `begin` and `end` come in pairs.
 struct IgnoredRangeListener {
     void (*begin)();  ///< a range that was pushed, on the thread that it is about
     void (*end)();

@@ -1,6 +1,6 @@
-/* CUPTI has room for one subscriber. Who asks for it by these functions gets it: the core's subscription is released
- * first, and taken again when theirs has ended or was refused. After a cuptiFinalize, and where somebody opens CUPTI
- * by himself and may look up its functions past us, the core does without for good.
+/* CUPTI has room for one subscriber. A library that asks for it by these functions gets it: the core's subscription is
+ * released first, and taken again when theirs has ended or was refused. After a cuptiFinalize, and where a library opens
+ * CUPTI by itself and may look up its functions past us, the core does without for good.
  *
  * The functions themselves are those that the caller would have found without us. */
 #define _GNU_SOURCE
@@ -48,7 +48,7 @@ void numsan_cupti_opened(const char* file) {
     if (strncmp(slash ? slash + 1 : file, "libcupti.so", 11) == 0) yield(1);
 }
 
-/* `name` in the libraries of `caller`, which need not be visible to anybody else; for the program itself, and where its
+/* `name` in the libraries of `caller`, which need not be visible elsewhere; for the program itself, and where its
  * own libraries have none, in what is visible to all. Null: the process has no CUPTI that the caller could mean. */
 static void* theirs(const char* name, const void* caller, const void* ours) {
     Dl_info info;

@@ -1,9 +1,9 @@
 /* CUDA's own way in: the driver loads the library that CUDA_INJECTION64_PATH names inside cuInit and calls its
- * InitializeInjection. Set to this library where nobody has set it, so that CUDA programs without torch are noticed.
+ * InitializeInjection. Set to this library where it is not set, so that CUDA programs without torch are noticed.
  *
  * Children inherit the variable. One that does not preload us is loaded by its driver all the same: there
  * InitializeInjection does nothing.
- * Somebody else's library stays: the driver loads it by dlopen, which we see, and that is as good as a call. */
+ * Another tool's library stays: the driver loads it by dlopen, which we see, and that is as good as a call. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <stdatomic.h>

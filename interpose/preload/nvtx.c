@@ -1,8 +1,8 @@
 /* NVTX's own way in: at its first call a copy of NVTX loads the library that NVTX_INJECTION64_PATH names, and calls
- * its InitializeInjectionNvtx2. The variable is set to this library when torch is attached, where nobody has set it.
+ * its InitializeInjectionNvtx2. The variable is set to this library when torch is attached, where it is not set.
  *
- * Children inherit the variable. Where the core has not been attached yet, or never is, NVTX is told that there is no
- * tool, and stays as it is without one. */
+ * Children inherit the variable. Where the core has not been attached yet, or never is, NVTX is answered that there is
+ * no tool, and stays as it is without one. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -37,7 +37,7 @@ static atomic_bool core_is_ours; /* from before we load it */
 static _Atomic(void (*)(void)) thread_start;
 static main_fn real_main;
 static int32_t first_process;
-static char own_path[PATH_MAX]; /* of this library, absolute; "" where it cannot be told */
+static char own_path[PATH_MAX]; /* of this library, absolute; "" where it is not known */
 
 /* Depth of watched dlopens on this thread: inside one, torch may be mapped but not initialised. */
 static __thread int dlopen_depth __attribute__((tls_model("initial-exec")));
@@ -251,7 +251,7 @@ int __libc_start_main(main_fn program_main, int argc, char** argv, void (*init)(
     if (is_wanted()) {
         find_own_path();
         first_process = (int32_t)getpid();
-        /* The environment is the program's: it is added to for who asks to see what no framework announces. */
+        /* The environment is the program's: it is added to where the user asks to see what no framework announces. */
         const bool asked = option_is("raw=", "1") || option_is("cupti=", "on");
         if (own_path[0] == '/' && asked) numsan_announce_injection(own_path);
         atomic_store(&watching, true);

@@ -10,7 +10,7 @@
 
 typedef void* (*numsan_dlopen_fn)(const char*, int);
 
-/* The next dlopen after ours. It takes us for the caller: only for names with a slash, or that nobody's RUNPATH has. */
+/* The next dlopen after ours. It takes us for the caller: only for names with a slash, or that no RUNPATH has. */
 numsan_dlopen_fn numsan_real_dlopen(void) HIDDEN;
 
 /* Whether an object whose file name starts with `prefix` is mapped. Takes the dynamic linker's lock for a moment. */
@@ -24,9 +24,9 @@ void numsan_call_core(const char* symbol, struct numsan_stub_api* api, char* fol
 
 /* At the start of a process that is wanted: `own` is the absolute path of this library, for as long as the process. */
 void numsan_announce_injection(const char* own) HIDDEN;
-/* CUDA_INJECTION64_PATH as it was when somebody else had set it, else null. */
+/* CUDA_INJECTION64_PATH as another tool had set it, else null. */
 const char* numsan_other_injection(void) HIDDEN;
-/* What dlopen(file) is to go to when it is the driver that loads somebody else's injection library, else null. */
+/* What dlopen(file) is to go to when it is the driver that loads another tool's injection library, else null. */
 numsan_dlopen_fn numsan_injection_dlopen(const char* file) HIDDEN;
 /* The core has been attached to torch: it hears now if CUDA was initialised while torch was still being loaded. */
 void numsan_injection_after_torch(void) HIDDEN;
@@ -36,11 +36,11 @@ bool numsan_torch_is_due(void) HIDDEN;
 /* ---- nvtx.c: ranges that the program names ---- */
 
 void numsan_set_nvtx_watch(int (*watch)(numsan_nvtx_export_fn get_export_table)) HIDDEN;
-/* Where this library is, absolute, for as long as the process; "" where it cannot be told. */
+/* Where this library is, absolute, for as long as the process; "" where it is not known. */
 const char* numsan_own_path(void) HIDDEN;
 
 /* ---- cupti.c: others who want CUPTI ---- */
 
 void numsan_set_cupti_yield(void (*yield)(int for_good), void (*again)(void)) HIDDEN;
-/* Somebody opens `file`: if it is CUPTI, its functions may be looked up past us, and ours is given up. */
+/* A library opens `file`: if it is CUPTI, its functions may be looked up past us, and ours is given up. */
 void numsan_cupti_opened(const char* file) HIDDEN;

@@ -11,8 +11,8 @@ inline constexpr char kOwnedByGenerator = 1;
 inline constexpr char kOwnedByInterpreter = 3;  ///< and above: the interpreter's own frames, without Python code
 
 /// The walk of the calling thread's frames from the innermost outwards. `Memory` has read<T>(base, offset); what it
-/// answers with zeros ends the walk. Needs no lock: nobody else changes frames of a thread that is here. Those of other
-/// threads may be read under the interpreter's lock.
+/// answers with zeros ends the walk. Needs no lock: no other thread changes frames of a thread that is here. Those of
+/// other threads may be read under the interpreter's lock.
 template <class Memory>
 class FrameWalk {
   public:

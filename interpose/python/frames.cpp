@@ -45,9 +45,9 @@ PythonStacks::PythonStacks(Mode best) : api_(python_api()) {
     }
 }
 
-/// Everything that tells this stack from others, the identity of the code objects included: an address may be used
-/// again. 0: the thread runs no Python. On the path of every op. Addresses have fewer than 48 bits: two that are
-/// rotated against each other are told apart in one word.
+/// Everything that distinguishes this stack from others, the identity of the code objects included: an address may be
+/// used again. 0: the thread runs no Python. On the path of every op. Addresses have fewer than 48 bits: two that are
+/// rotated against each other differ in one word.
 template <class Layout>
 uint64_t PythonStacks::hash_frames(const Layout& layout, const void* thread) const noexcept {
     const void* frame = layout.pointer(thread, layout.at.thread_frame);

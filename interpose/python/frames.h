@@ -15,8 +15,9 @@
 
 namespace numsan {
 
-/// Stacks of the interpreter in this process. While a thread is inside a call of ours nobody else changes its frames,
-/// and every frame keeps its code object alive: so a thread may read its own frames without the interpreter's lock.
+/// Stacks of the interpreter in this process. While a thread is inside a call of numsan's no other thread changes its
+/// frames, and every frame keeps its code object alive: so a thread may read its own frames without the interpreter's
+/// lock.
 class PythonStacks final : public StackSource {
   public:
     enum class Mode {
@@ -53,8 +54,8 @@ class PythonStacks final : public StackSource {
     }
 
   private:
-    /// A code object as it was when first seen. The four members after `code` tell it from a later one at the same
-    /// address.
+    /// A code object as it was when first seen. The four members after `code` distinguish it from a later one at the
+    /// same address.
     struct Code {
         const void* code;
         const void* file_object;

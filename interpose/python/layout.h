@@ -43,7 +43,7 @@ inline const void* pointer_at(const void* base, int32_t offset) {
     return reinterpret_cast<const void*>(read_at<uintptr_t>(base, offset) & ~uintptr_t(7));
 }
 
-/// Reads where it is told to: for a layout that was checked.
+/// Reads without checks: for a layout that was checked.
 struct TrustedMemory {
     template <class T>
     T read(const void* base, int32_t offset) const noexcept {

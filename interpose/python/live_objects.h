@@ -11,7 +11,7 @@ namespace numsan {
 ///
 /// The collector knows objects before they are complete. Who builds a tuple must be its only owner until it is filled
 /// (PyTuple_SetItem, _PyTuple_Resize), and may let other threads run meanwhile: so nothing but what is asked for is
-/// held while anybody else can run, which no Python code could see to. A build without the lock has no such moment:
+/// held while another thread can run, which no Python code could see to. A build without the lock has no such moment:
 /// there the list is empty.
 void* live_objects_function(const PythonApi& api);
 

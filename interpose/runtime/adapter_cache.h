@@ -27,7 +27,7 @@ class FileLock {
 /// What a process that builds NAME writes into the folder of NAME begins with NAME and this, while it holds NAME.lock.
 inline constexpr const char* kTemporaryMark = ".tmp-";
 
-/// Removes what killed builds left in `folder`: temporary files whose lock nobody holds, neither here nor, on a shared
+/// Removes what killed builds left in `folder`: temporary files whose lock is not held, neither here nor, on a shared
 /// file system, elsewhere. Where files cannot be locked they are left alone. The caller holds no FileLock.
 void remove_orphans(const std::string& folder);
 

@@ -77,7 +77,7 @@ void on_process_exit(int status, void*) {
 }
 
 #ifdef NUMSAN_BENCH
-/// Tells what the hook costs from what the scan costs: finds every tensor healthy without reading it.
+/// Separates what the hook costs from what the scan costs: finds every tensor healthy without reading it.
 class NoScanner final : public Scanner {
     Range range(const TensorView&) const noexcept override { return {0, ~uint64_t(0), false}; }
     Health health(const TensorView&) const noexcept override { return {}; }

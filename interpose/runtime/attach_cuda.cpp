@@ -29,7 +29,7 @@ struct PlainRun {
     PlainRun(const Options& given, const numsan_stub_api& stub) : options(given), injection(stub.other_injection) {}
 
     const Options options;
-    const char* const injection;  ///< somebody else's injection library, null: none
+    const char* const injection;  ///< another tool's injection library, null: none
     const pid_t pid = getpid();
     const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
     NativeStacks stacks;
@@ -75,7 +75,7 @@ RunSummary summary_of(const PlainRun& plain, bool ended) {
     if (!ended) {
         run.lost =
             "no framework announced the work of this CUDA program; nothing was scanned, and how much there was "
-            "is told when it has ended";
+            "is reported when it has ended";
         run.blind_spots.push_back(run.lost);
         return run;
     }
@@ -114,7 +114,7 @@ void on_process_exit(int status, void*) {
 
 void start_plain_run(const Options& options, const numsan_stub_api& stub) {
     auto* plain = new PlainRun(options, stub);
-    const bool others = stub.other_injection != nullptr;  // who sets that wants CUPTI himself
+    const bool others = stub.other_injection != nullptr;  // a tool that sets that wants CUPTI itself
     if (options.cupti == Cupti::On || (options.cupti == Cupti::Auto && !others)) start_watch(stub);
     g_plain.store(plain);
     on_exit(on_process_exit, nullptr);

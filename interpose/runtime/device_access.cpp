@@ -51,13 +51,13 @@ DeviceScanner* make_device_scanner(const OpEvent& first, std::string& why) {
     const TensorView* tensor = on_device(first);
     if (tensor == nullptr) return nullptr;
 #ifdef NUMSAN_CUDA
-    // A backend of somebody's own may keep its tensors in CUDA memory, or anywhere.
+    // A backend outside torch may keep its tensors in CUDA memory, or anywhere.
     if (tensor->device == Device::Other && !is_cuda_memory(tensor->storage_data)) {
         why = "they are not in CUDA memory";
         return nullptr;
     }
     if (!first.queue.known) {
-        why = "this torch does not tell the streams of its operators (2.11 does)";
+        why = "this torch does not report the streams of its operators (2.11 does)";
         return nullptr;
     }
     std::unique_ptr<DeviceScanner> scanner = make_cuda_scanner();

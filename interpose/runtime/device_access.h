@@ -13,7 +13,7 @@ namespace numsan {
 /// it cannot be scanned. The scanner lives as long as the process. May throw std::bad_alloc.
 DeviceScanner* make_device_scanner(const OpEvent& first, std::string& why);
 
-/// Whether the tensors of a backend of somebody's own are in CUDA memory: found once, with the first of them that has
+/// Whether the tensors of a backend outside torch are in CUDA memory: found once, with the first of them that has
 /// memory. Of the backends that torch's hook shows only one is not CUDA's. [MT]
 class ForeignMemory {
   public:

@@ -7,7 +7,7 @@
 namespace numsan {
 
 enum class StringAbi : uint8_t {
-    Cxx11,   ///< libstdc++, as it is by default since GCC 5; also where torch does not tell
+    Cxx11,   ///< libstdc++, as it is by default since GCC 5; also where torch does not say
     Old,     ///< libstdc++ with _GLIBCXX_USE_CXX11_ABI=0, as torch's wheels were before 2.6
     Libcxx,  ///< LLVM's
 };

@@ -21,9 +21,9 @@ struct numsan_stub_api {
 
     const char* lib_dir; /* folder of libnumsan_core.so, beside which adapter/ lies; absolute, without a final slash */
 
-    /* [MT] From now on, before somebody else subscribes to CUPTI, `yield` is called on his thread: our subscription has
-     * ended when it returns; with `for_good` it is not to be taken again. `again` is called when his has ended. Null
-     * switches both off. Neither may throw. */
+    /* [MT] From now on, before another library subscribes to CUPTI, `yield` is called on its thread: our subscription
+     * has ended when it returns; with `for_good` it is not to be taken again. `again` is called when its has ended.
+     * Null switches both off. Neither may throw. */
     void (*set_cupti_yield)(void (*yield)(int for_good), void (*again)(void));
 
     const char* other_injection; /* the library that CUDA_INJECTION64_PATH names if it is not ours, else null */

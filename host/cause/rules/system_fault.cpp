@@ -1,4 +1,4 @@
-// N9: operands in domain and range, result not: a kernel, memory nobody wrote, a collective.
+// N9: operands in domain and range, result not: a kernel, unwritten memory, a collective.
 #include "host/cause/rules/rules.h"
 
 namespace numsan {

@@ -1,4 +1,4 @@
-// Who may still ask Python anything: once the interpreter is on its way out, the thread that ends it and nobody else.
+// Which threads may still ask Python: once the interpreter is ending, only the thread that ends it.
 #pragma once
 
 #include <pthread.h>

@@ -17,7 +17,7 @@ const c10::DispatchKeySet kSparse({DispatchKey::Sparse, DispatchKey::SparseCsr})
 const c10::DispatchKeySet kTransformed({DispatchKey::Functionalize, DispatchKey::FuncTorchBatched,
                                         DispatchKey::FuncTorchGradWrapper, DispatchKey::Batched});
 
-/// Only those have a name that somebody wrote; to ask for it takes the interpreter's lock.
+/// Only those have a name that a person wrote; to ask for it takes the interpreter's lock.
 bool is_python(const torch::autograd::Node& node) { return std::strstr(typeid(node).name(), "PyNode") != nullptr; }
 
 }  // namespace

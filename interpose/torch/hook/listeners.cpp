@@ -11,7 +11,7 @@ using Start = at::RecordFunctionCallback::StartCallback;
 constexpr size_t kMaxListeners = 4;
 std::array<std::atomic<Start>, kMaxListeners> g_ours;
 
-/// torch lists listeners nowhere but among those that are due for a call: a listener of somebody else's that samples
+/// torch lists listeners nowhere but among those that are due for a call: a listener of another library that samples
 /// may be taken for none, and has one of its draws used up; asked for collectives only.
 bool only_ours(at::RecordScope scope) {
     const auto active = at::getStepCallbacksUnlessEmpty(scope);

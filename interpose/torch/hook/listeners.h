@@ -23,7 +23,7 @@ class ScopedListener {
     at::CallbackHandle handle_;
 };
 
-/// While it lives, record functions of this thread are not active, unless somebody but us listens to them. For
+/// While it lives, record functions of this thread are not active, unless another library listens to them. For
 /// collectives: their work keeps the operands in an active record function until a thread of the process group drops
 /// it, which may be after the interpreter has ended, and ends the process then.
 class QuietScopes {

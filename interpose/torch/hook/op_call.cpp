@@ -19,7 +19,7 @@ constexpr uint32_t kRead = kScannable | kLater;
 }  // namespace
 
 void OpCall::number(double value) {
-    // Beyond every float16 value and every bfloat16 one that a computation means: somebody wrote "infinity".
+    // Beyond every float16 value and every bfloat16 one that a computation means: the program wrote "infinity".
     infinite_scalar_ = infinite_scalar_ || (!(std::fabs(value) < 1e37) && !std::isnan(value));
     keep(value);
 }

@@ -32,7 +32,7 @@ inline c10::DispatchKeySet behind_hook(c10::DispatchKeySet keys) {
 }
 
 /// Excludes the key on this thread while an op runs, so that the ops it is made of are not events; not even when
-/// somebody shows the thread's ops meanwhile. Leaves the thread as it was.
+/// the thread's ops are shown meanwhile. Leaves the thread as it was.
 class HideInnerOps {
   public:
     HideInnerOps(const ThreadPlaces& places, bool hide) : keys_(hide ? &places.keys() : nullptr) {

@@ -104,7 +104,7 @@ class Call final : public at::ObserverContext {
 };
 
 /// Whether the operator will be called again, on the tensors that it computes with; or whether this is the inside of
-/// torch.tensor(), which wants its steps to be seen by nobody and says so to our key; or, inside a subclass, whether
+/// torch.tensor(), which hides its steps from our key; or, inside a subclass, whether
 /// the dispatch hook sees it.
 bool passes_through(const Thread& thread, const Operator& op) {
     const c10::impl::LocalDispatchKeySet local = c10::impl::tls_local_dispatch_key_set();
