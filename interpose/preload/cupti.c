@@ -1,6 +1,6 @@
 /* CUPTI has room for one subscriber. A library that asks for it by these functions gets it: the core's subscription is
- * released first, and taken again when theirs has ended or was refused. After a cuptiFinalize, and where a library opens
- * CUPTI by itself and may look up its functions past us, the core does without for good.
+ * released first, and taken again when theirs has ended or was refused. After a cuptiFinalize, and where a library
+ * opens CUPTI by itself and may look up its functions past us, the core does without for good.
  *
  * The functions themselves are those that the caller would have found without us. */
 #define _GNU_SOURCE
