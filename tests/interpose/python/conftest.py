@@ -5,19 +5,22 @@ import subprocess
 
 import pytest
 
+import run_numsan
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+GENERATED = run_numsan.BUILD / "generated"
 LAYOUTS = "interpose/python/layouts.def"
 
 
 def build(path, before=()):
     """The library at `path`. Headers and tables in the folders `before` stand in for those of the checkout."""
-    names = ("api", "api_walk", "layout", "layout_check", "frames", "gate",
-             "frame_locals", "live_objects", "names", "own_thread")
+    names = ("api/api", "api_walk", "layout", "layout_check", "frames", "api/gate",
+             "frame_locals", "live_objects", "names", "api/own_thread")
     sources = [*(ROOT / f"interpose/python/{name}.cpp" for name in names), ROOT / "host/stacks/stack_table.cpp",
                ROOT / "tests/interpose/python/stacks_library.cpp"]
+    folders = [f"-I{folder}" for folder in (*before, ROOT, GENERATED)]
     subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra",
-                    "-Werror", *(f"-I{folder}" for folder in (*before, ROOT)), *map(str, sources), "-ldl", "-o",
-                    str(path)], check=True)
+                    "-Werror", *folders, *map(str, sources), "-ldl", "-o", str(path)], check=True)
     return path
 
 

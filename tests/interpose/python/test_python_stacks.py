@@ -221,8 +221,8 @@ def test_names_hold_no_gradient(lib):
 
 def test_names_where_the_collector_may_not_be_asked(monkeypatch):
     """As in a build without the interpreter's lock: what the script's variables hold is named."""
-    code = "".join((ROOT / "interpose" / "python" / file).read_text().split('python(')[1].split(')python"')[0]
-                   for file in ("traced_lines.inc", "live_names.inc"))
+    scripts = ROOT / "interpose/python/scripts"
+    code = (scripts / "traced_lines.py").read_text() + (scripts / "live_names.py").read_text()
     model = torch.nn.Sequential(torch.nn.Linear(2, 2))
     optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
     model(torch.ones(1, 2)).sum().backward()
