@@ -10,11 +10,28 @@
 
 typedef void* (*numsan_dlopen_fn)(const char*, int);
 
+/* ---- core_loader.c ---- */
+
+/* The next definition of `name` after ours. Looked up every time it is null: a caller may come before our constructor.
+ */
+void* numsan_next_symbol(_Atomic(void*)* cache, const char* name) HIDDEN;
 /* The next dlopen after ours. It takes us for the caller: only for names with a slash, or that no RUNPATH has. */
 numsan_dlopen_fn numsan_real_dlopen(void) HIDDEN;
 
 /* Whether an object whose file name starts with `prefix` is mapped. Takes the dynamic linker's lock for a moment. */
 bool numsan_is_mapped(const char* prefix) HIDDEN;
+
+/* Where this library is, as the loader knows it; to be asked while the program's folder is still the current one. */
+const char* numsan_find_own_path(void) HIDDEN;
+/* Where this library is, absolute, for as long as the process; "" where it is not known. */
+const char* numsan_own_path(void) HIDDEN;
+
+/* At the start of a process that is wanted: what the core is offered, less `lib_dir`. */
+void numsan_offer_core(const struct numsan_stub_api* offer) HIDDEN;
+/* Whether the core has not been asked to attach to torch yet: it is from now on. */
+bool numsan_claim_torch(void) HIDDEN;
+/* Whether torch is there and the core has not been asked to attach to it yet. */
+bool numsan_torch_is_due(void) HIDDEN;
 
 /* Loads the core if need be and calls its entry `symbol` with `api`, whose `lib_dir` is set to `folder`, a buffer of
  * PATH_MAX bytes. Both belong to the process from then on. What fails is said once. errno and dlerror() stay. */
@@ -30,14 +47,10 @@ const char* numsan_other_injection(void) HIDDEN;
 numsan_dlopen_fn numsan_injection_dlopen(const char* file) HIDDEN;
 /* The core has been attached to torch: it hears now if CUDA was initialised while torch was still being loaded. */
 void numsan_injection_after_torch(void) HIDDEN;
-/* Whether torch is there and the core has not been asked to attach to it yet. */
-bool numsan_torch_is_due(void) HIDDEN;
 
 /* ---- nvtx.c: ranges that the program names ---- */
 
 void numsan_set_nvtx_watch(int (*watch)(numsan_nvtx_export_fn get_export_table)) HIDDEN;
-/* Where this library is, absolute, for as long as the process; "" where it is not known. */
-const char* numsan_own_path(void) HIDDEN;
 
 /* ---- cupti.c: others who want CUPTI ---- */
 
