@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Checks what no formatter enforces in a source: line width, length, trailing blanks, last newline, #pragma once, no
-two Python modules of one name; and, where the root has a .clang-format, that the formatter would leave the source as it
-is.
+two Python modules of one name, Python that parses; and, where the root has a .clang-format, that the formatter would
+leave the source as it is.
 
     scripts/check_style.py [ROOT]
 
 Prints one line a violation, file:line first; exit status 1 when there is one.
 """
 
+import ast
 import os
 import re
 import shutil
@@ -17,6 +18,7 @@ from pathlib import Path
 
 WIDEST = 120  # columns, what .clang-format sets
 LONGEST = 500  # lines
+OLDEST_PYTHON = (3, 10)  # that runs interpose/python/scripts
 
 SUFFIXES = {".cpp", ".cc", ".c", ".h", ".hpp", ".cu", ".cuh", ".py", ".def", ".inc", ".S"}
 HEADERS = {".h", ".hpp", ".cuh"}
@@ -67,6 +69,11 @@ def faults(path, text):
         yield len(lines), f"{len(lines)} lines, at most {LONGEST}"
     if path.suffix in HEADERS and "#pragma once" not in lines:
         yield 1, "a header without #pragma once"
+    if path.suffix == ".py":
+        try:
+            ast.parse(text, feature_version=OLDEST_PYTHON)
+        except SyntaxError as error:
+            yield error.lineno or 1, f"no Python {'.'.join(map(str, OLDEST_PYTHON))}: {error.msg}"
 
 
 def namesakes(paths):

@@ -33,6 +33,7 @@ def test_this_tree():
         ("host/a.py", "#" + "x" * 120 + "\n", "1: 121 columns, at most 120"),
         ("host/a.cpp", 'auto a = R"(' + "x" * 120 + ')";\n', "1: 135 columns, at most 120"),
         ("cuda/a.cu", "x\n" * 501, "501: 501 lines, at most 500"),
+        ("interpose/python/scripts/a.py", "x = 1\nx = = 1\n", "2: no Python 3.10: invalid syntax"),
         ("cuda/a.cuh", "#pragma once\nx \n", "2: blanks at the end of the line"),
         ("host/a.def", "x\t\n", "1: blanks at the end of the line"),
         ("interpose/a.c", "x\ny", "2: no newline at the end of the file"),
