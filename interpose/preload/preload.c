@@ -1,6 +1,6 @@
 /* libnumsan.so, the library that is preloaded. C and libc only. It waits for torch: when libtorch_cpu.so has been
- * mapped (by a dlopen, or with the program itself) it loads libnumsan_core.so once (core_loader.c). So it does when CUDA
- * is initialised (injection.c). Everything else it passes through untouched.
+ * mapped (by a dlopen, or with the program itself) it loads libnumsan_core.so once (core_loader.c). So it does when
+ * CUDA is initialised (injection.c). Everything else it passes through untouched.
  *
  * Interposed: dlopen (dlopen_hook.S), __libc_start_main, pthread_create, and four functions of CUPTI (cupti.c).
  * Exported besides: InitializeInjection and, for NVTX (nvtx.c), InitializeInjectionNvtx2. Nothing else.
