@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/cause/birth.h"
+#include "host/track/op_context.h"
 
 namespace numsan {
 
@@ -69,6 +70,19 @@ class PendingStore {
         if (list.size() >= kMost) return false;
         list.push_back(escape);
         return true;
+    }
+
+    /// Adds the escape of a birth, null for none. What the program wrote on purpose escapes into a loss only.
+    void postpone(const Birth* birth, EscapeInto into, const void* impl, const OpContext& context,
+                  PendingReason reason) {
+        if (birth == nullptr || birth->scaler || birth->ignored || context.ignored) return;
+        if (birth->intended && into != EscapeInto::Loss) return;
+        add(reason, {.birth = birth->id,
+                     .into = into,
+                     .impl = impl,
+                     .step = context.step,
+                     .seq = context.seq,
+                     .stack = context.stack});
     }
 
     /// Those that wait for one reason, oldest first.

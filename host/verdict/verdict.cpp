@@ -22,14 +22,11 @@ bool shrinks(const OpEvent& event) {
            (op.form == Form::Power && event.scalar_count > 0 && event.scalars[0] > 0 && event.scalars[0] < 1);
 }
 
-/// Whether a pass over the lost updates of a parameter is due: often at first, then ever more seldom.
 /// add_(), lerp_(): computes what it writes from what is there, unlike copy_() and what is written with out=.
 bool updates(const OpEvent& event) {
     const size_t length = std::strlen(event.op->name);
     return event.op->op_class == OpClass::Other && length > 0 && event.op->name[length - 1] == '_';
 }
-
-bool sampled_step(int64_t step) { return step > 0 && (step & (step - 1)) == 0; }
 
 }  // namespace
 
@@ -43,7 +40,8 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
       stacks_(stacks),
       lineage_(lineage),
       parameters_(parameters),
-      births_(scanner, stacks, ledger_, losses_, lineage, parameters) {}
+      births_(scanner, stacks, ledger_, losses_, lineage, parameters),
+      finite_(scanner, lineage, ledger_, births_, pending_) {}
 
 bool Verdict::touches_held(const OpEvent& event) const noexcept {
     for (int32_t i = 0; i < event.input_count; ++i) {
@@ -286,8 +284,8 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
         const bool bad = bad_outputs.contains(i);
         if (!bad) {
             if (!written || covers_storage(output)) ledger_.clear(output);
-            track_zeros(event, context, i, before, forward);
-            if (i < 16 && (context.near_overflow >> i & 1) != 0) track_headroom(event, context, i, forward);
+            finite_.look_at_zeros(event, context, i, before, forward);
+            if (i < 16 && (context.near_overflow >> i & 1) != 0) finite_.look_at_headroom(event, context, i, forward);
             continue;
         }
         const Kinds* entry = ledger_.find(output);
@@ -330,134 +328,6 @@ void Verdict::note_state_write(const Kinds& kinds, const TensorView& tensor, con
         if (birth == nullptr || birth->intended || birth->ignored || birth->escaped) continue;
         state_writes_.push_back({birth->id, tensor.impl, tensor.storage, context.step, context.seq, context.stack});
     }
-}
-
-/// Output `index` is finite. Follows zeros that should not be: of overflows that were divided by, of values too small
-/// for the type.
-void Verdict::track_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
-                          const ForwardRecord& forward) {
-    const TensorView& output = event.outputs[index];
-    Kinds now;
-    if (const Kinds* entry = ledger_.find(output)) now = *entry;
-    const BirthId muted = now.muted;
-    const BirthId flushed = now.flushed;
-    for (const Kind kind : {kPosInf, kNegInf}) {
-        const Birth* birth = births_.find(before.of(kind));
-        if (birth == nullptr || birth->intended || birth->escaped || now.muted != 0) continue;
-        if (mutes(event, *birth) && scanner_.measures(output) && scanner_.health(output).zero > 0)
-            now.muted = birth->id;
-    }
-    if (before.muted != 0) {
-        if (multiplies(event)) {
-            const bool gradient = context.node != nullptr || is_gradient(output.storage);
-            postpone(before.muted,
-                     is_parameter(output) ? EscapeInto::Parameter
-                     : gradient           ? EscapeInto::Gradient
-                                          : EscapeInto::Loss,
-                     output.impl, context, PendingReason::Muted);
-        } else if (hands_zeros_on(event) && scanner_.health(output).zero > 0) {
-            now.muted = before.muted;
-        }
-    }
-    if (before.flushed != 0) {
-        const Health health = scanner_.health(output);
-        if (2 * (health.zero + health.subnormal) >= health.elements) now.flushed = before.flushed;
-    } else if (context.underflow) {
-        track_flushed(event, context, index, forward, now);
-    }
-    const bool parameter = is_parameter(output);
-    const bool updated = context.underflow && context.node == nullptr && sampled_step(context.step);
-    if (updated && (parameter || averages(event, context, output))) {
-        if (const std::optional<std::string> evidence = lost_updates(event, index);
-            evidence && ++lost_[output.impl] == 2) {
-            postpone(births_.flushed(event, index, context, forward, Mechanism::PREC, *evidence),
-                     parameter ? EscapeInto::Parameter : EscapeInto::Buffer, output.impl, context,
-                     PendingReason::Flushed);
-        }
-    }
-    if (now.muted != muted || now.flushed != flushed) ledger_.set(output, now);
-}
-
-/// `output`, no parameter itself, is an average that the program keeps of something a parameter is or was: by hand, and
-/// not the optimizer's moments, which follow gradients.
-bool Verdict::averages(const OpEvent& event, const OpContext& context, const TensorView& output) const {
-    if ((output.flags & kWritten) == 0 || !context.on_state || context.in_optimizer || is_gradient(output.storage))
-        return false;
-    const auto follows = [&](const TensorView& input) {
-        const uint16_t flags = lineage_.flags(input.storage);
-        return input.storage != output.storage &&
-               (is_parameter(input) || ((flags & Lineage::kState) != 0 && (flags & Lineage::kGradient) == 0));
-    };
-    return std::any_of(event.inputs, event.inputs + event.input_count, follows);
-}
-
-/// Output `index` is finite: was it flushed by this op? A gradient that was is reported at once, as it reaches its
-/// parameter; what a forward op flushes only where it does so in another step, too.
-void Verdict::track_flushed(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward,
-                            Kinds& now) {
-    constexpr size_t kMaxSites = 256;
-    const TensorView& output = event.outputs[index];
-    const bool backward = context.node != nullptr;
-    const bool gradient = !backward && (output.flags & kWritten) != 0 && is_gradient(output.storage);
-    const bool result = !backward && context.touched && event.grad_enabled && !context.in_optimizer;
-    if (!backward && !gradient && (!result || output.numel < 2)) return;
-    const std::optional<std::string> evidence = flushed_share(event, index, scanner_, lineage_);
-    if (!evidence) return;
-    const Health health = scanner_.health(output);
-    const bool subnormal = 2 * health.zero < health.elements;
-    if (result && health.zero != health.elements) return;
-    BirthId id = 0;
-    if (!backward || subnormal) {
-        const OpSite site{event.op, backward ? forward.stack : context.stack};
-        const auto seen = flushes_.find(site);
-        if (seen == flushes_.end()) {
-            if (flushes_.size() >= kMaxSites) return;
-            id = births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
-            // What becomes of these zeros in this step goes back to them, and is no birth of its own.
-            births_.find(id)->ignored = true;
-            flushes_[site] = static_cast<int64_t>(id);
-        } else if (Birth* first = births_.find(static_cast<BirthId>(seen->second)); first != nullptr) {
-            id = first->id;
-            if (first->step != context.step && !context.ignored) first->ignored = false;
-        }
-    }
-    if (id == 0) id = births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
-    if (gradient) {
-        postpone(id, EscapeInto::Gradient, output.impl, context, PendingReason::Flushed);
-    } else {
-        now.flushed = id;
-    }
-}
-
-/// Output `index` is finite and close to the largest number of its 16- or 8-bit type. Once may be a batch out of line:
-/// values that stay there are reported.
-void Verdict::track_headroom(const OpEvent& event, const OpContext& context, int32_t index,
-                             const ForwardRecord& forward) {
-    constexpr size_t kMaxSites = 256;
-    if (context.ignored) return;
-    const auto known = near_overflows_.find({event.op, context.stack});
-    if (known != near_overflows_.end() && known->second.reported) return;
-    if (known == near_overflows_.end() && near_overflows_.size() >= kMaxSites) return;
-    Mechanism mechanism = Mechanism::PREC;
-    std::optional<std::string> evidence = saturated(event, index, context.seq, lineage_);
-    if (!evidence && context.touched) {
-        mechanism = Mechanism::OVF;
-        evidence = close_to_largest(event, index, context.seq, context.headroom, scanner_, lineage_);
-    }
-    if (!evidence) return;
-    NearOverflow& site = near_overflows_[{event.op, context.stack}];
-    if (site.last_step != context.step) ++site.steps;
-    site.last_step = context.step;
-    ++site.looks;
-    const bool unstepped = site.steps == 1 && context.step == 0 && site.looks == kSteadyLooks;
-    if (site.steps < kSteadySteps && !unstepped) return;
-    site.reported = site.steps >= kSteadySteps;
-    const BirthId id = births_.near_overflow(event, index, context, forward, mechanism, *evidence);
-    births_.find(id)->evidence.push_back(unstepped
-                                             ? "so it was " + std::to_string(site.looks) + " times in this run"
-                                             : "so it was in " + std::to_string(site.steps) + " steps of this run");
-    postpone(id, EscapeInto::Output, event.outputs[index].impl, context,
-             unstepped ? PendingReason::NearLimitUnstepped : PendingReason::NearLimit);
 }
 
 }  // namespace numsan

@@ -18,6 +18,7 @@
 #include "host/track/op_site.h"
 #include "host/track/scaler_history.h"
 #include "host/verdict/births.h"
+#include "host/verdict/finite_results.h"
 #include "host/verdict/pending.h"
 
 namespace numsan {
@@ -177,12 +178,6 @@ class Verdict {
     Kinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);
     void write_outputs(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
                        const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome);
-    void track_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
-                     const ForwardRecord& forward);
-    void track_flushed(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward,
-                       Kinds& now);
-    bool averages(const OpEvent& event, const OpContext& context, const TensorView& output) const;
-    void track_headroom(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward);
     double sent(const TensorView& operand) const;
     static void note_sender(const OpEvent& event, int32_t index, Ledger::Received& received);
     void receive(const OpEvent& event, const OpContext& context, const Kinds& before);
@@ -235,20 +230,10 @@ class Verdict {
     std::atomic<bool> waiting_{false};  ///< whether a gradient may be pending
     std::set<int64_t> checked_losses_;  ///< numbers of the ops that such a check of a loss began with
     std::atomic<bool> met_bad_{false};  ///< something was not finite: a number the program reads may show it
-    /// Sites whose results were close to the largest number of their type, and where that was seen.
-    struct NearOverflow {
-        int64_t last_step = -1;
-        int steps = 0;
-        int looks = 0;
-        bool reported = false;
-    };
-    std::map<OpSite, NearOverflow> near_overflows_;
+    FiniteResults finite_;
     int64_t last_step_ = 0;
     bool stepped_ = false;  ///< an optimizer has begun a step
     size_t history_ = 32;
-    /// where a forward op or a gradient's update flushed, or hardly a bit was left: its first birth there
-    std::map<OpSite, int64_t> flushes_;
-    std::map<const void*, int> lost_;  ///< parameters: how often their updates were found to change nothing
     std::set<std::tuple<BirthId, EscapeInto, const void*>> contaminated_;
     std::set<std::string> reported_places_;
     std::vector<StateWrite> state_writes_;

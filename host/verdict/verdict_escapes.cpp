@@ -110,12 +110,7 @@ void Verdict::loss_begins(const OpEvent& event, const OpContext& context, const 
 }
 
 void Verdict::postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, PendingReason reason) {
-    const Birth* birth = births_.find(id);
-    if (birth == nullptr || birth->scaler || birth->ignored || context.ignored) return;
-    if (birth->intended && into != EscapeInto::Loss) return;
-    pending_.add(
-        reason,
-        {.birth = id, .into = into, .impl = impl, .step = context.step, .seq = context.seq, .stack = context.stack});
+    pending_.postpone(births_.find(id), into, impl, context, reason);
 }
 
 void Verdict::postpone(const Kinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
