@@ -22,7 +22,7 @@ bool sampled_step(int64_t step) { return step > 0 && (step & (step - 1)) == 0; }
 }  // namespace
 
 void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
-                          const ForwardRecord& forward) {
+                                  const ForwardRecord& forward) {
     const TensorView& output = event.outputs[index];
     Kinds now;
     if (const Kinds* entry = ledger_.find(output)) now = *entry;
@@ -38,10 +38,10 @@ void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context
         if (multiplies(event)) {
             const bool gradient = context.node != nullptr || is_gradient(lineage_, output.storage);
             pending_.postpone(births_.find(before.muted),
-                     is_parameter(output) ? EscapeInto::Parameter
-                     : gradient           ? EscapeInto::Gradient
-                                          : EscapeInto::Loss,
-                     output.impl, context, PendingReason::Muted);
+                              is_parameter(output) ? EscapeInto::Parameter
+                              : gradient           ? EscapeInto::Gradient
+                                                   : EscapeInto::Loss,
+                              output.impl, context, PendingReason::Muted);
         } else if (hands_zeros_on(event) && scanner_.health(output).zero > 0) {
             now.muted = before.muted;
         }
@@ -57,8 +57,9 @@ void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context
     if (updated && (parameter || averages(event, context, output))) {
         if (const std::optional<std::string> evidence = lost_updates(event, index);
             evidence && ++lost_[output.impl] == 2) {
-            pending_.postpone(births_.find(births_.flushed(event, index, context, forward, Mechanism::PREC, *evidence)), parameter ? EscapeInto::Parameter : EscapeInto::Buffer, output.impl, context,
-                     PendingReason::Flushed);
+            pending_.postpone(births_.find(births_.flushed(event, index, context, forward, Mechanism::PREC, *evidence)),
+                              parameter ? EscapeInto::Parameter : EscapeInto::Buffer, output.impl, context,
+                              PendingReason::Flushed);
         }
     }
     if (now.muted != muted || now.flushed != flushed) ledger_.set(output, now);
@@ -67,7 +68,8 @@ void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context
 /// `output`, no parameter itself, is an average that the program keeps of something a parameter is or was: by hand, and
 /// not the optimizer's moments, which follow gradients.
 bool FiniteResults::averages(const OpEvent& event, const OpContext& context, const TensorView& output) const {
-    if ((output.flags & kWritten) == 0 || !context.on_state || context.in_optimizer || is_gradient(lineage_, output.storage))
+    if ((output.flags & kWritten) == 0 || !context.on_state || context.in_optimizer ||
+        is_gradient(lineage_, output.storage))
         return false;
     const auto follows = [&](const TensorView& input) {
         const uint16_t flags = lineage_.flags(input.storage);
@@ -79,8 +81,8 @@ bool FiniteResults::averages(const OpEvent& event, const OpContext& context, con
 
 /// Output `index` is finite: was it flushed by this op? A gradient that was is reported at once, as it reaches its
 /// parameter; what a forward op flushes only where it does so in another step, too.
-void FiniteResults::look_at_flushed(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward,
-                            Kinds& now) {
+void FiniteResults::look_at_flushed(const OpEvent& event, const OpContext& context, int32_t index,
+                                    const ForwardRecord& forward, Kinds& now) {
     constexpr size_t kMaxSites = 256;
     const TensorView& output = event.outputs[index];
     const bool backward = context.node != nullptr;
@@ -116,7 +118,7 @@ void FiniteResults::look_at_flushed(const OpEvent& event, const OpContext& conte
 }
 
 void FiniteResults::look_at_headroom(const OpEvent& event, const OpContext& context, int32_t index,
-                             const ForwardRecord& forward) {
+                                     const ForwardRecord& forward) {
     constexpr size_t kMaxSites = 256;
     if (context.ignored) return;
     const auto known = near_overflows_.find({event.op, context.stack});
@@ -141,7 +143,7 @@ void FiniteResults::look_at_headroom(const OpEvent& event, const OpContext& cont
                                              ? "so it was " + std::to_string(site.looks) + " times in this run"
                                              : "so it was in " + std::to_string(site.steps) + " steps of this run");
     pending_.postpone(births_.find(id), EscapeInto::Output, event.outputs[index].impl, context,
-             unstepped ? PendingReason::NearLimitUnstepped : PendingReason::NearLimit);
+                      unstepped ? PendingReason::NearLimitUnstepped : PendingReason::NearLimit);
 }
 
 }  // namespace numsan
