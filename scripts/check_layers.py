@@ -15,7 +15,7 @@ from pathlib import Path
 
 # Folder -> folders (or single headers) it may include, besides itself.
 BELOW = ("host/base", "host/log", "host/ops", "host/scan", "host/options", "host/stacks")
-JUDGING = (*BELOW, "host/track", "host/finding", "host/cause", "host/verdict")
+JUDGING = (*BELOW, "host/track", "host/finding", "host/cause", "host/birth", "host/verdict")
 LAYERS = {
     "host/base": (),
     "host/log": (),
@@ -26,7 +26,8 @@ LAYERS = {
     "host/finding": BELOW,
     "host/track": BELOW,
     "host/cause": (*BELOW, "host/track", "host/finding"),
-    "host/verdict": (*BELOW, "host/track", "host/finding", "host/cause"),
+    "host/birth": (*BELOW, "host/track", "host/finding", "host/cause"),
+    "host/verdict": (*BELOW, "host/track", "host/finding", "host/cause", "host/birth"),
     "host/report": (*BELOW, "host/track", "host/finding", "host/cause"),
     "host/event": JUDGING,
     "host/device": (*JUDGING, "host/event"),

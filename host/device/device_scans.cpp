@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "host/birth/zeros.h"
 #include "host/device/device_views.h"
 #include "host/device/governor.h"
-#include "host/verdict/zeros.h"
 
 namespace numsan {
 namespace {

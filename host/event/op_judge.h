@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "host/birth/zeros.h"
 #include "host/cause/measure.h"
 #include "host/event/context_builder.h"
 #include "host/event/output_scan.h"
@@ -13,7 +14,6 @@
 #include "host/track/lineage.h"
 #include "host/track/parameter_history.h"
 #include "host/verdict/verdict.h"
-#include "host/verdict/zeros.h"
 
 namespace numsan {
 

@@ -10,10 +10,10 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/health.h"
+#include "host/birth/birth_exchange.h"
 #include "host/finding/run_summary.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
-#include "host/verdict/birth_exchange.h"
 
 namespace numsan {
 

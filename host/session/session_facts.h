@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "host/birth/birth_exchange.h"
 #include "host/finding/run_summary.h"
 #include "host/session/run_facts.h"
-#include "host/verdict/birth_exchange.h"
 
 namespace numsan {
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "host/base/atomic_record.h"
+#include "host/birth/birth_exchange.h"
 #include "host/finding/place_of.h"
 #include "host/stacks/stack_source.h"
-#include "host/verdict/birth_exchange.h"
 
 namespace numsan {
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "host/base/thresholds.h"
+#include "host/birth/zeros.h"
 #include "host/cause/measure.h"
 #include "host/track/headroom.h"
-#include "host/verdict/zeros.h"
 
 namespace numsan {
 namespace {
@@ -21,11 +21,11 @@ bool sampled_step(int64_t step) { return step > 0 && (step & (step - 1)) == 0; }
 
 }  // namespace
 
-void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Kinds& before,
-                                  const ForwardRecord& forward) {
+void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context, int32_t index,
+                                  const BirthKinds& before, const ForwardRecord& forward) {
     const TensorView& output = event.outputs[index];
-    Kinds now;
-    if (const Kinds* entry = ledger_.find(output)) now = *entry;
+    BirthKinds now;
+    if (const BirthKinds* entry = ledger_.find(output)) now = *entry;
     const BirthId muted = now.muted;
     const BirthId flushed = now.flushed;
     for (const Kind kind : {kPosInf, kNegInf}) {
@@ -82,7 +82,7 @@ bool FiniteResults::averages(const OpEvent& event, const OpContext& context, con
 /// Output `index` is finite: was it flushed by this op? A gradient that was is reported at once, as it reaches its
 /// parameter; what a forward op flushes only where it does so in another step, too.
 void FiniteResults::look_at_flushed(const OpEvent& event, const OpContext& context, int32_t index,
-                                    const ForwardRecord& forward, Kinds& now) {
+                                    const ForwardRecord& forward, BirthKinds& now) {
     constexpr size_t kMaxSites = 256;
     const TensorView& output = event.outputs[index];
     const bool backward = context.node != nullptr;

@@ -5,10 +5,10 @@
 #include <map>
 
 #include "host/base/scanner.h"
+#include "host/birth/births.h"
 #include "host/track/ledger.h"
 #include "host/track/lineage.h"
 #include "host/track/op_site.h"
-#include "host/verdict/births.h"
 #include "host/verdict/pending.h"
 
 namespace numsan {
@@ -22,7 +22,7 @@ class FiniteResults {
 
     /// Follows zeros that should not be: of overflows that were divided by, of values too small for the type. `before`:
     /// the births in the operands.
-    void look_at_zeros(const OpEvent& event, const OpContext& context, int32_t index, const Births::Kinds& before,
+    void look_at_zeros(const OpEvent& event, const OpContext& context, int32_t index, const BirthKinds& before,
                        const ForwardRecord& forward);
 
     /// The output is close to the largest number of its 16- or 8-bit type. Once may be a batch out of line: values that
@@ -30,10 +30,8 @@ class FiniteResults {
     void look_at_headroom(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward);
 
   private:
-    using Kinds = Births::Kinds;
-
     void look_at_flushed(const OpEvent& event, const OpContext& context, int32_t index, const ForwardRecord& forward,
-                         Kinds& now);
+                         BirthKinds& now);
     bool averages(const OpEvent& event, const OpContext& context, const TensorView& output) const;
 
     const Scanner& scanner_;

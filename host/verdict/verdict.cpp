@@ -5,15 +5,13 @@
 #include <cstring>
 
 #include "host/base/thresholds.h"
+#include "host/birth/zeros.h"
 #include "host/cause/measure.h"
 #include "host/ops/op_traits.h"
 #include "host/track/headroom.h"
-#include "host/verdict/zeros.h"
 
 namespace numsan {
 namespace {
-
-constexpr size_t kMaxStateWrites = 256;
 
 /// A root of something infinite: what overflowed need not be large in the end.
 bool shrinks(const OpEvent& event) {
@@ -39,9 +37,16 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
     : scanner_(scanner),
       stacks_(stacks),
       lineage_(lineage),
-      parameters_(parameters),
       births_(scanner, stacks, ledger_, losses_, lineage, parameters),
-      finite_(scanner, lineage, ledger_, births_, pending_) {}
+      finite_(scanner, lineage, ledger_, births_, pending_),
+      unread_(scanner, ledger_, births_),
+      collectives_(scanner, lineage, ledger_),
+      escapes_(lineage, births_, pending_),
+      loss_start_(scanner, stacks, lineage, ledger_, losses_, births_, escapes_),
+      gradients_(scanner, parameters, ledger_, births_, pending_, escapes_),
+      scalers_(scanner, stacks, lineage, ledger_, births_, pending_, escapes_),
+      checks_(lineage, ledger_, births_, pending_, escapes_),
+      kept_(ledger_, births_, escapes_) {}
 
 bool Verdict::touches_held(const OpEvent& event) const noexcept {
     for (int32_t i = 0; i < event.input_count; ++i) {
@@ -68,7 +73,7 @@ bool Verdict::knows(const TensorView& tensor) {
 
 bool Verdict::is_sure_of(const TensorView& tensor) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Kinds* known = ledger_.find(tensor);
+    const BirthKinds* known = ledger_.find(tensor);
     return known != nullptr && known->is_sure();
 }
 
@@ -80,8 +85,8 @@ void Verdict::forget(const TensorView& tensor) {
 Ledger::Entry Verdict::births_in(const TensorView& tensor) {
     if (!ledger_.may_hold(tensor.storage)) return {};
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Kinds* known = ledger_.find(tensor);
-    return known != nullptr ? *known : Kinds{};
+    const BirthKinds* known = ledger_.find(tensor);
+    return known != nullptr ? *known : BirthKinds{};
 }
 
 void Verdict::adopt(const TensorView& tensor, const Ledger::Entry& births) {
@@ -91,19 +96,19 @@ void Verdict::adopt(const TensorView& tensor, const Ledger::Entry& births) {
 
 /// Which births the op read. With clean outputs only what the ledger knows matters; otherwise every operand is looked
 /// at.
-Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad) {
-    Kinds before;
+BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad) {
+    BirthKinds before;
     int32_t first_use = -1;  // an operand that nothing wrote, and that the op has by now
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if ((input.flags & kUnavailable) != 0) {
-            if (const auto it = unread_births_.find(input.storage); it != unread_births_.end())
+            if (const auto it = unavailable_.find(input.storage); it != unavailable_.end())
                 births_.add_kinds(before, it->second);
         }
         if (!scannable(input)) continue;
         const bool gone = written_by(event, input);
         if (gone && event.op->op_class == OpClass::Overwriting) continue;
-        const Kinds* known = ledger_.find(input);
+        const BirthKinds* known = ledger_.find(input);
         const bool collective = event.op->op_class == OpClass::Collective;
         if (collective && !sends(event, input)) continue;
         // What is sent may be bad though no op is known to have made it so: the outputs are not there yet to show it.
@@ -120,14 +125,14 @@ Verdict::Kinds Verdict::read_inputs(const OpEvent& event, const OpContext& conte
         if (known != nullptr && before.flushed == 0) before.flushed = known->flushed;
         if (!scanner_.range(input).suspicious) continue;  // a clean slice of a bad storage
         if (known == nullptr) {
-            Kinds made = unseen_update(input);
+            BirthKinds made = gradients_.unseen_update(input);
             if (made.finite()) made = births_.external(input, event, context, scanner_.health(input));
             made.since = context.step;
             ledger_.set(input, made);
             births_.add_kinds(before, made);
             continue;
         }
-        Kinds here;
+        BirthKinds here;
         const KindSet kinds = scanner_.kinds(input);
         for (const Kind kind : kNonFiniteKinds) {
             if ((kinds & kind) == 0) continue;
@@ -169,12 +174,12 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
         }
         return;
     }
-    const Kinds before = read_inputs(event, context, bad_outputs.any());
-    read_gradients(event, context);
+    const BirthKinds before = read_inputs(event, context, bad_outputs.any());
+    gradients_.read(event, context);
     escapes_of(event, context, before, outcome);
-    follow_check(event, context, before);
+    checks_.begin(event, context, before);
     if (event.op->op_class == OpClass::Collective) {
-        receive(event, context, before);
+        collectives_.receive(event, context, before);
         return;
     }
     write_outputs(event, context, bad_outputs, forward, before, born, outcome);
@@ -191,8 +196,8 @@ bool Verdict::presume(const OpEvent& event, const OpContext& context, const Forw
     *born = 0;
     const KindSet certain = births_.certain(event);
     const KindSet kinds = certain != 0 ? certain : implied;
-    const Kinds before = certain != 0 ? Kinds{} : read_inputs(event, context, true);
-    Kinds now;
+    const BirthKinds before = certain != 0 ? BirthKinds{} : read_inputs(event, context, true);
+    BirthKinds now;
     for (const Kind kind : kNonFiniteKinds) {
         if ((kinds & kind) == 0) continue;
         const BirthId id = births_.origin(kind, event, context, before, {}, forward);
@@ -203,75 +208,31 @@ bool Verdict::presume(const OpEvent& event, const OpContext& context, const Forw
                 "its result was gone, too: what was computed from it is bad, by ops that only hand on what they read");
         }
     }
-    for (int32_t i = 0; i < event.output_count && kinds != 0; ++i) unread_births_[event.outputs[i].storage] = now;
+    for (int32_t i = 0; i < event.output_count && kinds != 0; ++i) unavailable_[event.outputs[i].storage] = now;
     return kinds != 0;
 }
 
 void Verdict::end_look_back() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    unread_births_.clear();
-}
-
-/// The largest magnitude of an operand of a collective: as it was written, because the collective may already have
-/// changed it.
-double Verdict::sent(const TensorView& operand) const {
-    Lineage::Record written;
-    const double remembered =
-        lineage_.find(operand.storage, written) ? magnitude_value(written.largest, written.dtype) : 0;
-    return remembered > 0 && std::isfinite(remembered) ? remembered : scanner_.health(operand).absmax;
-}
-
-/// Whose values output `index` of a collective will hold, where that does not depend on the values.
-void Verdict::note_sender(const OpEvent& event, int32_t index, Ledger::Received& received) {
-    const std::string_view op = plain_op_name(event.op->name);
-    const bool from_one = op == "broadcast" || op == "recv";
-    if (from_one && event.scalar_count > 0) received.from = static_cast<int64_t>(event.scalars[0]);
-    const TensorView* own = nullptr;  // what this rank puts in
-    int32_t count = 0;
-    for (int32_t i = 0; i < event.input_count; ++i) {
-        if (!sends(event, event.inputs[i])) continue;
-        own = &event.inputs[i];
-        ++count;
-    }
-    if (count != 1) return;
-    if (op == "allgather") received.from = index;
-    if (op == "_allgather_base" || op == "all_gather_into_tensor") received.share = own->numel;
-}
-
-/// A collective runs on by itself: its results are there when they are read.
-void Verdict::receive(const OpEvent& event, const OpContext& context, const Kinds& before) {
-    double sent = 0;
-    const bool reduces = std::strstr(event.op->name, "reduce") != nullptr;
-    for (int32_t i = 0; i < event.input_count; ++i) {
-        const TensorView& input = event.inputs[i];
-        if (reduces && scannable(input) && sends(event, input)) sent = std::max(sent, this->sent(input));
-    }
-    for (int32_t i = 0; i < event.output_count; ++i) {
-        const TensorView& output = event.outputs[i];
-        if (!scannable(output)) continue;
-        Ledger::Received received{nullptr, event.op, context.stack, context.seq, context.step, sent};
-        received.bad = before;
-        note_sender(event, i, received);
-        ledger_.mark_received(output, received);
-    }
+    unavailable_.clear();
 }
 
 void Verdict::sweep() {
     std::set<BirthId> used;
     pending_.add_births(used);
-    for (const StateWrite& write : state_writes_) used.insert(write.birth);
+    kept_.add_births(used);
     births_.sweep(std::move(used));
 }
 
 void Verdict::write_outputs(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
-                            const ForwardRecord& forward, const Kinds& before, BirthId* born, Outcome& outcome) {
+                            const ForwardRecord& forward, const BirthKinds& before, BirthId* born, Outcome& outcome) {
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if ((output.flags & kUnavailable) != 0) {
             if (before.finite())
-                unread_births_.erase(output.storage);
+                unavailable_.erase(output.storage);
             else
-                unread_births_[output.storage] = before;
+                unavailable_[output.storage] = before;
         }
         if (is_view(event, output)) continue;
         if (!scannable(output)) {
@@ -288,17 +249,17 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
             if (i < 16 && (context.near_overflow >> i & 1) != 0) finite_.look_at_headroom(event, context, i, forward);
             continue;
         }
-        const Kinds* entry = ledger_.find(output);
-        const Kinds old = entry != nullptr ? *entry : Kinds{};
+        const BirthKinds* entry = ledger_.find(output);
+        const BirthKinds old = entry != nullptr ? *entry : BirthKinds{};
         // A storage that inner ops of this op filled is known already; a returned one is new, whatever its address was
         // before.
         const bool keep = written || event.inner_ops_shown || std::strncmp(event.op->name, "aten::", 6) != 0;
-        Kinds now = written && !covers_storage(output) ? old : Kinds{};
+        BirthKinds now = written && !covers_storage(output) ? old : BirthKinds{};
         now.since = context.step;
         const KindSet kinds = scanner_.kinds(output);
         for (const Kind kind : kNonFiniteKinds) {
             if ((kinds & kind) == 0) continue;
-            const BirthId id = births_.origin(kind, event, context, before, keep ? old : Kinds{}, forward);
+            const BirthId id = births_.origin(kind, event, context, before, keep ? old : BirthKinds{}, forward);
             now.of(kind) = id;
             now.unsure = static_cast<KindSet>(now.unsure & ~kind);
             if (!births_.intended(id) && (*born == 0 || id < *born)) *born = id;
@@ -306,28 +267,181 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
             if (birth != nullptr && shrinks(event)) birth->through_root = true;
         }
         ledger_.set(output, now);
-        follow_gradients(event, context, output, now);
+        gradients_.follow(event, context, output, now);
         births_.leave_notes(now, output);
         if (!written) continue;
-        take_gradients(output, outcome);
+        gradients_.take(output, outcome);
         if (is_parameter(output)) {
-            escape(now, EscapeInto::Parameter, output.impl, context, Severity::Error, outcome);
+            escapes_.escape(now, EscapeInto::Parameter, output.impl, context, Severity::Error, outcome);
         } else if (traits_of(event).form == Form::BatchNorm) {
-            escape(now, EscapeInto::Buffer, output.impl, context, Severity::Error, outcome);
-        } else if (context.node == nullptr && !is_gradient(output.storage)) {
-            note_state_write(now, output, context);
+            escapes_.escape(now, EscapeInto::Buffer, output.impl, context, Severity::Error, outcome);
+        } else if (context.node == nullptr && (lineage_.flags(output.storage) & Lineage::kGradient) == 0) {
+            kept_.note_write(now, output, context);
         }
     }
 }
 
-/// State of the program may hold it now; its name, asked for later, shows which.
-void Verdict::note_state_write(const Kinds& kinds, const TensorView& tensor, const OpContext& context) {
-    if (context.ignored || state_writes_.size() >= kMaxStateWrites) return;
-    for (const Kind kind : kNonFiniteKinds) {
-        const Birth* birth = births_.find(kinds.of(kind));
-        if (birth == nullptr || birth->intended || birth->ignored || birth->escaped) continue;
-        state_writes_.push_back({birth->id, tensor.impl, tensor.storage, context.step, context.seq, context.stack});
+void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const BirthKinds& before, Outcome& outcome) {
+    const OpClass cls = event.op->op_class;
+    if (cls == OpClass::Collective && !before.finite()) {
+        escapes_.escape(before, EscapeInto::Collective, nullptr, context, Severity::Error, outcome);
+    } else if (cls == OpClass::HostRead) {
+        BirthKinds read = before;
+        if (read.finite() && event.input_count == 1 && scannable(event.inputs[0]) &&
+            scanner_.range(event.inputs[0]).suspicious) {
+            read = births_.external(event.inputs[0], event, context, scanner_.health(event.inputs[0]));
+            read.since = context.step;
+            ledger_.set(event.inputs[0], read);
+        }
+        escapes_.postpone(read, EscapeInto::Host, nullptr, context, PendingReason::HostRead);
+        if (event.input_count == 1 && !scannable(event.inputs[0])) checks_.answer(event, context);
+    } else if (cls == OpClass::LossScale) {
+        scalers_.op(event, outcome);
+    } else if (is_root(event) && stacks_.is_loss(context.stack)) {
+        loss_start_.begin(event, context, before, outcome);
     }
+}
+
+void Verdict::op_failed(const OpEvent& event, const OpContext& context) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        const BirthKinds* known = ledger_.find(input);
+        if (known == nullptr || known->finite() || !scannable(input) || !scanner_.range(input).suspicious) continue;
+        escapes_.postpone(*known, EscapeInto::Host, nullptr, context, PendingReason::HostRead);
+        const std::string fact = "`" + std::string(event.op->name) + "` read it and failed";
+        for (const Kind kind : kNonFiniteKinds) {
+            Birth* birth = births_.find(known->of(kind));
+            if (birth == nullptr) continue;
+            std::vector<std::string>& evidence = birth->evidence;
+            if (std::find(evidence.begin(), evidence.end(), fact) == evidence.end()) evidence.push_back(fact);
+        }
+    }
+}
+
+void Verdict::unread(const OpEvent& event, const OpContext& context, OutputSet outputs, Outcome& outcome) {
+    const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
+    const bool writes_infinity = event.op->op_class == OpClass::Constant && event.infinite_scalar;
+    if (!writes_infinity && std::none_of(event.inputs, event.inputs + event.input_count, may_hold) &&
+        std::none_of(event.outputs, event.outputs + event.output_count, may_hold))
+        return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    gradients_.read(event, context);
+    const bool lists = is_over_lists(event);
+    BirthKinds kinds = lists ? BirthKinds{} : unread_.handed_on(event, 0);
+    for (const Kind kind : {kPosInf, kNegInf}) {
+        if (!writes_infinity || kinds.of(kind) != 0) continue;
+        if (births_.full()) sweep();
+        kinds.of(kind) = births_.origin(kind, event, context, {}, {}, {});
+    }
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        if (!outputs.contains(i) || is_view(event, output) || scannable(output)) continue;
+        ledger_.mark_written(output);
+        if (lists) kinds = unread_.handed_on(event, i);
+        kinds.since = context.step;
+        BirthKinds now = kinds;
+        if ((output.flags & kWritten) != 0 && !covers_storage(output))
+            births_.add_kinds(now, unread_.left_beside(event, i));
+        ledger_.set(output, now);
+        gradients_.follow(event, context, output, now);
+        if ((output.flags & kWritten) != 0 && kinds.is_sure()) gradients_.take(output, outcome);
+    }
+}
+
+void Verdict::node(const NodeEvent& event, const OpContext& context) {
+    if (event.variable == nullptr) return;
+    const TensorView* end = event.inputs + event.input_count;
+    const auto bad = [&](const TensorView& t) { return scannable(t) && scanner_.range(t).suspicious; };
+    const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
+    const bool unseen = context.after_compiled && std::any_of(event.inputs, end, bad);
+    if (!gradients_.any_wait() && !unseen && std::none_of(event.inputs, end, may_hold)) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    gradients_.arrive(event, context, unseen);
+}
+
+bool Verdict::has_undecided_gradients() {
+    if (!gradients_.any_wait()) return false;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return gradients_.undecided();
+}
+
+void Verdict::keep_gradients(const std::map<const void*, std::set<const void*>>& leaves) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    gradients_.keep(leaves);
+}
+
+void Verdict::zero_grad() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    gradients_.zero();
+}
+
+std::vector<StateWrite> Verdict::take_state_writes() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return kept_.take_writes();
+}
+
+void Verdict::confirm(const StateWrite& write, EscapeInto into, Outcome& outcome) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kept_.confirm(write, into, outcome);
+}
+
+bool Verdict::optimizer_end() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return kept_.end_step();
+}
+
+void Verdict::find_contaminated(const std::vector<KeptTensor>& kept, Outcome& outcome) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kept_.find_contaminated(kept, outcome);
+}
+
+bool Verdict::may_have_contaminated() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return escapes_.reported_any() && !ledger_.entries().empty();
+}
+
+void Verdict::optimizer_begin(Outcome& outcome) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stepped_ = true;
+    checks_.step();
+    for (const PendingPolicy& policy : kPendingPolicies) {
+        if (policy.at_step == PendingFate::Report)
+            escapes_.report_all(pending_.take(policy.reason), policy.severity, outcome);
+        if (policy.at_step == PendingFate::Drop) pending_.of(policy.reason).clear();
+    }
+}
+
+void Verdict::finish(bool failed, Outcome& outcome) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const PendingPolicy& policy : kPendingPolicies) {
+        if (policy.at_end == PendingFate::Report)
+            escapes_.report_all(pending_.take(policy.reason), policy.severity, outcome);
+        if (policy.at_end == PendingFate::Ask) decide_at_end(policy, failed, outcome);
+    }
+}
+
+void Verdict::decide_at_end(const PendingPolicy& policy, bool failed, Outcome& outcome) {
+    switch (policy.reason) {
+        case PendingReason::Gradient: return gradients_.end(stepped_, outcome);
+        case PendingReason::Scaler: return scalers_.end(outcome);
+        case PendingReason::Checked: return checks_.end(failed, outcome);
+        case PendingReason::NearLimitUnstepped:
+            if (last_step_ == 0) escapes_.report_all(pending_.take(policy.reason), policy.severity, outcome);
+            return;
+        default: return;  // the table says it
+    }
+}
+
+void Verdict::forget_pending() {
+    pending_.clear();
+    kept_.forget();
+    births_.begin_child();
+}
+
+Verdict::Counts Verdict::counts() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return {births_.made(), escapes_.escaped(), std::max<int64_t>(births_.made() - escapes_.escaped(), 0)};
 }
 
 }  // namespace numsan

@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "host/verdict/births.h"
+#include "host/birth/births.h"
 #include "tests/host/verdict/made_up.h"
 
 namespace numsan {

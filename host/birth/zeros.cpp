@@ -1,4 +1,4 @@
-#include "host/verdict/zeros.h"
+#include "host/birth/zeros.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // What a bad value goes back to: kinds, intended infinities, values from outside, phases, and memory that stays flat.
-#include "host/verdict/births.h"
+#include "host/birth/births.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ class BirthsTest : public testing::Test {
     const Birth& outside(const MadeUpTensor& tensor, Kind kind, OpClass op_class = OpClass::Other) {
         const MadeUpOp op(op_class == OpClass::Constant ? "aten::lift_fresh" : "aten::mul", {tensor.view()},
                           {out.returned()}, op_class);
-        const Births::Kinds made = births.external(tensor.view(), op.event(), context, scanner.health(tensor.view()));
+        const BirthKinds made = births.external(tensor.view(), op.event(), context, scanner.health(tensor.view()));
         return *births.find(made.of(kind));
     }
     const Birth& born(Kind kind, const MadeUpOp& op, const ForwardRecord& forward = {}) {
@@ -111,7 +111,7 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
     context.autograd_facts = &autograd_facts;
     const MadeUpOp reads("aten::mm", {transposed.view()}, {out.returned()});
     const OpEvent event = reads.event();
-    const Births::Kinds made = births.external(event.inputs[0], event, context, scanner.health(event.inputs[0]));
+    const BirthKinds made = births.external(event.inputs[0], event, context, scanner.health(event.inputs[0]));
     EXPECT_EQ(births.find(made.of(kNaN))->phase, Phase::Load);
     context.autograd_facts = nullptr;
     MadeUp partly{1, 2, kNan};
@@ -163,7 +163,7 @@ TEST_F(BirthsTest, InfinityOfAConstantOp) {
 
 TEST_F(BirthsTest, GoesBackToWhatWasRead) {
     const BirthId first = born(kNaN, {"aten::log", {x.view()}, {out.returned()}}).id;
-    Births::Kinds before;
+    BirthKinds before;
     before.of(kNaN) = first;
     const MadeUpOp op("aten::mul", {out.view()}, {out.returned()});
     EXPECT_EQ(births.origin(kNaN, op.event(), context, before, {}, {}), first);
@@ -174,7 +174,7 @@ TEST_F(BirthsTest, GoesBackToWhatWasRead) {
 
 TEST_F(BirthsTest, UnintendedOutranksIntendedAndEarlierLater) {
     MadeUp scalar{kInf};
-    Births::Kinds intended, first, second, into;
+    BirthKinds intended, first, second, into;
     intended.of(kPosInf) = outside(scalar, kPosInf, OpClass::Constant).id;
     first.of(kPosInf) = born(kPosInf, {"aten::exp", {x.view()}, {out.returned()}}).id;
     second.of(kPosInf) = born(kPosInf, {"aten::exp", {x.view()}, {out.returned()}}).id;
@@ -186,7 +186,7 @@ TEST_F(BirthsTest, UnintendedOutranksIntendedAndEarlierLater) {
     EXPECT_EQ(into.of(kPosInf), first.of(kPosInf));
     births.add_kinds(into, intended);
     EXPECT_EQ(into.of(kPosInf), first.of(kPosInf));
-    Births::Kinds zeros;
+    BirthKinds zeros;
     zeros.muted = 5;
     zeros.flushed = 6;
     births.add_kinds(into, zeros);
@@ -196,7 +196,7 @@ TEST_F(BirthsTest, UnintendedOutranksIntendedAndEarlierLater) {
 
 TEST_F(BirthsTest, LoadedStateIsBornWhereItWasLoaded) {
     MadeUp checkpoint{kNan};
-    Births::Kinds before;
+    BirthKinds before;
     before.of(kNaN) = outside(checkpoint, kNaN).id;
     const MadeUpOp copy("aten::copy_", {weight.view(), checkpoint.view()}, {weight.written()}, OpClass::Overwriting);
     context.stack = kLoadStack;
@@ -266,7 +266,7 @@ TEST_F(BirthsTest, BackwardBirthKnowsItsForwardOp) {
 
 TEST_F(BirthsTest, MaskThatMeetsItselfIsIndeterminate) {
     MadeUp mask{-kInf, 0};
-    Births::Kinds before;
+    BirthKinds before;
     before.of(kNegInf) = outside(mask, kNegInf, OpClass::Constant).id;
     const MadeUpOp softmax("aten::_softmax", {mask.view()}, {out.returned()});
     const Birth& birth = *births.find(births.origin(kNaN, softmax.event(), context, before, {}, {}));
@@ -415,7 +415,7 @@ TEST_F(BirthsTest, WhatAClosureReadsIsNoStateOfTheOptimizer) {
     births.used(id, layer.event(), context);
     EXPECT_EQ(births.find(id)->mechanism, Mechanism::DATA);
     const MadeUpOp second("aten::mm", {other.view(), weight.view()}, {out.returned()});
-    const Births::Kinds made = births.external(second.inputs[0], second.event(), context, scanner.health(other.view()));
+    const BirthKinds made = births.external(second.inputs[0], second.event(), context, scanner.health(other.view()));
     EXPECT_EQ(births.find(made.of(kNaN))->mechanism, Mechanism::DATA);
 }
 
@@ -432,7 +432,7 @@ TEST_F(BirthsTest, NumberThatIsNotFinite) {
     MadeUp batch{kNan};
     const MadeUpOp pad("aten::constant_pad_nd", {batch.view()}, {out.returned()}, OpClass::Other, {kInf});
     context.in_optimizer = false;
-    const Births::Kinds read = births.external(pad.inputs[0], pad.event(), context, scanner.health(batch.view()));
+    const BirthKinds read = births.external(pad.inputs[0], pad.event(), context, scanner.health(batch.view()));
     EXPECT_FALSE(births.find(read.of(kNaN))->features.bad_number) << "the batch was bad, the number is meant";
     context.in_optimizer = true;
     double number = std::nan("");
@@ -441,7 +441,7 @@ TEST_F(BirthsTest, NumberThatIsNotFinite) {
     wrapped.dtype = DType::Float64;
     MadeUpOp decay("aten::mul_", {x.view(), wrapped}, {out.written()});
     decay.grad_enabled = false;
-    const Births::Kinds made = births.external(wrapped, decay.event(), context, scanner.health(wrapped));
+    const BirthKinds made = births.external(wrapped, decay.event(), context, scanner.health(wrapped));
     const Birth& factor = *births.find(made.of(kNaN));
     EXPECT_EQ(factor.mechanism, Mechanism::DATA) << "no state that was loaded";
     EXPECT_EQ(factor.op, "aten::mul_");

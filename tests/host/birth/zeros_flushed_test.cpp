@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/verdict/zeros.h"
+#include "host/birth/zeros.h"
 #include "tests/host/verdict/made_up.h"
 
 namespace numsan {

@@ -1,13 +1,12 @@
-// Which part of a training step an op belongs to.
+#include "host/birth/step_phase.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "host/base/thresholds.h"
 #include "host/ops/op_traits.h"
-#include "host/verdict/births.h"
 
 namespace numsan {
-
 namespace {
 
 /// A closure that the optimizer calls computes the loss anew: autograd records it, or it runs in a module. An update
@@ -24,7 +23,7 @@ bool updates(const OpEvent& event, const OpContext& context) {
     return context.in_optimizer && context.node == nullptr && !in_closure(event, context);
 }
 
-Phase Births::phase_of(const OpEvent& event, const OpContext& context) const {
+Phase StepPhase::of(const OpEvent& event, const OpContext& context) const {
     if (context.node != nullptr || context.in_backward) return Phase::Backward;
     if (context.in_optimizer && !in_closure(event, context)) return Phase::Optimizer;
     if (context.in_data_loader) return Phase::Data;
@@ -49,7 +48,7 @@ Phase Births::phase_of(const OpEvent& event, const OpContext& context) const {
 
 /// It reads a leaf's gradient, or what was computed from gradients alone, and autograd records nothing of it: clipping
 /// needs no no_grad().
-bool Births::of_gradients(const OpEvent& event) const {
+bool StepPhase::of_gradients(const OpEvent& event) const {
     bool found = false;
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];

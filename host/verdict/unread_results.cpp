@@ -1,8 +1,8 @@
-// Outputs that were not read: what they may hold follows from the op and its operands.
+#include "host/verdict/unread_results.h"
+
 #include <algorithm>
 
 #include "host/ops/op_traits.h"
-#include "host/verdict/verdict.h"
 
 namespace numsan {
 namespace {
@@ -21,15 +21,14 @@ void each_operand(const OpEvent& event, int32_t index, Visit visit) {
 
 }  // namespace
 
-/// What output `index` may hold of what its operands may.
-Verdict::Kinds Verdict::handed_on(const OpEvent& event, int32_t index) {
-    Kinds kinds;
+BirthKinds UnreadResults::handed_on(const OpEvent& event, int32_t index) {
+    BirthKinds kinds;
     if (!event.infinite_scalar && traits_of(event).form == Form::Replace) return kinds;
     each_operand(event, index, [&](const TensorView& input, int32_t operand) {
         if (event.op->op_class == OpClass::Overwriting && written_by(event, input)) return;
-        const Kinds* known = ledger_.find(input);
+        const BirthKinds* known = ledger_.find(input);
         if (known == nullptr || (scannable(input) && !scanner_.range(input).suspicious)) return;
-        Kinds here = *known;
+        BirthKinds here = *known;
         here.unsure = more(here.unsure, less(kNaN | kAnyInf, traits_of(event).kept_of(operand)));
         births_.add_kinds(kinds, here);
     });
@@ -45,48 +44,18 @@ Verdict::Kinds Verdict::handed_on(const OpEvent& event, int32_t index) {
     return kinds;
 }
 
-/// Of what the storage of output `index` held before the op wrote a part of it.
-Verdict::Kinds Verdict::left_beside(const OpEvent& event, int32_t index) {
+BirthKinds UnreadResults::left_beside(const OpEvent& event, int32_t index) {
     const TensorView& output = event.outputs[index];
-    const Kinds* before = ledger_.find(output);
+    const BirthKinds* before = ledger_.find(output);
     if (before == nullptr) return {};
     KindSet kept = 0;
     each_operand(event, index, [&](const TensorView& input, int32_t operand) {
         if (event.op->op_class != OpClass::Overwriting && input.storage == output.storage)
             kept = more(kept, traits_of(event).kept_of(operand));
     });
-    Kinds left = *before;
+    BirthKinds left = *before;
     left.unsure = more(left.unsure, less(kNaN | kAnyInf, kept));
     return left;
-}
-
-void Verdict::unread(const OpEvent& event, const OpContext& context, OutputSet outputs, Outcome& outcome) {
-    const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
-    const bool writes_infinity = event.op->op_class == OpClass::Constant && event.infinite_scalar;
-    if (!writes_infinity && std::none_of(event.inputs, event.inputs + event.input_count, may_hold) &&
-        std::none_of(event.outputs, event.outputs + event.output_count, may_hold))
-        return;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    read_gradients(event, context);
-    const bool lists = is_over_lists(event);
-    Kinds kinds = lists ? Kinds{} : handed_on(event, 0);
-    for (const Kind kind : {kPosInf, kNegInf}) {
-        if (!writes_infinity || kinds.of(kind) != 0) continue;
-        if (births_.full()) sweep();
-        kinds.of(kind) = births_.origin(kind, event, context, {}, {}, {});
-    }
-    for (int32_t i = 0; i < event.output_count; ++i) {
-        const TensorView& output = event.outputs[i];
-        if (!outputs.contains(i) || is_view(event, output) || scannable(output)) continue;
-        ledger_.mark_written(output);
-        if (lists) kinds = handed_on(event, i);
-        kinds.since = context.step;
-        Kinds now = kinds;
-        if ((output.flags & kWritten) != 0 && !covers_storage(output)) births_.add_kinds(now, left_beside(event, i));
-        ledger_.set(output, now);
-        follow_gradients(event, context, output, now);
-        if ((output.flags & kWritten) != 0 && kinds.is_sure()) take_gradients(output, outcome);
-    }
 }
 
 }  // namespace numsan

@@ -1,5 +1,5 @@
 // Zeros that are not zeros: of overflows, of values too small for their type, of updates that are lost.
-#include "host/verdict/zeros.h"
+#include "host/birth/zeros.h"
 
 #include <gtest/gtest.h>
 

@@ -6,11 +6,11 @@
 
 #include "host/base/thresholds.h"
 #include "host/base/value_classes.h"
+#include "host/birth/zeros.h"
 #include "host/cause/measure.h"
 #include "host/log/format.h"
 #include "host/ops/effect.h"
 #include "host/track/list_member.h"
-#include "host/verdict/zeros.h"
 
 namespace numsan {
 namespace {

@@ -1,5 +1,7 @@
-// What a loss scaler catches is its to deal with, until it is plain that it cannot.
+#include "host/verdict/loss_scalers.h"
+
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -7,7 +9,6 @@
 #include "host/cause/measure.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
-#include "host/verdict/verdict.h"
 
 namespace numsan {
 namespace {
@@ -18,7 +19,7 @@ constexpr int kMostAdded = 8;  ///< ops between what was found for one optimizer
 
 /// Whether the value would come about at any scale. Only what is certain counts: an overflow of what was scaled would
 /// not.
-bool Verdict::comes_at_any_scale(const Birth& birth) const {
+bool LossScalers::comes_at_any_scale(const Birth& birth) const {
     if (birth.phase == Phase::Forward || birth.phase == Phase::Data || birth.phase == Phase::Load)
         return !stacks_.is_scaler(birth.stack);
     constexpr MechanismSet kOfTheScale = "OVF HYPER KERN";
@@ -29,12 +30,19 @@ bool Verdict::comes_at_any_scale(const Birth& birth) const {
            birth.inputs[static_cast<size_t>(divisor)].health.zero > 0;
 }
 
-void Verdict::scaler_looks(const OpEvent& event) {
+void LossScalers::op(const OpEvent& event, Outcome& outcome) {
+    escapes_.see_scaler();
+    if (std::strcmp(event.op->name, "aten::_amp_update_scale_") == 0)
+        scale_changes(event, outcome);
+    else
+        looks(event);
+}
+
+void LossScalers::looks(const OpEvent& event) {
     constexpr size_t kMaxLooks = 1 << 8;  // of optimizers that no update follows
-    scaler_seen_ = true;
     bool bad = false;
     for (int32_t i = 0; i < event.input_count; ++i) {
-        const Kinds* known = ledger_.find(event.inputs[i]);
+        const BirthKinds* known = ledger_.find(event.inputs[i]);
         if (known == nullptr) continue;
         for (const Kind kind : kNonFiniteKinds) {
             Birth* birth = births_.find(known->of(kind));
@@ -48,7 +56,7 @@ void Verdict::scaler_looks(const OpEvent& event) {
     if (looks_.size() < kMaxLooks) looks_[found] = looks_[found] || bad;
     std::set<BirthId> held;
     for (const PendingEscape& p : pending_.of(PendingReason::Scaler)) held.insert(p.birth);
-    std::erase_if(gradients(), [&](const PendingEscape& p) {
+    std::erase_if(pending_.of(PendingReason::Gradient), [&](const PendingEscape& p) {
         const Birth* birth = births_.find(p.birth);
         if (birth == nullptr) return true;
         if (!birth->scaler || birth->escaped) return false;
@@ -61,9 +69,8 @@ void Verdict::scaler_looks(const OpEvent& event) {
 }
 
 /// The scale is written, then whether something was found is read.
-void Verdict::scale_changes(const OpEvent& event, Outcome& outcome) {
+void LossScalers::scale_changes(const OpEvent& event, Outcome& outcome) {
     constexpr size_t kMaxScalers = 64;
-    scaler_seen_ = true;
     const void* scaler = nullptr;
     std::set<const void*> found;  // of each optimizer the scaler looked for: they are added up
     double scale = -1;
@@ -113,8 +120,7 @@ void Verdict::scale_changes(const OpEvent& event, Outcome& outcome) {
     }
 }
 
-/// Reports what was held back for this scaler: all of it, or what no scale avoids.
-void Verdict::give_up(const void* scaler, const std::string& why, Outcome& outcome, bool all) {
+void LossScalers::give_up(const void* scaler, const std::string& why, Outcome& outcome, bool all) {
     std::erase_if(pending_.of(PendingReason::Scaler), [&](const PendingEscape& p) {
         if (p.scaler != scaler) return false;
         Birth* birth = births_.find(p.birth);
@@ -122,12 +128,12 @@ void Verdict::give_up(const void* scaler, const std::string& why, Outcome& outco
         if (!all && !comes_at_any_scale(*birth)) return false;
         birth->scaler = false;
         birth->evidence.push_back(why);
-        report(p, Severity::Error, outcome);
+        escapes_.report(p, Severity::Error, outcome);
         return true;
     });
 }
 
-void Verdict::end_scalers(Outcome& outcome) {
+void LossScalers::end(Outcome& outcome) {
     for (const auto& [scaler, history] : scalers_) {
         if (history.never_stepped())
             give_up(scaler, "the loss scaler skipped all " + std::to_string(history.skips()) + " steps of this run",
@@ -136,7 +142,8 @@ void Verdict::end_scalers(Outcome& outcome) {
     // A scaled loss has gradients in other networks, too, which are not unscaled: they are dropped, however large.
     std::erase_if(pending_.of(PendingReason::Discarded), [&](const PendingEscape& p) {
         const Birth* birth = births_.find(p.birth);
-        return scaler_seen_ && birth != nullptr && birth->phase == Phase::Backward && !comes_at_any_scale(*birth);
+        return escapes_.scaler_seen() && birth != nullptr && birth->phase == Phase::Backward &&
+               !comes_at_any_scale(*birth);
     });
 }
 

@@ -1,0 +1,59 @@
+#include "host/birth/birth_facts.h"
+
+#include "host/base/thresholds.h"
+#include "host/birth/operands.h"
+#include "host/cause/measure.h"
+#include "host/ops/op_traits.h"
+
+namespace numsan {
+namespace {
+
+constexpr size_t kMaxFacts = 8;  ///< tensors described per side; an optimizer's list can have hundreds
+
+}  // namespace
+
+void BirthFacts::describe(Birth& birth, const OpEvent& event) const {
+    for (int32_t i = 0; i < event.output_count && birth.outputs.size() < kMaxFacts; ++i) {
+        const TensorView& output = event.outputs[i];
+        if (!scannable(output)) continue;
+        birth.outputs.push_back(fact_of(output, "output", i, scanner_.health(output), scanner_.measures(output)));
+    }
+    for (int32_t i = 0; i < event.input_count && birth.inputs.size() < kMaxFacts; ++i) {
+        const TensorView& input = event.inputs[i];
+        if (!scannable(input)) continue;
+        const bool gone = written_by(event, input) || !scanner_.measures(input);
+        birth.inputs.push_back(fact_of(input, "input", i, gone ? Health{} : scanner_.health(input), !gone));
+    }
+}
+
+void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& context,
+                         const ForwardRecord& forward) const {
+    const bool number = birth.features.bad_number;
+    birth.features = numsan::measure(event, context, birth.inputs, birth.kind, lineage_);
+    birth.features.bad_number = number;
+    birth.features.phase = birth.phase;
+    birth.features.mechanism = birth.mechanism;
+    for (int32_t i = 0; i < event.output_count && birth.kind != 0; ++i) {
+        const TensorView& output = event.outputs[i];
+        if (!holds(output, Kind(birth.kind))) continue;
+        birth.in_place = (output.flags & kWritten) != 0 ? output.storage : nullptr;
+        break;
+    }
+    birth.features.diverging = losses_.diverging();
+    birth.features.parameter_growth = parameters_.growth();
+    birth.features.parameter_start = parameters_.largest_start();
+    if (context.node == nullptr || forward.op == nullptr) return;
+    birth.has_forward = true;
+    birth.forward_op = forward.op->name;
+    birth.forward_stack = forward.stack;
+    birth.forward_seq = forward.seq;
+    birth.features.forward_op = plain_op_name(birth.forward_op);
+}
+
+bool BirthFacts::diverging() const { return losses_.diverging() || parameters_.growth() >= kDivergedGrowth; }
+
+bool BirthFacts::holds(const TensorView& tensor, Kind kind) const {
+    return scannable(tensor) && (scanner_.kinds(tensor) & kind) != 0;
+}
+
+}  // namespace numsan

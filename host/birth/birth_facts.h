@@ -1,0 +1,37 @@
+// What a birth says of its op: the operands and results as they were, and what was measured around it.
+#pragma once
+
+#include "host/base/scanner.h"
+#include "host/cause/birth.h"
+#include "host/track/forward_record.h"
+#include "host/track/lineage.h"
+#include "host/track/loss_history.h"
+#include "host/track/op_context.h"
+#include "host/track/parameter_history.h"
+
+namespace numsan {
+
+/// Not thread-safe: the verdict's lock protects it.
+class BirthFacts {
+  public:
+    /// All outlive this.
+    BirthFacts(const Scanner& scanner, const LossHistory& losses, const Lineage& lineage,
+               const ParameterHistory& parameters)
+        : scanner_(scanner), losses_(losses), lineage_(lineage), parameters_(parameters) {}
+
+    /// Adds the operands and results of its op.
+    void describe(Birth& birth, const OpEvent& event) const;
+    /// Fills in its features, which root causes are ranked by; inputs, phase and mechanism are known.
+    void measure(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward) const;
+    /// The loss or a parameter has grown beyond what a healthy run shows.
+    bool diverging() const;
+    bool holds(const TensorView& tensor, Kind kind) const;
+
+  private:
+    const Scanner& scanner_;
+    const LossHistory& losses_;
+    const Lineage& lineage_;
+    const ParameterHistory& parameters_;
+};
+
+}  // namespace numsan

@@ -1,0 +1,78 @@
+#include "host/birth/birth_store.h"
+
+namespace numsan {
+
+Birth* BirthStore::find(BirthId id) {
+    const auto it = births_.find(id);
+    return it != births_.end() ? &it->second : nullptr;
+}
+
+const Birth* BirthStore::find(BirthId id) const {
+    const auto it = births_.find(id);
+    return it != births_.end() ? &it->second : nullptr;
+}
+
+Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& context, Phase phase) {
+    while (births_.size() >= 2 * kMost) births_.erase(births_.begin());
+    Birth& birth = births_[++last_];
+    birth.id = last_;
+    birth.kind = kind;
+    birth.op = event.op->name;
+    birth.phase = phase;
+    birth.seq = context.seq;
+    birth.forward_seq = context.seq;
+    birth.step = context.step;
+    birth.stack = context.stack;
+    if (context.node != nullptr) birth.node = context.node;
+    return birth;
+}
+
+BirthKinds BirthStore::made_by(int64_t seq) const {
+    BirthKinds made;
+    for (auto it = births_.rbegin(); it != births_.rend() && (it->second.seq >= seq || it->second.waits); ++it) {
+        if (it->second.seq == seq && it->second.kind != 0) made.of(static_cast<Kind>(it->second.kind)) = it->first;
+    }
+    return made;
+}
+
+bool BirthStore::intended(BirthId id) const {
+    const Birth* birth = find(id);
+    return birth != nullptr && birth->intended;
+}
+
+void BirthStore::add_kinds(BirthKinds& into, const BirthKinds& from) const {
+    for (const Kind kind : kNonFiniteKinds) {
+        BirthId& have = into.of(kind);
+        const BirthId more = from.of(kind);
+        if (more == 0) continue;
+        const bool sure = into.is_sure_of(kind), more_sure = from.is_sure_of(kind);
+        const bool earlier = more <= have && (more_sure || !sure);
+        const bool alike = intended(have) == intended(more);
+        if (have != 0 && !(intended(have) && !intended(more)) && !(alike && ((more_sure && !sure) || earlier)))
+            continue;
+        have = more;
+        into.unsure = static_cast<KindSet>(more_sure ? into.unsure & ~kind : into.unsure | kind);
+    }
+    if (into.muted == 0) into.muted = from.muted;
+    if (into.flushed == 0) into.flushed = from.flushed;
+}
+
+bool BirthStore::unintended_inf(const BirthKinds& kinds, BirthId& first) const {
+    first = 0;
+    for (const Kind kind : {kPosInf, kNegInf}) {
+        const BirthId id = kinds.of(kind);
+        if (id != 0 && !intended(id) && (first == 0 || id < first)) first = id;
+    }
+    return first != 0;
+}
+
+void BirthStore::sweep(std::set<BirthId> used, const Ledger& ledger) {
+    for (const auto& [storage, entry] : ledger.entries()) {
+        used.insert(entry.birth, entry.birth + 3);
+        used.insert({entry.muted, entry.flushed});
+    }
+    std::erase_if(births_, [&](const auto& item) { return used.count(item.first) == 0; });
+    while (full()) births_.erase(births_.begin());
+}
+
+}  // namespace numsan

@@ -1,0 +1,67 @@
+// The births that are kept, by number, and those of them that later births go back to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "host/cause/birth.h"
+#include "host/track/ledger.h"
+#include "host/track/op_context.h"
+
+namespace numsan {
+
+inline constexpr Kind kNonFiniteKinds[] = {kNaN, kPosInf, kNegInf};
+
+using BirthKinds = Ledger::Entry;  ///< births by kind
+
+/// Not thread-safe: the verdict's lock protects it.
+class BirthStore {
+  public:
+    using Births = std::map<BirthId, Birth>;
+
+    /// Null: it was dropped.
+    Birth* find(BirthId id);
+    const Birth* find(BirthId id) const;
+    /// Whether the program wrote that value on purpose.
+    bool intended(BirthId id) const;
+    const Births& all() const { return births_; }
+    Births& all() { return births_; }
+
+    /// A new birth at this op. The oldest is dropped where there is no room.
+    Birth& make(KindSet kind, const OpEvent& event, const OpContext& context, Phase phase);
+    void drop(BirthId id) { births_.erase(id); }
+    void count() { ++made_; }
+    int64_t made() const { return made_; }  ///< those that were counted: no intended ones
+
+    /// The births that op number `seq` made, by kind.
+    BirthKinds made_by(int64_t seq) const;
+    /// Adds what is in `from`. An unintended origin outranks an intended one; among equals one that is surely there
+    /// another, and then the earlier wins.
+    void add_kinds(BirthKinds& into, const BirthKinds& from) const;
+    /// The earliest infinity that the program did not write on purpose.
+    bool unintended_inf(const BirthKinds& kinds, BirthId& first) const;
+
+    /// Drops births that nothing in `used` or the ledger refers to, so that memory stays flat over a long run.
+    void sweep(std::set<BirthId> used, const Ledger& ledger);
+    bool full() const { return births_.size() >= kMost; }
+
+    /// In a forked child: births so far are the parent's too.
+    void begin_child() { inherited_ = last_; }
+    bool inherited(BirthId id) const { return id <= inherited_; }
+
+    BirthId bad_loss = 0;  ///< that the value backward() starts from holds, 0 when that is finite
+    BirthId diverged = 0;  ///< that escaped and was a divergence: what overflows after it goes back to it
+    BirthId poisoned = 0;  ///< that has reached a parameter
+
+  private:
+    static constexpr size_t kMost = 1 << 14;
+
+    Births births_;
+    BirthId last_ = 0;
+    BirthId inherited_ = 0;
+    int64_t made_ = 0;
+};
+
+}  // namespace numsan

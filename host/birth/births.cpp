@@ -1,0 +1,241 @@
+#include "host/birth/births.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "host/cause/measure.h"
+#include "host/cause/mechanism.h"
+#include "host/ops/effect.h"
+#include "host/track/bad_number.h"
+#include "host/track/integers.h"
+#include "host/track/list_member.h"
+
+namespace numsan {
+namespace {
+
+/// The facts of operands, with integers in their places, since those decide which one is the divisor.
+std::vector<TensorFact> with_integers(const OpEvent& event, const std::vector<TensorFact>& facts) {
+    if (traits_of(event).blamed < 0) return facts;
+    std::vector<TensorFact> operands;
+    auto next = facts.begin();
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        if (scannable(input)) {
+            if (next == facts.end()) break;
+            operands.push_back(*next++);
+        } else if (const std::optional<Health> health = integer_health(input); health && (input.flags & kNumber) == 0) {
+            operands.push_back(fact_of(input, "input", i, *health, true));
+        }
+    }
+    return operands;
+}
+
+bool same(const Health& a, const Health& b) {
+    return a.elements == b.elements && a.nan == b.nan && a.pos_inf == b.pos_inf && a.neg_inf == b.neg_inf &&
+           a.first_bad == b.first_bad && a.min == b.min && a.max == b.max;
+}
+
+bool same(const std::vector<TensorFact>& a, const std::vector<TensorFact>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const TensorFact& one, const TensorFact& other) {
+        return one.shape == other.shape && same(one.health, other.health);
+    });
+}
+
+}  // namespace
+
+void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
+    Birth* birth = find(id);
+    if (birth == nullptr) return;
+    // A batch goes through the model first: what the optimizer is the first to read is state of its own.
+    if (birth->unread && updates(event, context) && birth->phase == Phase::Data) {
+        birth->features.mechanism = birth->mechanism = Mechanism::STATE;
+        birth->phase = birth->features.phase = Phase::Load;
+        birth->evidence.push_back("nothing read it before the optimizer did: it is state that was loaded");
+    }
+    birth->unread = false;
+    if (!birth->waits) return;
+    birth->waits = false;
+    if (!birth->reader.empty()) birth->reader = event.op->name;
+    birth->seq = birth->forward_seq = context.seq;
+    birth->step = birth->features.step = context.step;
+}
+
+/// It arrived with data that is loaded into state: a birth of its own, of that state.
+BirthId Births::loaded(Kind kind, const OpEvent& event, const OpContext& context) {
+    Birth& birth = make(kind, event, context);
+    birth.mechanism = Mechanism::STATE;
+    birth.phase = Phase::Load;
+    birth.ignored = context.ignored;
+    birth.evidence.push_back("it came with the state that was loaded here");
+    facts_.describe(birth, event);
+    facts_.measure(birth, event, context, {});
+    store_.count();
+    return birth.id;
+}
+
+/// The birth that what the op read goes back to: `of_kind` of this kind, `inf` of an infinity. 0: there is none, but
+/// for what the program wrote on purpose.
+BirthId Births::read_from(Kind kind, const OpContext& context, const BirthKinds& before, BirthId inf,
+                          const ForwardRecord& forward) {
+    BirthId cause = 0;
+    if (store_.unintended_inf(before, cause)) return cause;
+    if (inf != 0 && kind != kNaN) return inf;  // an intended infinity that was negated or scaled
+    if (inf == 0 && before.of(kNaN) != 0) return before.of(kNaN);
+    if (context.node == nullptr) return 0;
+    // The forward op of this node made a bad value that was hidden (where, masked_fill): it comes back here.
+    if (Birth* hidden = find(forward.birth); hidden != nullptr && !hidden->intended) {
+        hidden->features.hidden = true;
+        return forward.birth;
+    }
+    // The loss was bad before this backward began: what overflows on the way is what the loss made of it.
+    return find(bad_loss()) != nullptr ? bad_loss() : 0;
+}
+
+/// Says how the op made it, of operands that were finite or infinite on purpose. False: a run that has diverged
+/// overflows in every step that follows, in one op or another, and that is one finding, which there is by now.
+bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, const OpContext& context, BirthId inf,
+                     bool reads) {
+    const bool in_program = context.node == nullptr && !context.in_optimizer;
+    if (inf != 0) {
+        birth.mechanism = Mechanism::INDET;
+        birth.evidence.push_back("an operand held infinities that the program wrote there on purpose");
+    } else if (adopts_storage(event)) {
+        birth.reader = birth.op;
+        birth.op = "external";
+        birth.mechanism = Mechanism::DATA;
+        birth.waits = birth.unread = true;
+        birth.inputs.clear();
+        if (in_program) birth.phase = Phase::Data;
+        birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
+    } else if (!reads && event.op->op_class != OpClass::Other) {
+        birth.mechanism = Mechanism::DATA;
+        if (in_program) birth.phase = Phase::Data;
+        birth.evidence.push_back("the value was written as it is, not computed");
+    } else if (const auto number = bad_number(event, birth.phase == Phase::Optimizer); number) {
+        birth.mechanism = Mechanism::DATA;
+        birth.evidence.push_back(said_of_number(birth.op, *number));
+        birth.features.bad_number = true;
+    } else {
+        const std::vector<TensorFact> operands = with_integers(at, birth.inputs);
+        MechanismVerdict verdict =
+            mechanism_of({birth.op, Kind(birth.kind), context.node != nullptr, facts_.diverging(),
+                          at.output_count > 0 ? at.outputs[0].dtype : DType::Float32, &operands, context.unavailable});
+        birth.mechanism = verdict.mechanism;
+        for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
+        const bool overflows = birth.mechanism == Mechanism::OVF || birth.mechanism == Mechanism::HYPER;
+        return !overflows || find(store_.diverged) == nullptr;
+    }
+    return true;
+}
+
+BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context, const BirthKinds& before,
+                       const BirthKinds& old, const ForwardRecord& forward) {
+    if (const BirthId id = exchanged_.received(kind, event, context); id != 0) return id;
+    if (before.of(kind) != 0) {
+        const Birth* read = find(before.of(kind));
+        const bool arrived = read != nullptr && read->mechanism == Mechanism::DATA && read->step == context.step;
+        return arrived && stacks_.is_loading(context.stack) ? loaded(kind, event, context) : before.of(kind);
+    }
+    if (old.of(kind) != 0) return old.of(kind);
+    const bool source = event.op->op_class == OpClass::Constant;
+    const bool reads = context.unavailable > 0 ||
+                       std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
+                           return scannable(t) && !(written_by(event, t) && event.op->op_class != OpClass::Other);
+                       });
+    if (kind != kNaN && source && (event.infinite_scalar || !reads || event.input_count == 1)) {
+        Birth& birth = make(kind, event, context);
+        birth.intended = true;
+        return birth.id;
+    }
+    const BirthId inf = before.of(kPosInf) != 0 ? before.of(kPosInf) : before.of(kNegInf);
+    if (const BirthId id = read_from(kind, context, before, inf, forward); id != 0) return id;
+
+    int32_t bad = 0;
+    while (bad + 1 < event.output_count && is_over_lists(event) && !facts_.holds(event.outputs[bad], kind)) ++bad;
+    const ListMember member(event, bad);
+    const OpEvent& at = member.event();
+    Birth& birth = make(kind, event, context);
+    birth.ignored = context.ignored;
+    facts_.describe(birth, at);
+    if (const BirthId first = recomputed(birth, event, context); first != 0) return first;
+    if (context.unavailable > 0) {
+        birth.evidence.push_back(std::to_string(context.unavailable) +
+                                 (context.unavailable == 1 ? " operand was" : " operands were") +
+                                 " gone when the tier looked back at this op: an op before it may have made the value");
+    }
+    if (!explain(birth, event, at, context, inf, reads)) {
+        store_.drop(birth.id);
+        return store_.diverged;
+    }
+    store_.count();
+    facts_.measure(birth, at, context, forward);
+    if (!birth.features.wrapped.empty()) birth.evidence.push_back(birth.features.wrapped);
+    const bool by_zero = birth.mechanism == Mechanism::DIV0 || (birth.mechanism == Mechanism::DOM && kind != kNaN);
+    if (by_zero && !birth.features.flushed.empty()) {
+        birth.features.mechanism = birth.mechanism = Mechanism::UDF;
+        birth.evidence.push_back(birth.features.flushed);
+    }
+    return birth.id;
+}
+
+/// An op that runs inside a backward pass, with gradients on, as it ran in this step's forward pass, value for value: a
+/// checkpointed region is computed anew. The birth there, which the forward pass had hidden, or 0; `birth` is dropped
+/// then.
+BirthId Births::recomputed(const Birth& birth, const OpEvent& event, const OpContext& context) {
+    if (context.node == nullptr || !event.grad_enabled) return 0;
+    for (auto it = store_.all().rbegin(); it != store_.all().rend() && it->second.step == birth.step; ++it) {
+        Birth& first = it->second;
+        const bool same_op = first.phase == Phase::Forward && first.kind == birth.kind && first.op == birth.op;
+        if (!same_op || first.intended || !same(first.outputs, birth.outputs) || !same(first.inputs, birth.inputs))
+            continue;
+        first.features.hidden = true;
+        store_.drop(birth.id);
+        return first.id;
+    }
+    return 0;
+}
+
+KindSet Births::certain(const OpEvent& event) const {
+    std::vector<Operand> operands;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        if (!scannable(event.inputs[i]) || !scanner_.measures(event.inputs[i])) return 0;
+        operands.push_back({scanner_.health(event.inputs[i]), true, {}});
+        if (operands.back().health.kinds() != 0) return 0;  // it hands on what it read
+    }
+    if (event.output_count == 0 || (event.outputs[0].flags & (kScannable | kUnavailable)) == 0) return 0;
+    const DType dtype = event.outputs[0].dtype;
+    return effect({traits_of(event), operands, {event.scalars, static_cast<size_t>(event.scalar_count)}, dtype}).must;
+}
+
+void Births::becomes_initial_value(BirthId id) {
+    Birth* birth = find(id);
+    if (birth == nullptr || birth->escaped || birth->phase != Phase::Data) return;
+    birth->phase = Phase::Load;
+    birth->features.phase = Phase::Load;
+    birth->features.reads_parameter = true;
+}
+
+BirthId Births::flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
+                        Mechanism mechanism, std::string evidence) {
+    const ListMember member(event, index);
+    Birth& birth = make(0, event, context);
+    birth.ignored = context.ignored;
+    store_.count();
+    birth.mechanism = mechanism;
+    birth.evidence.push_back(std::move(evidence));
+    facts_.describe(birth, member.event());
+    facts_.measure(birth, member.event(), context, forward);
+    if ((event.outputs[index].flags & kWritten) != 0) birth.in_place = event.outputs[index].storage;
+    return birth.id;
+}
+
+BirthId Births::near_overflow(const OpEvent& event, int32_t index, const OpContext& context,
+                              const ForwardRecord& forward, Mechanism mechanism, std::string evidence) {
+    const BirthId id = flushed(event, index, context, forward, mechanism, std::move(evidence));
+    Birth& birth = *find(id);
+    birth.near_overflow = birth.features.near_overflow = true;
+    return id;
+}
+
+}  // namespace numsan

@@ -1,0 +1,195 @@
+#include "host/birth/external_births.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "host/birth/operands.h"
+#include "host/cause/measure.h"
+#include "host/track/bad_number.h"
+
+namespace numsan {
+namespace {
+
+/// What autograd knows of an input.
+uint32_t autograd_facts(const OpEvent& event, const OpContext& context, const TensorView& input) {
+    const std::ptrdiff_t index = &input - event.inputs;
+    return index < event.input_count ? autograd_facts_of(context, input, index) : input.flags >> kAutogradFactsShift;
+}
+
+bool view_of_parameter(const OpEvent& event, const OpContext& context, const TensorView& t) {
+    return (autograd_facts(event, context, t) & kViewOfParameter) != 0;
+}
+
+/// Whose value a received one is, in words; empty where that is not known.
+std::string sender_of(const Ledger::Received& received, const TensorView& tensor, int64_t first_bad) {
+    const bool whole = tensor.numel * static_cast<int64_t>(info(tensor.dtype).element_bytes()) == tensor.storage_bytes;
+    int64_t rank = received.from;
+    if (received.share > 0 && whole && first_bad >= 0) rank = first_bad / received.share;
+    return rank < 0 ? "" : " from rank " + std::to_string(rank) + " of its group";
+}
+
+/// No op of this process wrote it: it came from another, or from the arithmetic on the way.
+void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kind, const TensorView& tensor,
+                        int64_t first_bad) {
+    birth.op = received.op->name;
+    birth.stack = received.stack;
+    birth.seq = received.seq;
+    birth.step = received.step;
+    birth.node.clear();
+    birth.phase = Phase::Comm;
+    const double largest = magnitude_value(info(tensor.dtype).exponent_mask() - 1, tensor.dtype);
+    if (kind != kNaN && received.sent * 2 > largest) {
+        birth.mechanism = Mechanism::OVF;
+        birth.evidence.push_back("this process put in values up to " + std::to_string(received.sent) +
+                                 ": twice that is beyond " + info(tensor.dtype).name);
+    } else {
+        birth.mechanism = Mechanism::DATA;
+        birth.evidence.push_back("received" + sender_of(received, tensor, first_bad) +
+                                 ": what this process put in was finite");
+    }
+}
+
+/// It came out of kernels that torch.compile wrote.
+void explain_compiled(Birth& birth, const OpContext& context) {
+    const bool backward = context.node != nullptr;
+    birth.op = kCompiledRegion;
+    birth.mechanism = backward ? Mechanism::SING : birth.kind == kNaN ? Mechanism::INDET : Mechanism::OVF;
+    birth.phase = backward ? Phase::Backward : Phase::Forward;
+    birth.evidence.push_back(
+        "it came out of a region that torch.compile turned into kernels of its own: its ops are not seen, and the line "
+        "is where its result was first read");
+}
+
+/// Memory that no op has written whole since it was allocated.
+void explain_unwritten(Birth& birth, const Ledger::Unwritten& unwritten, const OpEvent& event, bool parameter) {
+    birth.mechanism = Mechanism::UNINIT;
+    birth.op = "aten::empty";
+    birth.stack = unwritten.stack;
+    birth.seq = unwritten.seq;
+    birth.node.clear();
+    birth.phase = parameter ? Phase::Load : event.op->op_class == OpClass::Collective ? Phase::Comm : Phase::Forward;
+    const int64_t written = unwritten.bytes - unwritten.missing;
+    birth.evidence.push_back((written == 0 ? "nothing wrote this memory"
+                                           : "ops wrote only " + std::to_string(written) + " of the " +
+                                                 std::to_string(unwritten.bytes) + " bytes of this memory") +
+                             " between its allocation and the read by " + event.op->name);
+}
+
+/// Values that were there before any op was seen.
+void explain_held(Birth& birth, const OpEvent& event, const OpContext& context, bool parameter) {
+    if (parameter || updates(event, context)) {
+        birth.mechanism = Mechanism::STATE;
+        birth.phase = Phase::Load;
+        birth.evidence.push_back(parameter ? "the parameter held this value before any op was seen to write it"
+                                           : "nothing read it before the optimizer did: it is state that was loaded");
+        return;
+    }
+    birth.mechanism = Mechanism::DATA;
+    birth.phase = context.node != nullptr ? birth.phase : Phase::Data;
+    birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
+}
+
+}  // namespace
+
+/// Kernels of a compiled region made it, whose ops are not seen: an operator called from there reads it, autograd
+/// says so, or a node hands it on.
+bool ExternalBirths::from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const {
+    if (context.node != nullptr && context.after_compiled) return true;
+    return (autograd_facts(event, context, t) & kFromCompiled) != 0 || stacks_.in_generated(context.stack);
+}
+
+/// What a compiled region was given may have been bad before: the loss, a parameter, what another region made of the
+/// same, or what else is bad now and was made in this step. The earliest of these; 0: none is known.
+BirthId ExternalBirths::before_region(const OpContext& context) const {
+    if (context.node != nullptr && births_.find(births_.bad_loss) != nullptr) return births_.bad_loss;
+    BirthId first = 0;
+    for (const auto& [storage, entry] : ledger_.entries()) {
+        for (const Kind kind : kNonFiniteKinds) {
+            const Birth* birth = births_.find(entry.of(kind));
+            if (birth == nullptr || !entry.is_sure_of(kind) || birth->intended || birth->ignored) continue;
+            if (birth->id != births_.poisoned && birth->step != context.step) continue;
+            if (first == 0 || birth->id < first) first = birth->id;
+        }
+    }
+    if (first != 0) return first;
+    const auto last = births_.all().rbegin();
+    const bool same =
+        last != births_.all().rend() && last->second.op == kCompiledRegion && last->second.step == context.step;
+    return same ? last->first : 0;
+}
+
+BirthKinds ExternalBirths::made(const TensorView& tensor, const OpEvent& event, const OpContext& context,
+                                const Health& health) {
+    BirthKinds made;
+    const Ledger::Received* received = ledger_.received(tensor);
+    for (const Kind kind : kNonFiniteKinds) {
+        if ((health.kinds() & kind) == 0) continue;
+        if (received != nullptr && births_.find(received->bad.of(kind)) != nullptr) {  // what it sent has come back
+            made.of(kind) = received->bad.of(kind);
+            continue;
+        }
+        const bool compiled = received == nullptr && from_compiled(event, context, tensor);
+        const BirthId before = compiled ? before_region(context) : 0;
+        made.of(kind) = before != 0 ? before : make(kind, tensor, event, context, health, compiled);
+    }
+    return made;
+}
+
+BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent& event, const OpContext& context,
+                             const Health& health, bool compiled) {
+    Birth& birth = births_.make(kind, event, context, phase_.of(event, context));
+    birth.inputs.push_back(fact_of(tensor, "input", tensor.argument, health, true));
+    // torch.tensor(float("inf")) or a mask of -inf: the program wrote it down. A +inf among a table's values came
+    // with it.
+    const bool written_down = tensor.numel == 1 || (kind == kNegInf && health.pos_inf == 0 && health.nan == 0);
+    if (kind != kNaN && event.op->op_class == OpClass::Constant && event.input_count == 1 && written_down) {
+        birth.intended = true;
+        return birth.id;
+    }
+    births_.count();
+    if (const auto number = bad_number(event, birth.phase == Phase::Optimizer);
+        number && (tensor.flags & kNumber) != 0) {
+        birth.mechanism = Mechanism::DATA;
+        birth.evidence.push_back(said_of_number(birth.op, *number));
+        birth.features.bad_number = true;
+        facts_.measure(birth, event, context, {});
+        return birth.id;
+    }
+    birth.reader = birth.op;
+    birth.op = "external";
+    birth.holder = tensor.impl;
+    birth.unread = wraps_memory(event);
+    const bool parameter = is_parameter(tensor) || view_of_parameter(event, context, tensor);
+    const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
+    if (compiled) {
+        explain_compiled(birth, context);
+    } else if (unwritten != nullptr) {
+        explain_unwritten(birth, *unwritten, event, parameter);
+    } else if (const Ledger::Received* received = ledger_.received(tensor); received != nullptr) {
+        came_by_collective(birth, *received, kind, tensor, health.first_bad);
+    } else {
+        explain_held(birth, event, context, parameter);
+    }
+    facts_.measure(birth, event, context, {});
+    if (compiled) {
+        birth.features.op = kCompiledRegion;
+        birth.features.dtype = tensor.dtype;
+    }
+    birth.features.reads_parameter = parameter;
+    birth.features.first_update = unwritten != nullptr && written_by(event, tensor);
+    return birth.id;
+}
+
+BirthKinds ExternalBirths::of_region(const NodeEvent& event, const TensorView& gradient, const OpContext& context) {
+    const OpInfo reader{event.name, "", OpClass::Other, false, 0};
+    OpEvent read{};
+    read.op = &reader;
+    read.inputs = &gradient;
+    read.input_count = 1;
+    read.forward_sequence = ~uint64_t(0);
+    read.graph_task = context.graph_task;
+    return made(gradient, read, context, scanner_.health(gradient));
+}
+
+}  // namespace numsan

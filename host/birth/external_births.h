@@ -1,0 +1,43 @@
+// Births of values that no op was seen to make: unwritten memory, what other processes sent, compiled regions, state
+// and data.
+#pragma once
+
+#include "host/base/scanner.h"
+#include "host/birth/birth_facts.h"
+#include "host/birth/birth_store.h"
+#include "host/birth/step_phase.h"
+#include "host/track/ledger.h"
+#include "host/track/op_context.h"
+#include "host/track/stack_facts.h"
+
+namespace numsan {
+
+/// Not thread-safe: the verdict's lock protects it.
+class ExternalBirths {
+  public:
+    /// All outlive this.
+    ExternalBirths(const Scanner& scanner, const StackFacts& stacks, Ledger& ledger, BirthStore& births,
+                   const BirthFacts& facts, const StepPhase& phase)
+        : scanner_(scanner), stacks_(stacks), ledger_(ledger), births_(births), facts_(facts), phase_(phase) {}
+
+    /// The births of the bad values in a tensor that the op reads: it was there before, or it came from outside.
+    BirthKinds made(const TensorView& tensor, const OpEvent& event, const OpContext& context, const Health& health);
+
+    /// A bad gradient, of which nothing is known, is about to reach its leaf right after a compiled region's node.
+    BirthKinds of_region(const NodeEvent& event, const TensorView& gradient, const OpContext& context);
+
+  private:
+    bool from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const;
+    BirthId before_region(const OpContext& context) const;
+    BirthId make(Kind kind, const TensorView& tensor, const OpEvent& event, const OpContext& context,
+                 const Health& health, bool compiled);
+
+    const Scanner& scanner_;
+    const StackFacts& stacks_;
+    Ledger& ledger_;
+    BirthStore& births_;
+    const BirthFacts& facts_;
+    const StepPhase& phase_;
+};
+
+}  // namespace numsan

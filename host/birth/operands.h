@@ -1,0 +1,27 @@
+// What an op does with the memory of its operands.
+#pragma once
+
+#include <cstdint>
+
+#include "host/base/adapter_abi.h"
+#include "host/base/dtype.h"
+#include "host/base/tensor_view.h"
+
+namespace numsan {
+
+inline bool scannable(const TensorView& t) { return (t.flags & kScannable) != 0; }
+inline bool covers_storage(const TensorView& t) {
+    return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()) >= t.storage_bytes;
+}
+
+/// True when the op overwrote this operand: its old values are gone.
+bool written_by(const OpEvent& event, const TensorView& input);
+
+/// Whether a collective sends this operand to other ranks. One with operands of two kinds fills the first, whatever was
+/// in it, and sends the others; one that works in place sends what it fills, unless it only receives, or may do so.
+bool sends(const OpEvent& event, const TensorView& input);
+
+/// True for set_: the tensor takes over a storage that others filled, a file or another process.
+bool adopts_storage(const OpEvent& event);
+
+}  // namespace numsan

@@ -1,0 +1,59 @@
+#include "host/verdict/collective_results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "host/cause/measure.h"
+#include "host/ops/op_traits.h"
+
+namespace numsan {
+namespace {
+
+/// Whose values output `index` of a collective will hold, where that does not depend on the values.
+void note_sender(const OpEvent& event, int32_t index, Ledger::Received& received) {
+    const std::string_view op = plain_op_name(event.op->name);
+    const bool from_one = op == "broadcast" || op == "recv";
+    if (from_one && event.scalar_count > 0) received.from = static_cast<int64_t>(event.scalars[0]);
+    const TensorView* own = nullptr;  // what this rank puts in
+    int32_t count = 0;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        if (!sends(event, event.inputs[i])) continue;
+        own = &event.inputs[i];
+        ++count;
+    }
+    if (count != 1) return;
+    if (op == "allgather") received.from = index;
+    if (op == "_allgather_base" || op == "all_gather_into_tensor") received.share = own->numel;
+}
+
+}  // namespace
+
+/// The largest magnitude of an operand of a collective: as it was written, because the collective may already have
+/// changed it.
+double CollectiveResults::sent(const TensorView& operand) const {
+    Lineage::Record written;
+    const double remembered =
+        lineage_.find(operand.storage, written) ? magnitude_value(written.largest, written.dtype) : 0;
+    return remembered > 0 && std::isfinite(remembered) ? remembered : scanner_.health(operand).absmax;
+}
+
+void CollectiveResults::receive(const OpEvent& event, const OpContext& context, const BirthKinds& before) {
+    double sent = 0;
+    const bool reduces = std::strstr(event.op->name, "reduce") != nullptr;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        if (reduces && scannable(input) && sends(event, input)) sent = std::max(sent, this->sent(input));
+    }
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        if (!scannable(output)) continue;
+        Ledger::Received received{nullptr, event.op, context.stack, context.seq, context.step, sent};
+        received.bad = before;
+        note_sender(event, i, received);
+        ledger_.mark_received(output, received);
+    }
+}
+
+}  // namespace numsan

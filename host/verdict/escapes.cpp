@@ -1,0 +1,107 @@
+#include "host/verdict/escapes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "host/cause/magnitude_history.h"
+
+namespace numsan {
+namespace {
+
+/// What makes two births the same to a reader. An overflow is none the less that for having diverged to it meanwhile.
+std::string place_of(const Birth& birth) {
+    const bool diverged = birth.mechanism == Mechanism::HYPER;
+    return birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" + birth.node +
+           "|" + to_string(diverged ? Mechanism::OVF : birth.mechanism) +
+           (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
+}
+
+}  // namespace
+
+void Escapes::postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, PendingReason reason) {
+    pending_.postpone(births_.find(id), into, impl, context, reason);
+}
+
+void Escapes::postpone(const BirthKinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
+                       PendingReason reason) {
+    for (const Kind kind : kNonFiniteKinds) {
+        if (kinds.of(kind) != 0) postpone(kinds.of(kind), into, impl, context, reason);
+    }
+}
+
+void Escapes::escape(const BirthKinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
+                     Severity severity, Outcome& outcome) {
+    if (context.ignored) return;
+    for (const Kind kind : kNonFiniteKinds) {
+        const Birth* birth = births_.find(kinds.of(kind));
+        if (birth == nullptr || birth->ignored) continue;
+        if (birth->intended && into != EscapeInto::Loss) continue;
+        report_gradient_of(*birth, severity, outcome);
+        report({.birth = birth->id,
+                .into = into,
+                .impl = impl,
+                .step = context.step,
+                .seq = context.seq,
+                .stack = context.stack},
+               severity, outcome);
+    }
+}
+
+void Escapes::report(const PendingEscape escape, Severity severity, Outcome& outcome) {
+    Birth& birth = *births_.find(escape.birth);
+    const bool named = escape.into == EscapeInto::Parameter || escape.into == EscapeInto::Gradient ||
+                       escape.into == EscapeInto::Buffer || escape.into == EscapeInto::OptimizerState;
+    if (escape.into == EscapeInto::Parameter && !birth.intended) births_.set_poisoned(birth.id);
+    if (named) contaminate(birth, escape.into, escape.impl, escape.step, outcome);
+    if (birth.escaped) return;
+    birth.escaped = true;
+    if (birth.mechanism == Mechanism::HYPER) births_.set_diverged(birth.id);
+    if (!birth.intended) ++escaped_;
+    birth.features.into = escape.into;
+    birth.features.scaler = scaler_seen_;
+    birth.features.loss_known = loss_seq_ > birth.forward_seq;
+    const bool came_back = escape.into == EscapeInto::Gradient || escape.into == EscapeInto::Parameter;
+    if (birth.kind != 0 && birth.phase == Phase::Forward && birth.features.loss_known && came_back &&
+        births_.bad_loss() == 0) {
+        birth.features.hidden = true;
+    }
+    if (birth.features.loss_known && birth.forward_seq > loss_parameter_read_) birth.features.after_parameters = true;
+    std::string place = place_of(birth);
+    const bool again = !reported_places_.insert(place).second;
+    if (!again) birth.history = magnitude_history(birth, lineage_, history_);
+    EscapedBirth made;
+    made.birth = birth;
+    made.severity = severity;
+    made.into = escape.into;
+    made.impl = escape.impl;
+    made.step = escape.step;
+    made.seq = escape.seq;
+    made.stack = escape.stack;
+    made.again = again;
+    made.place = std::move(place);
+    if (!made.again && birth.kind != 0) ++bad_places_;
+    outcome.escaped.push_back(std::move(made));
+}
+
+void Escapes::report_gradient_of(const Birth& birth, Severity severity, Outcome& outcome) {
+    if (birth.escaped) return;
+    const PendingStore::List& gradients = pending_.of(PendingReason::Gradient);
+    const auto pending = std::find_if(gradients.begin(), gradients.end(),
+                                      [&](const PendingEscape& p) { return p.birth == birth.id && !p.replaced; });
+    if (pending != gradients.end()) report(*pending, severity, outcome);
+}
+
+void Escapes::contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome) {
+    if (birth.kind == 0 || contaminated_.size() >= PendingStore::kMost) return;
+    if (!contaminated_.emplace(birth.id, into, impl).second) return;
+    outcome.contaminated.push_back({birth.id, into, impl, step});
+}
+
+void Escapes::report_all(const PendingStore::List& escapes, Severity severity, Outcome& outcome) {
+    for (const PendingEscape& p : escapes) {
+        const Birth* birth = births_.find(p.birth);
+        if (birth != nullptr && !birth->scaler) report(p, severity, outcome);
+    }
+}
+
+}  // namespace numsan

@@ -1,0 +1,70 @@
+// Births that reach something that matters: which are reported at once, which wait, and what a report says of them.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "host/birth/births.h"
+#include "host/track/lineage.h"
+#include "host/verdict/outcome.h"
+#include "host/verdict/pending.h"
+
+namespace numsan {
+
+/// Not thread-safe: the verdict's lock protects it.
+class Escapes {
+  public:
+    /// All outlive this.
+    Escapes(const Lineage& lineage, Births& births, PendingStore& pending)
+        : lineage_(lineage), births_(births), pending_(pending) {}
+
+    /// Steps of magnitude history that a finding has at most; before the first escape.
+    void set_history(size_t steps) { history_ = steps; }
+
+    /// The births have reached `into`: reports them. What the program wrote on purpose escapes into a loss only.
+    void escape(const BirthKinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
+                Outcome& outcome);
+    /// The same, but what the program does next decides.
+    void postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, PendingReason reason);
+    void postpone(const BirthKinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
+                  PendingReason reason);
+
+    /// By value: `escape` may be in a list that is cleared.
+    void report(PendingEscape escape, Severity severity, Outcome& outcome);
+    /// A birth is about to escape. If it is pending in gradients, the first of them was the first thing that mattered.
+    void report_gradient_of(const Birth& birth, Severity severity, Outcome& outcome);
+    /// Reports those of them that no loss scaler has caught.
+    void report_all(const PendingStore::List& escapes, Severity severity, Outcome& outcome);
+    /// A reported birth has reached a further tensor.
+    void contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome);
+
+    /// backward() starts with op `seq`; the last op before it that read a parameter was `parameter_read`.
+    void loss_begins(int64_t seq, int64_t parameter_read) {
+        loss_seq_ = seq;
+        loss_parameter_read_ = parameter_read;
+    }
+    /// The program has a loss scaler.
+    void see_scaler() { scaler_seen_ = true; }
+    bool scaler_seen() const { return scaler_seen_; }
+
+    int64_t escaped() const { return escaped_; }        ///< births, without intended ones
+    int64_t bad_places() const { return bad_places_; }  ///< reported first here, not finite
+    bool reported_any() const { return !reported_places_.empty(); }
+
+  private:
+    const Lineage& lineage_;
+    Births& births_;
+    PendingStore& pending_;
+    size_t history_ = 32;
+    std::set<std::tuple<BirthId, EscapeInto, const void*>> contaminated_;
+    std::set<std::string> reported_places_;
+    int64_t loss_parameter_read_ = -1;  ///< last forward op that read a parameter before the last backward() began
+    int64_t loss_seq_ = -1;
+    int64_t escaped_ = 0;
+    int64_t bad_places_ = 0;
+    bool scaler_seen_ = false;
+};
+
+}  // namespace numsan

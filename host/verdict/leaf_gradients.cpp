@@ -1,0 +1,145 @@
+#include "host/verdict/leaf_gradients.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "host/ops/op_traits.h"
+
+namespace numsan {
+
+bool LeafGradients::is_bad(const TensorView& gradient) const {
+    return scannable(gradient) && scanner_.range(gradient).suspicious;
+}
+
+/// What the leaf had before is replaced, unless what comes now is added to it.
+void LeafGradients::replace(const TensorView& leaf, const OpContext& context) {
+    const auto of_leaf = [&](const PendingEscape& p) { return p.impl == leaf.impl && p.into == EscapeInto::Gradient; };
+    discard([&](const PendingEscape& p) { return of_leaf(p) && p.replaced; });
+    for (PendingEscape& p : waiting()) p.replaced = p.replaced || of_leaf(p);
+    // Leaves that are made anew in each step, inputs of an attack or of an inversion, leave theirs behind.
+    if (waiting().size() >= PendingStore::kMost / 2)
+        discard([&](const PendingEscape& p) { return p.storage != nullptr && p.zeroed && p.step + 1 < context.step; });
+}
+
+void LeafGradients::arrive(const NodeEvent& event, const OpContext& context, bool unseen) {
+    replace(*event.variable, context);
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& gradient = event.inputs[i];
+        if (!scannable(gradient) || (!unseen && !ledger_.may_hold(gradient.storage))) continue;
+        if (unseen && ledger_.find(gradient) == nullptr && is_bad(gradient)) {
+            BirthKinds made = births_.of_region(event, gradient, context);
+            made.since = context.step;
+            ledger_.set(gradient, made);
+        }
+        const BirthKinds* known = ledger_.find(gradient);
+        if (known == nullptr) continue;
+        if (known->flushed != 0) {
+            escapes_.postpone(known->flushed, EscapeInto::Gradient, event.variable->impl, context,
+                              PendingReason::Flushed);
+        }
+        if (known->finite() || !scanner_.range(gradient).suspicious) continue;
+        BirthKinds here;
+        const KindSet kinds = scanner_.kinds(gradient);
+        for (const Kind kind : kNonFiniteKinds) {
+            if ((kinds & kind) != 0) here.of(kind) = known->of(kind);
+        }
+        const size_t first = waiting().size();
+        escapes_.postpone(here, EscapeInto::Gradient, event.variable->impl, context, PendingReason::Gradient);
+        for (size_t k = first; k < waiting().size(); ++k) {
+            waiting()[k].storage = gradient.storage;
+            waiting()[k].leaf = event.variable->storage;
+        }
+        if (first < waiting().size()) waiting_.store(true, std::memory_order_relaxed);
+    }
+}
+
+void LeafGradients::follow(const OpEvent& event, const OpContext& context, const TensorView& output,
+                           const BirthKinds& now) {
+    if (waiting().empty() || context.node == nullptr || std::strstr(context.node, "AccumulateGrad") == nullptr) return;
+    for (PendingEscape& p : waiting()) {
+        if (p.storage == nullptr || now.finite()) continue;
+        const bool read = std::any_of(event.inputs, event.inputs + event.input_count,
+                                      [&](const TensorView& input) { return input.storage == p.storage; });
+        if (!read && p.storage != output.storage) continue;
+        p.storage = output.storage;
+        p.replaced = false;
+    }
+}
+
+void LeafGradients::read(const OpEvent& event, const OpContext& context) {
+    if (waiting().empty() || !context.in_optimizer || context.node != nullptr) return;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        if (!ledger_.may_hold(input.storage) || written_by(event, input)) continue;
+        const auto held = ledger_.entries().find(input.storage);
+        if (held == ledger_.entries().end() || held->second.finite()) continue;
+        for (PendingEscape& p : waiting()) p.read = p.read || p.storage == input.storage;
+    }
+}
+
+void LeafGradients::take(const TensorView& leaf, Outcome& outcome) {
+    const auto is_taken = [&](const PendingEscape& p) {
+        return p.storage != nullptr && p.read && !p.replaced && (p.impl == leaf.impl || p.leaf == leaf.storage);
+    };
+    PendingStore::List taken;
+    std::copy_if(waiting().begin(), waiting().end(), std::back_inserter(taken), is_taken);
+    if (taken.empty()) return;
+    for (const PendingEscape& p : taken) {
+        const Birth* birth = births_.find(p.birth);
+        if (birth != nullptr && !birth->scaler) escapes_.report_gradient_of(*birth, Severity::Error, outcome);
+    }
+    std::erase_if(waiting(), is_taken);
+    escapes_.report_all(taken, Severity::Error, outcome);
+}
+
+BirthKinds LeafGradients::unseen_update(const TensorView& leaf) const {
+    BirthKinds made;
+    if (!is_parameter(leaf)) return made;
+    for (const PendingEscape& p : waiting()) {
+        if (p.storage == nullptr || p.replaced || p.impl != leaf.impl) continue;
+        for (const Kind kind : kNonFiniteKinds) {
+            if ((scanner_.kinds(leaf) & kind) != 0) made.of(kind) = p.birth;
+        }
+    }
+    return made;
+}
+
+void LeafGradients::end(bool stepped, Outcome& outcome) {
+    discard([&](const PendingEscape& p) {
+        if (p.storage == nullptr) return false;
+        // Which birth it goes back to may have changed: clipping takes in what other gradients hold.
+        const auto held = ledger_.entries().find(p.storage);
+        const bool bad = held != ledger_.entries().end() && held->second.is_sure();
+        // Where updates are made, this one was not: the program saw to that, or has ended before.
+        return p.replaced || p.zeroed || !bad || stepped || parameters_.is_updated(p.impl);
+    });
+    escapes_.report_all(pending_.take(PendingReason::Gradient), Severity::Error, outcome);
+    waiting_.store(false, std::memory_order_relaxed);
+}
+
+template <class Which>
+void LeafGradients::discard(Which&& which) {
+    for (const PendingEscape& p : pending_.take_if(PendingReason::Gradient, which))
+        pending_.add(PendingReason::Discarded, p);
+}
+
+bool LeafGradients::undecided() const {
+    return std::any_of(waiting().begin(), waiting().end(), [&](const PendingEscape& p) {
+        const Birth* birth = births_.find(p.birth);
+        return p.storage != nullptr && !p.replaced && !p.zeroed && birth != nullptr && !birth->escaped &&
+               !birth->scaler;
+    });
+}
+
+void LeafGradients::keep(const std::map<const void*, std::set<const void*>>& leaves) {
+    for (PendingEscape& p : waiting()) {
+        const auto leaf = leaves.find(p.impl);
+        if (leaf != leaves.end() && leaf->second.count(p.storage) == 0) p.replaced = true;
+    }
+}
+
+void LeafGradients::zero() {
+    for (PendingEscape& p : waiting()) p.zeroed = true;
+}
+
+}  // namespace numsan

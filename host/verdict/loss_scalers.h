@@ -1,0 +1,56 @@
+// What a loss scaler catches is its to deal with, until it is plain that it cannot.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "host/base/scanner.h"
+#include "host/birth/births.h"
+#include "host/track/ledger.h"
+#include "host/track/lineage.h"
+#include "host/track/scaler_history.h"
+#include "host/track/stack_facts.h"
+#include "host/verdict/escapes.h"
+#include "host/verdict/pending.h"
+
+namespace numsan {
+
+/// Not thread-safe: the verdict's lock protects it.
+class LossScalers {
+  public:
+    /// All outlive this.
+    LossScalers(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage, Ledger& ledger,
+                Births& births, PendingStore& pending, Escapes& escapes)
+        : scanner_(scanner),
+          stacks_(stacks),
+          lineage_(lineage),
+          ledger_(ledger),
+          births_(births),
+          pending_(pending),
+          escapes_(escapes) {}
+
+    /// An op of a loss scaler: it unscales gradients and notes whether one is bad, or it changes the scale.
+    void op(const OpEvent& event, Outcome& outcome);
+
+    /// The end of the run: reports what a scaler skipped that never let a step pass.
+    void end(Outcome& outcome);
+
+  private:
+    void looks(const OpEvent& event);
+    void scale_changes(const OpEvent& event, Outcome& outcome);
+    /// Reports what was held back for this scaler: all of it, or what no scale avoids.
+    void give_up(const void* scaler, const std::string& why, Outcome& outcome, bool all = false);
+    bool comes_at_any_scale(const Birth& birth) const;
+
+    const Scanner& scanner_;
+    const StackFacts& stacks_;
+    const Lineage& lineage_;
+    Ledger& ledger_;
+    Births& births_;
+    PendingStore& pending_;
+    Escapes& escapes_;
+    std::map<const void*, ScalerHistory> scalers_;  ///< by where the scale lies
+    std::map<const void*, bool> looks_;             ///< of scalers, by where they note it: whether something was bad
+};
+
+}  // namespace numsan

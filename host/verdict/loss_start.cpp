@@ -1,0 +1,54 @@
+#include "host/verdict/loss_start.h"
+
+#include "host/ops/op_traits.h"
+
+namespace numsan {
+namespace {
+
+/// Whether op `seq` leads to the loss by ops that read no parameter: it is a term of the loss, whatever runs after it.
+bool is_term(const Lineage& lineage, const void* loss, int64_t seq) {
+    bool found = false;
+    lineage.ancestors(loss, INT64_MAX, [&](const Lineage::Record& record, int) {
+        found = found || record.seq == seq;
+        return !found && record.seq > seq && !traits_of(record.op->name).has(kLayer) && !lineage.reads_state(record);
+    });
+    return found;
+}
+
+}  // namespace
+
+void LossStart::begin(const OpEvent& event, const OpContext& context, const BirthKinds& before, Outcome& outcome) {
+    const TensorView& loss = event.inputs[0];
+    if (!scannable(loss)) return;
+    escapes_.loss_begins(context.seq, context.last_parameter_read);
+    const Health health = scanner_.health(loss);
+    losses_.add(health.finite > 0 ? health.absmax : 0);
+    births_.set_bad_loss(0);
+    if (health.kinds() == 0) {
+        if (before.flushed != 0 && health.absmax == 0)
+            escapes_.postpone(before.flushed, EscapeInto::Loss, loss.impl, context, PendingReason::Flushed);
+        return;
+    }
+    BirthKinds kinds = before;
+    if (kinds.finite()) {
+        kinds = births_.external(loss, event, context, health);
+        kinds.since = context.step;
+        ledger_.set(loss, kinds);
+    }
+    for (const Kind kind : kNonFiniteKinds) {
+        const Birth* birth = births_.find(kinds.of(kind));
+        if (birth == nullptr) continue;
+        if (!birth->intended) births_.set_bad_loss(birth->id);
+        births_.find(birth->id)->features.after_parameters = is_term(lineage_, loss.storage, birth->forward_seq);
+        BirthKinds one;
+        one.of(kind) = birth->id;
+        // What overflowed only because a scaler scaled it is the scaler's to catch.
+        if (stacks_.is_scaler(birth->stack)) {
+            escapes_.postpone(one, EscapeInto::Loss, loss.impl, context, PendingReason::Gradient);
+        } else {
+            escapes_.escape(one, EscapeInto::Loss, loss.impl, context, Severity::Error, outcome);
+        }
+    }
+}
+
+}  // namespace numsan

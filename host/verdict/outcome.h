@@ -1,0 +1,39 @@
+// What the verdict has its caller report.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "host/cause/birth.h"
+
+namespace numsan {
+
+/// A birth that reached something that matters, with the stack of the place where it did.
+struct EscapedBirth {
+    Birth birth;
+    Severity severity = Severity::Error;
+    EscapeInto into = EscapeInto::Output;
+    const void* impl = nullptr;  ///< identity of the tensor it reached, for its name
+    int64_t step = 0;
+    int64_t seq = 0;
+    StackId stack = 0;   ///< backward births: where backward() was called
+    std::string place;   ///< op, stack, node and mechanism: what makes two births the same to a reader
+    bool again = false;  ///< the same place was reported before: count it, do not repeat it
+};
+
+/// A further tensor that a reported birth reached.
+struct Contamination {
+    BirthId birth = 0;
+    EscapeInto kind = EscapeInto::Parameter;
+    const void* impl = nullptr;
+    int64_t since_step = 0;
+};
+
+/// Filled under the verdict's lock, used outside it.
+struct Outcome {
+    std::vector<EscapedBirth> escaped;
+    std::vector<Contamination> contaminated;
+};
+
+}  // namespace numsan
