@@ -20,10 +20,14 @@ bool lies_in(const std::string& folder, const std::string& file) {
 
 }  // namespace
 
+bool is_from_fx(const std::string& file) {
+    return file.starts_with("<eval_with_key>") || file.starts_with("fx_generated_");
+}
+
 Origin PlaceFinder::origin(const SourceFrame& frame) const {
     const std::string& file = frame.file;
     if (file.empty() || file.rfind("<frozen", 0) == 0) return Origin::StandardLibrary;
-    if (file.rfind("<eval_with_key>", 0) == 0) return Origin::Torch;  // code that torch.fx wrote, which lies in no file
+    if (is_from_fx(file)) return Origin::Torch;
     if (lies_in(torch_root_, file) || is_generated(file)) return Origin::Torch;
     const bool installed =
         file.find("/site-packages/") != std::string::npos || file.find("/dist-packages/") != std::string::npos;

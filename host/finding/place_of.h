@@ -42,6 +42,8 @@ class PlaceFinder {
 
 /// A file that torch.compile wrote: by its name, or by the folder that TORCHINDUCTOR_CACHE_DIR names. [MT]
 bool is_generated(const std::string& file);
+/// The name of code that torch.fx wrote, which lies in no file. [MT]
+bool is_from_fx(const std::string& file);
 
 /// Text of one line of a file, without blanks around it; nothing when it cannot be read.
 std::optional<std::string> source_line(const std::string& file, int line);

@@ -83,7 +83,9 @@ std::optional<double> quotient_bound(double dividend, const Health& divisor) {
 }
 
 std::optional<double> bound_of(const OpCall& call) {
-    const auto& [op, operands, scalars, dtype, results] = call;
+    const OpTraits& op = call.op;
+    const auto& operands = call.operands;  // a structured binding could not be captured
+    const auto& scalars = call.scalars;
     // A copy writes over its first operand.
     if (op.form == Form::Cast && operands.size() > 1)
         return operands[1].known ? std::optional(operands[1].health.absmax) : std::nullopt;

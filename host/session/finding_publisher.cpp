@@ -7,6 +7,7 @@
 
 #include "host/device/device_readings.h"
 #include "host/event/thread_state.h"
+#include "host/finding/place_of.h"
 
 namespace numsan {
 namespace {
@@ -21,6 +22,18 @@ EscapeInto kind_of(NameRole role) {
 
 }  // namespace
 
+/// Whether code that torch.fx wrote stands in a stack of what is reported first here.
+bool FindingPublisher::in_generated(const Outcome& outcome) const {
+    const auto stands_in = [&](StackId stack) {
+        const std::vector<SourceFrame> frames = stacks_.resolve(stack);
+        return std::any_of(frames.begin(), frames.end(),
+                           [](const SourceFrame& frame) { return is_from_fx(frame.file); });
+    };
+    return std::any_of(outcome.escaped.begin(), outcome.escaped.end(), [&](const EscapedBirth& escaped) {
+        return !escaped.again && (stands_in(escaped.birth.stack) || stands_in(escaped.birth.forward_stack));
+    });
+}
+
 TensorReader FindingPublisher::reader() const noexcept {
     const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
     return adapter != nullptr ? TensorReader{adapter->storage_of, adapter->gradient_of} : TensorReader{};
@@ -33,7 +46,9 @@ bool FindingPublisher::publish(const Outcome& outcome, const LiveNames* known) {
     const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
                                    [](const EscapedBirth& escaped) { return !escaped.again; });
     if (fresh) learn_rank();
-    const TensorReader tensors = reader();
+    TensorReader tensors = reader();
+    tensors.brief = !fresh;
+    tensors.generated = fresh && in_generated(outcome);
     if (known != nullptr) {
         reporter_.add(outcome, *known, counts_.now(), tensors);
     } else if (fresh ||

@@ -39,6 +39,7 @@ class FindingPublisher {
     static constexpr int kMaxLookUps = 32;
 
     TensorReader reader() const noexcept;
+    bool in_generated(const Outcome& outcome) const;
     std::optional<LiveNames> ask_for_gradients(bool rests);
 
     Verdict& verdict_;

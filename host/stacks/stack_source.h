@@ -49,6 +49,10 @@ struct TensorReader {
     /// autograd does so without the interpreter's lock, and `leaf.grad = None` lets others run while the leaf still
     /// shows what dies. So nothing can keep a gradient alive that it does not hold already.
     bool gradients_rest = false;
+    /// Something is named only beside the one thing that matters: the look-up takes less time and may find less.
+    bool brief = false;
+    /// A stack has code in it that torch.fx wrote: find what that was made from.
+    bool generated = false;
 };
 
 class StackSource {

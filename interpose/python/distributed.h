@@ -7,7 +7,8 @@
 
 namespace numsan {
 
-/// None without Python, without torch.distributed, or without a process group. Takes the interpreter's lock.
+/// None without Python, without torch.distributed, or without a process group; and, before the interpreter
+/// ends, where the calling thread holds the interpreter's lock.
 std::optional<ProcessRank> rank_by_python(void (*on_own_thread)());
 
 }  // namespace numsan

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
 
 #include "interpose/python/api/gate.h"
 #include "interpose/python/api/own_thread.h"
@@ -162,8 +163,7 @@ PythonMethod g_check = {"check", [](void*, void*) { return compare_caller(kOwned
 PythonMethod g_check_in_generator = {
     "check_in_generator", [](void*, void*) { return compare_caller(kOwnedByGenerator); }, kNoArguments, nullptr};
 
-void rehearse(void* argument) {
-    Rehearsal& rehearsal = *static_cast<Rehearsal*>(argument);
+void rehearse(Rehearsal& rehearsal) {
     const PythonApi& api = rehearsal.api;
     const Reference globals(api, api.PyDict_New());
     const Reference check(api, api.PyCFunction_NewEx(&g_check, nullptr, nullptr));
@@ -194,9 +194,10 @@ bool layout_agrees(const PythonApi& api, const PythonLayout& layout) {
         if (!LayoutCheck(api, layout).frames_agree()) return false;
     }
     // Before 3.11 a first argument that an inner function uses is moved out of the locals.
-    Rehearsal rehearsal{api, LayoutCheck(api, layout), pointers};
-    on_own_python_thread(api, rehearse, &rehearsal);
-    return rehearsal.agreed == rehearsal.called && rehearsal.called == (pointers ? 3 : 2);
+    const auto owned = std::make_shared<PythonLayout>(layout);
+    const std::shared_ptr<Rehearsal> rehearsal(new Rehearsal{api, LayoutCheck(api, *owned), pointers});
+    const bool done = on_own_python_thread(api, [owned, rehearsal] { rehearse(*rehearsal); });
+    return done && rehearsal->agreed == rehearsal->called && rehearsal->called == (pointers ? 3 : 2);
 }
 
 }  // namespace numsan

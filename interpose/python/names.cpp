@@ -1,20 +1,23 @@
-// Runs the name-finding code in the interpreter and reads its answer.
+// Which thread asks for names, and what generated code was made from.
 #include "interpose/python/names.h"
 
 #include <charconv>
-#include <exception>
+#include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "interpose/python/api/own_thread.h"
 #include "interpose/python/api/reference.h"
 #include "interpose/python/api/run_script.h"
-#include "interpose/python/frame_locals.h"
-#include "interpose/python/live_objects.h"
+#include "interpose/python/functions_in.h"
+#include "interpose/python/name_finder.h"
 #include "interpose/python/scripts.h"
 
 namespace numsan {
 namespace {
+
+constexpr int32_t kObjectType = 8;  ///< ob_type: struct _object, 3.9 to 3.14
 
 /// Reads a number in hexadecimal and the blank behind it off the front of a line.
 bool take(std::string_view& rest, uintptr_t& number) {
@@ -22,12 +25,6 @@ bool take(std::string_view& rest, uintptr_t& number) {
     if (error != std::errc() || end == rest.data() + rest.size()) return false;
     rest.remove_prefix(size_t(end - rest.data()) + 1);
     return true;
-}
-
-/// Null where there is none.
-const void* take_address(std::string_view& rest) {
-    uintptr_t address = 0;
-    return take(rest, address) ? reinterpret_cast<const void*>(address) : nullptr;
 }
 
 /// What is read of the answer, line by line.
@@ -53,93 +50,97 @@ void read_traced(char letter, std::string_view line, Answer& answer) {
     }
 }
 
-/// A tensor that the code holds alive.
-LiveNames::TensorName tensor_name(const std::string& name, LiveNames::TensorName::Role role, const void* impl,
-                                  const TensorReader& reader) {
-    return {name, role, reader.storage_of != nullptr ? reader.storage_of(impl) : nullptr};
-}
-
-/// That of a tensor that the code holds alive; nothing holds the gradient itself.
-void read_gradient(const std::string& name, const void* leaf, const TensorReader& reader, LiveNames& names) {
-    const void* gradient = reader.gradient_of != nullptr ? reader.gradient_of(leaf) : nullptr;
-    if (gradient == nullptr) return;
-    const void* storage = reader.gradients_rest && reader.storage_of != nullptr ? reader.storage_of(gradient) : nullptr;
-    const LiveNames::TensorName name_of_gradient{name, LiveNames::TensorName::Role::Gradient, storage, leaf};
-    const auto [known, fresh] = names.tensors.emplace(gradient, name_of_gradient);
-    if (!fresh && known->second.role == name_of_gradient.role)
-        known->second = name_of_gradient;  // one that died meanwhile lay there
-}
-
-/// One line of the answer: a letter, a blank, an address, a blank, a name.
-void read_line(std::string_view line, const TensorReader& reader, Answer& answer) {
-    using Role = LiveNames::TensorName::Role;
-    if (line.size() < 4 || line[1] != ' ') return;
-    const char letter = line[0];
-    line.remove_prefix(2);
-    if (letter == 'f' || letter == 'c') return read_traced(letter, line, answer);
-    LiveNames& names = answer.names;
-    const void* key = take_address(line);
-    if (key == nullptr) return;
-    const std::string name(line);
-    switch (letter) {
-        case 'm': names.modules.emplace(key, name); break;
-        case 'p':
-            names.tensors.insert_or_assign(key, tensor_name(name, Role::Parameter, key, reader));
-            read_gradient(name, key, reader, names);
-            break;
-        case 'b': names.tensors.emplace(key, tensor_name(name, Role::Buffer, key, reader)); break;
-        case 'o': names.tensors.emplace(key, tensor_name(name, Role::OptimizerState, key, reader)); break;
-        default: break;
+void read_lines(std::string_view rest, Answer& answer) {
+    while (!rest.empty()) {
+        const size_t end = rest.find('\n');
+        std::string_view line = rest.substr(0, end);
+        rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+        if (line.size() < 4 || line[1] != ' ') continue;
+        const char letter = line[0];
+        line.remove_prefix(2);
+        read_traced(letter, line, answer);
     }
 }
 
 struct LookUp {
     const PythonApi& api;
     const PythonLayout* layout;
-    const TensorReader& reader;
+    const TensorReader reader;
     void (*on_own_thread)();
     Answer answer;
 };
 
-void look_up(LookUp& wanted) {
+/// What scripts/traced_lines.py reads: owned.
+struct Generated {
+    explicit Generated(const PythonApi& api) : modules(api, nullptr), types(api, nullptr) {}
+
+    Reference modules;
+    Reference types;
+};
+
+/// Holds what torch.fx wrote, so that Python code can read it after the lock was let go of. False: there is none.
+bool keep_generated(const PythonApi& api, const NameFinder& finder, const LiveNames& names, Generated& kept) {
+    const std::vector<void*> modules = finder.graph_modules();
+    if (modules.empty()) return false;
+    kept.modules.reset(api.PyList_New(0));
+    kept.types.reset(api.PyDict_New());
+    if (kept.modules.get() == nullptr || kept.types.get() == nullptr) return false;
+    for (void* const module : modules) {
+        if (api.PyList_Append(kept.modules.get(), module) != 0) return false;
+    }
+    for (const auto& [module, name] : names.modules) {
+        const Reference address(api, api.PyLong_FromVoidPtr(const_cast<void*>(module)));
+        void* const type = const_cast<void*>(read_at<const void*>(module, kObjectType));
+        if (address.get() == nullptr || api.PyDict_SetItem(kept.types.get(), address.get(), type) != 0) return false;
+    }
+    return true;
+}
+
+/// With the interpreter's lock held, which it does not let go of.
+bool find_names(LookUp& wanted, Generated& generated) {
+    const WithoutCollection without(wanted.api);
+    NameFinder finder(wanted.api, wanted.layout, wanted.reader);
+    wanted.answer.names = finder.find();
+    return wanted.reader.generated && keep_generated(wanted.api, finder, wanted.answer.names, generated);
+}
+
+void read_generated(LookUp& wanted, const Generated& generated) {
     const PythonApi& api = wanted.api;
     const Reference globals(api, api.PyDict_New());
-    const Reference alive(api, live_objects_function(api));
-    const Reference locals_of(api, frame_locals_function(api, wanted.layout));
-    if (globals.get() == nullptr || alive.get() == nullptr || locals_of.get() == nullptr) return;
-    if (api.PyDict_SetItemString(globals.get(), "alive", alive.get()) != 0) return;
-    if (api.PyDict_SetItemString(globals.get(), "locals_of", locals_of.get()) != 0) return;
-    if (!run_script(api, kTracedLinesScript, globals.get())) return;
-    if (!run_script(api, kLiveNamesScript, globals.get())) return;
+    const Reference functions(api, functions_in_function(api));
+    if (globals.get() == nullptr || functions.get() == nullptr) return;
+    const auto define = [&](const char* name, const Reference& value) {
+        return api.PyDict_SetItemString(globals.get(), name, value.get()) == 0;
+    };
+    if (!define("modules", generated.modules) || !define("types", generated.types) ||
+        !define("functions_in", functions) || !run_script(api, kTracedLinesScript, globals.get()))
+        return;
     void* answer = api.PyDict_GetItemString(globals.get(), "answer");  // borrowed
     ptrdiff_t size = 0;
     const char* text = answer != nullptr ? api.PyUnicode_AsUTF8AndSize(answer, &size) : nullptr;
-    if (text == nullptr) return;
-    std::string_view rest(text, size_t(size));
-    while (!rest.empty()) {
-        const size_t end = rest.find('\n');
-        read_line(rest.substr(0, end), wanted.reader, wanted.answer);
-        rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-    }
+    if (text != nullptr) read_lines({text, size_t(size)}, wanted.answer);
 }
 
-void run_look_up(void* argument) {
-    auto& wanted = *static_cast<LookUp*>(argument);
+void look_up(LookUp& wanted) {
     if (wanted.on_own_thread != nullptr) wanted.on_own_thread();
-    try {
-        look_up(wanted);
-    } catch (const std::exception&) {
-        wanted.answer = {};  // out of memory
-    }
+    Generated generated(wanted.api);
+    if (find_names(wanted, generated)) read_generated(wanted, generated);
 }
 
 }  // namespace
 
 LiveNames live_names(const PythonApi& api, const PythonLayout* layout, const TensorReader& reader,
                      void (*on_own_thread)()) {
-    LookUp wanted{api, layout, reader, on_own_thread, {}};
-    on_own_python_thread(api, run_look_up, &wanted);
-    return std::move(wanted.answer.names);
+    if (python_free_threaded(api)) return {};
+    const auto wanted = std::make_shared<LookUp>(LookUp{api, layout, reader, on_own_thread, {}});
+    if (!holds_python_lock(api)) {
+        const bool done = on_own_python_thread(api, [wanted] { look_up(*wanted); });
+        return done ? std::move(wanted->answer.names) : LiveNames{};
+    }
+    const PythonLock lock(api);
+    Generated generated(api);
+    find_names(*wanted, generated);
+    return std::move(wanted->answer.names);
 }
 
 }  // namespace numsan

@@ -6,13 +6,14 @@
 
 namespace numsan {
 
-/// Runs live_names.inc in the interpreter, on a thread of its own: CPython calls handlers of signals between any two
-/// bytecodes, but on the main thread only, so none can be cut short or have what it raises lost among the exceptions of
-/// properties that are asked here. Changes nothing in the program: no import of anything new, no random numbers, no
-/// operator, the error indicator as it was. Collections of garbage are off meanwhile: finalizers of the program's would
-/// run here. Empty when anything goes wrong. Waits without the interpreter's lock; the
-/// caller holds no lock of ours. `layout`: that of frames, null where it is not known: then local variables of the
-/// script have no names, up to 3.12.
+/// Asks without letting other threads of Python run meanwhile, for some tens of milliseconds at most, and runs no
+/// Python code: nothing in the program can see it, and nothing of it is held. A thread that has the interpreter's lock
+/// asks itself. Any other waits, at most for a second, for a thread of numsan's that asks for the lock: who has it may be
+/// waiting for this one. Empty then, in a build without that lock, and when anything else goes wrong.
+///
+/// Lines of code that torch.fx wrote are read after that, by Python code, where the calling thread does not hold the
+/// lock and such code is alive. `layout`: that of frames, null where it is not known: then local variables have no
+/// names. `on_own_thread` is called on that thread first. The caller holds no lock of ours.
 LiveNames live_names(const PythonApi& api, const PythonLayout* layout, const TensorReader& reader,
                      void (*on_own_thread)());
 

@@ -20,15 +20,20 @@ const PythonApi* look_up() {
     auto* api = new PythonApi{};  // never freed: other threads read it until the process ends
     bool complete = true;
 #define NUMSAN_PYTHON(name, result, parameters) complete = complete && find(#name, api->name);
+#define NUMSAN_PYTHON_OBJECT(name) complete = complete && find(#name, api->name);
 #include "interpose/python/api/api.def"
 #undef NUMSAN_PYTHON
-    complete = complete && find("PyCode_Type", api->PyCode_Type) && find("PyCell_Type", api->PyCell_Type);
+#undef NUMSAN_PYTHON_OBJECT
     if (!complete) {
         delete api;
         return nullptr;
     }
     if (!find("Py_IsFinalizing", api->is_finalizing)) find("_Py_IsFinalizing", api->is_finalizing);
     find("PyFrame_GetVarString", api->PyFrame_GetVarString);
+    find("PyGC_Disable", api->PyGC_Disable);
+    find("PyGC_Enable", api->PyGC_Enable);
+    if (!find("PyThreadState_GetUnchecked", api->current_thread))
+        find("_PyThreadState_UncheckedGet", api->current_thread);  // up to 3.12
     find("_PyRuntime", api->runtime);
     return api;
 }
@@ -58,6 +63,11 @@ int python_minor(const PythonApi& api) {
 
 bool python_free_threaded(const PythonApi& api) {
     return std::strstr(api.Py_GetVersion(), "free-threading") != nullptr;
+}
+
+bool holds_python_lock(const PythonApi& api) {
+    void* const own = api.PyGILState_GetThisThreadState();
+    return own != nullptr && api.current_thread != nullptr && api.current_thread() == own;
 }
 
 PythonLock::PythonLock(const PythonApi& api) : api_(api), state_(api.PyGILState_Ensure()) {

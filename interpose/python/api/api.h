@@ -8,15 +8,17 @@ namespace numsan {
 
 struct PythonApi {
 #define NUMSAN_PYTHON(name, result, parameters) std::add_pointer_t<result parameters> name;
+#define NUMSAN_PYTHON_OBJECT(name) void* name;
 #include "interpose/python/api/api.def"
 #undef NUMSAN_PYTHON
+#undef NUMSAN_PYTHON_OBJECT
     // May be null.
     int (*is_finalizing)(void);
     void* (*PyFrame_GetVarString)(void*, const char*);  ///< 3.12
-    // Objects.
-    const void* PyCode_Type;
-    const void* PyCell_Type;
-    const void* runtime;  ///< _PyRuntime; it starts with the debug offsets in 3.13 and later
+    int (*PyGC_Disable)(void);                          ///< 3.10
+    int (*PyGC_Enable)(void);                           ///< 3.10
+    void* (*current_thread)(void);  ///< the state of the thread that holds the interpreter's lock, or this one's
+    const void* runtime;            ///< _PyRuntime; it starts with the debug offsets in 3.13 and later
 };
 
 /// CPython's PyMethodDef: part of the stable ABI.
@@ -41,6 +43,26 @@ int python_minor(const PythonApi& api);
 
 /// True for a build without the interpreter's lock. [MT]
 bool python_free_threaded(const PythonApi& api);
+
+/// Whether the calling thread holds the interpreter's lock. [MT]
+bool holds_python_lock(const PythonApi& api);
+
+/// No collection of garbage begins while this lives. The caller holds the interpreter's lock without a break meanwhile,
+/// so nobody can see that the collector is off.
+class WithoutCollection {
+  public:
+    explicit WithoutCollection(const PythonApi& api)
+        : api_(api), was_on_(api.PyGC_Disable != nullptr && api.PyGC_Disable() != 0) {}
+    ~WithoutCollection() {
+        if (was_on_ && api_.PyGC_Enable != nullptr) api_.PyGC_Enable();
+    }
+    WithoutCollection(const WithoutCollection&) = delete;
+    WithoutCollection& operator=(const WithoutCollection&) = delete;
+
+  private:
+    const PythonApi& api_;
+    const bool was_on_;
+};
 
 /// Holds the interpreter's lock and keeps the error indicator as it was. The thread may hold the lock already.
 class PythonLock {

@@ -27,6 +27,13 @@ class PythonAccess {
         inside_.fetch_sub(1);
     }
 
+    /// A thread of ours works for one that is inside, and may be there longer.
+    void add_helper() noexcept { inside_.fetch_add(1); }
+    void remove_helper() noexcept { inside_.fetch_sub(1); }
+
+    /// close() was called: the calling thread may be the one that ends the interpreter.
+    bool closed() const noexcept { return closed_.load(); }
+
     /// False on every thread but the closing one once close() was called.
     bool open() const noexcept { return !closed_.load() || pthread_equal(closer_, pthread_self()) != 0; }
 

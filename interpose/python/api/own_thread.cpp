@@ -4,24 +4,74 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <exception>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "interpose/python/api/gate.h"
 
 namespace numsan {
 namespace {
 
-struct Work {
-    const PythonApi& api;
-    void (*work)(void*);
-    void* argument;
+using std::chrono::seconds;
+
+constexpr seconds kToBegin{1};
+constexpr seconds kToEnd{5};
+
+class Job {
+  public:
+    Job(const PythonApi& api, std::function<void()> work) : api_(api), work_(std::move(work)) {}
+
+    void run() {
+        {
+            const PythonLock lock(api_);
+            if (begin()) work_();
+        }
+        end();
+    }
+
+    /// False: the work has not ended in time, or has not begun in time and never will.
+    bool wait() {
+        std::unique_lock lock(mutex_);
+        const auto is_done = [&] { return state_ == State::Done; };
+        changed_.wait_for(lock, kToBegin, [&] { return state_ != State::Waiting; });
+        if (state_ == State::Waiting) state_ = State::Abandoned;
+        return state_ != State::Abandoned && changed_.wait_for(lock, kToEnd, is_done);
+    }
+
+  private:
+    enum class State { Waiting, Running, Done, Abandoned };
+
+    bool begin() {
+        const std::lock_guard lock(mutex_);
+        if (state_ == State::Abandoned) return false;
+        state_ = State::Running;
+        changed_.notify_all();
+        return true;
+    }
+    void end() {
+        const std::lock_guard lock(mutex_);
+        if (state_ != State::Abandoned) state_ = State::Done;
+        changed_.notify_all();
+    }
+
+    const PythonApi& api_;
+    const std::function<void()> work_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    State state_ = State::Waiting;
 };
 
 void* run(void* argument) {
-    const Work& wanted = *static_cast<Work*>(argument);
+    const std::unique_ptr<std::shared_ptr<Job>> job(static_cast<std::shared_ptr<Job>*>(argument));
     try {
-        const PythonLock lock(wanted.api);
-        wanted.work(wanted.argument);
+        (*job)->run();
     } catch (const std::exception&) {  // out of memory: the caller sees that there is no answer
     }
+    python_access().remove_helper();
     return nullptr;
 }
 
@@ -34,15 +84,21 @@ CreateThread plain_pthread_create() {
 
 }  // namespace
 
-bool on_own_python_thread(const PythonApi& api, void (*work)(void*), void* argument) {
-    Work wanted{api, work, argument};
+bool on_own_python_thread(const PythonApi& api, std::function<void()> work) {
+    const auto job = std::make_shared<Job>(api, std::move(work));
+    auto handed_over = std::make_unique<std::shared_ptr<Job>>(job);
     pthread_t thread;
-    const PythonLock lock(api);  // this thread may have it, and must not while it waits
-    if (plain_pthread_create()(&thread, nullptr, run, &wanted) != 0) return false;
-    void* const state = api.PyEval_SaveThread();
-    pthread_join(thread, nullptr);
-    api.PyEval_RestoreThread(state);
-    return true;
+    python_access().add_helper();  // the interpreter does not end while that thread waits for its lock
+    if (plain_pthread_create()(&thread, nullptr, run, handed_over.get()) != 0) {
+        python_access().remove_helper();
+        return false;
+    }
+    static_cast<void>(handed_over.release());
+    pthread_detach(thread);
+    void* const state = holds_python_lock(api) ? api.PyEval_SaveThread() : nullptr;
+    const bool done = job->wait();
+    if (state != nullptr) api.PyEval_RestoreThread(state);
+    return done;
 }
 
 }  // namespace numsan

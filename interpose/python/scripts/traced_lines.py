@@ -1,23 +1,38 @@
 # Finds what lines of generated code were made from: torch.fx writes Python functions whose frames stand in no file, and
-# keeps with each node of the graph where the program called it. Lines "f <stack> <line> <function>\t<file>", frames
-# innermost first, then "c <stack> <line> <module> <file>" for a line of generated code.
+# keeps with each node of the graph where the program called it. Leaves in `answer` lines
+# "f <stack> <line> <function>\t<file>", frames innermost first, then "c <stack> <line> <module> <file>" for a line of
+# generated code. Reads `modules`, those that torch.fx wrote, `types`, the type of each live module by its address, and
+# functions_in(file), functions and classes that the modules of the program have from that file.
 
 
-def traced_lines(alive, modules, is_a, own_dict, clean):
+def traced_lines():
     import re, sys
     from collections import OrderedDict
     fx = sys.modules.get('torch.fx')
     graph_module_type = getattr(fx, 'GraphModule', None)
     graph_type, node_type = getattr(fx, 'Graph', None), getattr(fx, 'Node', None)
     if graph_type is None or node_type is None:
-        return []
+        return ''
     function_type = type(traced_lines)
     prefixes = ('<eval_with_key>', 'fx_generated_')
     assignment = re.compile(r'(\w+)(?: : [^=;]+)? = ')
     entry = re.compile(r'^\s*File "(.+)", line (\d+), in (.+)$', re.M)
-    by_id = {id(module): module for module in modules}
     code_lines, numbers, stacks = [], {}, []
     left = 20000  # lines of code and nodes: some tenths of a second
+
+    def is_a(value, kind):
+        # isinstance() would run the program's own __class__ and __instancecheck__.
+        return kind in type(value).__mro__
+
+    def own_dict(value):
+        dict_of = type.__dict__['__dict__']
+        slots = [dict_of.__get__(kind).get('__dict__') for kind in type(value).__mro__]
+        slot = next((slot for slot in slots if slot is not None), None)
+        own = slot.__get__(value) if type(slot) is type(dict_of) else None
+        return own if type(own) is dict else {}
+
+    def clean(name):
+        return str(name).replace('\n', ' ').encode('utf-8', 'replace').decode('utf-8')
 
     def generated_file(module):
         # A lazy module has no code of its own before its first call.
@@ -45,7 +60,7 @@ def traced_lines(alive, modules, is_a, own_dict, clean):
         key = str(key).split('@')[0] if type(key) in (str, int) else ''
         address = int(key) if key.isdecimal() else 0
         known_type = value[1] if type(value) is tuple and len(value) == 2 else None
-        return address if address in by_id and type(by_id[address]) is known_type else 0
+        return address if known_type is not None and types.get(address) is known_type else 0
 
     def read(module):
         nonlocal left
@@ -79,10 +94,11 @@ def traced_lines(alive, modules, is_a, own_dict, clean):
 
     # Stacks of Python call a method by its qualified name.
     codes = {(file, name): [] for frames in stacks for file, _, name in frames}
-    for function in alive(function_type) if codes else ():
-        code = function.__code__
-        if (code.co_filename, code.co_name) in codes:
-            codes[code.co_filename, code.co_name].append(code)
+    for file in {file for file, _ in codes}:
+        for function in functions_in(file):
+            code = function.__code__
+            if (code.co_filename, code.co_name) in codes:
+                codes[code.co_filename, code.co_name].append(code)
 
     def shown(file, line, name):
         above = [code for code in codes[file, name] if code.co_firstlineno <= line]
@@ -91,4 +107,8 @@ def traced_lines(alive, modules, is_a, own_dict, clean):
 
     frame_lines = ['f %x %x %s\t%s' % (number, line, clean(shown(file, line, name)), clean(file))
                    for number, frames in enumerate(stacks) for file, line, name in frames]
-    return frame_lines + code_lines
+    return '\n'.join(frame_lines + code_lines)
+
+
+answer = traced_lines()
+del traced_lines  # it refers to this namespace

@@ -15,7 +15,7 @@ LAYOUTS = "interpose/python/layouts.def"
 def build(path, before=()):
     """The library at `path`. Headers and tables in the folders `before` stand in for those of the checkout."""
     names = ("api/api", "api_walk", "layout", "layout_check", "frames", "api/gate",
-             "frame_locals", "live_objects", "names", "api/own_thread")
+             "functions_in", "name_finder", "names", "object_walk", "tensor_fields", "variables", "api/own_thread")
     sources = [*(ROOT / f"interpose/python/{name}.cpp" for name in names), ROOT / "host/stacks/stack_table.cpp",
                ROOT / "tests/interpose/python/stacks_library.cpp"]
     folders = [f"-I{folder}" for folder in (*before, ROOT, GENERATED)]

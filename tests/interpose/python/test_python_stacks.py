@@ -128,6 +128,39 @@ def test_names_by_what_holds_a_module(lib, monkeypatch):
     assert found["module", id(table["left"])] == "table['left']"
 
 
+def test_names_among_many_objects(lib, monkeypatch):
+    """The walk has some milliseconds: what a variable leads to comes before what lies in large containers."""
+    class Trainer:
+        def __init__(self):
+            self.history = [[i] for i in range(600_000)]
+            self.net = Root(lib)
+
+    main = sys.modules["__main__"].__dict__
+    monkeypatch.setitem(main, "early", [[i] for i in range(600_000)])
+    monkeypatch.setitem(main, "trainer", Trainer())
+    monkeypatch.setitem(main, "model", Root(lib))
+    found = names(lib)
+    assert found["module", id(main["model"].leaf)] == "model.leaf"
+    assert found["module", id(main["trainer"].net)] == "trainer.net"
+
+
+def test_names_of_what_a_closure_and_a_generator_hold(lib):
+    class Held(Root):
+        pass
+
+    def in_closure(net):
+        return lambda: net
+
+    def generated(net):
+        yield net
+
+    call, generator, method = in_closure(Held(lib)), generated(Held(lib)), Held(lib).forward
+    next(generator)
+    found = names(lib)
+    kept = [call(), generator.gi_frame.f_locals["net"], method.__self__]
+    assert sorted(found["module", id(one)] for one in kept) == ["Held", "Held(2)", "Held(3)"]
+
+
 def test_names_keep_nothing_alive(lib):
     import gc
     import weakref
@@ -217,23 +250,6 @@ def test_names_hold_no_gradient(lib):
     found = names(lib, gradient_of)
     assert ("gradient", gradient._cdata) in found
     assert seen and set(seen) == {before}
-
-
-def test_names_where_the_collector_may_not_be_asked(monkeypatch):
-    """As in a build without the interpreter's lock: what the script's variables hold is named."""
-    scripts = ROOT / "interpose/python/scripts"
-    code = (scripts / "traced_lines.py").read_text() + (scripts / "live_names.py").read_text()
-    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
-    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
-    model(torch.ones(1, 2)).sum().backward()
-    optimizer.step()
-    for name, value in (("model", model), ("optimizer", optimizer)):
-        monkeypatch.setattr(sys.modules["__main__"], name, value, raising=False)
-    space = {"alive": lambda *types: [], "locals_of": lambda *arguments: []}
-    exec(code, space)
-    told = [(letter, name) for letter, _, name in (line.split(" ", 2) for line in space["answer"].splitlines())]
-    assert {("m", "model"), ("m", "model.0"), ("p", "model.0.weight"),
-            ("o", "momentum_buffer of model.0.weight")} <= set(told)
 
 
 def test_names_leave_alone_what_is_being_built(lib):
