@@ -47,6 +47,13 @@ LAYERS = {
         "cuda/cuda_device_scanner.h",
     ),
     "interpose/python/api": ("host/base", "host/stacks"),
+    "interpose/python/layout": ("interpose/python/api", "interpose/python/scripts.h"),
+    "interpose/python/names": (
+        "host/stacks",
+        "interpose/python/api",
+        "interpose/python/layout",
+        "interpose/python/scripts.h",
+    ),
     "interpose/python": ("host/base", "host/stacks"),
     "interpose/preload": ("interpose/runtime/stub_abi.h",),
     "interpose/torch/describe": ("host/base", "host/ops"),

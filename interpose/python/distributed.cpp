@@ -7,8 +7,8 @@
 #include "interpose/python/api/own_thread.h"
 #include "interpose/python/api/reference.h"
 #include "interpose/python/api/run_script.h"
+#include "interpose/python/names/variables.h"
 #include "interpose/python/scripts.h"
-#include "interpose/python/variables.h"
 
 namespace numsan {
 namespace {

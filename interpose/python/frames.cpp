@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "interpose/python/api/gate.h"
-#include "interpose/python/frame_walk.h"
-#include "interpose/python/layout_check.h"
-#include "interpose/python/names.h"
+#include "interpose/python/layout/frame_walk.h"
+#include "interpose/python/layout/layout_check.h"
+#include "interpose/python/names/live_names.h"
 
 namespace numsan {
 namespace {
@@ -104,7 +104,7 @@ PythonStacks::HashFrames PythonStacks::hash_for(int minor) noexcept {
     case its:                                \
         return hash_known<PythonLayout{PythonLayout::Kind::kind, __VA_ARGS__}>;
 #define NUMSAN_PYTHON_PUBLISHED(...)
-#include "interpose/python/layouts.def"
+#include "interpose/python/layout/layouts.def"
 #undef NUMSAN_PYTHON_LAYOUT
 #undef NUMSAN_PYTHON_PUBLISHED
         default: return hash_any;

@@ -11,7 +11,7 @@
 
 #include "host/stacks/stack_source.h"
 #include "host/stacks/stack_table.h"
-#include "interpose/python/layout.h"
+#include "interpose/python/layout/layout.h"
 
 namespace numsan {
 

@@ -56,7 +56,8 @@ def main():
             rounds = [run(objects, library, folder) for _ in range(ROUNDS)]
             worst = max([worst, *(one["with"] for one in rounds)])
             columns = ["/".join(f"{one[name]:.1f}" for one in rounds) for name in ("with", "after", "median")]
-            print(f"{objects:>9,} more lists: with the finding {columns[0]} ms, after it {columns[1]}, median {columns[2]}")
+            print(f"{objects:>9,} more lists: with the finding {columns[0]} ms, after it {columns[1]}, "
+                  f"median {columns[2]}")
     print(f"worst {worst:.1f} ms (limit {LIMIT_MS} ms)")
     return 0 if worst <= LIMIT_MS else 1
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "interpose/python/frames.h"
-#include "interpose/python/layout_check.h"
+#include "interpose/python/layout/layout_check.h"
 
 using numsan::PythonStacks;
 

@@ -1,7 +1,7 @@
-#include "interpose/python/tensor_fields.h"
+#include "interpose/python/names/tensor_fields.h"
 
-#include "interpose/python/layout.h"
-#include "interpose/python/variables.h"
+#include "interpose/python/layout/layout.h"
+#include "interpose/python/names/variables.h"
 
 namespace numsan {
 namespace {

@@ -1,7 +1,7 @@
 // How a thread's frames are walked by a layout, over memory that is read at once or asked for first.
 #pragma once
 
-#include "interpose/python/layout.h"
+#include "interpose/python/layout/layout.h"
 
 namespace numsan {
 

@@ -1,9 +1,9 @@
-#include "interpose/python/variables.h"
+#include "interpose/python/names/variables.h"
 
 #include <algorithm>
 
 #include "interpose/python/api/reference.h"
-#include "interpose/python/frame_walk.h"
+#include "interpose/python/layout/frame_walk.h"
 
 namespace numsan {
 namespace {

@@ -1,5 +1,5 @@
 // Picks the layout of the running interpreter and decodes its strings.
-#include "interpose/python/layout.h"
+#include "interpose/python/layout/layout.h"
 
 #include <cstring>
 
@@ -14,7 +14,7 @@ struct Row {
 constexpr Row kRows[] = {
 #define NUMSAN_PYTHON_LAYOUT(minor, kind, ...) {minor, {PythonLayout::Kind::kind, __VA_ARGS__}},
 #define NUMSAN_PYTHON_PUBLISHED(...)
-#include "interpose/python/layouts.def"
+#include "interpose/python/layout/layouts.def"
 #undef NUMSAN_PYTHON_LAYOUT
 #undef NUMSAN_PYTHON_PUBLISHED
 };
@@ -30,7 +30,7 @@ struct Published {
 constexpr Published kPublished[] = {
 #define NUMSAN_PYTHON_LAYOUT(...)
 #define NUMSAN_PYTHON_PUBLISHED(...) {__VA_ARGS__},
-#include "interpose/python/layouts.def"
+#include "interpose/python/layout/layouts.def"
 #undef NUMSAN_PYTHON_LAYOUT
 #undef NUMSAN_PYTHON_PUBLISHED
 };

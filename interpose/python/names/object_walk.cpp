@@ -1,6 +1,6 @@
-#include "interpose/python/object_walk.h"
+#include "interpose/python/names/object_walk.h"
 
-#include "interpose/python/layout.h"
+#include "interpose/python/layout/layout.h"
 
 namespace numsan {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "interpose/python/layout.h"
+#include "interpose/python/layout/layout.h"
 
 namespace numsan {
 

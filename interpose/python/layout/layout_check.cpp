@@ -1,5 +1,5 @@
 // Compares what a layout reads with what the interpreter says, over memory that is asked for first.
-#include "interpose/python/layout_check.h"
+#include "interpose/python/layout/layout_check.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "interpose/python/api/own_thread.h"
 #include "interpose/python/api/reference.h"
 #include "interpose/python/api/run_script.h"
-#include "interpose/python/frame_walk.h"
+#include "interpose/python/layout/frame_walk.h"
 #include "interpose/python/scripts.h"
 
 namespace numsan {

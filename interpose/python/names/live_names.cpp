@@ -1,5 +1,5 @@
 // Which thread asks for names, and what generated code was made from.
-#include "interpose/python/names.h"
+#include "interpose/python/names/live_names.h"
 
 #include <charconv>
 #include <memory>
@@ -10,8 +10,8 @@
 #include "interpose/python/api/own_thread.h"
 #include "interpose/python/api/reference.h"
 #include "interpose/python/api/run_script.h"
-#include "interpose/python/functions_in.h"
-#include "interpose/python/name_finder.h"
+#include "interpose/python/names/functions_in.h"
+#include "interpose/python/names/name_finder.h"
 #include "interpose/python/scripts.h"
 
 namespace numsan {

@@ -1,10 +1,10 @@
-#include "interpose/python/functions_in.h"
+#include "interpose/python/names/functions_in.h"
 
 #include <string>
 
 #include "interpose/python/api/reference.h"
-#include "interpose/python/layout.h"
-#include "interpose/python/variables.h"
+#include "interpose/python/layout/layout.h"
+#include "interpose/python/names/variables.h"
 
 namespace numsan {
 namespace {

@@ -1,7 +1,7 @@
 // Whether a layout is the running interpreter's: what is read by it against what the public API says.
 #pragma once
 
-#include "interpose/python/layout.h"
+#include "interpose/python/layout/layout.h"
 
 namespace numsan {
 

@@ -1,4 +1,4 @@
-#include "interpose/python/name_finder.h"
+#include "interpose/python/names/name_finder.h"
 
 #include <chrono>
 #include <utility>

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "host/stacks/stack_source.h"
-#include "interpose/python/object_walk.h"
-#include "interpose/python/tensor_fields.h"
-#include "interpose/python/variables.h"
+#include "interpose/python/names/object_walk.h"
+#include "interpose/python/names/tensor_fields.h"
+#include "interpose/python/names/variables.h"
 
 namespace numsan {
 
