@@ -15,10 +15,10 @@ bool TierPolicy::is_boundary(const OpInfo& op) noexcept {
     std::atomic<uint8_t>& known = ops_[op.id % kOps];
     uint8_t kind = op.id < kOps ? known.load(std::memory_order_relaxed) : uint8_t(kUnknown);
     if (kind == kUnknown) {
-        kind = traits_of(op.name).has(Role::kBoundary) ? kBoundary : kInner;
+        kind = traits_of(op.name).has(Role::kBoundary) ? kIsBoundary : kIsInner;
         if (op.id < kOps) known.store(kind, std::memory_order_relaxed);
     }
-    return kind == kBoundary;
+    return kind == kIsBoundary;
 }
 
 OutputSet TierPolicy::reads(const OpEvent& event) noexcept {

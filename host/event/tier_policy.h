@@ -58,7 +58,7 @@ class TierPolicy {
     const Memory memory_;
     std::atomic<int64_t> alarm_until_{-1};
     static constexpr size_t kOps = 4096;
-    enum : uint8_t { kUnknown, kInner, kBoundary };
+    enum : uint8_t { kUnknown, kIsInner, kIsBoundary };
     std::array<std::atomic<uint8_t>, kOps> ops_{};  ///< by OpInfo::id
 };
 

@@ -23,7 +23,7 @@ struct SessionFacts {
     // What a session asks of its process; a replay answers instead.
     std::optional<RunSummary> run;  ///< none: run_facts()
     bool (*generated_kernels)() = runs_generated_kernels;
-    void (*leave)(int status) = _exit;  ///< with `halt`; does not return
+    void (*leave)(int status) = _exit;  ///< with `halt`; may return, and the program goes on for a while
     /// What stands between the verdict and the birth notes of the process; null: nothing.
     BirthExchange* (*over_notes)(BirthExchange& of_process) = nullptr;
 };

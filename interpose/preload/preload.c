@@ -83,6 +83,22 @@ static void load_core(void) {
     numsan_injection_after_torch();
 }
 
+/* ---- the exit status ---- */
+
+static atomic_int exit_status = -1;
+
+static void set_exit_status(int status) { atomic_store(&exit_status, status); }
+
+/* Registered before the program, its libraries' destructors included, registers anything: it runs after all of that,
+ * and what is left to do at an exit is to write what stdio still holds. */
+static void leave_with_status(int status, void* unused) {
+    (void)unused;
+    const int wanted = atomic_load(&exit_status);
+    if (wanted < 0 || wanted == status) return;
+    fflush(NULL);
+    _exit(wanted);
+}
+
 /* ---- dlopen ---- */
 
 /* Stands in for dlopen where the caller makes no difference to what is found. */
@@ -142,8 +158,10 @@ int __libc_start_main(main_fn program_main, int argc, char** argv, void (*init)(
             .other_injection = numsan_other_injection(),
             .first_process = (int32_t)getpid(),
             .set_nvtx_watch = numsan_set_nvtx_watch,
+            .set_exit_status = set_exit_status,
         };
         numsan_offer_core(&offer);
+        on_exit(leave_with_status, NULL);
         atomic_store(&watching, true);
         if (numsan_is_mapped("libtorch_cpu.so")) {
             real_main = program_main;

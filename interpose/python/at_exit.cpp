@@ -27,7 +27,22 @@ void* run_last(void*, void*) {
 
 PythonMethod g_method = {"numsan_before_exit", run_last, kNoArguments, nullptr};
 
+int g_status = 0;
+
+/// Python calls it on the main thread, between two bytecodes.
+int raise_exit(void*) {
+    const PythonApi& api = *python_api();
+    const Reference status(api, api.Py_BuildValue("i", g_status));
+    api.PyErr_SetObject(*static_cast<void**>(api.PyExc_SystemExit), status.get());
+    return -1;
+}
+
 }  // namespace
+
+bool exit_python(const PythonApi& api, int status) {
+    g_status = status;
+    return api.Py_AddPendingCall(raise_exit, nullptr) == 0;
+}
 
 bool call_before_python_ends(const PythonApi& api, void (*last)(bool raised)) {
     g_last = last;

@@ -25,6 +25,7 @@
 #include "interpose/runtime/adapter_loader.h"
 #include "interpose/runtime/attach_cuda.h"
 #include "interpose/runtime/device_access.h"
+#include "interpose/runtime/leave.h"
 #include "interpose/runtime/process_options.h"
 
 namespace numsan {
@@ -69,11 +70,11 @@ const CoreApi g_core = {
     [](const char* why) { g_session->fail(why); },
 };
 
+void (*g_set_exit_status)(int status) = nullptr;
+
 void on_process_exit(int status, void*) {
     const int wanted = g_recorder != nullptr ? g_recorder->finish(status) : g_session->finish(status);
-    if (wanted == status) return;
-    std::fflush(nullptr);
-    _exit(wanted);
+    if (wanted != status) g_set_exit_status(wanted);
 }
 
 #ifdef NUMSAN_BENCH
@@ -166,6 +167,7 @@ bool attach(const numsan_stub_api& stub) {
     framework_attaches();
 
     SessionFacts facts;
+    facts.leave = leave_program;
     StackSource* stacks = nullptr;
     std::string stack_mode = "native frames";
     const PythonApi* python = python_api();
@@ -203,6 +205,7 @@ bool attach(const numsan_stub_api& stub) {
     stub.set_nvtx_watch([](numsan_nvtx_export_fn table) {
         return watch_nvtx(table, g_recorder != nullptr ? g_recorded_ranges : g_ignored_ranges) ? 1 : 0;
     });
+    g_set_exit_status = stub.set_exit_status;
     on_exit(on_process_exit, nullptr);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     // A forked process that ends as such processes do, by _exit(), would be taken for one that was killed.

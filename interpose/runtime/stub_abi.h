@@ -33,6 +33,9 @@ struct numsan_stub_api {
     /* From now on `watch` is called for every copy of NVTX that is used for the first time, on any thread, with its
      * nvtxGetExportTable. It returns 1 when it listens, 0 otherwise, and does not throw. */
     void (*set_nvtx_watch)(int (*watch)(numsan_nvtx_export_fn get_export_table));
+
+    /* [MT] The process ends with this status, whatever it ends with itself, once all that runs at its exit has run. */
+    void (*set_exit_status)(int status);
 };
 
 /* Exported by the core under the two names above; returns 0, or 1 when the core stands down, which it has said.
