@@ -12,10 +12,12 @@ namespace {
 
 /// Generated code is known by where the run's cache was, not by where this process has one.
 void use_environment_of(const RunFacts& facts) {
+    // NOLINTBEGIN(concurrency-mt-unsafe): this process has one thread
     if (facts.inductor_cache)
         setenv("TORCHINDUCTOR_CACHE_DIR", facts.inductor_cache->c_str(), 1);
     else
         unsetenv("TORCHINDUCTOR_CACHE_DIR");
+    // NOLINTEND(concurrency-mt-unsafe)
 }
 
 int judge(const std::string& path, const Replayed& made) {

@@ -63,7 +63,7 @@ OutputScans::OutputScans(const DeviceEvent& event) {
 
 void OutputScans::add(const DeviceEvent& event, int32_t begin, int32_t end, ScanTicket sequence, bool own_operands) {
     if (own_operands) {
-        int32_t places[DeviceHit::kMaxInputs];
+        int32_t places[DeviceHit::kMaxInputs] = {};
         first_ = operands_.size();
         count_ = operands_of(event.op, begin, places);
         for (int32_t k = 0; k < count_; ++k) {

@@ -110,7 +110,7 @@ struct OpTraits {
     Form form = Form::Unknown;
     OpClass op_class = OpClass::Other;  ///< of aten's operator; Other: its schema decides
     OpClass in_place = OpClass::Other;  ///< of the variant that writes its first argument
-    int8_t blamed = -1;                 ///< operand that explains a result which is not finite; -1: the largest one
+    int16_t blamed = -1;                ///< operand that explains a result which is not finite; -1: the largest one
     Total total = Total::No;
     KindSet kept = 0;     ///< kinds that leave a result not finite wherever an operand has them
     uint8_t keepers = 1;  ///< operands of which that holds, from the first

@@ -40,6 +40,14 @@ class Escapes {
     /// A reported birth has reached a further tensor.
     void contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome);
 
+    /// Whether that birth is reported and the tensor among those that it reached, or no more of them are kept: then
+    /// nothing that it reaches there can matter.
+    bool has_named(BirthId id, EscapeInto into, const void* impl) const {
+        const Birth* birth = births_.find(id);
+        return birth != nullptr && birth->escaped &&
+               (contaminated_.size() >= PendingStore::kMost || contaminated_.count({id, into, impl}) != 0);
+    }
+
     /// backward() starts with op `seq`; the last op before it that read a parameter was `parameter_read`.
     void loss_begins(int64_t seq, int64_t parameter_read) {
         loss_seq_ = seq;

@@ -13,12 +13,27 @@ bool LeafGradients::is_bad(const TensorView& gradient) const {
 
 /// What the leaf had before is replaced, unless what comes now is added to it.
 void LeafGradients::replace(const TensorView& leaf, const OpContext& context) {
-    const auto of_leaf = [&](const PendingEscape& p) { return p.impl == leaf.impl && p.into == EscapeInto::Gradient; };
-    discard([&](const PendingEscape& p) { return of_leaf(p) && p.replaced; });
-    for (PendingEscape& p : waiting()) p.replaced = p.replaced || of_leaf(p);
+    if (waiting().empty()) return keys_.clear();
+    if (may_wait(leaf.impl)) {
+        const auto of_leaf = [&](const PendingEscape& p) {
+            return p.impl == leaf.impl && p.into == EscapeInto::Gradient;
+        };
+        discard([&](const PendingEscape& p) { return of_leaf(p) && p.replaced; });
+        for (PendingEscape& p : waiting()) p.replaced = p.replaced || of_leaf(p);
+    }
     // Leaves that are made anew in each step, inputs of an attack or of an inversion, leave theirs behind.
-    if (waiting().size() >= PendingStore::kMost / 2)
+    if (waiting().size() >= PendingStore::kMost / 2 && cleaned_step_ != context.step) {
+        cleaned_step_ = context.step;
         discard([&](const PendingEscape& p) { return p.storage != nullptr && p.zeroed && p.step + 1 < context.step; });
+    }
+}
+
+void LeafGradients::learn_keys(const PendingEscape& gradient) {
+    if (keys_.size() >= 8 * PendingStore::kMost) {  // of memory that gradients had in earlier steps
+        keys_.clear();
+        for (const PendingEscape& p : waiting()) keys_.insert({p.impl, p.storage, p.leaf});
+    }
+    keys_.insert({gradient.impl, gradient.storage, gradient.leaf});
 }
 
 void LeafGradients::arrive(const NodeEvent& event, const OpContext& context, bool unseen) {
@@ -41,13 +56,15 @@ void LeafGradients::arrive(const NodeEvent& event, const OpContext& context, boo
         BirthKinds here;
         const KindSet kinds = scanner_.kinds(gradient);
         for (const Kind kind : kNonFiniteKinds) {
-            if ((kinds & kind) != 0) here.of(kind) = known->of(kind);
+            const bool named = escapes_.has_named(known->of(kind), EscapeInto::Gradient, event.variable->impl);
+            if ((kinds & kind) != 0 && !named) here.of(kind) = known->of(kind);
         }
         const size_t first = waiting().size();
         escapes_.postpone(here, EscapeInto::Gradient, event.variable->impl, context, PendingReason::Gradient);
         for (size_t k = first; k < waiting().size(); ++k) {
             waiting()[k].storage = gradient.storage;
             waiting()[k].leaf = event.variable->storage;
+            learn_keys(waiting()[k]);
         }
         if (first < waiting().size()) waiting_.store(true, std::memory_order_relaxed);
     }
@@ -56,13 +73,17 @@ void LeafGradients::arrive(const NodeEvent& event, const OpContext& context, boo
 void LeafGradients::follow(const OpEvent& event, const OpContext& context, const TensorView& output,
                            const BirthKinds& now) {
     if (waiting().empty() || context.node == nullptr || std::strstr(context.node, "AccumulateGrad") == nullptr) return;
+    const auto waits = [&](const TensorView& input) { return may_wait(input.storage); };
+    const auto* end = event.inputs + event.input_count;
+    if (now.finite() || (!may_wait(output.storage) && std::none_of(event.inputs, end, waits))) return;
     for (PendingEscape& p : waiting()) {
-        if (p.storage == nullptr || now.finite()) continue;
-        const bool read = std::any_of(event.inputs, event.inputs + event.input_count,
-                                      [&](const TensorView& input) { return input.storage == p.storage; });
+        if (p.storage == nullptr) continue;
+        const bool read =
+            std::any_of(event.inputs, end, [&](const TensorView& input) { return input.storage == p.storage; });
         if (!read && p.storage != output.storage) continue;
         p.storage = output.storage;
         p.replaced = false;
+        learn_keys(p);
     }
 }
 
@@ -70,7 +91,7 @@ void LeafGradients::read(const OpEvent& event, const OpContext& context) {
     if (waiting().empty() || !context.in_optimizer || context.node != nullptr) return;
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
-        if (!ledger_.may_hold(input.storage) || written_by(event, input)) continue;
+        if (!may_wait(input.storage) || !ledger_.may_hold(input.storage) || written_by(event, input)) continue;
         const auto held = ledger_.entries().find(input.storage);
         if (held == ledger_.entries().end() || held->second.finite()) continue;
         for (PendingEscape& p : waiting()) p.read = p.read || p.storage == input.storage;
@@ -78,6 +99,7 @@ void LeafGradients::read(const OpEvent& event, const OpContext& context) {
 }
 
 void LeafGradients::take(const TensorView& leaf, Outcome& outcome) {
+    if (!may_wait(leaf.impl) && !may_wait(leaf.storage)) return;
     const auto is_taken = [&](const PendingEscape& p) {
         return p.storage != nullptr && p.read && !p.replaced && (p.impl == leaf.impl || p.leaf == leaf.storage);
     };
@@ -94,7 +116,7 @@ void LeafGradients::take(const TensorView& leaf, Outcome& outcome) {
 
 BirthKinds LeafGradients::unseen_update(const TensorView& leaf) const {
     BirthKinds made;
-    if (!is_parameter(leaf)) return made;
+    if (!is_parameter(leaf) || !may_wait(leaf.impl)) return made;
     for (const PendingEscape& p : waiting()) {
         if (p.storage == nullptr || p.replaced || p.impl != leaf.impl) continue;
         for (const Kind kind : kNonFiniteKinds) {

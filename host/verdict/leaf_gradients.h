@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "host/base/scanner.h"
 #include "host/birth/births.h"
@@ -62,6 +63,9 @@ class LeafGradients {
     PendingStore::List& waiting() { return pending_.of(PendingReason::Gradient); }
     const PendingStore::List& waiting() const { return pending_.of(PendingReason::Gradient); }
     bool is_bad(const TensorView& gradient) const;
+    void learn_keys(const PendingEscape& gradient);
+    /// False: no gradient that waits has this tensor, memory or leaf. Else one may have it.
+    bool may_wait(const void* key) const { return keys_.count(key) != 0; }
     void replace(const TensorView& leaf, const OpContext& context);
     template <class Which>
     void discard(Which&& which);
@@ -73,6 +77,10 @@ class LeafGradients {
     PendingStore& pending_;
     Escapes& escapes_;
     std::atomic<bool> waiting_{false};
+    /// Of gradients that wait, or have waited since none did: tensor, memory and leaf. Thousands may wait, and each op
+    /// of a run that has gone bad asks.
+    std::unordered_set<const void*> keys_;
+    int64_t cleaned_step_ = -1;
 };
 
 }  // namespace numsan

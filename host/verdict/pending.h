@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <utility>
 #include <vector>
@@ -19,12 +20,6 @@ enum class PendingReason : uint8_t {
 #include "host/verdict/pending.def"
 #undef NUMSAN_PENDING
 };
-inline constexpr size_t kPendingReasons = 0
-#define NUMSAN_PENDING(reason, severity, step, end, meaning) +1
-#include "host/verdict/pending.def"
-#undef NUMSAN_PENDING
-    ;
-
 enum class PendingFate : uint8_t { Report, Drop, Keep, Ask };
 
 struct PendingPolicy {
@@ -113,7 +108,7 @@ class PendingStore {
     }
 
   private:
-    std::array<List, kPendingReasons> lists_;
+    std::array<List, std::size(kPendingPolicies)> lists_;
 };
 
 }  // namespace numsan

@@ -47,7 +47,7 @@ TEST(PendingStore, NamesTheBirthsThatMustBeKept) {
         store.add(policy.reason, of_birth(10 + static_cast<BirthId>(policy.reason)));
     std::set<BirthId> kept{7};
     store.add_births(kept);
-    EXPECT_EQ(kept.size(), 1 + kPendingReasons);
+    EXPECT_EQ(kept.size(), 1 + std::size(kPendingPolicies));
     store.clear();
     for (const PendingPolicy& policy : kPendingPolicies) EXPECT_TRUE(store.of(policy.reason).empty());
 }
