@@ -19,7 +19,6 @@ long double load(const void* data, int64_t offset) {
 }  // namespace
 
 long double integer_at(const TensorView& t, int64_t offset) {
-    // NOLINTNEXTLINE(bugprone-branch-clone): two types may be stored alike
     switch (t.integer) {
 #define NUMSAN_INTEGER_TYPE(id, name, type) \
     case IntegerType::id:                   \
