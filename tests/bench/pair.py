@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
 
-usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers]    WORK: launch gpt2 resnet start (default: all)
+usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers]    WORK: launch blocks adam gpt2 resnet start
+(default: all)
 
-`launch`: a bare and a watched process live side by side on one core and take turns of some steps each, so that a slow
-phase of the machine hits both. The others are a process per turn. Printed per configuration: the median turn, and the
-median of each turn's ratio to the bare one just before it. --hook adds a configuration that follows every op but reads
-no tensor; only a build with NUMSAN_BENCH=ON knows it. NUMSAN_PYTHON names the interpreter (default: the checkout's
-.venv), NUMSAN_BUILD the build folder (default: build).
+`launch`, `blocks` and `adam`: a bare and a watched process live side by side on one core and take turns of some steps
+each, so that a slow phase of the machine hits both. All three are bound by launching small operators: layers of 16
+values with AdamW, of 8 values with SGD, and Adam one by one over 5,000 parameters. The others are a process per turn.
+Printed per configuration: the median turn, and the median of each turn's ratio to the bare one just before it. --hook
+adds a configuration that follows every op but reads no tensor; only a build with NUMSAN_BENCH=ON knows it.
+NUMSAN_PYTHON names the interpreter (default: the checkout's .venv), NUMSAN_BUILD the build folder (default: build).
 """
 import argparse
 import os
@@ -33,6 +35,30 @@ x = torch.randn(4, 16)
 def step():
     loss = model(x).pow(2).mean(); optimizer.zero_grad(); loss.backward(); optimizer.step()
 for _ in range(60): step()
+"""
+
+BLOCKS = """
+import os, time, torch
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+torch.manual_seed(0); torch.set_num_threads(1)
+model = torch.nn.Sequential(*[m for _ in range(20)
+                              for m in (torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.LayerNorm(8))])
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+x = torch.randn(4, 8)
+def step():
+    loss = model(x).pow(2).mean(); optimizer.zero_grad(); loss.backward(); optimizer.step()
+for _ in range(60): step()
+"""
+
+ADAM = """
+import os, time, torch
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+torch.manual_seed(0); torch.set_num_threads(1)
+parameters = [torch.nn.Parameter(torch.randn(4)) for _ in range(5000)]
+optimizer = torch.optim.Adam(parameters, lr=1e-4, foreach=False)
+def step():
+    loss = torch.cat(parameters).pow(2).mean(); optimizer.zero_grad(); loss.backward(); optimizer.step()
+for _ in range(3): step()
 """
 
 GPT2 = """
@@ -96,7 +122,9 @@ with open("/proc/self/stat") as stat: born = int(stat.read().rsplit(")", 1)[1].s
 print(time.clock_gettime(time.CLOCK_BOOTTIME) - born)
 """
 
-WORKS = {"launch": (LAUNCH, 100), "gpt2": (GPT2, 4), "resnet": (RESNET, 4), "start": (START, 0)}  # and steps in a block
+WORKS = {"launch": (LAUNCH, 100), "blocks": (BLOCKS, 60), "adam": (ADAM, 1), "gpt2": (GPT2, 4), "resnet": (RESNET, 4),
+         "start": (START, 0)}  # and steps in a block
+SIDE_BY_SIDE = ("launch", "blocks", "adam")
 CONFIGURATIONS = {"bare": None, "full": {"NUMSAN_OPTIONS": "report=none"}}
 HOOK = {"NUMSAN_OPTIONS": "report=none", "NUMSAN_BENCH_NO_SCAN": "1"}
 
@@ -151,7 +179,7 @@ def starting(work, count, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("works", nargs="*", default=list(WORKS))
-    parser.add_argument("--turns", type=int, help="of each configuration (default: 30 of launch, 7 of the others)")
+    parser.add_argument("--turns", type=int, help="of each configuration (default: 30 side by side, else 7)")
     parser.add_argument("--hook", action="store_true", help="also the hook without the scan")
     parser.add_argument("--tiers", action="store_true", help="also the tiers boundary and sentinel")
     arguments = parser.parse_args()
@@ -164,8 +192,8 @@ def main():
         subprocess.run([PYTHON, "-c", "import torch"], env=environment_of(CONFIGURATIONS["full"]), check=True,
                        capture_output=True)
         for work in arguments.works:
-            run = {"launch": side_by_side, "start": starting}.get(work, one_by_one)
-            times = run(work, arguments.turns or (30 if work == "launch" else 7), folder)
+            run = side_by_side if work in SIDE_BY_SIDE else starting if work == "start" else one_by_one
+            times = run(work, arguments.turns or (30 if work in SIDE_BY_SIDE else 7), folder)
             for name, seconds in times.items():
                 ratio = turns.ratios(seconds, times["bare"])
                 print(f"{work:8} {name:8} {turns.spread(seconds)['median'] * 1e3:10.2f} ms  "
