@@ -6,7 +6,8 @@
 namespace numsan {
 namespace {
 
-std::string what_it_did(Mechanism mechanism, KindSet kind) {
+std::string what_it_did(Mechanism mechanism, KindSet kind, bool intended) {
+    if (intended) return "wrote infinities of the program's own";
     if (mechanism == Mechanism::DOM) return "left its domain";
     if (mechanism == Mechanism::SING || mechanism == Mechanism::DIV0) return "divided by zero";
     if (mechanism == Mechanism::OVF) return "overflowed";
@@ -56,7 +57,7 @@ std::string happened(const Birth& birth) {
         text += "kernels of a compiled region made it,";
     } else {
         text += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
-        text += " " + (birth.near_overflow ? how_near_overflow(birth) : what_it_did(birth.mechanism, birth.kind));
+        text += " " + (birth.near_overflow ? how_near_overflow(birth) : what_it_did(birth.mechanism, birth.kind, birth.intended));
     }
     const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
     for (const TensorFact& fact : facts) {

@@ -1,0 +1,40 @@
+// What the title of a finding says that its op did.
+#include "host/cause/title.h"
+
+#include <gtest/gtest.h>
+
+#include "host/cause/birth.h"
+
+namespace numsan {
+namespace {
+
+Birth birth_of(const char* op, KindSet kind) {
+    Birth birth;
+    birth.op = op;
+    birth.kind = kind;
+    TensorFact fact;
+    fact.health.elements = 4;
+    fact.health.pos_inf = 1;
+    fact.health.nan = 2;
+    birth.outputs.push_back(fact);
+    return birth;
+}
+
+TEST(Title, AnInfinityThatTheProgramWroteIsNotOneThatTheOpMade) {
+    Birth birth = birth_of("aten::lift_fresh", kPosInf);
+    birth.intended = true;
+    EXPECT_EQ(happened(birth), "`aten::lift_fresh` wrote infinities of the program's own in 1 of 4 values");
+}
+
+TEST(Title, AnOpOfWhichNothingElseIsKnownMadeIt) {
+    EXPECT_EQ(happened(birth_of("mine::op", kNaN)), "`mine::op` made bad values out of finite ones in 2 of 4 values");
+}
+
+TEST(Title, AMechanismSaysWhatTheOpDid) {
+    Birth birth = birth_of("aten::log", kNaN);
+    birth.mechanism = Mechanism::DOM;
+    EXPECT_EQ(happened(birth), "`aten::log` left its domain in 2 of 4 values");
+}
+
+}  // namespace
+}  // namespace numsan
