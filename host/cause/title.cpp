@@ -57,7 +57,8 @@ std::string happened(const Birth& birth) {
         text += "kernels of a compiled region made it,";
     } else {
         text += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
-        text += " " + (birth.near_overflow ? how_near_overflow(birth) : what_it_did(birth.mechanism, birth.kind, birth.intended));
+        text += " " + (birth.near_overflow ? how_near_overflow(birth)
+                                           : what_it_did(birth.mechanism, birth.kind, birth.intended));
     }
     const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
     for (const TensorFact& fact : facts) {
