@@ -39,8 +39,8 @@ void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& co
         birth.in_place = (output.flags & kWritten) != 0 ? output.storage : nullptr;
         break;
     }
-    birth.features.diverging = losses_.diverging();
-    birth.features.parameter_growth = parameters_.growth();
+    birth.features.loss_growth = loss_growth();
+    birth.features.parameter_growth = parameter_growth();
     birth.features.parameter_start = parameters_.largest_start();
     if (context.node == nullptr || forward.op == nullptr) return;
     birth.has_forward = true;
@@ -49,8 +49,6 @@ void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& co
     birth.forward_seq = forward.seq;
     birth.features.forward_op = plain_op_name(birth.forward_op);
 }
-
-bool BirthFacts::diverging() const { return losses_.diverging() || parameters_.growth() >= kDivergedGrowth; }
 
 bool BirthFacts::holds(const TensorView& tensor, Kind kind) const {
     return scannable(tensor) && (scanner_.kinds(tensor) & kind) != 0;

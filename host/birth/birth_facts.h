@@ -23,8 +23,9 @@ class BirthFacts {
     void describe(Birth& birth, const OpEvent& event) const;
     /// Fills in its features, which root causes are ranked by; inputs, phase and mechanism are known.
     void measure(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward) const;
-    /// The loss or a parameter has grown beyond what a healthy run shows.
-    bool diverging() const;
+    /// How much the loss and the parameters have grown, for what is said of an overflow.
+    double loss_growth() const { return losses_.divergence(); }
+    ParameterGrowth parameter_growth() const { return parameters_.growth(); }
     bool holds(const TensorView& tensor, Kind kind) const;
 
   private:

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "host/base/thresholds.h"
 #include "host/base/value_classes.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
@@ -72,7 +73,7 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "in_node") return !f.forward_op.empty();
     if (fact == "by_number") return f.by_number;
     if (fact == "bad_number") return f.bad_number;
-    if (fact == "diverged") return f.diverging || f.parameter_growth >= 30;
+    if (fact == "diverged") return f.loss_growth > 0 || f.parameter_growth.times >= kGrownByTraining;
     if (fact == "first_step") return f.step == 0;
     if (fact == "wrapped_cast") return traits_of(f.wrapped_op).form == Form::Cast;
     if (fact == "wrapped") return !f.wrapped_op.empty() && f.wrapped_type != IntegerType::Int64;

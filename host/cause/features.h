@@ -9,6 +9,7 @@
 #include "host/base/integer_type.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
+#include "host/track/parameter_history.h"
 
 namespace numsan {
 
@@ -59,8 +60,8 @@ struct Features {
 
     // The course of the run.
     int64_t step = 0;
-    bool diverging = false;       ///< the loss grew over the last steps
-    double parameter_growth = 0;  ///< largest over all parameters: magnitude now over magnitude when first written
+    double loss_growth = 0;       ///< of a loss that diverges, over the last steps (see LossHistory), else 0
+    ParameterGrowth parameter_growth;  ///< the largest of all parameters
 
     double parameter_start = 0;  ///< largest magnitude of a parameter before training changed it
 

@@ -5,6 +5,7 @@
 
 #include "host/base/thresholds.h"
 #include "host/base/value_classes.h"
+#include "host/cause/growth.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
@@ -100,8 +101,12 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
         std::any_of(facts.inputs->begin(), facts.inputs->end(), [](const TensorFact& t) { return t.exact; });
     evidence.push_back(seen ? "every operand was finite, the largest " + number(top, 4)
                             : std::string("no operand held a bad value; it wrote over them"));
-    if (facts.diverging) {
-        evidence.push_back("the loss had grown over the steps before");
+    if (facts.loss_growth > 0) {
+        evidence.push_back(said_of_loss_growth(facts.loss_growth));
+        return {Mechanism::HYPER, evidence};
+    }
+    if (facts.parameter_growth.times >= kDivergedGrowth) {
+        evidence.push_back(said_of(facts.parameter_growth));
         return {Mechanism::HYPER, evidence};
     }
     // Half of the exponent range: below it no product of two operands overflows.

@@ -7,6 +7,7 @@
 
 #include "host/finding/mechanisms.h"
 #include "host/finding/tensor_fact.h"
+#include "host/track/parameter_history.h"
 
 namespace numsan {
 
@@ -14,10 +15,11 @@ struct MechanismFacts {
     std::string_view op;  ///< "aten::log_"
     KindSet kind = 0;
     bool backward = false;
-    bool diverging = false;  ///< the loss grew over the last steps (see LossHistory)
     DType dtype = DType::Float32;
     const std::vector<TensorFact>* inputs = nullptr;  ///< operands, all finite
     int32_t unavailable = 0;                          ///< operands of which nothing is known
+    double loss_growth = 0;       ///< of a loss that diverges, over the last steps (see LossHistory), else 0
+    ParameterGrowth parameter_growth = {};  ///< the largest of all parameters
 };
 
 struct MechanismVerdict {

@@ -36,6 +36,15 @@ bool OpJudge::is_due(const OpEvent& event, const OpContext& context) noexcept {
     return near_overflow_places_.due(event.op, context.stack, context.step);
 }
 
+void OpJudge::add_parameter(const OpEvent& event, const TensorView& output, const Range& range) noexcept {
+    const double now = magnitude_value(range.max_magnitude, output.dtype);
+    const bool updated = learning_.load(std::memory_order_relaxed) && event.op->op_class == OpClass::Other;
+    parameters_.add(output.impl, now, updated, [&] {
+        Lineage::Record before;
+        return lineage_.find(output.storage, before) ? magnitude_value(before.largest, before.dtype) : now;
+    });
+}
+
 bool OpJudge::judge(const OpEvent& event, OpContext& context, OutputSet bad, const Range* ranges,
                     const ForwardMap::Made& made, bool accumulates, Outcome& outcome) {
     if (!concerns(event, context, bad, ranges)) {

@@ -80,11 +80,9 @@ class OpJudge {
             else if (is_view(event, output) || (event.inner_ops_shown && lineage_.known(output.storage).last != 0))
                 continue;
             const Range range = i < kMaxRanges ? ranges[i] : Range{};
+            if (is_parameter(output) && (output.flags & kWritten) != 0 && !range.suspicious && !collective)
+                add_parameter(event, output, range);
             lineage_.add(event, output, range, context.seq, context.stack, flags, known);
-            if (is_parameter(output) && (output.flags & kWritten) != 0 && !range.suspicious && !collective) {
-                parameters_.add(output.impl, magnitude_value(range.max_magnitude, output.dtype),
-                                learning_.load(std::memory_order_relaxed) && event.op->op_class == OpClass::Other);
-            }
         }
     }
 
@@ -97,6 +95,8 @@ class OpJudge {
     static bool any_vanishes(const OpEvent& event, const OpContext& context, const Range* ranges);
     static bool is_like_operand(const char* op);
     bool is_due(const OpEvent& event, const OpContext& context) noexcept;
+    /// What lineage remembers of it is from before this write.
+    void add_parameter(const OpEvent& event, const TensorView& output, const Range& range) noexcept;
 
     ContextBuilder& contexts_;
     Lineage& lineage_;

@@ -14,13 +14,15 @@ class LossHistory {
   public:
     void add(double value) { values_[count_++ % kKept] = std::fabs(value); }
 
-    /// True when the magnitude has grown in each of the last three steps, by kDivergedGrowth or more over what is kept.
-    bool diverging() const {
+    /// How many times larger than the smallest kept the last one is, when the magnitude has grown in each of the last
+    /// three steps and by kDivergedGrowth or more; else 0.
+    double divergence() const {
         const size_t kept = std::min(count_, kKept);
-        if (kept < 4) return false;
+        if (kept < 4) return 0;
         double smallest = at(0);
         for (size_t back = 0; back < kept; ++back) smallest = std::min(smallest, at(back));
-        return at(0) > at(1) && at(1) > at(2) && at(0) >= kDivergedGrowth * std::max(smallest, 1e-30);
+        const double growth = at(0) / std::max(smallest, 1e-30);
+        return at(0) > at(1) && at(1) > at(2) && growth >= kDivergedGrowth ? growth : 0;
     }
 
   private:

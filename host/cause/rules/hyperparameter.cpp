@@ -1,4 +1,5 @@
 // N5: a number in the configuration: learning rate, momentum, epsilon, schedule, decay.
+#include "host/cause/growth.h"
 #include "host/cause/rules/rules.h"
 
 namespace numsan {
@@ -19,14 +20,14 @@ void hyperparameter(const Features& f, Score& score) {
         score.add(3, "the divisor is a number of the program's own that is zero");
     if (of_a_setting(f)) score.add(3.5, "it went into the update of a parameter and came from no loss");
     if (f.mechanism == Mechanism::HYPER) score.add(2, "");
-    if (f.parameter_growth >= kDivergedGrowth) {
-        score.add(2.5,
-                  "a parameter is " + number(f.parameter_growth, 3) + " times as large as when it was first written");
-    } else if (f.parameter_growth >= kGrownByTraining) {
-        score.add(1,
-                  "a parameter is " + number(f.parameter_growth, 3) + " times as large as when it was first written");
+    // The mechanism's own evidence says which of the two it was.
+    const bool said = f.mechanism == Mechanism::HYPER;
+    const double grown = f.parameter_growth.times;
+    if (grown >= kGrownByTraining) {
+        score.add(grown >= kDivergedGrowth ? 2.5 : 1,
+                  said && f.loss_growth == 0 ? "" : said_of(f.parameter_growth));
     }
-    if (f.diverging) score.add(1, "the loss grew over the steps before");
+    if (f.loss_growth > 0) score.add(1, said ? "" : said_of_loss_growth(f.loss_growth));
     if (f.step == 0) score.against(1.5);
 }
 

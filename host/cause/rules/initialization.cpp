@@ -10,12 +10,12 @@ void initialization(const Features& f, Score& score) {
     if (f.mechanism == Mechanism::UNINIT && !f.reads_parameter) score.add(f.phase == Phase::Load ? 2 : 1.5, "");
     if (f.first_update) score.add(3, "it was to be updated in place, and had no first value");
     if (f.phase == Phase::Load) score.add(2.5, "it became a parameter's value before any training did");
-    if (f.reads_parameter && f.parameter_max >= kLargeParameter && f.parameter_growth < kNotGrown &&
+    if (f.reads_parameter && f.parameter_max >= kLargeParameter && f.parameter_growth.times < kNotGrown &&
         f.phase == Phase::Forward) {
         score.add(
             3.5, "it read a parameter of magnitude " + number(f.parameter_max, 3) + " that training had not made grow");
     }
-    const bool grew = f.parameter_growth >= kGrownByTraining;
+    const bool grew = f.parameter_growth.times >= kGrownByTraining;
     // A weight is often read through a view of it, beside a bias that is the parameter itself.
     const bool large = f.reads_parameter && f.parameter_max >= kLargeParameter;
     if (f.mechanism == Mechanism::OVF && !grew && !large && f.parameter_start >= kHugeParameter &&

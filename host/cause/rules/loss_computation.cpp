@@ -36,7 +36,7 @@ void loss_computation(const Features& f, Score& score) {
     } else if (f.mechanism == Mechanism::INDET) {
         score.against(1);
     }
-    if (f.diverging || f.parameter_growth >= kDivergedGrowth) score.against(1.5);
+    if (f.loss_growth > 0 || f.parameter_growth.times >= kDivergedGrowth) score.against(1.5);
 }
 
 }  // namespace numsan

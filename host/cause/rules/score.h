@@ -49,7 +49,7 @@ inline bool of_a_setting(const Features& f) {
 /// A matrix that keeps the size of values has a gain of about 1; training had not made this one grow.
 inline bool large_from_the_start(const Features& f) {
     return f.phase == Phase::Forward && !f.narrow && f.weight_gain >= kLargeGain &&
-           f.parameter_growth < kGrownByTraining;
+           f.parameter_growth.times < kGrownByTraining;
 }
 
 /// The value is of a loss: computed from parameters or in a module, and no parameter is read after it. What a module

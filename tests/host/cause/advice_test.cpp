@@ -64,7 +64,7 @@ const Case kCases[] = {
     {"N5", Mechanism::HYPER, {.op = "mm", .phase = Phase::Forward, .step = 4}},
     {"N5", Mechanism::OVF, {.op = "mm", .phase = Phase::Forward, .step = 4}},
     {"N5", Mechanism::SING,
-     {.op = "div", .forward_op = "sqrt", .phase = Phase::Backward, .step = 4, .diverging = true}},
+     {.op = "div", .forward_op = "sqrt", .phase = Phase::Backward, .step = 4, .loss_growth = 5000}},
     {"N5", Mechanism::DIV0, {.op = "div", .phase = Phase::Forward, .by_number = true, .step = 4}},
     {"N5", Mechanism::HYPER, {.op = "mul", .phase = Phase::Optimizer}},
     {"N6", Mechanism::UNINIT, {.op = "mul", .phase = Phase::Load, .reads_parameter = true}},

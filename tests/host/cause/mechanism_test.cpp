@@ -24,7 +24,7 @@ struct Case {
     std::vector<TensorFact> inputs;
     Mechanism mechanism;
     DType dtype = DType::Float32;
-    bool diverging = false;
+    double loss_growth = 0;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.op << " -> " << to_string(c.mechanism); }
@@ -33,7 +33,7 @@ class MechanismOf : public testing::TestWithParam<Case> {};
 
 TEST_P(MechanismOf, OfTheTable) {
     const Case& c = GetParam();
-    const MechanismVerdict verdict = mechanism_of({c.op, c.kind, c.backward, c.diverging, c.dtype, &c.inputs});
+    const MechanismVerdict verdict = mechanism_of({c.op, c.kind, c.backward, c.dtype, &c.inputs, 0, c.loss_growth, {}});
     EXPECT_STREQ(to_string(verdict.mechanism), to_string(c.mechanism));
     EXPECT_FALSE(verdict.evidence.empty());
 }
@@ -68,30 +68,44 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"aten::mm", kNaN, false, {fact({1}), fact({1})}, Mechanism::KERN},
                     Case{"aten::mul.Tensor", kPosInf, true, {fact({1}), fact({2})}, Mechanism::SING},
                     Case{"aten::linalg_vector_norm_backward", kNaN, true, {fact({1})}, Mechanism::SING},
-                    Case{"aten::mm", kPosInf, false, {fact({1e38f})}, Mechanism::HYPER, DType::Float32, true}));
+                    Case{"aten::mm", kPosInf, false, {fact({1e38f})}, Mechanism::HYPER, DType::Float32, 5000}));
 
 TEST(MechanismEvidence, SaysWhatWasMeasured) {
     const std::vector<TensorFact> one_zero{fact({1}), fact({0, 1})};
-    EXPECT_EQ(mechanism_of({"aten::div", kPosInf, false, false, DType::Float32, &one_zero}).evidence,
+    EXPECT_EQ(mechanism_of({"aten::div", kPosInf, false, DType::Float32, &one_zero}).evidence,
               std::vector<std::string>{"the divisor has 1 zero"});
     const std::vector<TensorFact> zeros{fact({1}), fact({0, 0})};
-    EXPECT_EQ(mechanism_of({"aten::div", kPosInf, false, false, DType::Float32, &zeros}).evidence,
+    EXPECT_EQ(mechanism_of({"aten::div", kPosInf, false, DType::Float32, &zeros}).evidence,
               std::vector<std::string>{"the divisor has 2 zeros"});
     const std::vector<TensorFact> negative{fact({-1.5f, 0, 2})};
-    EXPECT_EQ(mechanism_of({"aten::log", kNaN, false, false, DType::Float32, &negative}).evidence,
+    EXPECT_EQ(mechanism_of({"aten::log", kNaN, false, DType::Float32, &negative}).evidence,
               std::vector<std::string>{"the operand of log ranges from -1.5 to 2, 1 zero among them"});
 }
 
 TEST(MechanismEvidence, BatchNormOfOneValueAChannel) {
     std::vector<TensorFact> batch{fact({1, 2, 3})};
     batch[0].shape = {1, 3};
-    const MechanismVerdict one = mechanism_of({"aten::native_batch_norm", kNaN, false, false, DType::Float32, &batch});
+    const MechanismVerdict one = mechanism_of({"aten::native_batch_norm", kNaN, false, DType::Float32, &batch});
     EXPECT_EQ(one.mechanism, Mechanism::DIV0);
     EXPECT_EQ(one.evidence, std::vector<std::string>{
                                 "native_batch_norm of one value a channel: its running variance divides by n - 1"});
     batch[0].shape = {3, 1};
-    EXPECT_EQ(mechanism_of({"aten::native_batch_norm", kNaN, false, false, DType::Float32, &batch}).mechanism,
+    EXPECT_EQ(mechanism_of({"aten::native_batch_norm", kNaN, false, DType::Float32, &batch}).mechanism,
               Mechanism::KERN);
+}
+
+TEST(MechanismEvidence, WhatHasGrownIsWhatIsSaid) {
+    const std::vector<TensorFact> large{fact({1e38f})};
+    const std::string operand = "every operand was finite, the largest 1e+38";
+    MechanismFacts facts{"aten::mm", kPosInf, false, DType::Float32, &large, 0, 5000, {}};
+    EXPECT_EQ(mechanism_of(facts).evidence,
+              (std::vector<std::string>{operand, "the loss had become 5e+03 times as large in the steps before"}));
+    facts.loss_growth = 0;
+    facts.parameter_growth.times = 2000;
+    EXPECT_EQ(mechanism_of(facts).evidence,
+              (std::vector<std::string>{operand, "a parameter is 2e+03 times as large as when training began"}));
+    facts.parameter_growth.times = 900;
+    EXPECT_EQ(mechanism_of(facts).mechanism, Mechanism::OVF);
 }
 
 }  // namespace

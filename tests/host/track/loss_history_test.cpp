@@ -8,11 +8,13 @@
 namespace numsan {
 namespace {
 
-bool diverging(std::initializer_list<double> values) {
+double divergence(std::initializer_list<double> values) {
     LossHistory history;
     for (const double value : values) history.add(value);
-    return history.diverging();
+    return history.divergence();
 }
+
+bool diverging(std::initializer_list<double> values) { return divergence(values) > 0; }
 
 TEST(LossHistory, NeedsFourValues) {
     EXPECT_FALSE(diverging({}));
@@ -28,7 +30,8 @@ TEST(LossHistory, NeedsGrowthToTheEnd) {
 
 TEST(LossHistory, NeedsThreeDecades) {
     EXPECT_FALSE(diverging({1, 10, 100, 999}));
-    EXPECT_TRUE(diverging({1, 10, 100, 1000}));
+    EXPECT_EQ(divergence({1, 10, 100, 1000}), 1000);
+    EXPECT_EQ(divergence({4, 2, 100, 1000, 5000}), 2500);
 }
 
 TEST(LossHistory, LooksAtMagnitudes) { EXPECT_TRUE(diverging({1, -10, 1e3, -1e6})); }
@@ -37,9 +40,9 @@ TEST(LossHistory, ForgetsWhatIsOld) {
     LossHistory history;
     history.add(1e-3);
     for (int i = 0; i < 32; ++i) history.add(100 + i);
-    EXPECT_FALSE(history.diverging());
+    EXPECT_EQ(history.divergence(), 0);
     history.add(1e6);
-    EXPECT_TRUE(history.diverging());
+    EXPECT_GT(history.divergence(), 0);
 }
 
 }  // namespace

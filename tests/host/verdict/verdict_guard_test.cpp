@@ -98,7 +98,7 @@ TEST(VerdictGuard, AtTheEndOfATrainingTheLastBatchWasSkipped) {
     for (const bool by_hand : {false, true}) {
         Guarded g;
         if (by_hand)
-            g.s.parameters.add(&g.parameter, 1, true);
+            g.s.parameters.add(&g.parameter, 1, true, [] { return 1.0; });
         else
             g.s.verdict.optimizer_begin(g.s.outcome);
         g.s.finish();

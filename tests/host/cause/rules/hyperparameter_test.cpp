@@ -58,21 +58,27 @@ TEST(Hyperparameter, SettingThatWentIntoTheUpdateAlone) {
 
 TEST(Hyperparameter, ParametersThatRanAway) {
     Features f = features_of("mm", Mechanism::HYPER, kPosInf);
-    f.parameter_growth = 12345;
-    f.diverging = true;
+    f.parameter_growth.times = 12345;
+    f.loss_growth = 5000;
     EXPECT_EQ(winner(f), "N5");
-    EXPECT_EQ(said(hyperparameter, f), (Facts{"a parameter is 1.23e+04 times as large as when it was first written",
-                                              "the loss grew over the steps before"}));
-    f.parameter_growth = 30;
-    EXPECT_EQ(said(hyperparameter, f), (Facts{"a parameter is 30 times as large as when it was first written",
-                                              "the loss grew over the steps before"}));
+    EXPECT_EQ(said(hyperparameter, f), Facts{"a parameter is 1.23e+04 times as large as when training began"});
+    f.parameter_growth.times = 30;
+    EXPECT_EQ(said(hyperparameter, f), Facts{"a parameter is 30 times as large as when training began"});
+    f.loss_growth = 0;
+    EXPECT_EQ(said(hyperparameter, f), Facts{}) << "the mechanism's evidence is the parameter's growth";
+    f.mechanism = Mechanism::OVF;
+    f.parameter_growth = {.times = 300, .now = 1.5, .largest_start = 0.5, .from_near_zero = true};
+    f.loss_growth = 5000;
+    EXPECT_EQ(said(hyperparameter, f), (Facts{"a parameter that began at or near zero has grown to 1.5; none was "
+                                              "larger than 0.5 when training began",
+                                              "the loss had become 5e+03 times as large in the steps before"}));
 }
 
 TEST(Hyperparameter, SteadyParametersAreNoneOfItsBusiness) {
     Features f = features_of("mm", Mechanism::OVF, kPosInf);
     EXPECT_NE(winner(f), "N5");
     EXPECT_EQ(said(hyperparameter, f), Facts{});
-    f.parameter_growth = 29;
+    f.parameter_growth.times = 29;
     EXPECT_EQ(said(hyperparameter, f), Facts{});
     f.step = 0;
     EXPECT_LT(total(hyperparameter, f), 0) << "nothing was updated yet";

@@ -78,7 +78,7 @@ TEST(Initialization, WeightsThatMakeValuesManyTimesLarger) {
     f.weight_gain = 3;
     EXPECT_EQ(winner(f), "N7") << "the depth does it";
     f.weight_gain = 1500;
-    f.parameter_growth = 1e3;
+    f.parameter_growth.times = 1e3;
     EXPECT_NE(winner(f), "N6") << "training did it";
     EXPECT_EQ(said(initialization, f), Facts{});
 }
@@ -90,10 +90,10 @@ TEST(Initialization, ParameterOfTheWrongScale) {
     EXPECT_EQ(winner(f), "N6");
     EXPECT_EQ(said(initialization, f),
               Facts{"it read a parameter of magnitude 2.5e+20 that training had not made grow"});
-    f.parameter_growth = 1e9;
+    f.parameter_growth.times = 1e9;
     EXPECT_NE(winner(f), "N6") << "training made it grow";
     EXPECT_EQ(said(initialization, f), Facts{});
-    f.parameter_growth = 1;
+    f.parameter_growth.times = 1;
     f.parameter_max = 100;
     EXPECT_NE(winner(f), "N6");
     f.parameter_start = 1e19;

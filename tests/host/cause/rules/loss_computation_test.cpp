@@ -74,7 +74,7 @@ TEST(LossComputation, ExponentialInTheLoss) {
     Features f = features_of_loss("exp", Mechanism::OVF, kPosInf);
     EXPECT_EQ(winner(f), "N4");
     EXPECT_EQ(said(loss_computation, f), (Facts{kPartOfTheLoss, "an exponential in the loss overflowed"}));
-    f.parameter_growth = 5000;
+    f.parameter_growth.times = 5000;
     EXPECT_NE(winner(f), "N4") << "the loss ran away with the weights";
 }
 

@@ -30,8 +30,8 @@ TEST(ModelStructure, GrowthThroughDepth) {
     f.growing_ops = 1;
     f.growth = 50;
     EXPECT_EQ(said(model_structure, f), Facts{"the parameters are as large as at the start"});
-    f.diverging = true;
-    f.parameter_growth = 1e4;
+    f.loss_growth = 5000;
+    f.parameter_growth.times = 1e4;
     EXPECT_NE(winner(f), "N7") << "the parameters grew";
     EXPECT_EQ(said(model_structure, f), Facts{});
 }

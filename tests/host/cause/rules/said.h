@@ -39,7 +39,7 @@ inline Features features_of(const char* op, Mechanism mechanism, KindSet kind) {
     f.touched = f.operand_touched = f.operand_known = true;
     f.in_module = true;
     f.loss_known = true;
-    f.parameter_growth = 1;
+    f.parameter_growth.times = 1;
     return f;
 }
 

@@ -42,7 +42,7 @@ TEST(UnsafeGradient, ValueThatGrewInTheBackwardPassOnly) {
         EXPECT_EQ(winner(f), "N3") << to_string(mechanism);
         EXPECT_EQ(said(unsafe_gradient, f), Facts{"the value was finite until the backward pass"})
             << to_string(mechanism);
-        f.parameter_growth = 1e6;
+        f.parameter_growth.times = 1e6;
         EXPECT_EQ(winner(f), "N5") << to_string(mechanism) << ": the weights had run away";
     }
 }
