@@ -119,9 +119,8 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
     } else {
         const std::vector<TensorFact> operands = with_integers(at, birth.inputs);
         const DType dtype = at.output_count > 0 ? at.outputs[0].dtype : DType::Float32;
-        MechanismVerdict verdict =
-            mechanism_of({birth.op, Kind(birth.kind), context.node != nullptr, dtype, &operands, context.unavailable,
-                          facts_.loss_growth(), facts_.parameter_growth()});
+        MechanismVerdict verdict = mechanism_of({birth.op, Kind(birth.kind), context.node != nullptr, dtype, &operands,
+                                                 context.unavailable, facts_.loss_growth(), facts_.parameter_growth()});
         birth.mechanism = verdict.mechanism;
         for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
         const bool overflows = birth.mechanism == Mechanism::OVF || birth.mechanism == Mechanism::HYPER;

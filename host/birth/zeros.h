@@ -1,5 +1,4 @@
-// Zeros that are not zeros: what an overflow turned into when it was divided by, what was too small for its type, and
-// updates that leave a weight as it was.
+// Zeros that are not zeros: what an overflow turned into when it was divided by, and what was too small for its type.
 #pragma once
 
 #include <optional>
@@ -22,8 +21,11 @@ bool multiplies(const OpEvent& event);
 /// True for ops that hand zeros on as they are.
 bool hands_zeros_on(const OpEvent& event);
 
-/// Passes that read whole tensors are taken often at first, then ever more seldom.
-inline bool looks_for_zeros(int64_t step) { return step < 4 || (step & (step - 1)) == 0; }
+/// Passes that read whole tensors are taken often at first, then ever more seldom: in two steps in a row, since some
+/// compare.
+inline bool looks_for_zeros(int64_t step) {
+    return step < 4 || (step & (step - 1)) == 0 || ((step - 1) & (step - 2)) == 0;
+}
 
 /// True if the two below, or the verdict that follows zeros, may want to know how many there are in the op's outputs
 /// and operands. For scanners that count them only when asked beforehand.
@@ -34,9 +36,5 @@ bool asks_for_zeros(const OpEvent& event);
 /// when it cannot be shown from the operands, each of which must have been measured.
 std::optional<std::string> flushed_share(const OpEvent& event, int32_t index, const Scanner& scanner,
                                          const Lineage& lineage);
-
-/// A parameter of a 16- or 8-bit type, or an average that follows one, was updated in place: says so when nearly all of
-/// the updates were lost because they are below half of its last place. Reads some thousand elements.
-std::optional<std::string> lost_updates(const OpEvent& event, int32_t output);
 
 }  // namespace numsan

@@ -60,7 +60,7 @@ struct Features {
 
     // The course of the run.
     int64_t step = 0;
-    double loss_growth = 0;       ///< of a loss that diverges, over the last steps (see LossHistory), else 0
+    double loss_growth = 0;            ///< of a loss that diverges, over the last steps (see LossHistory), else 0
     ParameterGrowth parameter_growth;  ///< the largest of all parameters
 
     double parameter_start = 0;  ///< largest magnitude of a parameter before training changed it

@@ -18,7 +18,7 @@ struct MechanismFacts {
     DType dtype = DType::Float32;
     const std::vector<TensorFact>* inputs = nullptr;  ///< operands, all finite
     int32_t unavailable = 0;                          ///< operands of which nothing is known
-    double loss_growth = 0;       ///< of a loss that diverges, over the last steps (see LossHistory), else 0
+    double loss_growth = 0;                 ///< of a loss that diverges, over the last steps (see LossHistory), else 0
     ParameterGrowth parameter_growth = {};  ///< the largest of all parameters
 };
 

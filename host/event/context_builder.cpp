@@ -9,10 +9,7 @@ ContextBuilder::ContextBuilder(const Options& options, StackSource& stacks, Line
       lineage_(lineage),
       headroom_(options.headroom),
       underflow_(options.underflow),
-      has_python_(has_python) {
-    // Python has optimizers that say when they step; a loop without one has none that it finished.
-    if (has_python) steps_.count_scopes_only();
-}
+      has_python_(has_python) {}
 
 /// Of programs whose optimizers do not say when they step.
 void ContextBuilder::count_step(const ThreadState& thread, const OpEvent& event, OpContext& context) noexcept {

@@ -9,7 +9,7 @@
 
 namespace numsan {
 
-/// Where no Optimizer.step scope was ever seen (torch::optim of LibTorch, a C++ loop that updates by hand), a step is:
+/// Where no Optimizer.step scope was ever seen (torch::optim of LibTorch, a loop that updates by hand), a step is:
 /// a backward pass, then a write into a parameter outside of every backward, then, on the thread that wrote, the first
 /// op with gradients on that does not work on parameters' memory, gradients or their averages; or, on any thread, the
 /// next backward. Gradients that are accumulated over several backward passes make one step. [MT]

@@ -52,18 +52,22 @@ void behind(const void* storage, int64_t seq, const Lineage& lineage, Decide&& d
     });
 }
 
+/// The op multiplied or divided by a number, or by one for many values.
+bool is_scaled(const Lineage::Record& record, const Lineage& lineage) {
+    if (!scales(traits_of(record.op->name))) return false;
+    Lineage::Record factor;
+    bool scaled = record.input_count < 2;
+    for (uint8_t i = 0; i < record.input_count; ++i)
+        scaled = scaled || (lineage.find(record.inputs[i], factor) && factor.numel < record.numel);
+    return scaled;
+}
+
 /// The program set how large these values may be.
 bool deliberate(const TensorView& operand, int64_t seq, const Lineage& lineage, bool to_bytes) {
     bool found = false;
     behind(operand.storage, seq, lineage, [&](const Lineage::Record& record, const OpTraits& op) {
-        bool scaled = false;
-        if (scales(op)) {
-            Lineage::Record factor;
-            // A cast into eight bits has a scale of some shape, whose largest value then is the type's.
-            scaled = record.input_count < 2 || to_bytes;
-            for (uint8_t i = 0; i < record.input_count; ++i)
-                scaled = scaled || (lineage.find(record.inputs[i], factor) && factor.numel < record.numel);
-        }
+        // A cast into eight bits has a scale of some shape, whose largest value then is the type's.
+        const bool scaled = is_scaled(record, lineage) || (scales(op) && to_bytes);
         found = found || scaled || bounds(op) || record.op->op_class == OpClass::Constant;
     });
     return found;
@@ -136,7 +140,7 @@ std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index,
            ", and what it read was not bounded";
 }
 
-std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_t seq, const Lineage& lineage) {
+std::optional<Saturation> saturated(const OpEvent& event, int32_t index, int64_t seq, const Lineage& lineage) {
     const TensorView& output = event.outputs[index];
     const OpTraits& op = traits_of(event);
     if (!is_cast(op) || output.device != Device::Cpu || output.numel < 8) return std::nullopt;
@@ -145,22 +149,23 @@ std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_
     const double beyond = limit + std::ldexp(1, std::ilogb(limit) - info(output.dtype).mantissa_bits - 1);
     double uncut = 0;  // largest magnitude before the values were cut
     bool chosen = false;
+    bool scaled = false;
+    const auto look = [&](const Lineage::Record& before) {
+        chosen = chosen || is_chosen(before);
+        scaled = scaled || is_scaled(before, lineage);
+        uncut = std::max(uncut, magnitude_value(before.largest, before.dtype));
+    };
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if (input.storage == output.storage || info(input.dtype).lane_bytes <= info(output.dtype).lane_bytes) continue;
         behind(input.storage, seq, lineage, [&](const Lineage::Record& record, const OpTraits& by) {
             Lineage::Record read;
             for (uint8_t k = 0; is_clamp(by) && k < record.input_count; ++k) {
-                if (!lineage.find(record.inputs[k], read) || read.smallest == 0) continue;
-                chosen = chosen || is_chosen(read);
-                uncut = std::max(uncut, magnitude_value(read.largest, read.dtype));
+                if (lineage.find(record.inputs[k], read) && read.smallest != 0) look(read);
             }
         });
         Lineage::Record written;
-        if (lineage.find(input.storage, written) && written.smallest != 0) {
-            chosen = chosen || is_chosen(written);
-            uncut = std::max(uncut, magnitude_value(written.largest, written.dtype));
-        }
+        if (lineage.find(input.storage, written) && written.smallest != 0) look(written);
     }
     if (chosen || !(uncut > beyond) || !std::isfinite(uncut)) return std::nullopt;
     const int64_t stride = std::max<int64_t>(output.numel / kSampled, 1);
@@ -172,9 +177,10 @@ std::optional<std::string> saturated(const OpEvent& event, int32_t index, int64_
         cut += element_magnitude(output, i) == full;
     }
     if (double(cut) < kCutShare * double(looked)) return std::nullopt;
-    return std::to_string(cut) + " of " + std::to_string(looked) + " values looked at are " + number(limit, 6) +
-           ", the largest " + info(output.dtype).name + ": before they were cut to it they went up to " +
-           number(uncut, 6);
+    return Saturation{std::to_string(cut) + " of " + std::to_string(looked) + " values looked at are " +
+                          number(limit, 6) + ", the largest " + info(output.dtype).name +
+                          ": before they were cut to it they went up to " + number(uncut, 6),
+                      scaled};
 }
 
 }  // namespace numsan

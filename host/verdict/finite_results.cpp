@@ -16,9 +16,6 @@ bool is_gradient(const Lineage& lineage, const void* storage) {
     return (lineage.flags(storage) & Lineage::kGradient) != 0;
 }
 
-/// Whether a pass over the lost updates of a parameter is due: often at first, then ever more seldom.
-bool sampled_step(int64_t step) { return step > 0 && (step & (step - 1)) == 0; }
-
 }  // namespace
 
 void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context, int32_t index,
@@ -53,10 +50,10 @@ void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context
         look_at_flushed(event, context, index, forward, now);
     }
     const bool parameter = is_parameter(output);
-    const bool updated = context.underflow && context.node == nullptr && sampled_step(context.step);
+    const bool updated = context.underflow && context.node == nullptr;
     if (updated && (parameter || averages(event, context, output))) {
-        if (const std::optional<std::string> evidence = lost_updates(event, index);
-            evidence && ++lost_[output.impl] == 2) {
+        if (const std::optional<std::string> evidence =
+                lost_updates_.seen_again(event, index, context.step, context.seq)) {
             pending_.postpone(births_.find(births_.flushed(event, index, context, forward, Mechanism::PREC, *evidence)),
                               parameter ? EscapeInto::Parameter : EscapeInto::Buffer, output.impl, context,
                               PendingReason::Flushed);
@@ -125,19 +122,27 @@ void FiniteResults::look_at_headroom(const OpEvent& event, const OpContext& cont
     if (known != near_overflows_.end() && known->second.reported) return;
     if (known == near_overflows_.end() && near_overflows_.size() >= kMaxSites) return;
     Mechanism mechanism = Mechanism::PREC;
-    std::optional<std::string> evidence = saturated(event, index, context.seq, lineage_);
-    if (!evidence && context.touched) {
+    const std::optional<Saturation> saturation = saturated(event, index, context.seq, lineage_);
+    std::optional<std::string> evidence;
+    if (saturation) {
+        evidence = saturation->evidence;
+    } else if (context.touched) {
         mechanism = Mechanism::OVF;
         evidence = close_to_largest(event, index, context.seq, context.headroom, scanner_, lineage_);
     }
-    if (!evidence) return;
+    if (!evidence) {
+        if (known != near_overflows_.end() && known->second.scaled) known->second = {};  // the scale has followed
+        return;
+    }
     NearOverflow& site = near_overflows_[{event.op, context.stack}];
+    site.scaled = saturation && saturation->scaled;
     if (site.last_step != context.step) ++site.steps;
     site.last_step = context.step;
     ++site.looks;
-    const bool unstepped = site.steps == 1 && context.step == 0 && site.looks == kSteadyLooks;
-    if (site.steps < kSteadySteps && !unstepped) return;
-    site.reported = site.steps >= kSteadySteps;
+    const int needed = site.scaled ? kScaledSteps : kSteadySteps;
+    const bool unstepped = site.steps == 1 && context.step == 0 && site.looks == std::max(needed, kSteadyLooks);
+    if (site.steps < needed && !unstepped) return;
+    site.reported = site.steps >= needed;
     const BirthId id = births_.near_overflow(event, index, context, forward, mechanism, *evidence);
     births_.find(id)->evidence.push_back(unstepped
                                              ? "so it was " + std::to_string(site.looks) + " times in this run"

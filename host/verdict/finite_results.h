@@ -6,6 +6,7 @@
 
 #include "host/base/scanner.h"
 #include "host/birth/births.h"
+#include "host/birth/lost_updates.h"
 #include "host/track/ledger.h"
 #include "host/track/lineage.h"
 #include "host/track/op_site.h"
@@ -18,7 +19,12 @@ class FiniteResults {
   public:
     /// All outlive this.
     FiniteResults(const Scanner& scanner, const Lineage& lineage, Ledger& ledger, Births& births, PendingStore& pending)
-        : scanner_(scanner), lineage_(lineage), ledger_(ledger), births_(births), pending_(pending) {}
+        : scanner_(scanner),
+          lineage_(lineage),
+          ledger_(ledger),
+          births_(births),
+          pending_(pending),
+          lost_updates_(lineage) {}
 
     /// Follows zeros that should not be: of overflows that were divided by, of values too small for the type. `before`:
     /// the births in the operands.
@@ -44,12 +50,13 @@ class FiniteResults {
         int64_t last_step = -1;
         int steps = 0;
         int looks = 0;
+        bool scaled = false;  ///< values are cut to the type's range after a scale: it may follow them
         bool reported = false;
     };
     std::map<OpSite, NearOverflow> near_overflows_;
     /// Where a forward op or a gradient's update flushed, or hardly a bit was left: its first birth there.
     std::map<OpSite, int64_t> flushes_;
-    std::map<const void*, int> lost_;  ///< parameters: how often their updates were found to change nothing
+    LostUpdates lost_updates_;
 };
 
 }  // namespace numsan

@@ -24,8 +24,7 @@ void hyperparameter(const Features& f, Score& score) {
     const bool said = f.mechanism == Mechanism::HYPER;
     const double grown = f.parameter_growth.times;
     if (grown >= kGrownByTraining) {
-        score.add(grown >= kDivergedGrowth ? 2.5 : 1,
-                  said && f.loss_growth == 0 ? "" : said_of(f.parameter_growth));
+        score.add(grown >= kDivergedGrowth ? 2.5 : 1, said && f.loss_growth == 0 ? "" : said_of(f.parameter_growth));
     }
     if (f.loss_growth > 0) score.add(1, said ? "" : said_of_loss_growth(f.loss_growth));
     if (f.step == 0) score.against(1.5);

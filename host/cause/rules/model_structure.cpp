@@ -14,8 +14,8 @@ void model_structure(const Features& f, Score& score) {
         }
     }
     if (f.phase != Phase::Forward || f.hidden) return;
-    const bool grew_now = f.mechanism == Mechanism::OVF && f.parameter_growth.times < kGrownByTraining && f.loss_growth == 0 &&
-                          !large_from_the_start(f);
+    const bool grew_now = f.mechanism == Mechanism::OVF && f.parameter_growth.times < kGrownByTraining &&
+                          f.loss_growth == 0 && !large_from_the_start(f);
     if (grew_now && f.touched && f.parameter_start < kHugeParameter && !is_exponential(op)) {
         score.add(1, "the parameters are as large as at the start");
         if (f.growing_ops >= kGrowingOps || f.growth >= kGrowthInStep) {

@@ -87,7 +87,7 @@ TEST(Session, HeadroomIsAnOptionAndNotForGradients) {
     EXPECT_EQ(near_overflow_run("history=2", 40000, 4)[0]["history"].size(), 2u);
 }
 
-TEST(Session, WithoutPythonAnUpdateThatFollowsABackwardIsAStep) {
+TEST(Session, WhereNoOptimizerStepsAnUpdateThatFollowsABackwardDoes) {
     for (const char* python : {"", "3.11.7"}) {
         Played& r = Played::make("", python);
         MadeUp parameter{1}, gradient{2};
@@ -99,7 +99,7 @@ TEST(Session, WithoutPythonAnUpdateThatFollowsABackwardIsAStep) {
             r.update(parameter, gradient);
         }
         EXPECT_EQ(r.session->finish(0), 0);
-        EXPECT_EQ(r.read()["run"]["steps"], python[0] == '\0' ? 3 : 0) << "Python's optimizers say so themselves";
+        EXPECT_EQ(r.read()["run"]["steps"], 3) << python;
         r.remove();
     }
 }

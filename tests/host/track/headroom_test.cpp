@@ -26,9 +26,11 @@ TEST(NearOverflowPlaces, OnceAStepAndNotForEver) {
     EXPECT_TRUE(places.due(&mm, 5, 1));
     EXPECT_FALSE(places.due(&mm, 5, 1));
     EXPECT_TRUE(places.due(&mm, 6, 1)) << "another line";
-    int looks = 0;
-    for (int64_t step = 2; step < 100; ++step) looks += places.due(&mm, 5, step);
-    EXPECT_EQ(looks, 15);
+    std::vector<int64_t> looks;
+    for (int64_t step = 2; step < 1000; ++step) {
+        if (places.due(&mm, 5, step)) looks.push_back(step);
+    }
+    EXPECT_EQ(looks, (std::vector<int64_t>{2, 3, 4, 6, 10, 18, 34, 66, 98, 130, 162, 194, 226, 258, 290}));
     int unstepped = 0;
     for (int i = 0; i < 100; ++i) unstepped += places.due(&mm, 7, 0);
     EXPECT_EQ(unstepped, 16) << "where nothing steps, a pass is not told from the next";
@@ -126,7 +128,13 @@ class Saturated : public Close {
   protected:
     void SetUp() override { write("aten::mul", {uncut.view()}, uncut); }
     std::optional<std::string> cast(const MadeUpTensor& from, const MadeUpTensor& to) {
-        return saturated(MadeUpOp("aten::_to_copy", {from.view()}, {to.returned()}).event(), 0, seq + 1, lineage);
+        const auto found =
+            saturated(MadeUpOp("aten::_to_copy", {from.view()}, {to.returned()}).event(), 0, seq + 1, lineage);
+        return found ? std::optional(found->evidence) : std::nullopt;
+    }
+    bool follows_scale(const MadeUpTensor& from, const MadeUpTensor& to) {
+        return saturated(MadeUpOp("aten::_to_copy", {from.view()}, {to.returned()}).event(), 0, seq + 1, lineage)
+            ->scaled;
     }
     MadeUp uncut{std::vector<float>(8, 2000)}, cut{std::vector<float>(8, 448)};
     MadeUpHalf kept{std::vector<double>(8, 65504)};
@@ -155,6 +163,27 @@ TEST_F(Saturated, CastThatSaturatesByItself) {
     EXPECT_TRUE(cast(wide, kept));
     MadeUpHalf narrow(std::vector<double>(8, 65504));
     EXPECT_FALSE(cast(narrow, kept)) << "no cast from a wider type";
+}
+
+TEST_F(Saturated, BehindAScaleOrNot) {
+    MadeUp values{2000, 1, 2, 3, 4, 5, 6, 7}, scale{1}, bounded{448, 1, 2, 3, 4, 5, 6, 7};
+    MadeUpHalf result{std::vector<double>(8, 65504)};
+    MadeUp wide{90000, 80000, 70000, 90000, 80000, 70000, 1, 2}, held{std::vector<float>(8, 65504)};
+    write("aten::mm", {values.view(), values.view()}, wide);
+    write("aten::clamp", {wide.view()}, held);
+    EXPECT_FALSE(follows_scale(held, result));
+    write("aten::fill", {}, scale);
+    write("aten::mul", {values.view(), scale.view()}, wide);
+    write("aten::clamp", {wide.view()}, held);
+    EXPECT_TRUE(follows_scale(held, result));
+    write("aten::div", {values.view()}, wide);
+    write("aten::clamp", {wide.view()}, held);
+    EXPECT_TRUE(follows_scale(held, result)) << "by a number";
+    write("aten::mm", {}, values);
+    write("aten::sigmoid", {}, bounded);
+    write("aten::mul", {values.view(), bounded.view()}, wide);
+    write("aten::clamp", {wide.view()}, held);
+    EXPECT_FALSE(follows_scale(held, result)) << "a gate";
 }
 
 TEST_F(Saturated, NotAMaskThatWasMeantToBeLarge) {

@@ -15,7 +15,9 @@ struct alignas(64) Weight {};
 /// `before`: what stood there, where the first write that is seen is an update.
 class Parameters {
   public:
-    void begin(const Weight& weight, double at) { history_.add(&weight, at, false, [] { return -1.0; }); }
+    void begin(const Weight& weight, double at) {
+        history_.add(&weight, at, false, [] { return -1.0; });
+    }
     void update(const Weight& weight, double to, double before = -1) {
         history_.add(&weight, to, true, [before] { return before; });
     }

@@ -65,6 +65,40 @@ TEST_F(Headroom, ManyTimesInTheFirstOfManyStepsIsNone) {
     EXPECT_TRUE(s.outcome.escaped.empty());
 }
 
+/// A scale before a cast to the type's limits.
+class ScaledCast : public Headroom {
+  protected:
+    ScaledCast() {
+        s.context.touched = false;
+        s.op("aten::fill", {}, {scale.returned()});
+    }
+    void cast(int64_t step, bool cut) {
+        s.context.step = step;
+        s.op("aten::mul", {(cut ? wide : fitting).view(), scale.view()}, {(cut ? wide : fitting).returned()});
+        s.op("aten::clamp", {(cut ? wide : fitting).view()}, {bounded.returned()});
+        s.op("aten::_to_copy", {bounded.view()}, {result.returned()});
+        s.step();
+    }
+    MadeUp scale{1}, wide{90000, 80000, 70000, 90000, 80000, 70000, 1, 2}, fitting{65504, 1, 2, 3, 4, 5, 6, 7};
+    MadeUp bounded{std::vector<float>(8, 65504)};
+    MadeUpHalf result{std::vector<double>(8, 65504)};
+};
+
+TEST_F(ScaledCast, EightStepsOnEndAreAWarning) {
+    for (int64_t step = 0; step < 7; ++step) cast(step, true);
+    EXPECT_TRUE(s.outcome.escaped.empty());
+    cast(20, true);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::PREC);
+    EXPECT_EQ(s.only().birth.evidence.back(), "so it was in 8 steps of this run");
+}
+
+TEST_F(ScaledCast, NoneWhereTheScaleFollows) {
+    for (int64_t step = 0; step < 40; ++step) cast(step, step % 8 < 6);
+    s.finish();
+    EXPECT_TRUE(s.outcome.escaped.empty());
+}
+
 TEST_F(Headroom, NotOfWhatNoParameterTouchedAndNotWhereItIsIgnored) {
     s.context.touched = false;
     for (const int64_t step : {1, 2, 3, 4}) product(step);

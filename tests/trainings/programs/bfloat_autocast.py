@@ -1,4 +1,4 @@
-"""A small transformer under bfloat16 autocast on sequences of different lengths, the loss a mean over tokens that count.
+"""A small transformer under bfloat16 autocast on sequences of different lengths, the loss a mean over some tokens.
 
 The bug: all tokens of one late batch are padding.
 """

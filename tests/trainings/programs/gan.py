@@ -1,4 +1,4 @@
-"""A generative adversarial network with a gradient penalty, and a term that keeps what is generated from being all alike.
+"""A generative adversarial network with a gradient penalty, and a term against samples that are all alike.
 
 The bug: one late batch of noise is all alike, and the derivative of the root is infinite where its deviation is zero.
 """

@@ -1,6 +1,6 @@
 """Float16 autocast with a gradient scaler that grows, doubles too often now and then, and backs off.
 
-The bug: late batches are not scaled to the unit interval, a sum of squares leaves float16's range, and a quotient of infinities is NaN.
+The bug: late batches are not scaled to the unit interval, a square leaves float16's range, and its quotient is NaN.
 """
 import sys
 

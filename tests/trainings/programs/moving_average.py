@@ -1,4 +1,4 @@
-"""A regression whose weights are averaged exponentially, with a correction for the average's start, and evaluated at times.
+"""A regression whose weights are averaged exponentially, with a correction for the start, and evaluated at times.
 
 The bug: the counter of the correction is set back late in the run, so the correction divides by zero.
 """

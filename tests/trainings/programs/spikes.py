@@ -1,4 +1,4 @@
-"""A counting model with a logarithmic link, whose loss jumps by orders of magnitude at outliers and recovers under clipping.
+"""A counting model with a logarithmic link, whose loss jumps by decades at outliers and recovers under clipping.
 
 The bug: one late outlier is large enough for the exponential to overflow.
 """

@@ -1,4 +1,4 @@
-"""A classifier of digits with biases of zero, weight decay on all parameters, and a learning rate that warms up for long.
+"""A classifier of digits with biases of zero, weight decay on all parameters, and a rate that warms up for long.
 
 The bug: a temperature is lowered until it is zero.
 """
