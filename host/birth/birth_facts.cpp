@@ -3,6 +3,7 @@
 #include "host/base/thresholds.h"
 #include "host/birth/operands.h"
 #include "host/cause/measure.h"
+#include "host/cause/remarks.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
@@ -33,6 +34,8 @@ void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& co
     birth.features.bad_number = number;
     birth.features.phase = birth.phase;
     birth.features.mechanism = birth.mechanism;
+    birth.features.near_zero = birth.mechanism == Mechanism::OVF &&
+                               divisor_near_zero(birth.op, birth.kind, birth.features.dtype, birth.inputs);
     for (int32_t i = 0; i < event.output_count && birth.kind != 0; ++i) {
         const TensorView& output = event.outputs[i];
         if (!holds(output, Kind(birth.kind))) continue;

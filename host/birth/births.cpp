@@ -6,6 +6,7 @@
 
 #include "host/cause/measure.h"
 #include "host/cause/mechanism.h"
+#include "host/cause/remarks.h"
 #include "host/ops/effect.h"
 #include "host/track/bad_number.h"
 #include "host/track/integers.h"
@@ -170,6 +171,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     }
     store_.count();
     facts_.measure(birth, at, context, forward);
+    remark_on(birth.inputs, birth.op, birth.mechanism, birth.kind, birth.features.dtype);
     if (!birth.features.wrapped.empty()) birth.evidence.push_back(birth.features.wrapped);
     const bool by_zero = birth.mechanism == Mechanism::DIV0 || (birth.mechanism == Mechanism::DOM && kind != kNaN);
     if (by_zero && !birth.features.flushed.empty()) {

@@ -86,7 +86,8 @@ bool holds(std::string_view fact, const Features& f) {
 
 bool selects(const Row& row, const Features& f, const std::string& category, Mechanism mechanism) {
     if (!lists(row.category, category) || !lists(row.phase, to_string(f.phase))) return false;
-    if (!row.mechanism.empty() && !row.mechanism.contains(mechanism)) return false;
+    const bool by_zero = mechanism == Mechanism::OVF && f.near_zero;
+    if (!row.mechanism.empty() && !row.mechanism.contains(by_zero ? Mechanism::DIV0 : mechanism)) return false;
     const bool names_op = row.op[0] != '\0';
     if (names_op && (!lists(row.op, f.op) || (!f.forward_op.empty() && row.forward[0] == '\0'))) return false;
     if (row.forward[0] != '\0' && (f.forward_op.empty() || !lists(row.forward, f.forward_op))) return false;

@@ -33,6 +33,7 @@ struct Features {
     double operand_max = 0;      ///< largest finite magnitude read
     double operand_min = 0;      ///< smallest non-zero magnitude read
     double result_estimate = 0;  ///< bound of the result in unlimited range, from the operands' ranges
+    bool near_zero = false;      ///< an overflow: what it divided by is not zero, but close to it
     bool by_number = false;      ///< the operand to blame is a Python number
     bool bad_number = false;     ///< a Python number that it was given is not finite
     double weight_gain = 0;  ///< how many times larger the matrix it read makes values, by its size and largest entry

@@ -18,7 +18,7 @@ std::string what_it_did(Mechanism mechanism, KindSet kind, bool intended) {
     if (mechanism == Mechanism::UNINIT) return "left memory that was read before anything wrote it";
     if (mechanism == Mechanism::DATA) return "took in a bad value";
     if (mechanism == Mechanism::STATE) return "read a bad parameter";
-    if (mechanism == Mechanism::HYPER) return "overflowed after the loss had diverged";
+    if (mechanism == Mechanism::HYPER) return "overflowed after training had diverged";
     return "made bad values out of finite ones";
 }
 

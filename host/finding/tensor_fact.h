@@ -19,6 +19,7 @@ struct TensorFact {
     std::string device = "cpu";
     Health health{};
     bool exact = true;
+    std::string remark = {};  ///< what about an operand explains the result; empty where nothing more is to be said
 };
 
 }  // namespace numsan

@@ -108,6 +108,7 @@ Json tensor_document(const TensorFact& tensor) {
     out["max"] = finite ? finite_or_null(health.max) : Json(nullptr);
     out["first_bad"] = seen ? first_bad_document(tensor) : Json(nullptr);
     out["exact"] = tensor.exact && (seen || shape_elements(tensor.shape) == 0);
+    if (!tensor.remark.empty()) out["remark"] = tensor.remark;
     return out;
 }
 

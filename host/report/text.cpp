@@ -82,7 +82,8 @@ std::string state_text(const Json& tensor) {
     auto add = [&](const std::string& text) { out += out.empty() ? text : "  " + text; };
     if (const Integer zeros = number(tensor, "zero"); zeros > 0) add(counted(zeros, "zero", "zeros"));
     if (const Integer tiny = number(tensor, "subnormal"); tiny > 0) add(counted(tiny, "subnormal", "subnormals"));
-    return out.empty() ? "healthy" : out;
+    if (at(tensor, "remark").is_string()) add(at(tensor, "remark").get<std::string>());
+    return !out.empty() ? out : number(tensor, "elements") == 0 ? "no elements" : "healthy";
 }
 
 std::string seen_text(const Json& tensor) {

@@ -10,14 +10,12 @@ void hyperparameter(const Features& f, Score& score) {
     if (f.phase == Phase::Optimizer) {
         if (given) score.add(2, "a rate, a factor or a bound that the optimizer was given is not finite");
         score.add(2.5, given ? "" : "it was made inside the optimizer's arithmetic, out of finite gradients");
-        if (f.mechanism == Mechanism::DIV0)
-            score.add(1, "the update divided by zero: nothing keeps the denominator positive");
+        if (divides_by_zero(f)) score.add(1, "the update divided by zero: nothing keeps the denominator positive");
         if (f.narrow) score.against(2);
         return;
     }
     if (given) score.add(3, "a number of the program's own is not finite: no tensor was bad before");
-    if (f.mechanism == Mechanism::DIV0 && f.by_number)
-        score.add(3, "the divisor is a number of the program's own that is zero");
+    if (divides_by_zero(f) && f.by_number) score.add(3, "the divisor is a number of the program's own that is zero");
     if (of_a_setting(f)) score.add(3.5, "it went into the update of a parameter and came from no loss");
     if (f.mechanism == Mechanism::HYPER) score.add(2, "");
     // The mechanism's own evidence says which of the two it was.

@@ -23,7 +23,7 @@ void initialization(const Features& f, Score& score) {
         score.add(3.5, "a parameter of magnitude " + number(f.parameter_start, 3) +
                            " was there before training made any grow");
     }
-    if (f.mechanism == Mechanism::DIV0 && f.operand_is_parameter && f.phase == Phase::Forward)
+    if (divides_by_zero(f) && f.operand_is_parameter && f.phase == Phase::Forward)
         score.add(2.5, "it divided by a parameter: training hardly ever makes one exactly zero, what set it up does");
     if (f.mechanism == Mechanism::OVF && !grew && !large && large_from_the_start(f)) {
         score.add(3.5, "the weight it read makes values about " + number(f.weight_gain, 3) +

@@ -12,14 +12,14 @@ void invalid_data(const Features& f, Score& score) {
         score.add(2.5, f.mechanism == Mechanism::DATA
                            ? ""
                            : "it was made outside every module from values that no parameter had touched");
-    const bool own_fault =
-        f.mechanism == Mechanism::UNINIT || f.mechanism == Mechanism::DATA || f.mechanism == Mechanism::OVF;
+    const bool own_fault = f.mechanism == Mechanism::UNINIT || f.mechanism == Mechanism::DATA ||
+                           (f.mechanism == Mechanism::OVF && !f.near_zero);
     if (f.phase == Phase::Forward && !f.touched && !own_fault) {
         score.add(1.5, "what the op read was not computed from any parameter");
     }
     // A denominator or an argument that is the batch's own, not a count or a weight sum made for a loss.
     if (f.phase == Phase::Forward && f.touched && f.operand_known && !f.operand_touched &&
-        (f.reduction.empty() || of_a_sample(f)) && (f.mechanism == Mechanism::DIV0 || f.mechanism == Mechanism::DOM)) {
+        (f.reduction.empty() || of_a_sample(f)) && (divides_by_zero(f) || f.mechanism == Mechanism::DOM)) {
         score.add(1.5, "the operand at fault was not computed from any parameter: it is the batch's");
     }
     if (of_a_setting(f)) score.against(2);

@@ -21,7 +21,7 @@ void loss_computation(const Features& f, Score& score) {
     } else if (is_logarithm(op)) {
         score.add(1.5, "");
     }
-    if (f.mechanism == Mechanism::DIV0) {
+    if (divides_by_zero(f)) {
         score.add(1, "");
         if (of_a_sample(f)) {
             score.against(0.6);

@@ -14,8 +14,8 @@ void model_structure(const Features& f, Score& score) {
         }
     }
     if (f.phase != Phase::Forward || f.hidden) return;
-    const bool grew_now = f.mechanism == Mechanism::OVF && f.parameter_growth.times < kGrownByTraining &&
-                          f.loss_growth == 0 && !large_from_the_start(f);
+    const bool grew_now = f.mechanism == Mechanism::OVF && !f.near_zero &&
+                          f.parameter_growth.times < kGrownByTraining && f.loss_growth == 0 && !large_from_the_start(f);
     if (grew_now && f.touched && f.parameter_start < kHugeParameter && !is_exponential(op)) {
         score.add(1, "the parameters are as large as at the start");
         if (f.growing_ops >= kGrowingOps || f.growth >= kGrowthInStep) {
@@ -26,10 +26,11 @@ void model_structure(const Features& f, Score& score) {
     if (op.form == Form::Deviation || one_a_channel) {
         score.add(1.5, f.op + " of too few values is undefined");
     }
-    if (f.mechanism == Mechanism::DIV0 && (f.touched || f.in_layer) && !in_loss(f)) {
+    if (divides_by_zero(f) && (f.touched || f.in_layer) && !in_loss(f)) {
         score.add(0.8, "");
         if (traits_of(f.reduction).is({Form::Deviation, Form::Extreme, Form::Mean})) {
-            score.add(1, "it normalises by a " + f.reduction + " that is zero here");
+            score.add(1, "it normalises by a " + f.reduction +
+                             (f.near_zero ? " that is close to zero here" : " that is zero here"));
         }
     }
     if (f.narrow) score.against(1.5);

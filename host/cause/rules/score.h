@@ -31,6 +31,9 @@ class Score {
     std::vector<std::pair<double, std::string>> facts_;
 };
 
+/// By zero, or by what is so close to it that the quotient overflows.
+inline bool divides_by_zero(const Features& f) { return f.mechanism == Mechanism::DIV0 || f.near_zero; }
+
 /// The logarithm of a probability that was rounded to 0 or 1: the unstable form of a loss, wherever it stands.
 inline bool is_log_of_probability(const Features& f) {
     return is_logarithm(traits_of(f.op)) && traits_of(f.saturating).is({Form::Softmax, Form::Sigmoid});
@@ -38,7 +41,7 @@ inline bool is_log_of_probability(const Features& f) {
 
 /// Divided by something that the batch brought for each sample apart: not by a count or a total weight of all.
 inline bool of_a_sample(const Features& f) {
-    return f.mechanism == Mechanism::DIV0 && f.operand_known && !f.operand_touched && f.operand_elements > 1;
+    return divides_by_zero(f) && f.operand_known && !f.operand_touched && f.operand_elements > 1;
 }
 
 /// A number that no parameter had touched, and that went into the update itself, not through a loss: a setting.

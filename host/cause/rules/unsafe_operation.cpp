@@ -13,7 +13,8 @@ void unsafe_operation(const Features& f, Score& score) {
             score.add(1.2, "");
         if (f.saturating.empty()) score.add(0.5, "");
     }
-    if (f.mechanism == Mechanism::DIV0) score.add(0.8, f.op + " had a zero to divide by");
+    if (divides_by_zero(f))
+        score.add(0.8, f.op + (f.near_zero ? " had a number near zero to divide by" : " had a zero to divide by"));
     if (f.mechanism == Mechanism::OVF && (is_exponential(op) || op.is({Form::Hyperbolic, Form::Power}))) {
         score.add(1.3, f.op + " of " + number(f.operand_max, 3) + " is beyond the type's largest value");
     }
