@@ -36,7 +36,14 @@ Phase StepPhase::of(const OpEvent& event, const OpContext& context) const {
         state = state || is_parameter(t) || (lineage_.flags(t.storage) & Lineage::kGradient) != 0;
     };
     for (int32_t i = 0; i < event.input_count; ++i) look(event.inputs[i]);
-    for (int32_t i = 0; i < event.output_count; ++i) look(event.outputs[i]);
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        if ((output.flags & kWritten) != 0) {
+            look(output);
+        } else {  // new memory: what is remembered of its address was another tensor's
+            touched = touched || (output.flags & kRequiresGrad) != 0;
+        }
+    }
     const bool by_hand = ((!event.grad_enabled && state) || of_gradients(event)) && !traits_of(event).has(kLayer);
     if (by_hand && !stacks_.in_function(context.stack)) {
         // A model that is cast before it learns anything is being set up.
