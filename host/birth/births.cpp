@@ -55,11 +55,37 @@ void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
         birth->evidence.push_back("nothing read it before the optimizer did: it is state that was loaded");
     }
     birth->unread = false;
+    if (birth->phase == Phase::Data && birth->mechanism != Mechanism::DATA && birth->met == FirstMet::Unknown)
+        meet(*birth, event, context);
     if (!birth->waits) return;
     birth->waits = false;
     if (!birth->reader.empty()) birth->reader = event.op->name;
     birth->seq = birth->forward_seq = context.seq;
     birth->step = birth->features.step = context.step;
+}
+
+/// An op that reads a value which no parameter had touched. What first meets a prediction or a parameter's update
+/// belongs to the loss or is a setting: no data.
+void Births::meet(Birth& birth, const OpEvent& event, const OpContext& context) const {
+    const OpTraits& op = traits_of(event);
+    const auto by_parameter = [&] {
+        return std::any_of(event.inputs, event.inputs + event.input_count, [](const TensorView& t) {
+            return is_parameter(t);
+        });
+    };
+    // A layer's weight may be computed, too.
+    const bool layer = op.has(kLayer) || is_matrix_product(op) || op.form == Form::Convolve;
+    if (layer && (by_parameter() || (context.in_module && context.touched))) {
+        birth.met = FirstMet::Parameter;
+    } else if (phase_.of(event, context) == Phase::Optimizer) {
+        birth.met = FirstMet::Update;
+        birth.phase = Phase::Optimizer;
+    } else if (by_parameter()) {
+        birth.met = FirstMet::Parameter;
+    } else if (context.touched) {
+        birth.met = FirstMet::Prediction;
+        birth.phase = Phase::Forward;
+    }
 }
 
 /// It arrived with data that is loaded into state: a birth of its own, of that state.

@@ -79,8 +79,11 @@ class Births {
 
   private:
     Birth& make(KindSet kind, const OpEvent& event, const OpContext& context) {
-        return store_.make(kind, event, context, phase_.of(event, context));
+        Birth& birth = store_.make(kind, event, context, phase_.of(event, context));
+        if (context.in_data_loader) birth.met = FirstMet::Parameter;  // a data set's code makes data
+        return birth;
     }
+    void meet(Birth& birth, const OpEvent& event, const OpContext& context) const;
     BirthId recomputed(const Birth& birth, const OpEvent& event, const OpContext& context);
     BirthId loaded(Kind kind, const OpEvent& event, const OpContext& context);
     BirthId read_from(Kind kind, const OpContext& context, const BirthKinds& before, BirthId inf,

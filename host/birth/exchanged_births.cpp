@@ -57,6 +57,7 @@ BirthId ExchangedBirths::received(Kind kind, const OpEvent& event, const OpConte
     birth.op = note.op;
     birth.mechanism = note.mechanism;
     birth.phase = Phase::Data;
+    birth.met = FirstMet::Parameter;
     birth.node.clear();
     birth.waits = true;
     birth.made_at = Place{note.file, note.line, note.function, std::nullopt};

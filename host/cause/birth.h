@@ -29,6 +29,7 @@ struct Birth {
     bool ignored = false;  ///< made inside record_function("numsan:ignore"): no finding, wherever it goes
     bool scaler = false;   ///< a loss scaler caught it: its job, no finding
     Phase phase = Phase::Forward;
+    FirstMet met = FirstMet::Unknown;
     int64_t seq = 0;
     int64_t step = 0;
     StackId stack = 0;

@@ -16,6 +16,14 @@ namespace numsan {
 /// What Birth::op and Features::op say of what the kernels made that torch.compile writes.
 inline constexpr const char* kCompiledRegion = "compiled region";
 
+/// What a value that no parameter had touched, made outside of modules, was first computed with.
+enum class FirstMet : uint8_t {
+    Unknown,
+    Parameter,   ///< as an input of the model: it is data
+    Prediction,  ///< it belongs to the loss: a target, a return, an advantage
+    Update,      ///< in the update of a parameter: a setting, a schedule
+};
+
 /// Magnitudes are absolute values; 0 means "not measured".
 struct Features {
     // The operator.
@@ -58,6 +66,8 @@ struct Features {
     IntegerType wrapped_type = IntegerType::None;
     double growth = 0;    ///< operand_max over the smallest magnitude among its ancestors' largest
     int growing_ops = 0;  ///< ancestors whose results were at least ten times larger than what they read
+
+    FirstMet met = FirstMet::Unknown;
 
     // The course of the run.
     int64_t step = 0;

@@ -81,6 +81,7 @@ void rank(Finding& finding, const Birth& birth, bool own_backward, bool in_layer
     features.in_layer = in_layer;
     features.mechanism = finding.mechanism;
     features.phase = finding.phase;
+    features.met = birth.met;
     features.own_backward = own_backward;
     Ranking ranking = rank_causes(features);
     finding.category = ranking.guesses.front();

@@ -7,7 +7,7 @@ namespace numsan {
 void hyperparameter(const Features& f, Score& score) {
     if (f.phase == Phase::Load || f.phase == Phase::Comm) return;
     const bool given = f.mechanism == Mechanism::DATA && f.bad_number;
-    if (f.phase == Phase::Optimizer) {
+    if (f.phase == Phase::Optimizer && f.met != FirstMet::Update) {
         if (given) score.add(2, "a rate, a factor or a bound that the optimizer was given is not finite");
         score.add(2.5, given ? "" : "it was made inside the optimizer's arithmetic, out of finite gradients");
         if (divides_by_zero(f)) score.add(1, "the update divided by zero: nothing keeps the denominator positive");

@@ -15,7 +15,7 @@ void invalid_data(const Features& f, Score& score) {
     const bool own_fault = f.mechanism == Mechanism::UNINIT || f.mechanism == Mechanism::DATA ||
                            (f.mechanism == Mechanism::OVF && !f.near_zero);
     if (f.phase == Phase::Forward && !f.touched && !own_fault) {
-        score.add(1.5, "what the op read was not computed from any parameter");
+        score.add(f.met == FirstMet::Prediction ? 0.5 : 1.5, "what the op read was not computed from any parameter");
     }
     // A denominator or an argument that is the batch's own, not a count or a weight sum made for a loss.
     if (f.phase == Phase::Forward && f.touched && f.operand_known && !f.operand_touched &&

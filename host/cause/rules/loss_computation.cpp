@@ -15,7 +15,9 @@ void loss_computation(const Features& f, Score& score) {
             score.add(2.5, "the logarithm is of a probability that " + f.saturating + " had rounded to its limit");
         return;
     }
-    score.add(1, "no parameter was read between this op and the loss: it is part of the loss");
+    score.add(1, f.met == FirstMet::Prediction
+                     ? "what it made met a prediction before any parameter: it is part of the loss"
+                     : "no parameter was read between this op and the loss: it is part of the loss");
     if (is_logarithm(op) && !f.saturating.empty()) {
         score.add(2, "the logarithm is of a value that " + f.saturating + " had rounded to its limit");
     } else if (is_logarithm(op)) {

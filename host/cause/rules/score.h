@@ -46,6 +46,7 @@ inline bool of_a_sample(const Features& f) {
 
 /// A number that no parameter had touched, and that went into the update itself, not through a loss: a setting.
 inline bool of_a_setting(const Features& f) {
+    if (f.met == FirstMet::Update) return true;
     return f.phase == Phase::Data && f.into == EscapeInto::Parameter && !f.touched && f.mechanism != Mechanism::DATA;
 }
 
@@ -55,9 +56,10 @@ inline bool large_from_the_start(const Features& f) {
            f.parameter_growth.times < kGrownByTraining;
 }
 
-/// The value is of a loss: computed from parameters or in a module, and no parameter is read after it. What a module
-/// with parameters computes last is still the model's.
+/// The value is of a loss: computed from parameters or in a module, and no parameter is read after it; or computed
+/// apart, for a prediction. What a module with parameters computes last is still the model's.
 inline bool in_loss(const Features& f) {
+    if (f.met == FirstMet::Prediction) return true;
     if (f.in_layer && !is_log_of_probability(f)) return false;
     return f.after_parameters && (f.touched || f.in_module) &&
            (f.phase == Phase::Forward || f.phase == Phase::Backward);

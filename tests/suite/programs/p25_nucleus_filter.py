@@ -1,5 +1,5 @@
 """Distillation from nucleus-filtered teacher logits; the filter forgets to keep the first token."""
-# label: phase=data mechanism=INDET category=N7 category_alt=N2,N4 birth_op=aten::_softmax kind=nan first_step=1
+# label: phase=forward mechanism=INDET category=N7 category_alt=N2,N4 birth_op=aten::_softmax kind=nan first_step=1
 # label: severity=error loss_stays_finite=no dtype=fp32 model=mlp family=mask needs= fragile=no
 import os
 

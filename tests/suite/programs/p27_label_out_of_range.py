@@ -1,5 +1,5 @@
 """Votes become one-hot shares; an item with only out-of-range labels gives 0 / 0."""
-# label: phase=data mechanism=DIV0 category=N1 category_alt=N4,N2 birth_op=aten::div kind=nan first_step=2
+# label: phase=forward mechanism=DIV0 category=N1 category_alt=N4,N2 birth_op=aten::div kind=nan first_step=2
 # label: severity=error loss_stays_finite=no dtype=fp32 model=mlp family=data needs= fragile=no
 import os
 

@@ -84,5 +84,14 @@ TEST(Hyperparameter, SteadyParametersAreNoneOfItsBusiness) {
     EXPECT_LT(total(hyperparameter, f), 0) << "nothing was updated yet";
 }
 
+TEST(Hyperparameter, WhatFirstMeetsAnUpdate) {
+    Features f = features_of("reciprocal", Mechanism::DIV0, kPosInf);
+    f.in_module = f.touched = f.operand_touched = false;
+    f.phase = Phase::Optimizer;
+    f.met = FirstMet::Update;
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f), Facts{"it went into the update of a parameter and came from no loss"});
+}
+
 }  // namespace
 }  // namespace numsan

@@ -78,5 +78,15 @@ TEST(LossComputation, ExponentialInTheLoss) {
     EXPECT_NE(winner(f), "N4") << "the loss ran away with the weights";
 }
 
+TEST(LossComputation, WhatFirstMeetsAPrediction) {
+    Features f = features_of("div", Mechanism::DIV0, kNaN);
+    f.in_module = f.touched = f.operand_touched = false;
+    f.met = FirstMet::Prediction;
+    EXPECT_EQ(winner(f), "N4");
+    EXPECT_EQ(said(loss_computation, f),
+              (Facts{"what it made met a prediction before any parameter: it is part of the loss",
+                     "the denominator is a count or a sum that can be zero"}));
+}
+
 }  // namespace
 }  // namespace numsan
