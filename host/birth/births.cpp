@@ -69,9 +69,8 @@ void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
 void Births::meet(Birth& birth, const OpEvent& event, const OpContext& context) const {
     const OpTraits& op = traits_of(event);
     const auto by_parameter = [&] {
-        return std::any_of(event.inputs, event.inputs + event.input_count, [](const TensorView& t) {
-            return is_parameter(t);
-        });
+        return std::any_of(event.inputs, event.inputs + event.input_count,
+                           [](const TensorView& t) { return is_parameter(t); });
     };
     // A layer's weight may be computed, too.
     const bool layer = op.has(kLayer) || is_matrix_product(op) || op.form == Form::Convolve;

@@ -1,4 +1,5 @@
-// What a bad value goes back to: kinds, intended infinities, values from outside, phases, and memory that stays flat.
+// What a bad value goes back to: kinds, intended infinities, values from outside, what they first meet, and memory that
+// stays flat.
 #include "host/birth/births.h"
 
 #include <gtest/gtest.h>
@@ -283,69 +284,6 @@ TEST_F(BirthsTest, ValueWrittenAsItIs) {
     EXPECT_EQ(birth.mechanism, Mechanism::DATA);
     EXPECT_EQ(birth.phase, Phase::Data);
     EXPECT_EQ(birth.evidence, std::vector<std::string>{"the value was written as it is, not computed"});
-}
-
-TEST_F(BirthsTest, Phases) {
-    const auto phase = [&](const MadeUpTensor& operand, bool gradients, const char* op = "aten::mul",
-                           OpClass op_class = OpClass::Other) {
-        MadeUpOp made(op, {operand.view()}, {out.returned()}, op_class);
-        made.grad_enabled = gradients;
-        return born(kNaN, made).phase;
-    };
-    EXPECT_EQ(phase(x, true), Phase::Data) << "no parameter touched it";
-    EXPECT_EQ(phase(weight, true), Phase::Forward);
-    EXPECT_EQ(phase(weight, false), Phase::Optimizer)
-        << "arithmetic on a parameter without gradients: an update by hand";
-    EXPECT_EQ(phase(weight, false, "aten::mm"), Phase::Forward) << "a layer, in evaluation";
-    EXPECT_EQ(phase(x, true, "c10d::allreduce_", OpClass::Collective), Phase::Comm);
-    context.stack = kFunctionStack;
-    EXPECT_EQ(phase(weight, false), Phase::Forward) << "inside an autograd.Function";
-    context.stack = 1;
-    context.touched = true;
-    EXPECT_EQ(phase(x, true), Phase::Forward);
-    context.touched = false;
-    context.on_state = true;
-    EXPECT_EQ(phase(x, false), Phase::Optimizer) << "a gradient or an average";
-    context.on_state = false;
-    lineage.mark_gradient(x.view().storage);
-    EXPECT_EQ(phase(x, false), Phase::Optimizer);
-    context.in_module = true;
-    EXPECT_EQ(phase(weight, false), Phase::Forward);
-    context.in_data_loader = true;
-    EXPECT_EQ(phase(x, true), Phase::Data);
-    context.in_data_loader = false;
-    context.in_optimizer = true;
-    EXPECT_EQ(phase(x, false), Phase::Optimizer);
-    EXPECT_EQ(phase(x, true), Phase::Forward) << "a closure's model";
-    context.in_module = false;
-    EXPECT_EQ(phase(x, true), Phase::Optimizer) << "an update with gradients on, of data without any";
-    EXPECT_EQ(phase(weight, true), Phase::Forward) << "a closure's loss";
-    context.in_backward = true;
-    EXPECT_EQ(phase(x, true), Phase::Backward) << "a hook between nodes";
-}
-
-TEST_F(BirthsTest, ArithmeticOnGradientsNeedsNoNoGrad) {
-    MadeUp gradient{0.0f}, norm{0.0f}, y{1};
-    const MadeUpOp made("aten::mm", {y.view()}, {gradient.returned()});
-    lineage.add(made.event(), gradient.returned(), {}, 0, 1, Lineage::kBackward);
-    lineage.mark_gradient(gradient.view().storage);
-    const MadeUpOp taken("aten::linalg_vector_norm", {gradient.view()}, {norm.returned()});
-    lineage.add(taken.event(), norm.returned(), {}, 0, 1, 0);
-    EXPECT_EQ(born(kNaN, {"aten::div_", {gradient.view(), y.view()}, {out.returned()}}).phase, Phase::Optimizer);
-    EXPECT_EQ(born(kPosInf, {"aten::reciprocal", {norm.view()}, {out.returned()}}).phase, Phase::Optimizer);
-    EXPECT_EQ(born(kNaN, {"aten::mul", {norm.view(), weight.view()}, {out.returned()}}).phase, Phase::Forward)
-        << "autograd records it";
-}
-
-TEST_F(BirthsTest, ModelThatIsCastBeforeItLearnsIsBeingLoaded) {
-    const auto cast = [&] {
-        MadeUpOp op("aten::_to_copy", {weight.view()}, {out.returned()});
-        op.grad_enabled = false;
-        return born(kNaN, op).phase;
-    };
-    EXPECT_EQ(cast(), Phase::Load);
-    context.step = 1;
-    EXPECT_EQ(cast(), Phase::Optimizer);
 }
 
 TEST_F(BirthsTest, ZeroThatWasTooSmallIsToldAsUnderflow) {
