@@ -71,8 +71,7 @@ bool gone(const Json& tensor) {
 std::string range_text(const Json& tensor) {
     const auto low = real(tensor, "min");
     const auto high = real(tensor, "max");
-    if (!low || !high)
-        return gone(tensor) ? "values gone" : number(tensor, "elements") == 0 ? "empty" : "nothing finite";
+    if (!low || !high) return number(tensor, "elements") == 0 ? "empty" : "nothing finite";
     return *low == *high ? value_text(*low) : value_text(*low) + " .. " + value_text(*high);
 }
 

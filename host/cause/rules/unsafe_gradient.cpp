@@ -6,6 +6,7 @@ namespace numsan {
 void unsafe_gradient(const Features& f, Score& score) {
     if (f.hidden) {
         score.add(4, "the forward value was masked away; its derivative is multiplied with it and is not finite");
+        if (f.narrow && f.mechanism == Mechanism::OVF) score.against(1.5);  // the type's, whatever hid it
         return;
     }
     if (f.phase != Phase::Backward) return;

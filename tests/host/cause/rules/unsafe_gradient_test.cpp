@@ -26,6 +26,15 @@ TEST(UnsafeGradient, MaskedForwardValueThatComesBack) {
     EXPECT_NE(winner(f), "N3");
 }
 
+TEST(UnsafeGradient, MaskedOverflowOfANarrowTypeIsTheTypes) {
+    Features f = features_of("add", Mechanism::OVF, kNegInf);
+    f.hidden = f.narrow = true;
+    f.dtype = DType::BFloat16;
+    EXPECT_EQ(winner(f), "N8");
+    f.narrow = false;
+    EXPECT_EQ(winner(f), "N3");
+}
+
 TEST(UnsafeGradient, BackwardFunctionOfTheProgramsOwn) {
     Features f = features_of_backward("", Mechanism::DOM, kNaN);
     f.own_backward = true;
