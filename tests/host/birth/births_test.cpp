@@ -51,9 +51,9 @@ TEST_F(BirthsTest, WrittenBy) {
 TEST_F(BirthsTest, WrittenByAnOpOverLists) {
     std::deque<MadeUp> written, read;
     std::vector<TensorView> inputs, outputs;
-    for (int i = 0; i < 100; ++i) outputs.push_back(written.emplace_back(MadeUp{1}).written());
+    for (int i = 0; i < 100; ++i) outputs.push_back(written.emplace_back(std::vector<float>{1}).written());
     for (const MadeUp& tensor : written) inputs.push_back(tensor.view());
-    for (int i = 0; i < 100; ++i) inputs.push_back(read.emplace_back(MadeUp{1}).view());
+    for (int i = 0; i < 100; ++i) inputs.push_back(read.emplace_back(std::vector<float>{1}).view());
     const MadeUpOp op("aten::_foreach_add_", inputs, outputs);
     const OpEvent event = op.event();
     const WrittenOperands operands(event);

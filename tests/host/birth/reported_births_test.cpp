@@ -150,7 +150,7 @@ TEST_F(ReportedBirthsTest, ListsOfAnyLength) {
     std::deque<MadeUp> tensors;
     std::vector<TensorView> inputs, outputs;
     for (int i = 0; i < 100; ++i) {
-        birth_in(tensors.emplace_back(MadeUp{kNan, kNan}), kNaN);
+        birth_in(tensors.emplace_back(std::vector<float>{kNan, kNan}), kNaN);
         inputs.push_back(tensors.back().view());
         outputs.push_back(tensors.back().written());
     }
