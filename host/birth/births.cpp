@@ -167,7 +167,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
     const bool source = event.op->op_class == OpClass::Constant;
     const bool reads = context.unavailable > 0 ||
                        std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
-                           return scannable(t) && !(written_by(event, t) && event.op->op_class != OpClass::Other);
+                           return scannable(t) && (event.op->op_class == OpClass::Other || !written_by(event, t));
                        });
     if (kind != kNaN && source && (event.infinite_scalar || !reads || event.input_count == 1)) {
         Birth& birth = make(kind, event, context);

@@ -1,6 +1,7 @@
 #include "host/birth/operands.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string_view>
 
@@ -15,6 +16,28 @@ bool written_by(const OpEvent& event, const TensorView& input) {
         return (output.flags & kWritten) != 0 && output.storage == input.storage &&
                (whole || output.impl == input.impl);
     });
+}
+
+WrittenOperands::WrittenOperands(const OpEvent& event) : event_(event) {
+    constexpr int32_t kFew = 16;
+    if (event.output_count <= kFew || event.op->op_class == OpClass::Collective) return;
+    written_.resize(std::bit_ceil(2 * static_cast<size_t>(event.output_count)));
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const TensorView& output = event.outputs[i];
+        if ((output.flags & kWritten) != 0) written_[place_of(output.storage)] = output.storage;
+    }
+}
+
+/// Where it is or would be.
+size_t WrittenOperands::place_of(const void* storage) const {
+    constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;
+    size_t at = reinterpret_cast<uintptr_t>(storage) * kGolden >> 32;
+    while (written_[at & (written_.size() - 1)] != nullptr && written_[at & (written_.size() - 1)] != storage) ++at;
+    return at & (written_.size() - 1);
+}
+
+bool WrittenOperands::contain(const TensorView& input) const {
+    return written_.empty() ? written_by(event_, input) : written_[place_of(input.storage)] == input.storage;
 }
 
 bool sends(const OpEvent& event, const TensorView& input) {

@@ -1,7 +1,9 @@
 // What an op does with the memory of its operands.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "host/base/adapter_abi.h"
 #include "host/base/dtype.h"
@@ -16,6 +18,20 @@ inline bool covers_storage(const TensorView& t) {
 
 /// True when the op overwrote this operand: its old values are gone.
 bool written_by(const OpEvent& event, const TensorView& input);
+
+/// The same, asked for all operands of an op, which may be over lists of thousands. The event outlives it. Throws
+/// std::bad_alloc where there are many outputs.
+class WrittenOperands {
+  public:
+    explicit WrittenOperands(const OpEvent& event);
+    bool contain(const TensorView& input) const;
+
+  private:
+    size_t place_of(const void* storage) const;
+
+    const OpEvent& event_;
+    std::vector<const void*> written_;  ///< storages, by place_of(); empty: the outputs are few
+};
 
 /// Whether a collective sends this operand to other ranks. One with operands of two kinds fills the first, whatever was
 /// in it, and sends the others; one that works in place sends what it fills, unless it only receives, or may do so.

@@ -46,10 +46,16 @@ void OpJudge::add_parameter(const OpEvent& event, const TensorView& output, cons
 }
 
 bool OpJudge::judge(const OpEvent& event, OpContext& context, OutputSet bad, const Range* ranges,
-                    const ForwardMap::Made& made, bool accumulates, Outcome& outcome) {
+                    const ForwardMap::Made& made, bool accumulates, Outcome& outcome, const Operands* operands) {
     if (!concerns(event, context, bad, ranges)) {
         remember(event, context, ranges, accumulates);
         return false;
+    }
+    BirthId born = 0;
+    if (verdict_.repeat(event, context, bad, ranges, kMaxRanges, &born, outcome)) {
+        if (made.node && born != 0) contexts_.forwards().born(made.record, born);
+        remember(event, context, ranges, accumulates, operands);
+        return true;
     }
     ForwardRecord forward;
     contexts_.forward_of(context, forward);
@@ -61,7 +67,6 @@ bool OpJudge::judge(const OpEvent& event, OpContext& context, OutputSet bad, con
         }
         context.autograd_facts = autograd_facts;
     }
-    BirthId born = 0;
     verdict_.op(event, context, bad, forward, &born, outcome);
     context.autograd_facts = nullptr;
     if (made.node && born != 0) contexts_.forwards().born(made.record, born);

@@ -46,9 +46,10 @@ class OpJudge {
                context.near_overflow != 0;
     }
 
-    /// Shows the op to the verdict, if it concerns that, and remembers it. False: it does not.
+    /// Shows the op to the verdict, if it concerns that, and remembers it. False: it does not. `operands`: as for
+    /// remember().
     bool judge(const OpEvent& event, OpContext& context, OutputSet bad, const Range* ranges,
-               const ForwardMap::Made& made, bool accumulates, Outcome& outcome);
+               const ForwardMap::Made& made, bool accumulates, Outcome& outcome, const Operands* operands = nullptr);
 
     /// Leaves what the ops after this one may ask: who wrote a storage, from what, how large it was.
     void remember(const OpEvent& event, const OpContext& context, const Range* ranges, bool accumulates,

@@ -45,13 +45,14 @@ bool FindingPublisher::publish(const Outcome& outcome, const LiveNames* known) {
     // A tensor that a known finding reached later is worth a name only if the look-up happens anyway.
     const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),
                                    [](const EscapedBirth& escaped) { return !escaped.again; });
-    if (fresh) learn_rank();
+    const bool shown = fresh && reporter_.has_room();
+    if (shown) learn_rank();
     TensorReader tensors = reader();
-    tensors.brief = !fresh;
-    tensors.generated = fresh && in_generated(outcome);
+    tensors.brief = !shown;
+    tensors.generated = shown && in_generated(outcome);
     if (known != nullptr) {
         reporter_.add(outcome, *known, counts_.now(), tensors);
-    } else if (fresh ||
+    } else if (shown ||
                (!outcome.contaminated.empty() && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
         const LiveNames names = stacks_.names(tensors);
         reporter_.add(outcome, names, counts_.now(), tensors);

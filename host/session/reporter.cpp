@@ -341,6 +341,11 @@ void Reporter::finish(const RunSummary& counts) {
     }
 }
 
+bool Reporter::has_room() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return report_.findings.size() < static_cast<size_t>(options_.max_findings);
+}
+
 bool Reporter::knows_rank() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return report_.run.rank.has_value();

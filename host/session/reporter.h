@@ -33,6 +33,9 @@ class Reporter {
     /// There is nothing to report after all: the file of begin() goes again.
     void withdraw();
 
+    /// Whether a further finding would be kept: see the option max_findings.
+    bool has_room() const;
+
     bool knows_rank() const;
     void use(const ProcessRank& rank);
 

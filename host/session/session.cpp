@@ -72,7 +72,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
         // A look back starts from what is bad, or from a value that is read.
         if ((log.usable() && event.op->op_class == OpClass::HostRead) ||
             parts_.judge.concerns(event, context, bad, ranges)) [[unlikely]] {
-            examine(thread, event, context, wanted, bad, ranges, made);
+            examine(thread, event, context, wanted, bad, ranges, made, operands);
             return;
         }
         parts_.judge.remember(event, context, ranges, thread.accumulates(), &operands);
@@ -88,12 +88,13 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
 /// An op about which something may matter: seldom.
 [[gnu::noinline, gnu::cold]] void Session::examine(ThreadState& thread, const OpEvent& event, OpContext& context,
                                                    OutputSet wanted, OutputSet bad, const Range* ranges,
-                                                   const ForwardMap::Made& made) {
+                                                   const ForwardMap::Made& made, const Operands& operands) {
     Outcome outcome;
     OpLog& log = look_back_.log();
     if (bad.any()) devices_.settle();
     if (log.usable()) look_back_.look_behind(event, bad, context.step, outcome);
-    if (!parts_.judge.judge(event, context, bad, ranges, made, thread.accumulates(), outcome) && !wanted.is_all())
+    if (!parts_.judge.judge(event, context, bad, ranges, made, thread.accumulates(), outcome, &operands) &&
+        !wanted.is_all())
         log.add(event, context, made.record, made.node, wanted.others());
     publish(outcome);
     LookBack::unpin(thread, log);

@@ -81,7 +81,7 @@ class Session : private DeviceOwner {
 
   private:
     void examine(ThreadState& thread, const OpEvent& event, OpContext& context, OutputSet wanted, OutputSet bad,
-                 const Range* ranges, const ForwardMap::Made& made);
+                 const Range* ranges, const ForwardMap::Made& made, const Operands& operands);
     void end_optimizer_step(ThreadState& thread) noexcept;
     void halt_if(bool found);
     void publish(const Outcome& outcome) override { halt_if(publisher_.publish(outcome)); }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "host/base/adapter_abi.h"
+#include "host/base/huge_array.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/birth_id.h"
 
@@ -45,9 +46,11 @@ class Ledger {
 
     /// [MT] False means that may_hold() is, of every storage.
     bool may_hold_any() const noexcept { return present_.load(std::memory_order_relaxed) != 0; }
-    /// [MT] False means that the storage is neither bad nor unwritten; true means look closer. Two loads.
+    /// [MT] False means that the storage is neither bad nor unwritten; true means look closer. Two loads where few
+    /// storages are, three in a run that has gone bad.
     bool may_hold(const void* storage) const noexcept {
-        return presence_[slot(storage)].load(std::memory_order_relaxed) != 0;
+        return presence_[slot(storage)].load(std::memory_order_relaxed) != 0 &&
+               wide_[wide_slot(storage)].load(std::memory_order_relaxed) != 0;
     }
 
     /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here.
@@ -80,18 +83,25 @@ class Ledger {
 
   private:
     static constexpr size_t kSlots = 4096;
+    static constexpr int kWideBits = 18;
     static constexpr size_t kMaxUnwritten = 8192;
     static constexpr size_t kMaxReceived = 4096;
     static size_t slot(const void* storage) {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
         return ((bits >> 4) ^ (bits >> 16)) % kSlots;
     }
+    static size_t wide_slot(const void* storage) {
+        constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;
+        return reinterpret_cast<uintptr_t>(storage) * kGolden >> (64 - kWideBits);
+    }
     void add_presence(const void* storage) {
+        wide_[wide_slot(storage)].fetch_add(1, std::memory_order_relaxed);
         presence_[slot(storage)].fetch_add(1, std::memory_order_relaxed);
         present_.fetch_add(1, std::memory_order_relaxed);
     }
     void drop_presence(const void* storage) {
         presence_[slot(storage)].fetch_sub(1, std::memory_order_relaxed);
+        wide_[wide_slot(storage)].fetch_sub(1, std::memory_order_relaxed);
         present_.fetch_sub(1, std::memory_order_relaxed);
     }
 
@@ -100,8 +110,10 @@ class Ledger {
     std::unordered_map<const void*, Received> received_;
     std::deque<std::pair<const void*, uint64_t>> unwritten_order_;  ///< storage and marking, oldest first
     uint64_t marks_ = 0;
-    std::atomic<uint32_t> present_{0};  ///< sum of presence_
-    std::atomic<uint32_t> presence_[kSlots] = {};
+    std::atomic<uint32_t> present_{0};             ///< sum of presence_
+    std::atomic<uint32_t> presence_[kSlots] = {};  ///< stays in a core's cache
+    /// The same with slots for the storages of a model that is bad all over: ten thousand of them fill presence_.
+    HugeArray<std::atomic<uint32_t>> wide_{size_t(1) << kWideBits, HugeArray<std::atomic<uint32_t>>::Pages::Small};
 };
 
 }  // namespace numsan

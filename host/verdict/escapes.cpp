@@ -68,6 +68,7 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     if (birth.features.loss_known && birth.forward_seq > loss_parameter_read_) birth.features.after_parameters = true;
     std::string place = place_of(birth);
     const bool again = !reported_places_.insert(place).second;
+    reported_any_.store(true, std::memory_order_relaxed);
     if (!again) birth.history = magnitude_history(birth, lineage_, history_);
     EscapedBirth made;
     made.birth = birth;
@@ -93,7 +94,7 @@ void Escapes::report_gradient_of(const Birth& birth, Severity severity, Outcome&
 
 void Escapes::contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome) {
     if (birth.kind == 0 || contaminated_.size() >= PendingStore::kMost) return;
-    if (!contaminated_.emplace(birth.id, into, impl).second) return;
+    if (!contaminated_.insert({birth.id, into, impl}).second) return;
     outcome.contaminated.push_back({birth.id, into, impl, step});
 }
 

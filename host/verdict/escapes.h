@@ -1,10 +1,12 @@
 // Births that reach something that matters: which are reported at once, which wait, and what a report says of them.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
-#include <tuple>
+#include <unordered_set>
 
 #include "host/birth/births.h"
 #include "host/track/lineage.h"
@@ -13,7 +15,7 @@
 
 namespace numsan {
 
-/// Not thread-safe: the verdict's lock protects it.
+/// Not thread-safe but for reported_any(): the verdict's lock protects it.
 class Escapes {
   public:
     /// All outlive this.
@@ -59,14 +61,28 @@ class Escapes {
 
     int64_t escaped() const { return escaped_; }        ///< births, without intended ones
     int64_t bad_places() const { return bad_places_; }  ///< reported first here, not finite
-    bool reported_any() const { return !reported_places_.empty(); }
+    bool reported_any() const noexcept { return reported_any_.load(std::memory_order_relaxed); }
 
   private:
     const Lineage& lineage_;
     Births& births_;
     PendingStore& pending_;
     size_t history_ = 32;
-    std::set<std::tuple<BirthId, EscapeInto, const void*>> contaminated_;
+    /// A birth has reached this tensor.
+    struct Reach {
+        BirthId birth;
+        EscapeInto into;
+        const void* impl;
+
+        bool operator==(const Reach&) const = default;
+        struct Hash {
+            size_t operator()(const Reach& reach) const noexcept {
+                return (reinterpret_cast<uintptr_t>(reach.impl) >> 4) ^ (size_t(reach.birth) << 8) ^ size_t(reach.into);
+            }
+        };
+    };
+    std::unordered_set<Reach, Reach::Hash> contaminated_;
+    std::atomic<bool> reported_any_{false};
     std::set<std::string> reported_places_;
     int64_t loss_parameter_read_ = -1;  ///< last forward op that read a parameter before the last backward() began
     int64_t loss_seq_ = -1;

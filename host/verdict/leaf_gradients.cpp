@@ -13,7 +13,10 @@ bool LeafGradients::is_bad(const TensorView& gradient) const {
 
 /// What the leaf had before is replaced, unless what comes now is added to it.
 void LeafGradients::replace(const TensorView& leaf, const OpContext& context) {
-    if (waiting().empty()) return keys_.clear();
+    if (waiting().empty()) {
+        if (!keys_.empty()) keys_.clear();  // clear() goes through all buckets, of an empty set too
+        return;
+    }
     if (may_wait(leaf.impl)) {
         const auto of_leaf = [&](const PendingEscape& p) {
             return p.impl == leaf.impl && p.into == EscapeInto::Gradient;
@@ -52,12 +55,15 @@ void LeafGradients::arrive(const NodeEvent& event, const OpContext& context, boo
             escapes_.postpone(known->flushed, EscapeInto::Gradient, event.variable->impl, context,
                               PendingReason::Flushed);
         }
-        if (known->finite() || !scanner_.range(gradient).suspicious) continue;
         BirthKinds here;
+        for (const Kind kind : kNonFiniteKinds) {
+            const BirthId id = known->of(kind);
+            if (id != 0 && !escapes_.has_named(id, EscapeInto::Gradient, event.variable->impl)) here.of(kind) = id;
+        }
+        if (here.finite() || !scanner_.range(gradient).suspicious) continue;
         const KindSet kinds = scanner_.kinds(gradient);
         for (const Kind kind : kNonFiniteKinds) {
-            const bool named = escapes_.has_named(known->of(kind), EscapeInto::Gradient, event.variable->impl);
-            if ((kinds & kind) != 0 && !named) here.of(kind) = known->of(kind);
+            if ((kinds & kind) == 0) here.of(kind) = 0;
         }
         const size_t first = waiting().size();
         escapes_.postpone(here, EscapeInto::Gradient, event.variable->impl, context, PendingReason::Gradient);
@@ -85,6 +91,13 @@ void LeafGradients::follow(const OpEvent& event, const OpContext& context, const
         p.replaced = false;
         learn_keys(p);
     }
+}
+
+bool LeafGradients::may_concern(const OpEvent& event) const {
+    if (waiting().empty()) return false;
+    const auto waits = [&](const TensorView& tensor) { return may_wait(tensor.storage) || may_wait(tensor.impl); };
+    return std::any_of(event.inputs, event.inputs + event.input_count, waits) ||
+           std::any_of(event.outputs, event.outputs + event.output_count, waits);
 }
 
 void LeafGradients::read(const OpEvent& event, const OpContext& context) {

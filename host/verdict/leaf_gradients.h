@@ -34,6 +34,9 @@ class LeafGradients {
     /// Gradients are about to reach a leaf. `unseen`: no op may have shown them, so each is looked at.
     void arrive(const NodeEvent& event, const OpContext& context, bool unseen);
 
+    /// False: follow(), read() and take() have nothing to do for this op.
+    bool may_concern(const OpEvent& event) const;
+
     /// A gradient is added to what its leaf has, or copied there: what is bad in it goes on, and lies there now.
     void follow(const OpEvent& event, const OpContext& context, const TensorView& output, const BirthKinds& now);
 

@@ -38,6 +38,7 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
       stacks_(stacks),
       lineage_(lineage),
       births_(scanner, stacks, ledger_, losses_, lineage, parameters),
+      reported_(scanner, ledger_, births_),
       finite_(scanner, lineage, ledger_, births_, pending_),
       unread_(scanner, ledger_, births_),
       collectives_(scanner, lineage, ledger_),
@@ -99,6 +100,7 @@ void Verdict::adopt(const TensorView& tensor, const Ledger::Entry& births) {
 BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad) {
     BirthKinds before;
     int32_t first_use = -1;  // an operand that nothing wrote, and that the op has by now
+    const WrittenOperands written(event);
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if ((input.flags & kUnavailable) != 0) {
@@ -106,7 +108,7 @@ BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, 
                 births_.add_kinds(before, it->second);
         }
         if (!scannable(input)) continue;
-        const bool gone = written_by(event, input);
+        const bool gone = written.contain(input);
         if (gone && event.op->op_class == OpClass::Overwriting) continue;
         const BirthKinds* known = ledger_.find(input);
         const bool collective = event.op->op_class == OpClass::Collective;
@@ -269,16 +271,46 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
         ledger_.set(output, now);
         gradients_.follow(event, context, output, now);
         births_.leave_notes(now, output);
-        if (!written) continue;
-        gradients_.take(output, outcome);
-        if (is_parameter(output)) {
-            escapes_.escape(now, EscapeInto::Parameter, output.impl, context, Severity::Error, outcome);
-        } else if (traits_of(event).form == Form::BatchNorm) {
-            escapes_.escape(now, EscapeInto::Buffer, output.impl, context, Severity::Error, outcome);
-        } else if (context.node == nullptr && (lineage_.flags(output.storage) & Lineage::kGradient) == 0) {
-            kept_.note_write(now, output, context);
-        }
+        if (written) wrote_in_place(event, context, output, now, outcome);
     }
+}
+
+void Verdict::wrote_in_place(const OpEvent& event, const OpContext& context, const TensorView& output,
+                             const BirthKinds& now, Outcome& outcome) {
+    gradients_.take(output, outcome);
+    if (is_parameter(output)) {
+        escapes_.escape(now, EscapeInto::Parameter, output.impl, context, Severity::Error, outcome);
+    } else if (traits_of(event).form == Form::BatchNorm) {
+        escapes_.escape(now, EscapeInto::Buffer, output.impl, context, Severity::Error, outcome);
+    } else if (context.node == nullptr && (lineage_.flags(output.storage) & Lineage::kGradient) == 0) {
+        kept_.note_write(now, output, context);
+    }
+}
+
+bool Verdict::repeat(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const Range* ranges,
+                     int32_t range_count, BirthId* born, Outcome& outcome) {
+    const OpClass cls = event.op->op_class;
+    if (!escapes_.reported_any() || !bad_outputs.any() || (cls != OpClass::Other && cls != OpClass::Preserving) ||
+        event.on_device || context.on_library_thread || context.unavailable > 0 || is_root(event) ||
+        adopts_storage(event))
+        return false;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (gradients_.may_concern(event)) return false;
+    const BirthKinds births = reported_.handed_on(event, context, bad_outputs, ranges, range_count);
+    if (births.finite()) return false;
+    last_step_ = std::max(last_step_, context.step);
+    *born = 0;
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        const BirthKinds now = reported_.write(event, i, births, context.step);
+        if (now.finite()) continue;
+        for (const Kind kind : kNonFiniteKinds) {
+            if (now.of(kind) == births.of(kind) && now.of(kind) != 0 && (*born == 0 || now.of(kind) < *born))
+                *born = now.of(kind);
+        }
+        births_.leave_notes(now, event.outputs[i]);
+        if ((event.outputs[i].flags & kWritten) != 0) wrote_in_place(event, context, event.outputs[i], now, outcome);
+    }
+    return true;
 }
 
 void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const BirthKinds& before, Outcome& outcome) {

@@ -12,6 +12,7 @@
 #include "host/base/output_set.h"
 #include "host/base/scanner.h"
 #include "host/birth/births.h"
+#include "host/birth/reported_births.h"
 #include "host/track/ledger.h"
 #include "host/track/loss_history.h"
 #include "host/verdict/collective_results.h"
@@ -70,6 +71,12 @@ class Verdict {
     /// One finished op. `bad_outputs`: those that hold a value that is not finite.
     void op(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
             BirthId* born, Outcome& outcome);
+
+    /// The short way of an op that only hands on what is reported, as most do in a run that has gone bad: no facts of
+    /// autograd's, no exact pass. `ranges`: of the first `range_count` outputs. False: it is not one of them, and
+    /// nothing was done.
+    bool repeat(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const Range* ranges,
+                int32_t range_count, BirthId* born, Outcome& outcome);
 
     /// Within a look back (begin, ops of the past in their order, end). An op whose result is gone, but which must have
     /// made bad values: out of the operands it is shown with, or, with `implied`, by what became of the result. False:
@@ -135,6 +142,8 @@ class Verdict {
     BirthKinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);
     void write_outputs(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
                        const ForwardRecord& forward, const BirthKinds& before, BirthId* born, Outcome& outcome);
+    void wrote_in_place(const OpEvent& event, const OpContext& context, const TensorView& output, const BirthKinds& now,
+                        Outcome& outcome);
     void sweep();
     void escapes_of(const OpEvent& event, const OpContext& context, const BirthKinds& before, Outcome& outcome);
     void decide_at_end(const PendingPolicy& policy, bool failed, Outcome& outcome);
@@ -146,6 +155,7 @@ class Verdict {
     Ledger ledger_;
     LossHistory losses_;
     Births births_;
+    ReportedBirths reported_;
     PendingStore pending_;
     FiniteResults finite_;
     UnreadResults unread_;

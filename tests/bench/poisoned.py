@@ -1,8 +1,9 @@
 """What a run that has gone bad costs, against a healthy run that is watched as well.
 
-usage: poisoned.py [parameters] [turns]        20,000 parameters and 3 turns where nothing is said
-Trains as many small parameters one by one for 30 steps; the loss of one of two runs is NaN from step 10 on, and so is
-every gradient and parameter. Prints the median step after that of both, in milliseconds, and the ratio in each turn.
+usage: poisoned.py [parameters] [turns] [steps] [sgd|adam]      20,000, 3, 30 and sgd where nothing is said
+Trains as many small parameters one by one; the loss of one of two runs is NaN from step 10 on, and so is every gradient
+and parameter. Prints the median step after the one that follows and the sum of all steps of both, in milliseconds of
+the processor's time, of which other programs on the machine take less than of the clock's, and the ratios in each turn.
 """
 import os
 import statistics
@@ -17,10 +18,13 @@ import sys, time, torch
 torch.manual_seed(0)
 torch.set_num_threads(1)
 parameters = [torch.nn.Parameter(torch.randn(4)) for _ in range(int(sys.argv[1]))]
-optimizer = torch.optim.SGD(parameters, lr=1e-3, foreach=False)
+if sys.argv[4] == "sgd":
+    optimizer = torch.optim.SGD(parameters, lr=1e-3, foreach=False)
+else:
+    optimizer = torch.optim.Adam(parameters, lr=1e-4, foreach=False)
 times = []
-for step in range(30):
-    begin = time.perf_counter()
+for step in range(int(sys.argv[3])):
+    begin = time.process_time()
     x = torch.cat(parameters)
     if sys.argv[2] == "bad" and step == 10:
         x = torch.sqrt(x - 100)
@@ -28,31 +32,35 @@ for step in range(30):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    times.append((time.perf_counter() - begin) * 1e3)
-print(sorted(times[14:])[8])
+    times.append((time.process_time() - begin) * 1e3)
+later = sorted(times[14:])
+print(later[len(later) // 2], sum(times))
 """
 
 
-def run(count, kind, library, folder):
+def run(kind, count, steps, optimizer, library, folder):
+    """The median step after the NaN and the sum of all."""
     environment = dict(os.environ, LD_PRELOAD=str(library), NUMSAN_OPTIONS="report=none")
-    done = subprocess.run([os.environ.get("NUMSAN_PYTHON", sys.executable), "-c", LOOP, str(count), kind],
-                          env=environment, cwd=folder, capture_output=True, text=True, check=True)
+    command = [os.environ.get("NUMSAN_PYTHON", sys.executable), "-c", LOOP, str(count), kind, str(steps), optimizer]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
     assert ("first NaN" in done.stderr) == (kind == "bad"), done.stderr
-    return float(done.stdout)
+    return [float(number) for number in done.stdout.split()]
 
 
 def main():
     build = Path(os.environ.get("NUMSAN_BUILD", Path(__file__).resolve().parents[2] / "build"))
     library = (build / "lib" / "libnumsan.so").resolve()
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    turns = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    given = sys.argv[1:] + ["20000", "3", "30", "sgd"][len(sys.argv) - 1:]
+    count, turns, steps, optimizer = int(given[0]), int(given[1]), int(given[2]), given[3]
     with tempfile.TemporaryDirectory() as folder:
-        pairs = [(run(count, "good", library, folder), run(count, "bad", library, folder)) for _ in range(turns)]
-    ratios = [bad / good for good, bad in pairs]
-    print(f"{count:,} parameters, healthy {'/'.join(f'{good:.0f}' for good, _ in pairs)} ms a step, "
-          f"bad {'/'.join(f'{bad:.0f}' for _, bad in pairs)} ms: {'/'.join(f'{one:.2f}' for one in ratios)} times "
-          f"(limit {LIMIT})")
-    return 0 if statistics.median(ratios) <= LIMIT else 1
+        pairs = [[run(kind, count, steps, optimizer, library, folder) for kind in ("good", "bad")]
+                 for _ in range(turns)]
+    print(f"{count:,} parameters, {optimizer}, {steps} steps, limit {LIMIT}")
+    for what, at in (("a step after the NaN", 0), ("all steps", 1)):
+        ratios = [bad[at] / good[at] for good, bad in pairs]
+        print(f"{what}: healthy {'/'.join(f'{good[at]:.0f}' for good, _ in pairs)} ms, "
+              f"bad {'/'.join(f'{bad[at]:.0f}' for _, bad in pairs)} ms: {'/'.join(f'{one:.2f}' for one in ratios)}")
+    return 0 if statistics.median(bad[0] / good[0] for good, bad in pairs) <= LIMIT else 1
 
 
 if __name__ == "__main__":

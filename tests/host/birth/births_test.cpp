@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,18 @@ TEST_F(BirthsTest, WrittenBy) {
     EXPECT_FALSE(written_by(op.event(), y.view()));
     const MadeUpOp pure("aten::add", {x.view(), y.view()}, {x.returned()});
     EXPECT_FALSE(written_by(pure.event(), x.view())) << "a returned value was not written over";
+}
+
+TEST_F(BirthsTest, WrittenByAnOpOverLists) {
+    std::deque<MadeUp> written, read;
+    std::vector<TensorView> inputs, outputs;
+    for (int i = 0; i < 100; ++i) outputs.push_back(written.emplace_back(std::vector<float>{1}).written());
+    for (const MadeUp& tensor : written) inputs.push_back(tensor.view());
+    for (int i = 0; i < 100; ++i) inputs.push_back(read.emplace_back(std::vector<float>{1}).view());
+    const MadeUpOp op("aten::_foreach_add_", inputs, outputs);
+    const OpEvent event = op.event();
+    const WrittenOperands operands(event);
+    for (const TensorView& input : inputs) EXPECT_EQ(operands.contain(input), written_by(event, input));
 }
 
 TEST_F(BirthsTest, ValueFromOutsideIsOfTheData) {

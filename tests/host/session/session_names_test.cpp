@@ -50,6 +50,21 @@ TEST(SessionNames, ListsTheStateThatAFindingReachedAndSinceWhen) {
     r.remove();
 }
 
+TEST(SessionNames, FindingsBeyondTheLimitAskForNone) {
+    Played& r = Played::make("max_findings=2");
+    for (int i = 0; i < 4; ++i) {
+        MadeUp x{-1}, y{kNan};
+        r.stacks.now = static_cast<StackId>(10 + i);
+        r.stacks.stacks[r.stacks.now] = {{"/home/me/model.py", "forward", 20 + i, nullptr, false}};
+        r.op(kLog, {x.view()}, {y.returned()});
+        r.loss(y);
+    }
+    EXPECT_EQ(r.stacks.look_ups.load(), 2);
+    r.session->finish(0);
+    EXPECT_EQ(r.read()["findings"].size(), 2u);
+    r.remove();
+}
+
 TEST(SessionNames, GradientThatTheProgramLetGoOfIsAWarning) {
     using Role = LiveNames::TensorName::Role;
     static AdapterApi adapter;

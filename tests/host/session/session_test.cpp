@@ -36,6 +36,33 @@ TEST(Session, ReportsALossAndCountsTheRun) {
     r.remove();
 }
 
+TEST(Session, OpsThatHandOnAFindingAskAutogradNothing) {
+    static int asked;
+    Played& r = Played::make();
+    MadeUp x{-1}, y({kNan}, kRequiresGrad), z{kNan};
+    r.op(kLog, {x.view()}, {y.returned()});
+    const TensorView input = y.view(), output = z.returned();
+    OpEvent event{};
+    event.op = &kMul;
+    event.inputs = &input;
+    event.outputs = &output;
+    event.input_count = event.output_count = 1;
+    event.forward_sequence = ~uint64_t(0);
+    event.graph_task = -1;
+    event.autograd_facts = [](const void*, bool) {
+        ++asked;
+        return uint32_t(0);
+    };
+    r.session->op_end(event);
+    EXPECT_EQ(asked, 1) << "before there is a finding its operands may be part of it";
+    r.loss(z);
+    r.session->op_end(event);
+    EXPECT_EQ(asked, 1);
+    r.session->finish(0);
+    EXPECT_EQ(r.read()["findings"].size(), 1u);
+    r.remove();
+}
+
 TEST(Session, CleanRunHasAReportWithoutFindings) {
     Played& r = Played::make("fail_on=warning");
     MadeUp x{1}, y{2};

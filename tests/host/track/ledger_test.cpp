@@ -71,6 +71,21 @@ TEST(Ledger, PresenceFollowsWhatIsKept) {
     EXPECT_FALSE(ledger.may_hold_any());
 }
 
+TEST(Ledger, CleanStoragesAreToldFromThoseOfAModelThatIsBadAllOver) {
+    Ledger ledger;
+    constexpr uintptr_t kBad = 20000;
+    for (uintptr_t i = 0; i < kBad; ++i) ledger.set(at(address(i), address(i)), nan_of(1));
+    int taken_for_bad = 0;
+    for (uintptr_t i = 0; i < kBad; ++i) {
+        EXPECT_TRUE(ledger.may_hold(address(i)));
+        taken_for_bad += ledger.may_hold(address(kBad + i)) ? 1 : 0;
+    }
+    EXPECT_LT(taken_for_bad, 3000) << "each sends an op to the verdict's lock";
+    for (uintptr_t i = 0; i < kBad; ++i) ledger.clear(at(address(i), address(i)));
+    EXPECT_FALSE(ledger.may_hold_any());
+    EXPECT_FALSE(ledger.may_hold(address(1)));
+}
+
 TEST(Ledger, MemoryIsUnwrittenUntilAllOfItWasWritten) {
     Ledger ledger;
     const TensorView whole = at(address(1), address(2));

@@ -158,6 +158,7 @@ class Stream {
     bool vanishing = false;  ///< the session saw that values may have become too small for their type
     std::vector<double> scalars;
     Outcome outcome;
+    int repeats = 0;  ///< ops that only handed on what is reported
     CpuScanner scanner;
     Lineage lineage;
     ParameterHistory parameters;
@@ -190,7 +191,14 @@ class Stream {
         }
         context.seq = next_seq_++;
         BirthId born = 0;
-        if (vanishing || verdict.interesting(event, bad)) verdict.op(event, context, bad, forward, &born, outcome);
+        if (vanishing || verdict.interesting(event, bad)) {
+            std::vector<Range> ranges;
+            for (const TensorView& output : outputs) ranges.push_back(scanner.range(output));
+            if (verdict.repeat(event, context, bad, ranges.data(), event.output_count, &born, outcome))
+                ++repeats;
+            else
+                verdict.op(event, context, bad, forward, &born, outcome);
+        }
         for (const TensorView& output : outputs) {
             lineage.add(event, output, scanner.range(output), context.seq, context.stack,
                         context.touched ? Lineage::kTouched : 0);

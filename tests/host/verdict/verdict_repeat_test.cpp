@@ -1,0 +1,125 @@
+// The verdict in a run that has gone bad and goes on: ops hand on what is reported, and what is new is found all the
+// same.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/host/verdict/made_up.h"
+
+namespace numsan {
+namespace {
+
+/// The loss is NaN, and in one step the NaN reaches a parameter, of which the next steps are computed.
+struct GoneBad {
+    Stream s;
+    MadeUp batch{-1}, root{kNan}, gradient{kNan}, out{kNan};
+    MadeUp parameter = MadeUp({1}, kParameter);
+    BirthId first = 0;
+
+    GoneBad() {
+        first = s.op("aten::log", {batch.view()}, {root.returned()});
+        s.loss(root);
+        train();
+        EXPECT_EQ(s.outcome.escaped.size(), 1u);
+        EXPECT_EQ(reached(), std::vector<const void*>{&parameter});
+    }
+    /// A step of which the gradient is bad.
+    void train() {
+        s.context.node = "LogBackward0";
+        s.op("aten::mul", {root.view(), batch.view()}, {gradient.returned()});
+        s.accumulate(gradient, parameter);
+        s.context.node = nullptr;
+        s.step();
+        ++s.context.step;
+    }
+    /// Parameters that the finding is said to have reached.
+    std::vector<const void*> reached() const {
+        std::vector<const void*> found;
+        for (const Contamination& c : s.outcome.contaminated) {
+            if (c.kind == EscapeInto::Parameter) found.push_back(c.impl);
+        }
+        return found;
+    }
+};
+
+TEST(VerdictRepeat, OpsOfARunThatHasGoneBadTakeTheShortWay) {
+    GoneBad run;
+    run.s.repeats = 0;
+    EXPECT_EQ(run.s.op("aten::mul", {run.parameter.view(), run.batch.view()}, {run.root.returned()}), run.first);
+    run.train();
+    EXPECT_EQ(run.s.repeats, 3) << "forward, backward and update";
+    EXPECT_EQ(run.s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(run.reached().size(), 1u);
+}
+
+TEST(VerdictRepeat, FurtherParametersAreListedSinceTheirStep) {
+    GoneBad run;
+    MadeUp next({kNan}, kParameter);
+    run.s.context.step = 7;
+    run.s.repeats = 0;
+    run.s.op("aten::add_", {next.view(), run.gradient.view()}, {next.written()});
+    EXPECT_EQ(run.s.repeats, 1);
+    ASSERT_EQ(run.reached(), (std::vector<const void*>{&run.parameter, &next}));
+    EXPECT_EQ(run.s.outcome.contaminated.back().since_step, 7);
+    EXPECT_EQ(run.s.outcome.contaminated.back().birth, run.first);
+}
+
+TEST(VerdictRepeat, BirthOfCleanOperandsIsFound) {
+    GoneBad run;
+    MadeUp other{-2}, made{kNan};
+    run.s.context.stack = 9;
+    const BirthId second = run.s.op("aten::log", {other.view()}, {made.returned()});
+    EXPECT_NE(second, run.first);
+    run.s.loss(made);
+    ASSERT_EQ(run.s.outcome.escaped.size(), 2u);
+    EXPECT_EQ(run.s.outcome.escaped[1].birth.id, second);
+    EXPECT_FALSE(run.s.outcome.escaped[1].again);
+}
+
+TEST(VerdictRepeat, ValueFromOutsideBesideABadOperandIsFound) {
+    GoneBad run;
+    MadeUp data{kInf, 1}, wide{kNan, kNan}, product{kNan, kNan}, total{kInf};
+    run.s.op("aten::expand_copy", {run.parameter.view()}, {wide.returned()});
+    run.s.op("aten::mul", {wide.view(), data.view()}, {product.returned()});
+    run.s.op("aten::sum", {data.view()}, {total.returned()});
+    run.s.loss(total);
+    ASSERT_EQ(run.s.outcome.escaped.size(), 2u);
+    EXPECT_EQ(run.s.outcome.escaped[1].birth.op, "external");
+}
+
+TEST(VerdictRepeat, ParameterThatIsGoodAgainAndGoesBadAnewIsAFindingOfItsOwn) {
+    GoneBad run;
+    MadeUp saved{1}, zero{0}, quotient{kInf};
+    run.parameter.values[0] = 1;
+    run.s.op("aten::copy_", {run.parameter.view(), saved.view()}, {run.parameter.written()}, OpClass::Preserving);
+    MadeUp loss{1};
+    run.s.op("aten::mul", {run.parameter.view(), saved.view()}, {loss.returned()});
+    run.s.loss(loss);
+    EXPECT_EQ(run.s.outcome.escaped.size(), 1u) << "nothing is bad";
+    run.s.context.stack = 11;
+    const BirthId second = run.s.op("aten::div", {run.parameter.view(), zero.view()}, {quotient.returned()});
+    EXPECT_NE(second, run.first);
+    run.parameter.values[0] = kInf;
+    run.s.op("aten::add_", {run.parameter.view(), quotient.view()}, {run.parameter.written()});
+    ASSERT_EQ(run.s.outcome.escaped.size(), 2u);
+    EXPECT_EQ(run.s.outcome.escaped[1].birth.id, second);
+    EXPECT_EQ(run.reached(), (std::vector<const void*>{&run.parameter, &run.parameter})) << "once for each finding";
+    run.parameter.values[0] = kNan;
+    run.s.op("aten::add_", {run.parameter.view(), run.gradient.view()}, {run.parameter.written()});
+    EXPECT_EQ(run.s.outcome.escaped.size(), 2u);
+}
+
+TEST(VerdictRepeat, BirthThatNothingReportedTakesTheLongWay) {
+    Stream s;
+    MadeUp x{-1}, y{kNan}, z{kNan};
+    s.op("aten::log", {x.view()}, {y.returned()});
+    s.op("aten::mul", {y.view(), x.view()}, {z.returned()});
+    EXPECT_EQ(s.repeats, 0);
+    s.loss(z);
+    EXPECT_EQ(s.outcome.escaped.size(), 1u);
+    s.op("aten::mul", {y.view(), x.view()}, {z.returned()});
+    EXPECT_EQ(s.repeats, 1);
+}
+
+}  // namespace
+}  // namespace numsan
