@@ -22,6 +22,7 @@ constexpr int kNumbers = sizeof(numsan::PythonLayout) / sizeof(int32_t);
 EXPORT const char* stacks_attach(int api) {
     // leaked: threads of the test may still be inside
     stacks = new PythonStacks(api ? PythonStacks::Mode::Api : PythonStacks::Mode::Raw);
+    stacks->watch_codes();
     const char* const modes[] = {"raw", "api", "none"};
     answer = modes[int(stacks->mode())] + std::string("|") + stacks->why();
     return answer.c_str();
