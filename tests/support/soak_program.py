@@ -12,14 +12,26 @@ STEPS, WARM_UP, MARKS, KEPT = map(int, sys.argv[2:])
 POISONED_FROM = 100
 
 
-class Block(torch.nn.Module):
+class Inner(torch.nn.Module):
     def __init__(self, shift):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.full((4,), 0.5))
         self.act = lambda x: torch.tanh(x) + shift
 
+    def forward(self, x):
+        return self.act(x * self.weight)
+
+
+class Block(torch.nn.Module):
+    """Two modules on a stack make it one of its own, as addresses of single ones come again soon."""
+    def __init__(self, shift):
+        super().__init__()
+        self.inner = Inner(shift)
+
     def forward(self, x, made):
-        return made(self.act(x * self.weight))
+        x = self.inner(x)
+        x = self.inner(x)
+        return made(self.inner(x))
 
 
 class Again(torch.nn.Module):
