@@ -49,6 +49,8 @@ EXPORT uint32_t stacks_capture() { return stacks->capture(); }
 
 EXPORT int stacks_in_module(uint32_t id) { return stacks->in_module(id); }
 
+EXPORT int stacks_known_codes() { return int(stacks->known_codes()); }
+
 /// Lines of file, line, function and self, separated by tabs.
 EXPORT const char* stacks_resolve(uint32_t id) {
     answer.clear();
