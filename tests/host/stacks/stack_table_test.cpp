@@ -165,9 +165,11 @@ TEST(StackTable, many_retired_stacks_leave_room_in_the_index) {
 
 TEST(StackTable, frames_that_give_way_are_told) {
     std::multiset<int32_t> dropped;
-    StackTable table([&](std::span<const StoredFrame> frames) {
-        for (const StoredFrame& frame : frames) dropped.insert(frame.line);
-    }, few(64));
+    StackTable table(
+        [&](std::span<const StoredFrame> frames) {
+            for (const StoredFrame& frame : frames) dropped.insert(frame.line);
+        },
+        few(64));
     for (uint64_t i = 0; i < 1000; ++i) add(table, i);
     EXPECT_EQ(dropped.size(), 1000 - table.size());
     for (uint64_t i = 0; i < 1000; ++i) {
