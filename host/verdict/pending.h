@@ -53,8 +53,8 @@ struct PendingEscape {
     bool of_loss = false;           ///< of a check: backward() could have started from what it asked about
 };
 
-/// Not thread-safe: the verdict's lock protects it. Beyond kMost of a reason the oldest gradients stay; of the rest those
-/// that came after the first quarter give way, so that both the first and the last are there.
+/// Not thread-safe: the verdict's lock protects it. Beyond kMost of a reason the oldest gradients stay; of the rest
+/// those that came after the first quarter give way, so that both the first and the last are there.
 class PendingStore {
   public:
     using List = std::vector<PendingEscape>;

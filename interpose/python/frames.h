@@ -47,8 +47,8 @@ class PythonStacks final : public StackSource {
     int64_t forgotten() const noexcept override { return table_.forgotten(); }
 
     /// From here on a stack is not found any more once one of its functions is gone: another may be made at the same
-    /// address. In mode Raw only; in mode Api the functions of known stacks are kept alive. This must live as long as the
-    /// process. Takes the interpreter's lock.
+    /// address. In mode Raw only; in mode Api the functions of known stacks are kept alive. This must live as long as
+    /// the process. Takes the interpreter's lock.
     void watch_codes();
 
     /// Functions that are known, for tests.

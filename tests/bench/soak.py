@@ -5,8 +5,8 @@ usage: tests/bench/soak.py [--steps N] [--warm-up N] [--kind healthy|poisoned] [
        NUMSAN_PYTHON names the interpreter (default: the checkout's .venv), NUMSAN_BUILD the build (default: build)
 
 Prints resident memory after the warm-up and at ten marks, and its growth from then on by the line through the marks.
-`healthy` has a bug in its last step, which must be named at its line. In `poisoned` the parameters are NaN from step 100
-on, and each later step makes NaNs anew and reads one: one finding for either line. Exit status 1: a wrong finding.
+`healthy` has a bug in its last step, which must be named at its line. In `poisoned` the parameters are NaN from step
+100 on, and each later step makes NaNs anew and reads one: one finding for either line. Exit status 1: a wrong finding.
 """
 import argparse
 import json

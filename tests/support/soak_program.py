@@ -1,5 +1,5 @@
-"""The training of tests/bench/soak.py: small; each step makes a module, a closure and a lambda, some a function and an
-optimizer. soak_program.py KIND STEPS WARM_UP MARKS KEPT prints step, seconds and resident MB at marks after the warm-up."""
+"""The training of tests/bench/soak.py: small; each step makes modules, closures and lambdas, some a function and an
+optimizer. soak_program.py KIND STEPS WARM_UP MARKS KEPT prints step, seconds and resident MB at marks after WARM_UP."""
 import gc
 import random
 import sys

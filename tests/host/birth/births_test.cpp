@@ -475,36 +475,5 @@ TEST_F(BirthsTest, SweepKeepsWhatIsReferredTo) {
     EXPECT_FALSE(births.full());
 }
 
-TEST_F(BirthsTest, TheFirstOneOfADivergenceOutlivesASweep) {
-    const MadeUpOp op("aten::log", {x.view()}, {out.returned()});
-    const BirthId bad_loss = born(kNaN, op).id, diverged = born(kNaN, op).id, poisoned = born(kNaN, op).id;
-    births.set_bad_loss(bad_loss);
-    births.set_diverged(diverged);
-    births.set_poisoned(poisoned);
-    births.sweep({});
-    for (const BirthId id : {bad_loss, diverged, poisoned}) EXPECT_NE(births.find(id), nullptr);
-}
-
-TEST_F(BirthsTest, AreBoundedThoughAllAreReferredTo) {
-    const MadeUpOp op("aten::log", {x.view()}, {out.returned()});
-    std::set<BirthId> used;
-    BirthId last = 0;
-    int sweeps = 0;
-    for (size_t i = 0; i < 3 * BirthStore::kMost; ++i) {
-        if (births.full()) {
-            births.sweep(used);
-            ++sweeps;
-        }
-        last = born(kNaN, op).id;
-        used.insert(last);
-    }
-    size_t there = 0;
-    for (const BirthId id : used) there += births.find(id) != nullptr ? 1 : 0;
-    EXPECT_LE(there, BirthStore::kMost);
-    EXPECT_NE(births.find(last), nullptr);
-    EXPECT_LT(sweeps, 32);
-    EXPECT_EQ(births.forgotten(), static_cast<int64_t>(used.size() - there));
-}
-
 }  // namespace
 }  // namespace numsan
