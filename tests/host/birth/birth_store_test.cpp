@@ -11,7 +11,7 @@
 namespace numsan {
 namespace {
 
-class CountingStacks final : public StackSource {
+class KeepingStacks final : public StackSource {
   public:
     mutable std::map<StackId, int> kept;
 
@@ -34,7 +34,7 @@ class BirthStoreTest : public testing::Test {
         return store.make(kNaN, event, context, Phase::Forward).id;
     }
 
-    CountingStacks stacks;
+    KeepingStacks stacks;
     BirthStore store{&stacks};
     Ledger ledger;
     StackId stack = 7;
