@@ -1,5 +1,7 @@
 #include "host/birth/birth_store.h"
 
+#include <algorithm>
+
 namespace numsan {
 
 Birth* BirthStore::find(BirthId id) {
@@ -13,7 +15,7 @@ const Birth* BirthStore::find(BirthId id) const {
 }
 
 Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& context, Phase phase) {
-    while (births_.size() >= 2 * kMost) births_.erase(births_.begin());
+    while (births_.size() >= 2 * kMost) forget_oldest();
     Birth& birth = births_[++last_];
     birth.id = last_;
     birth.kind = kind;
@@ -22,7 +24,8 @@ Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& con
     birth.seq = context.seq;
     birth.forward_seq = context.seq;
     birth.step = context.step;
-    birth.stack = context.stack;
+    birth.stack = KeptStack(context.stack, stacks_);
+    birth.forward_stack = KeptStack(0, stacks_);
     if (context.node != nullptr) birth.node = context.node;
     return birth;
 }
@@ -71,8 +74,17 @@ void BirthStore::sweep(std::set<BirthId> used, const Ledger& ledger) {
         used.insert(entry.birth, entry.birth + 3);
         used.insert({entry.muted, entry.flushed});
     }
+    used.insert({bad_loss, diverged, poisoned});
     std::erase_if(births_, [&](const auto& item) { return used.count(item.first) == 0; });
-    while (full()) births_.erase(births_.begin());
+    if (births_.size() >= kMost) {
+        while (births_.size() > kMost - kMost / 4) forget_oldest();
+    }
+    sweep_at_ = std::clamp(2 * births_.size(), kFewest, kMost);
+}
+
+void BirthStore::forget_oldest() {
+    births_.erase(births_.begin());
+    ++forgotten_;
 }
 
 }  // namespace numsan

@@ -16,10 +16,15 @@ inline constexpr Kind kNonFiniteKinds[] = {kNaN, kPosInf, kNegInf};
 
 using BirthKinds = Ledger::Entry;  ///< births by kind
 
-/// Not thread-safe: the verdict's lock protects it.
+/// Not thread-safe: the verdict's lock protects it. Bounded: births that nothing goes back to any more are swept, and
+/// beyond kMost the oldest.
 class BirthStore {
   public:
     using Births = std::map<BirthId, Birth>;
+    static constexpr size_t kMost = 1 << 14;
+
+    /// Stacks of births are kept in `stacks`, which outlives this; null: they are numbers only.
+    explicit BirthStore(const StackSource* stacks = nullptr) : stacks_(stacks) {}
 
     /// Null: it was dropped.
     Birth* find(BirthId id);
@@ -45,7 +50,9 @@ class BirthStore {
 
     /// Drops births that nothing in `used` or the ledger refers to, so that memory stays flat over a long run.
     void sweep(std::set<BirthId> used, const Ledger& ledger);
-    bool full() const { return births_.size() >= kMost; }
+    bool full() const { return births_.size() >= sweep_at_; }
+    /// Births that something went back to and that gave way all the same.
+    int64_t forgotten() const { return forgotten_; }
 
     /// In a forked child: births so far are the parent's too.
     void begin_child() { inherited_ = last_; }
@@ -56,8 +63,13 @@ class BirthStore {
     BirthId poisoned = 0;  ///< that has reached a parameter
 
   private:
-    static constexpr size_t kMost = 1 << 14;
+    static constexpr size_t kFewest = 1 << 11;  ///< what is not worth a sweep
 
+    void forget_oldest();
+
+    const StackSource* const stacks_;
+    size_t sweep_at_ = kFewest;
+    int64_t forgotten_ = 0;
     Births births_;
     BirthId last_ = 0;
     BirthId inherited_ = 0;

@@ -27,6 +27,7 @@ class Births {
         : scanner_(scanner),
           stacks_(stacks),
           ledger_(ledger),
+          store_(stacks.source()),
           phase_(stacks, lineage),
           facts_(scanner, losses, lineage, parameters),
           exchanged_(scanner, store_),
@@ -41,6 +42,7 @@ class Births {
     bool full() const { return store_.full(); }
     void sweep(std::set<BirthId> used) { store_.sweep(std::move(used), ledger_); }
     int64_t made() const { return store_.made(); }
+    int64_t forgotten() const { return store_.forgotten(); }
     void begin_child() { store_.begin_child(); }
     BirthId bad_loss() const { return store_.bad_loss; }
     void set_bad_loss(BirthId id) { store_.bad_loss = id; }

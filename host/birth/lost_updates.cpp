@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "host/base/coldest.h"
 #include "host/base/thresholds.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
@@ -176,7 +177,8 @@ std::optional<LostShare> LostUpdates::of_copy(const TensorView& weight, const Te
     constexpr size_t kMostWeights = 1024;
     const int64_t stride = std::max<int64_t>((weight.numel + kSampled - 1) / kSampled, 1);
     const auto known = copies_.find(weight.impl);
-    if (known == copies_.end() && copies_.size() >= kMostWeights) return std::nullopt;
+    if (known == copies_.end() && copies_.size() >= kMostWeights)
+        forget_coldest(copies_, [](const Copy& copy) { return copy.seq; });
     Copy& kept = known != copies_.end() ? known->second : copies_[weight.impl];
     const bool nothing_between = kept.seq >= 0 && lineage_.written_at(weight.storage) == kept.seq &&
                                  kept.values.size() == static_cast<size_t>((weight.numel + stride - 1) / stride);
@@ -206,8 +208,11 @@ std::optional<std::string> LostUpdates::seen_again(const OpEvent& event, int32_t
     } else if (due) {
         share = lost_updates(event, index);
     }
-    if (!share || (sights_.size() >= kMostSights && sights_.count(weight.impl) == 0)) return std::nullopt;
+    if (!share) return std::nullopt;
+    if (sights_.size() >= kMostSights && sights_.count(weight.impl) == 0)
+        forget_coldest(sights_, [](const Sight& seen) { return seen.seq; });
     Sight& sight = sights_[weight.impl];
+    sight.seq = seq;
     // What an average takes up grows as what it follows moves away from it.
     if (is_parameter(weight) && share->largest > kGrowingUpdates * sight.largest) sight.times = 0;
     sight.largest = share->largest;

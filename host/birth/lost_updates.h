@@ -36,6 +36,7 @@ class LostUpdates {
     struct Sight {
         int times = 0;
         double largest = 0;
+        int64_t seq = -1;  ///< of the op it was last seen by
     };
     /// What a copy of rounded values left in a weight, some hundred elements of it.
     struct Copy {

@@ -13,7 +13,7 @@
 #include "host/finding/past_magnitude.h"
 #include "host/finding/place.h"
 #include "host/finding/tensor_fact.h"
-#include "host/stacks/stack_source.h"
+#include "host/stacks/kept_stack.h"
 #include "host/track/birth_id.h"
 
 namespace numsan {
@@ -32,11 +32,11 @@ struct Birth {
     FirstMet met = FirstMet::Unknown;
     int64_t seq = 0;
     int64_t step = 0;
-    StackId stack = 0;
+    KeptStack stack;
     std::string node;
     bool has_forward = false;
     std::string forward_op;
-    StackId forward_stack = 0;
+    KeptStack forward_stack;
     /// it arrived ahead of its use (batches do): its step and number are those of the first op that reads it
     bool waits = false;
     bool unread = false;           ///< it arrived, and no op has read it yet

@@ -102,6 +102,9 @@ class OptimizerRounds {
     }
 
     int name(Step& step) {
+        // A new one that found no room: what is there may be of optimizers that are gone, and is learned again if not.
+        const bool unknown = step.optimizer < 0 && owners_.size() >= kParameters;
+        if (unknown) owners_.clear();
         const bool computed = backward_.exchange(false, std::memory_order_relaxed);
         const auto here = stacks_.find(step.stack);
         const bool met = here != stacks_.end();
@@ -114,7 +117,8 @@ class OptimizerRounds {
                 if (other.stands_for == step.optimizer) other.stands_for = -1;
             }
         }
-        if (!met && stacks_.size() < kOptimizers) stacks_.emplace(step.stack, step.optimizer);
+        if (!met && stacks_.size() >= kOptimizers) stacks_.clear();
+        if (!met && !unknown) stacks_.emplace(step.stack, step.optimizer);
         optimizers_[static_cast<size_t>(step.optimizer)].named = true;
         const int stands_for = optimizers_[static_cast<size_t>(step.optimizer)].stands_for;
         return stands_for < 0 ? step.optimizer : stands_for;

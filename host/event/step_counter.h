@@ -98,13 +98,16 @@ class StepCounter {
             std::atomic<const void*>& slot = parameters_[(home(storage) + i) % kParameters];
             if (slot.compare_exchange_strong(free, storage, std::memory_order_relaxed)) return;
         }
+        // A program that makes models again and again fills the table with what is gone.
+        const size_t given_up = (home(storage) >> 24) % kProbes;
+        parameters_[(home(storage) + given_up) % kParameters].store(storage, std::memory_order_relaxed);
     }
 
     std::atomic<int64_t> count_{0};
     std::atomic<State> state_{State::Forward};
     std::atomic<const void*> writer_{nullptr};
     /// Storages of leaves that were handed a gradient: parameter.data is written without any sign that it is a
-    /// parameter. One that finds no room is missed.
+    /// parameter. One that finds no room takes another's place.
     std::array<std::atomic<const void*>, kParameters> parameters_{};
 };
 

@@ -46,6 +46,7 @@ struct RunSummary {
     int64_t bytes = 0;
     std::map<std::string, int64_t> skipped;
     int64_t dropped = 0;
+    std::map<std::string, int64_t> forgotten;  ///< what gave way to newer ones of its kind -> how many
     std::vector<std::string> blind_spots;
     std::optional<int64_t> launches;         ///< of kernels and graphs, where they were counted
     std::map<std::string, int64_t> kernels;  ///< the same by name

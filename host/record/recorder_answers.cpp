@@ -88,6 +88,9 @@ class Recorder::RecordingStacks final : public StackSource {
     }
     bool in_module(StackId stack) const noexcept override { return stacks_.in_module(stack); }
     std::vector<SourceFrame> resolve(StackId stack) const override { return stacks_.resolve(stack); }
+    void keep(StackId stack) const noexcept override { stacks_.keep(stack); }
+    void release(StackId stack) const noexcept override { stacks_.release(stack); }
+    int64_t forgotten() const noexcept override { return stacks_.forgotten(); }
     LiveNames names(const TensorReader& reader) override {
         Outside outside(recorder_, Head::Names);
         LiveNames found = stacks_.names(reader);

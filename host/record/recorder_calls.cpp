@@ -24,6 +24,8 @@ uint32_t Recorder::op_number(const OpInfo* op) {
 
 /// Frames are resolved at once: a later version of numsan may want to see those of any op.
 void Recorder::know_stack(StackId stack) {
+    constexpr size_t kMostKnown = 1 << 18;
+    if (stacks_known_.size() >= kMostKnown) stacks_known_.clear();  // those that come again are written again
     if (stack == 0 || !stacks_known_.insert(stack).second) return;
     writer_.add(RecordKind::Stack, RecordedStack{stack, stacks_->in_module(stack), stacks_->resolve(stack)});
 }

@@ -198,6 +198,7 @@ Json coverage_document(const RunSummary& run) {
     Json out = {{"ops", run.ops},         {"scanned", run.scanned},
                 {"bytes", run.bytes},     {"skipped", object_of(run.skipped)},
                 {"dropped", run.dropped}, {"blind_spots", strings(run.blind_spots)}};
+    if (!run.forgotten.empty()) out["forgotten"] = object_of(run.forgotten);
     if (run.launches) out["kernels"] = {{"launches", *run.launches}, {"by_name", object_of(run.kernels)}};
     return out;
 }

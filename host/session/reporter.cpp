@@ -82,6 +82,7 @@ void Reporter::merge_counts(const RunSummary& counts) {
     run.scanned = counts.scanned;
     run.bytes = counts.bytes;
     run.skipped = counts.skipped;
+    run.forgotten = counts.forgotten;
     run.blind_spots = counts.blind_spots;
     run.wall_s = counts.wall_s;
     run.hook_s = counts.hook_s;
@@ -165,18 +166,19 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         const std::string mark = place_of_finding(finding);
         const auto known = finding_by_mark_.find(mark);
         if (known != finding_by_mark_.end()) {
-            finding_by_place_[escaped.place] = known->second;
-            count_again(known->second, escaped.birth.id);
+            know_place(escaped.place, known->second);
+            if (known->second != kDropped) count_again(known->second, escaped.birth.id);
             continue;
         }
         if (report_.findings.size() >= static_cast<size_t>(options_.max_findings)) {
             ++dropped_findings_;
-            finding_by_place_[escaped.place] = kDropped;
+            if (finding_by_mark_.size() < kMostPlaces) finding_by_mark_[mark] = kDropped;
+            know_place(escaped.place, kDropped);
             continue;
         }
         finding.id = "F" + std::to_string(report_.findings.size() + 1);
         finding_by_mark_[mark] = report_.findings.size();
-        finding_by_place_[escaped.place] = report_.findings.size();
+        know_place(escaped.place, report_.findings.size());
         finding_of_[escaped.birth.id] = report_.findings.size();
         added.push_back(report_.findings.size());
         report_.findings.push_back(std::move(finding));
@@ -216,6 +218,11 @@ void Reporter::count_again(size_t index, BirthId birth) {
     ++report_.findings[index].count;
     if (finding_of_.size() >= kMaxKept) finding_of_.clear();  // of old births: nothing new is contaminated by them
     finding_of_[birth] = index;
+}
+
+void Reporter::know_place(const std::string& place, size_t index) {
+    if (finding_by_place_.size() >= kMostPlaces) finding_by_place_.clear();
+    finding_by_place_[place] = index;
 }
 
 /// The schema's order: by birth, which is not the order in which they escaped.

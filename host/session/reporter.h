@@ -70,6 +70,7 @@ class Reporter {
     bool suppress(const Finding& finding, BirthId birth);
     void keep_traced(const Birth& birth, const LiveNames& names);
     void count_again(size_t index, BirthId birth);
+    void know_place(const std::string& place, size_t index);
     void print_unmatched_rules() const;
     static int64_t unsafe_since(const Finding& finding);
 
@@ -82,10 +83,11 @@ class Reporter {
     Report report_;
     std::string start_cwd_;
     std::unordered_map<BirthId, size_t> finding_of_;            ///< birth -> position in report_.findings
-    std::unordered_map<std::string, size_t> finding_by_mark_;   ///< place_of_finding() -> position
+    std::unordered_map<std::string, size_t> finding_by_mark_;   ///< place_of_finding() -> position, or kDropped
     LiveNames::Traced traced_;                                  ///< lines of generated code on the stacks of births
     std::unordered_map<std::string, size_t> finding_by_place_;  ///< EscapedBirth::place -> position, or kDropped
     static constexpr size_t kDropped = ~size_t(0);
+    static constexpr size_t kMostPlaces = 1 << 14;  ///< of either map; beyond it a place is looked at anew
     int64_t counted_again_ = 0;
     bool finished_ = false;
     int64_t dropped_findings_ = 0;

@@ -45,6 +45,9 @@ RunSummary RunCounts::now() const {
     run.births = verdict.births;
     run.escaped = verdict.escaped;
     run.absorbed = verdict.absorbed;
+    run.forgotten = parts_.verdict.forgotten();
+    run.forgotten["stacks"] = stacks_.forgotten();
+    std::erase_if(run.forgotten, [](const auto& kind) { return kind.second == 0; });
     run.framework_version = facts_.torch_version;
     if (!facts_.python_version.empty()) run.python_version = facts_.python_version;
     if (add_coverage_ != nullptr) add_coverage_(run);

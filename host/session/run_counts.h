@@ -10,6 +10,7 @@
 #include "host/finding/run_summary.h"
 #include "host/session/off_switch.h"
 #include "host/session/session_facts.h"
+#include "host/stacks/stack_source.h"
 
 namespace numsan {
 
@@ -17,8 +18,14 @@ namespace numsan {
 class RunCounts {
   public:
     /// All outlive this.
-    RunCounts(const EventParts& parts, const Devices& devices, const SessionFacts& facts, const OffSwitch& off)
-        : parts_(parts), devices_(devices), facts_(facts), off_(off), started_(std::chrono::steady_clock::now()) {}
+    RunCounts(const EventParts& parts, const Devices& devices, const StackSource& stacks, const SessionFacts& facts,
+              const OffSwitch& off)
+        : parts_(parts),
+          devices_(devices),
+          stacks_(stacks),
+          facts_(facts),
+          off_(off),
+          started_(std::chrono::steady_clock::now()) {}
 
     /// What adds to coverage what the session does not know; before the first event.
     void use(void (*add)(RunSummary&)) noexcept { add_coverage_ = add; }
@@ -33,6 +40,7 @@ class RunCounts {
 
     const EventParts& parts_;
     const Devices& devices_;
+    const StackSource& stacks_;
     const SessionFacts& facts_;
     const OffSwitch& off_;
     const std::chrono::steady_clock::time_point started_;

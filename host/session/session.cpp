@@ -29,7 +29,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       devices_(options_, scanner, readings_, parts_, *this),
       reporter_(options_, stacks, facts_.torch_root, facts_.run ? *facts_.run : run_facts(options_)),
       off_(reporter_),
-      counts_(parts_, devices_, facts_, off_),
+      counts_(parts_, devices_, stacks, facts_, off_),
       publisher_(parts_.verdict, stacks, reporter_, counts_) {
     parts_.verdict.set_exchange(facts_.over_notes != nullptr ? facts_.over_notes(worker_births_) : &worker_births_);
     parts_.verdict.set_history(static_cast<size_t>(options_.history));

@@ -60,6 +60,20 @@ bool TorchFrames::in_generated(StackId stack) const {
     return std::any_of(frames.begin(), frames.end(), [](const SourceFrame& frame) { return is_generated(frame.file); });
 }
 
+uint64_t TorchFrames::place(StackId stack) const {
+    uint64_t hash = 14695981039346656037ull;  // FNV-1a, 64 bit
+    const auto add = [&](std::string_view text) {
+        for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+        hash = (hash ^ 0xff) * 1099511628211ull;
+    };
+    for (const SourceFrame& frame : stacks_.resolve(stack)) {
+        add(frame.file);
+        add(frame.function);
+        hash = (hash ^ static_cast<uint64_t>(frame.line)) * 1099511628211ull;
+    }
+    return hash;
+}
+
 size_t TorchFrames::worker_loop(const std::vector<SourceFrame>& stack) {
     const auto loop = std::find_if(stack.begin(), stack.end(), [](const SourceFrame& frame) {
         return is(frame, "_worker_loop", "torch/utils/data/_utils/worker.py");

@@ -14,6 +14,8 @@ class TorchFrames : public StackFacts {
     bool is_loading(StackId stack) const override;
     bool in_function(StackId stack) const override;
     bool in_generated(StackId stack) const override;
+    uint64_t place(StackId stack) const override;
+    const StackSource* source() const override { return &stacks_; }
 
     /// Where the loop of a DataLoader's worker process is: frames before it run inside the worker. size() when it is
     /// not there.

@@ -219,7 +219,7 @@ __attribute__((noinline)) StackId NativeStacks::capture() noexcept {
         for (int i = 0; i < unwound.count; ++i) {
             frames.push_back({reinterpret_cast<const void*>(unwound.address[i]), nullptr, 0});
         }
-        return table_.insert(hash, std::move(frames), false);
+        return table_.insert(hash, std::move(frames), false).id;
     } catch (...) {
         return 0;
     }
@@ -227,6 +227,7 @@ __attribute__((noinline)) StackId NativeStacks::capture() noexcept {
 
 std::vector<SourceFrame> NativeStacks::resolve(StackId id) const {
     std::lock_guard lock(mutex_);
+    if (known_.size() >= kMostKnown) known_.clear();  // they can be looked up again
     std::unique_ptr<Symbols> symbols;
     std::vector<SourceFrame> result;
     for (const StoredFrame& stored : table_.frames(id)) {

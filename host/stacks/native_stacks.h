@@ -19,6 +19,9 @@ class NativeStacks final : public StackSource {
     StackId capture() noexcept override;
     bool in_module(StackId) const noexcept override { return false; }
     std::vector<SourceFrame> resolve(StackId id) const override;
+    void keep(StackId id) const noexcept override { table_.keep(id); }
+    void release(StackId id) const noexcept override { table_.release(id); }
+    int64_t forgotten() const noexcept override { return table_.forgotten(); }
     LiveNames names(const TensorReader&) override { return {}; }
     void lock() override {
         mutex_.lock();
@@ -33,7 +36,9 @@ class NativeStacks final : public StackSource {
     static bool has_lines();
 
   private:
-    StackTable table_;
+    static constexpr size_t kMostKnown = 1 << 14;
+
+    mutable StackTable table_;
     mutable std::mutex mutex_;
     mutable std::map<const void*, std::vector<SourceFrame>> known_;  ///< by return address; none means "left out"
 };

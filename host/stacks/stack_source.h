@@ -9,7 +9,8 @@
 
 namespace numsan {
 
-using StackId = uint32_t;  ///< an interned stack; 0 is "no stack"
+/// An interned stack; 0 is "no stack". A source may forget a stack: then its id names none, and never another one.
+using StackId = uint32_t;
 
 /// One frame, innermost first in a stack. `self` is the module instance of a `torch.nn.Module._call_impl` frame, else
 /// null; it identifies and is never dereferenced.
@@ -66,8 +67,15 @@ class StackSource {
     /// True when a `torch.nn.Module` call is on the stack. Cheap. [MT]
     virtual bool in_module(StackId) const noexcept = 0;
 
-    /// Frames of an interned stack, innermost first. [MT]
+    /// Frames of an interned stack, innermost first; none of one that was forgotten. [MT]
     virtual std::vector<SourceFrame> resolve(StackId) const = 0;
+
+    /// A stack that is kept is forgotten last. Each call of keep() is ended by one of release(). [MT]
+    virtual void keep(StackId) const noexcept {}
+    virtual void release(StackId) const noexcept {}
+
+    /// Stacks that were forgotten so far. [MT]
+    virtual int64_t forgotten() const noexcept { return 0; }
 
     /// Looks up what is alive. Slow (takes the interpreter's lock): for findings only, and never under a lock of ours.
     virtual LiveNames names(const TensorReader& reader) = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "host/base/coldest.h"
+
 namespace numsan {
 namespace {
 
@@ -22,6 +24,7 @@ Ledger::Entry* Ledger::find(const TensorView& tensor) {
         drop_presence(tensor.storage);
         return nullptr;
     }
+    it->second.used = ++uses_;
     return &it->second;
 }
 
@@ -30,6 +33,10 @@ void Ledger::set(const TensorView& tensor, const Entry& entry) {
         clear(tensor);
         return;
     }
+    if (bad_.size() >= most_bad_ && bad_.count(tensor.storage) == 0) {  // most are of memory that is freed by now
+        forgotten_ += static_cast<int64_t>(forget_coldest(
+            bad_, [](const Entry& kept) { return kept.used; }, [&](const void* storage) { drop_presence(storage); }));
+    }
     const auto [it, inserted] = bad_.try_emplace(tensor.storage);
     if (inserted) add_presence(tensor.storage);
     const Entry before = it->second;
@@ -37,6 +44,7 @@ void Ledger::set(const TensorView& tensor, const Entry& entry) {
     if (before.data == tensor.storage_data && shares_birth(before, entry)) it->second.since = before.since;
     it->second.data = tensor.storage_data;
     it->second.bytes = tensor.storage_bytes;
+    it->second.used = ++uses_;
 }
 
 void Ledger::clear(const TensorView& tensor) {
@@ -70,8 +78,9 @@ const Ledger::Unwritten* Ledger::unwritten(const TensorView& tensor) const {
 void Ledger::mark_received(const TensorView& tensor, const Received& received) {
     if (unwritten_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
     if (received_.size() >= kMaxReceived) {
-        for (const auto& [storage, old] : received_) drop_presence(storage);
-        received_.clear();
+        forget_coldest(
+            received_, [](const Received& kept) { return kept.seq; },
+            [&](const void* storage) { drop_presence(storage); });
     }
     const auto [it, inserted] = received_.try_emplace(tensor.storage);
     it->second = received;

@@ -15,9 +15,17 @@
 
 namespace numsan {
 
-/// Not thread-safe but for may_hold(): the verdict's lock protects it.
+/// Not thread-safe but for may_hold(): the verdict's lock protects it. Bounded: of bad storages, of unwritten and of
+/// received ones those that no op has used for longest give way.
 class Ledger {
   public:
+    static constexpr size_t kMaxBad = 1 << 18;  ///< 40 MiB; a model of 50,000 parameters has 200,000 in a bad step
+    static constexpr size_t kMaxUnwritten = 8192;
+    static constexpr size_t kMaxReceived = 4096;
+
+    /// `most_bad`: kMaxBad but in tests.
+    explicit Ledger(size_t most_bad = kMaxBad) : most_bad_(most_bad) {}
+
     struct Entry {
         const void* data = nullptr;
         int64_t bytes = 0;
@@ -25,6 +33,7 @@ class Ledger {
         BirthId birth[3] = {0, 0, 0};  ///< by kind: NaN, +inf, -inf
         BirthId muted = 0;             ///< zeros that an overflow turned into
         BirthId flushed = 0;           ///< zeros that values too small for the type turned into
+        uint64_t used = 0;             ///< when find() or set() had it last, for the ledger itself
         KindSet unsure = 0;  ///< kinds of `birth` that may be gone: they were not read since an op may have cured them
 
         BirthId& of(Kind kind) { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
@@ -81,11 +90,12 @@ class Ledger {
 
     const std::unordered_map<const void*, Entry>& entries() const { return bad_; }
 
+    /// Bad storages that gave way so far.
+    int64_t forgotten() const { return forgotten_; }
+
   private:
     static constexpr size_t kSlots = 4096;
     static constexpr int kWideBits = 18;
-    static constexpr size_t kMaxUnwritten = 8192;
-    static constexpr size_t kMaxReceived = 4096;
     static size_t slot(const void* storage) {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
         return ((bits >> 4) ^ (bits >> 16)) % kSlots;
@@ -105,7 +115,10 @@ class Ledger {
         present_.fetch_sub(1, std::memory_order_relaxed);
     }
 
+    const size_t most_bad_;
     std::unordered_map<const void*, Entry> bad_;
+    uint64_t uses_ = 0;
+    int64_t forgotten_ = 0;
     std::unordered_map<const void*, Unwritten> unwritten_;
     std::unordered_map<const void*, Received> received_;
     std::deque<std::pair<const void*, uint64_t>> unwritten_order_;  ///< storage and marking, oldest first

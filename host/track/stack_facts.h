@@ -1,6 +1,8 @@
 // What the analysis asks about stacks: whether the innermost code is a certain part of torch.
 #pragma once
 
+#include <cstdint>
+
 #include "host/stacks/stack_source.h"
 
 namespace numsan {
@@ -14,6 +16,11 @@ class StackFacts {
     virtual bool is_loading(StackId) const = 0;    ///< inside a load_state_dict()
     virtual bool in_function(StackId) const = 0;   ///< inside an autograd.Function's forward
     virtual bool in_generated(StackId) const = 0;  ///< called by code that torch.compile wrote around its kernels
+
+    /// The same for stacks of the same functions and lines, whichever modules they run in and whenever they were seen.
+    virtual uint64_t place(StackId) const = 0;
+    /// Where the stacks come from; null: they are numbers only.
+    virtual const StackSource* source() const { return nullptr; }
 };
 
 }  // namespace numsan

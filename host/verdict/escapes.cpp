@@ -2,21 +2,38 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "host/cause/magnitude_history.h"
 
 namespace numsan {
-namespace {
-
 /// What makes two births the same to a reader. An overflow is none the less that for having diverged to it meanwhile.
-std::string place_of(const Birth& birth) {
+std::string Escapes::place_of(const Birth& birth) const {
     const bool diverged = birth.mechanism == Mechanism::HYPER;
-    return birth.op + "|" + std::to_string(birth.has_forward ? birth.forward_stack : birth.stack) + "|" + birth.node +
-           "|" + to_string(diverged ? Mechanism::OVF : birth.mechanism) +
+    return birth.op + "|" + std::to_string(stacks_.place(birth.has_forward ? birth.forward_stack : birth.stack)) + "|" +
+           birth.node + "|" + to_string(diverged ? Mechanism::OVF : birth.mechanism) +
            (birth.made_at ? "|" + birth.made_at->file + ":" + std::to_string(birth.made_at->line) : "");
 }
 
-}  // namespace
+/// True: the first finding there, as far as is remembered.
+bool Escapes::is_new(const std::string& place) {
+    if (!reported_places_.insert(place).second) return false;
+    places_in_order_.push_back(place);
+    if (places_in_order_.size() > kMostPlaces) {
+        reported_places_.erase(places_in_order_.front());
+        places_in_order_.pop_front();
+        ++forgotten_;
+    }
+    // What earlier findings have reached gives way to what this one will reach.
+    if (contaminated_.size() >= PendingStore::kMost) {
+        std::vector<BirthId> births;
+        for (const Reach& reach : contaminated_) births.push_back(reach.birth);
+        const auto middle = births.begin() + static_cast<std::ptrdiff_t>(births.size() / 2);
+        std::nth_element(births.begin(), middle, births.end());
+        std::erase_if(contaminated_, [&](const Reach& reach) { return reach.birth <= *middle; });
+    }
+    return true;
+}
 
 void Escapes::postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, PendingReason reason) {
     pending_.postpone(births_.find(id), into, impl, context, reason);
@@ -67,7 +84,7 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     }
     if (birth.features.loss_known && birth.forward_seq > loss_parameter_read_) birth.features.after_parameters = true;
     std::string place = place_of(birth);
-    const bool again = !reported_places_.insert(place).second;
+    const bool again = !is_new(place);
     reported_any_.store(true, std::memory_order_relaxed);
     if (!again) birth.history = magnitude_history(birth, lineage_, history_);
     EscapedBirth made;

@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <set>
 #include <string>
 #include <unordered_set>
 
 #include "host/birth/births.h"
 #include "host/track/lineage.h"
+#include "host/track/stack_facts.h"
 #include "host/verdict/outcome.h"
 #include "host/verdict/pending.h"
 
@@ -19,8 +21,8 @@ namespace numsan {
 class Escapes {
   public:
     /// All outlive this.
-    Escapes(const Lineage& lineage, Births& births, PendingStore& pending)
-        : lineage_(lineage), births_(births), pending_(pending) {}
+    Escapes(const StackFacts& stacks, const Lineage& lineage, Births& births, PendingStore& pending)
+        : stacks_(stacks), lineage_(lineage), births_(births), pending_(pending) {}
 
     /// Steps of magnitude history that a finding has at most; before the first escape.
     void set_history(size_t steps) { history_ = steps; }
@@ -61,9 +63,16 @@ class Escapes {
 
     int64_t escaped() const { return escaped_; }        ///< births, without intended ones
     int64_t bad_places() const { return bad_places_; }  ///< reported first here, not finite
+    int64_t forgotten() const { return forgotten_; }    ///< places whose next finding counts as a first one
     bool reported_any() const noexcept { return reported_any_.load(std::memory_order_relaxed); }
 
   private:
+    static constexpr size_t kMostPlaces = 1 << 12;
+
+    std::string place_of(const Birth& birth) const;
+    bool is_new(const std::string& place);
+
+    const StackFacts& stacks_;
     const Lineage& lineage_;
     Births& births_;
     PendingStore& pending_;
@@ -84,6 +93,8 @@ class Escapes {
     std::unordered_set<Reach, Reach::Hash> contaminated_;
     std::atomic<bool> reported_any_{false};
     std::set<std::string> reported_places_;
+    std::deque<std::string> places_in_order_;  ///< the same, oldest first: beyond kMostPlaces they give way
+    int64_t forgotten_ = 0;
     int64_t loss_parameter_read_ = -1;  ///< last forward op that read a parameter before the last backward() began
     int64_t loss_seq_ = -1;
     int64_t escaped_ = 0;

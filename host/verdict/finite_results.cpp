@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "host/base/coldest.h"
 #include "host/base/thresholds.h"
 #include "host/birth/zeros.h"
 #include "host/cause/measure.h"
@@ -80,7 +81,6 @@ bool FiniteResults::averages(const OpEvent& event, const OpContext& context, con
 /// parameter; what a forward op flushes only where it does so in another step, too.
 void FiniteResults::look_at_flushed(const OpEvent& event, const OpContext& context, int32_t index,
                                     const ForwardRecord& forward, BirthKinds& now) {
-    constexpr size_t kMaxSites = 256;
     const TensorView& output = event.outputs[index];
     const bool backward = context.node != nullptr;
     const bool gradient = !backward && (output.flags & kWritten) != 0 && is_gradient(lineage_, output.storage);
@@ -96,14 +96,18 @@ void FiniteResults::look_at_flushed(const OpEvent& event, const OpContext& conte
         const OpSite site{event.op, backward ? forward.stack : context.stack};
         const auto seen = flushes_.find(site);
         if (seen == flushes_.end()) {
-            if (flushes_.size() >= kMaxSites) return;
+            if (flushes_.size() >= kMostSites)
+                forget_coldest(flushes_, [](const Flush& flush) { return flush.last_seq; });
             id = births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
             // What becomes of these zeros in this step goes back to them, and is no birth of its own.
             births_.find(id)->ignored = true;
-            flushes_[site] = static_cast<int64_t>(id);
-        } else if (Birth* first = births_.find(static_cast<BirthId>(seen->second)); first != nullptr) {
-            id = first->id;
-            if (first->step != context.step && !context.ignored) first->ignored = false;
+            flushes_[site] = {id, context.seq};
+        } else {
+            seen->second.last_seq = context.seq;
+            if (Birth* first = births_.find(seen->second.first); first != nullptr) {
+                id = first->id;
+                if (first->step != context.step && !context.ignored) first->ignored = false;
+            }
         }
     }
     if (id == 0) id = births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
@@ -116,11 +120,9 @@ void FiniteResults::look_at_flushed(const OpEvent& event, const OpContext& conte
 
 void FiniteResults::look_at_headroom(const OpEvent& event, const OpContext& context, int32_t index,
                                      const ForwardRecord& forward) {
-    constexpr size_t kMaxSites = 256;
     if (context.ignored) return;
     const auto known = near_overflows_.find({event.op, context.stack});
     if (known != near_overflows_.end() && known->second.reported) return;
-    if (known == near_overflows_.end() && near_overflows_.size() >= kMaxSites) return;
     Mechanism mechanism = Mechanism::PREC;
     const std::optional<Saturation> saturation = saturated(event, index, context.seq, lineage_);
     std::optional<std::string> evidence;
@@ -134,7 +136,10 @@ void FiniteResults::look_at_headroom(const OpEvent& event, const OpContext& cont
         if (known != near_overflows_.end() && known->second.scaled) known->second = {};  // the scale has followed
         return;
     }
+    if (known == near_overflows_.end() && near_overflows_.size() >= kMostSites)
+        forget_coldest(near_overflows_, [](const NearOverflow& other) { return other.last_seq; });
     NearOverflow& site = near_overflows_[{event.op, context.stack}];
+    site.last_seq = context.seq;
     site.scaled = saturation && saturation->scaled;
     if (site.last_step != context.step) ++site.steps;
     site.last_step = context.step;

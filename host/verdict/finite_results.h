@@ -48,14 +48,20 @@ class FiniteResults {
     /// Sites whose results were close to the largest number of their type, and where that was seen.
     struct NearOverflow {
         int64_t last_step = -1;
+        int64_t last_seq = -1;
         int steps = 0;
         int looks = 0;
         bool scaled = false;  ///< values are cut to the type's range after a scale: it may follow them
         bool reported = false;
     };
+    struct Flush {
+        BirthId first = 0;  ///< birth at this site
+        int64_t last_seq = -1;
+    };
+    static constexpr size_t kMostSites = 256;  ///< of either; a site that was not seen for longest gives way
     std::map<OpSite, NearOverflow> near_overflows_;
-    /// Where a forward op or a gradient's update flushed, or hardly a bit was left: its first birth there.
-    std::map<OpSite, int64_t> flushes_;
+    /// Where a forward op or a gradient's update flushed, or hardly a bit was left.
+    std::map<OpSite, Flush> flushes_;
     LostUpdates lost_updates_;
 };
 

@@ -13,7 +13,9 @@ constexpr int kStepsToLook = 2;
 }  // namespace
 
 void KeptState::note_write(const BirthKinds& kinds, const TensorView& tensor, const OpContext& context) {
-    if (context.ignored || writes_.size() >= kMaxWrites) return;
+    if (context.ignored) return;
+    if (writes_.size() >= kMaxWrites) writes_ = take_writes();  // less those whose values are gone
+    if (writes_.size() >= kMaxWrites) return;
     for (const Kind kind : kNonFiniteKinds) {
         const Birth* birth = births_.find(kinds.of(kind));
         if (birth == nullptr || birth->intended || birth->ignored || birth->escaped) continue;

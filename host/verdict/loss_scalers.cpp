@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "host/base/coldest.h"
 #include "host/cause/measure.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
@@ -53,7 +54,8 @@ void LossScalers::looks(const OpEvent& event) {
     }
     // Gradients, whether one is bad, the scale's reciprocal.
     const void* found = event.input_count >= 3 ? event.inputs[event.input_count - 2].storage : nullptr;
-    if (looks_.size() < kMaxLooks) looks_[found] = looks_[found] || bad;
+    if (looks_.size() >= kMaxLooks && looks_.count(found) == 0) looks_.clear();
+    looks_[found] = looks_[found] || bad;
     std::set<BirthId> held;
     for (const PendingEscape& p : pending_.of(PendingReason::Scaler)) held.insert(p.birth);
     std::erase_if(pending_.of(PendingReason::Gradient), [&](const PendingEscape& p) {
@@ -90,8 +92,10 @@ void LossScalers::scale_changes(const OpEvent& event, Outcome& outcome) {
         });
         if (scanner_.measures(input)) found_inf = scanner_.health(input).absmax != 0;
     }
-    if (scalers_.size() >= kMaxScalers && scalers_.count(scaler) == 0) return;
-    ScalerHistory& history = scalers_[scaler];
+    if (scalers_.size() >= kMaxScalers && scalers_.count(scaler) == 0)
+        forget_coldest(scalers_, [](const Scaler& other) { return other.last; });
+    scalers_[scaler].last = ++updates_;
+    ScalerHistory& history = scalers_[scaler].history;
     const bool alone = scalers_.size() == 1;
     for (auto look = looks_.begin(); look != looks_.end();) {
         const bool mine = alone || found.count(look->first) != 0;
@@ -134,9 +138,10 @@ void LossScalers::give_up(const void* scaler, const std::string& why, Outcome& o
 }
 
 void LossScalers::end(Outcome& outcome) {
-    for (const auto& [scaler, history] : scalers_) {
-        if (history.never_stepped())
-            give_up(scaler, "the loss scaler skipped all " + std::to_string(history.skips()) + " steps of this run",
+    for (const auto& [scaler, known] : scalers_) {
+        if (known.history.never_stepped())
+            give_up(scaler,
+                    "the loss scaler skipped all " + std::to_string(known.history.skips()) + " steps of this run",
                     outcome);
     }
     // A scaled loss has gradients in other networks, too, which are not unscaled: they are dropped, however large.

@@ -49,8 +49,13 @@ class LossScalers {
     Births& births_;
     PendingStore& pending_;
     Escapes& escapes_;
-    std::map<const void*, ScalerHistory> scalers_;  ///< by where the scale lies
-    std::map<const void*, bool> looks_;             ///< of scalers, by where they note it: whether something was bad
+    struct Scaler {
+        ScalerHistory history;
+        int64_t last = 0;  ///< which of all updates of scales was its last
+    };
+    std::map<const void*, Scaler> scalers_;  ///< by where the scale lies; the one that was not updated for longest goes
+    std::map<const void*, bool> looks_;      ///< of scalers, by where they note it: whether something was bad
+    int64_t updates_ = 0;
 };
 
 }  // namespace numsan

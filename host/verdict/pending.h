@@ -53,7 +53,8 @@ struct PendingEscape {
     bool of_loss = false;           ///< of a check: backward() could have started from what it asked about
 };
 
-/// Not thread-safe: the verdict's lock protects it. What is beyond kMost of a reason is dropped.
+/// Not thread-safe: the verdict's lock protects it. Beyond kMost of a reason the oldest gradients stay; of the rest
+/// those that came after the first quarter give way, so that both the first and the last are there.
 class PendingStore {
   public:
     using List = std::vector<PendingEscape>;
@@ -62,7 +63,11 @@ class PendingStore {
     /// False: there is no room.
     bool add(PendingReason reason, const PendingEscape& escape) {
         List& list = of(reason);
-        if (list.size() >= kMost) return false;
+        if (list.size() >= kMost) {
+            forgotten_ += reason == PendingReason::Gradient ? 1 : kMost / 4;
+            if (reason == PendingReason::Gradient) return false;
+            list.erase(list.begin() + kMost / 4, list.begin() + kMost / 2);
+        }
         list.push_back(escape);
         return true;
     }
@@ -101,6 +106,9 @@ class PendingStore {
         for (List& list : lists_) list.clear();
     }
 
+    /// How many found no room so far, or gave way.
+    int64_t forgotten() const { return forgotten_; }
+
     void add_births(std::set<BirthId>& births) const {
         for (const List& list : lists_) {
             for (const PendingEscape& escape : list) births.insert(escape.birth);
@@ -109,6 +117,7 @@ class PendingStore {
 
   private:
     std::array<List, std::size(kPendingPolicies)> lists_;
+    int64_t forgotten_ = 0;
 };
 
 }  // namespace numsan

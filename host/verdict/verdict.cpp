@@ -42,7 +42,7 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
       finite_(scanner, lineage, ledger_, births_, pending_),
       unread_(scanner, ledger_, births_),
       collectives_(scanner, lineage, ledger_),
-      escapes_(lineage, births_, pending_),
+      escapes_(stacks, lineage, births_, pending_),
       loss_start_(scanner, stacks, lineage, ledger_, losses_, births_, escapes_),
       gradients_(scanner, parameters, ledger_, births_, pending_, escapes_),
       scalers_(scanner, stacks, lineage, ledger_, births_, pending_, escapes_),
@@ -474,6 +474,14 @@ void Verdict::forget_pending() {
 Verdict::Counts Verdict::counts() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return {births_.made(), escapes_.escaped(), std::max<int64_t>(births_.made() - escapes_.escaped(), 0)};
+}
+
+std::map<std::string, int64_t> Verdict::forgotten() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return {{"bad tensors", ledger_.forgotten()},
+            {"births", births_.forgotten()},
+            {"waiting escapes", pending_.forgotten()},
+            {"places", escapes_.forgotten()}};
 }
 
 }  // namespace numsan

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "host/base/output_set.h"
@@ -125,6 +126,9 @@ class Verdict {
         int64_t absorbed = 0;
     };
     Counts counts() const;
+
+    /// What gave way as there was no more room for it, by its name in the report; zeros too.
+    std::map<std::string, int64_t> forgotten() const;
 
     /// Fork: held over the fork in the parent, so that the child finds it free and whole.
     void lock() { mutex_.lock(); }

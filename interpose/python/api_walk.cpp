@@ -1,4 +1,7 @@
 // Python stacks by the public API: where the layout of frames is not known, or the interpreter has no lock.
+#include <algorithm>
+#include <list>
+
 #include "interpose/python/api/gate.h"
 #include "interpose/python/api/reference.h"
 #include "interpose/python/frames.h"
@@ -35,28 +38,51 @@ uint64_t PythonStacks::walk_api(std::vector<Frame>& frames) const {
 /// outside our mutex: a thread of a free-threaded build may be stopped there, while others wait for the mutex and keep
 /// the world from stopping.
 bool PythonStacks::remember_api(const std::vector<Frame>& frames) {
-    std::vector<Code> fresh;
+    std::list<Code> fresh;
     {
-        std::lock_guard guard(mutex_);
+        const std::lock_guard<std::mutex> guard(mutex_);
         for (const Frame& frame : frames) {
-            if (!code_by_address_.contains(frame.code))
-                fresh.push_back({frame.code, nullptr, nullptr, 0, {}, {}, false, false});
+            const auto is_it = [&](const Code& code) { return code.code == frame.code; };
+            if (known_code(frame.code) != nullptr || std::any_of(fresh.begin(), fresh.end(), is_it)) continue;
+            fresh.emplace_back().code = frame.code;
         }
     }
     for (Code& code : fresh) {
         void* const object = const_cast<void*>(code.code);
-        api_->Py_IncRef(object);  // kept for good: the address is its identity
         code.file = attribute(*api_, object, "co_filename");
         code.function = qualified_name(*api_, object);
     }
     bool module = false;
-    std::lock_guard guard(mutex_);
+    const std::lock_guard<std::mutex> guard(mutex_);
     for (Code& code : fresh) {
-        if (code_by_address_.contains(code.code)) continue;  // recursion, or another thread was quicker
+        if (known_code(code.code) != nullptr) continue;  // another thread was quicker
         const Code& kept = remember(std::move(code));
+        api_->Py_IncRef(const_cast<void*>(kept.code));  // for as long as it is known: the address is its identity
         module |= kept.module_call || kept.module_entry;
     }
     return module;
+}
+
+/// 0: one of the codes was forgotten meanwhile.
+StackId PythonStacks::add_api(const std::vector<Frame>& seen, uint64_t hash) {
+    std::vector<StoredFrame> frames;
+    frames.reserve(seen.size());
+    std::list<Code> unneeded;
+    StackId id = 0;
+    {
+        const std::lock_guard<std::mutex> guard(mutex_);
+        for (const Frame& one : seen) {
+            if (const Code* known = known_code(one.code); known != nullptr)
+                frames.push_back({known, one.self, int(one.instruction)});
+        }
+        if (frames.size() == seen.size()) id = add(hash, std::move(frames));
+        for (const Frame& one : seen) {
+            if (Code* known = known_code(one.code); known != nullptr) forget_if_unused(*known);
+        }
+        unneeded.swap(unneeded_);
+    }
+    for (const Code& code : unneeded) api_->Py_DecRef(const_cast<void*>(code.code));
+    return id;
 }
 
 StackId PythonStacks::capture_api() {
@@ -66,15 +92,13 @@ StackId PythonStacks::capture_api() {
     std::vector<Frame> seen;
     uint64_t hash = walk_api(seen);
     if (seen.empty()) return 0;
-    if (const StackId known = table_.find(hash)) return known;
-    if (remember_api(seen)) hash = walk_api(seen);  // the modules of these frames were not asked for
-    std::vector<StoredFrame> frames;
-    frames.reserve(seen.size());
-    std::lock_guard guard(mutex_);
-    for (const Frame& one : seen) {
-        frames.push_back({code_by_address_.find(one.code)->second, one.self, int(one.instruction)});
+    constexpr int kTries = 8;
+    for (int i = 0; i < kTries; ++i) {
+        if (const StackId known = table_.find(hash)) return known;
+        if (remember_api(seen)) hash = walk_api(seen);  // the modules of these frames were not asked for
+        if (const StackId id = add_api(seen, hash)) return id;
     }
-    return add(hash, std::move(frames));
+    return 0;
 }
 
 }  // namespace numsan

@@ -2,7 +2,11 @@
 #include "interpose/python/frames.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "interpose/python/api/gate.h"
 #include "interpose/python/layout/frame_walk.h"
@@ -13,6 +17,12 @@ namespace numsan {
 namespace {
 
 constexpr std::string_view kModuleFile = "torch/nn/modules/module.py";
+
+constexpr size_t kFewStacks = 16;  // a list of them is not worth a look
+
+using FreeCode = void (*)(void* code);
+FreeCode g_free_code = nullptr;  ///< what the type of code objects had, before it was watched
+std::atomic<PythonStacks*> g_watching{nullptr};
 
 }  // namespace
 
@@ -130,18 +140,21 @@ int PythonStacks::line_of(const Frame& frame) const noexcept {
     return api_->PyCode_Addr2Line(const_cast<void*>(frame.code), int(walk.byte_of(frame.code, frame.instruction)));
 }
 
-const PythonStacks::Code& PythonStacks::remember(Code code) {
+PythonStacks::Code& PythonStacks::remember(Code code) {
     const bool in_torch = std::string_view(code.file).ends_with(kModuleFile);
     code.module_call = in_torch && (code.function == "Module._call_impl" || code.function == "_call_impl");
     code.module_entry =
         in_torch && (code.function == "Module._wrapped_call_impl" || code.function == "_wrapped_call_impl");
     codes_.push_back(std::move(code));
-    const Code& kept = codes_.back();
+    Code& kept = codes_.back();
+    kept.self = std::prev(codes_.end());
     code_by_address_.emplace(kept.code, &kept);
     if (kept.module_call || kept.module_entry) {
         for (auto& slot : module_codes_) {
             const void* empty = nullptr;
-            if (slot.compare_exchange_strong(empty, kept.code) || empty == kept.code) break;
+            if (!slot.compare_exchange_strong(empty, kept.code) && empty != kept.code) continue;
+            ++kept.uses;  // known for good
+            break;
         }
         const auto at = reinterpret_cast<uintptr_t>(kept.code);
         const uintptr_t low = module_low_.load();
@@ -152,38 +165,103 @@ const PythonStacks::Code& PythonStacks::remember(Code code) {
     return kept;
 }
 
-const PythonStacks::Code& PythonStacks::code_of(const void* code) {
+/// Under the mutex, as the following.
+void PythonStacks::forget_if_unused(Code& code) noexcept {
+    if (code.uses > 0) return;
+    const auto [begin, end] = code_by_address_.equal_range(code.code);
+    const auto known = std::find_if(begin, end, [&](const auto& one) { return one.second == &code; });
+    if (known != end) code_by_address_.erase(known);
+    if (mode_ == Mode::Api)
+        unneeded_.splice(unneeded_.end(), codes_, code.self);
+    else
+        codes_.erase(code.self);
+}
+
+/// Of a stack that gives way, or was not added after all.
+void PythonStacks::forget_frames(std::span<const StoredFrame> frames) noexcept {
+    for (const StoredFrame& frame : frames) {
+        Code& code = code_in(frame);
+        --code.uses;
+        forget_if_unused(code);
+    }
+}
+
+/// Those that were forgotten by the table.
+void PythonStacks::forget_stacks(Code& code) const {
+    std::erase_if(code.stacks, [&](StackId id) { return !table_.holds(id); });
+}
+
+PythonStacks::Code* PythonStacks::known_code(const void* code) const noexcept {
+    const auto [begin, end] = code_by_address_.equal_range(code);
+    if (mode_ == Mode::Api) return begin != end ? begin->second : nullptr;
     const void* file = pointer_at(code, layout_.code_file);
     const void* name = pointer_at(code, layout_.code_name);
-    const int32_t line = read_at<int32_t>(code, layout_.code_first_line);
-    const auto [begin, end] = code_by_address_.equal_range(code);
-    for (auto it = begin; it != end; ++it) {
-        const Code& known = *it->second;
-        if (known.file_object == file && known.name_object == name && known.first_line == line) return known;
-    }
+    const auto line = read_at<int32_t>(code, layout_.code_first_line);
+    const auto is_it = [&](const auto& one) {
+        const Code& known = *one.second;
+        return known.file_object == file && known.name_object == name && known.first_line == line;
+    };
+    const auto known = std::find_if(begin, end, is_it);
+    return known != end ? known->second : nullptr;
+}
+
+PythonStacks::Code& PythonStacks::code_of(const void* code) {
+    if (Code* known = known_code(code)) return *known;
+    const void* file = pointer_at(code, layout_.code_file);
+    const void* name = pointer_at(code, layout_.code_name);
     const void* shown = layout_.code_qualname >= 0 ? pointer_at(code, layout_.code_qualname) : name;
-    return remember({code, file, name, line, python_text(layout_, file), python_text(layout_, shown), false, false});
+    Code made;
+    made.code = code;
+    made.file_object = file;
+    made.name_object = name;
+    made.first_line = read_at<int32_t>(code, layout_.code_first_line);
+    made.file = python_text(layout_, file);
+    made.function = python_text(layout_, shown);
+    return remember(std::move(made));
 }
 
 StackId PythonStacks::add(uint64_t hash, std::vector<StoredFrame> frames) {
     // One frame per module call: of _wrapped_call_impl and the _call_impl that it called, the inner one speaks.
     bool in_module = false;
     for (size_t i = 0; i < frames.size(); ++i) {
-        const Code& code = *static_cast<const Code*>(frames[i].code);
+        const Code& code = code_in(frames[i]);
         in_module |= code.module_call || code.module_entry;
         if (i == 0 || !code.module_entry) continue;
         StoredFrame& callee = frames[i - 1];
-        if (!static_cast<const Code*>(callee.code)->module_call) continue;
+        if (!code_in(callee).module_call) continue;
         if (!callee.self) callee.self = frames[i].self;
         if (callee.self == frames[i].self) frames[i].self = nullptr;
     }
-    return table_.insert(hash, std::move(frames), in_module);
+    const std::vector<StoredFrame> ours = frames;
+    for (const StoredFrame& frame : ours) ++code_in(frame).uses;  // before others give way
+    try {
+        const StackTable::Inserted inserted = table_.insert(hash, std::move(frames), in_module);
+        if (!inserted.added) forget_frames(ours);
+        if (inserted.added && mode_ == Mode::Raw) note_stack(inserted.id, ours);
+        return inserted.id;
+    } catch (...) {
+        forget_frames(ours);
+        throw;
+    }
+}
+
+/// Where a code is gone its stacks are found by it.
+void PythonStacks::note_stack(StackId id, const std::vector<StoredFrame>& frames) noexcept {
+    try {
+        for (const StoredFrame& frame : frames) {
+            Code& code = code_in(frame);
+            if (code.stacks.size() > 2 * size_t(code.uses) + kFewStacks) forget_stacks(code);
+            if (code.stacks.empty() || code.stacks.back() != id) code.stacks.push_back(id);
+        }
+    } catch (...) {
+        table_.retire(id);  // no memory to find it by
+    }
 }
 
 StackId PythonStacks::add_raw(const void* thread, uint64_t hash) {
     Frame frames[kMaxDepth];
     std::vector<StoredFrame> stored;
-    std::lock_guard lock(mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     int count = copy_frames(thread, frames);
     for (int i = 0; i < count; ++i) code_of(frames[i].code);
     const uint64_t again = hash_(*this, thread);  // another one when a module's code was met just now
@@ -200,6 +278,50 @@ StackId PythonStacks::add_raw(const void* thread, uint64_t hash) {
     return add(again, std::move(stored));
 }
 
+void PythonStacks::code_dies(const void* code) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto [begin, end] = code_by_address_.equal_range(code);
+    for (auto it = begin; it != end; ++it) {
+        Code& gone = *it->second;
+        for (const StackId id : gone.stacks) table_.retire(id);
+        gone.stacks.clear();
+        if (gone.uses == 0) codes_.erase(gone.self);  // else its stacks still show it
+    }
+    if (begin == end) return;
+    code_by_address_.erase(begin, end);
+    for (auto& slot : module_codes_) {
+        const void* dead = code;
+        slot.compare_exchange_strong(dead, nullptr);
+    }
+}
+
+/// In place of the type's own function, which it calls. The interpreter's lock is held.
+void PythonStacks::code_is_freed(void* code) {
+    if (PythonStacks* stacks = g_watching.load(std::memory_order_acquire)) stacks->code_dies(code);
+    g_free_code(code);
+}
+
+void PythonStacks::watch_codes() {
+    if (mode_ != Mode::Raw) return;
+    const InsidePython inside;
+    if (!inside || !python_usable(*api_)) return;
+    const PythonLock lock(*api_);
+    constexpr ptrdiff_t kTypeName = 24, kTypeDealloc = 48;  // of PyTypeObject; same in 3.10 to 3.14
+    char* const type = static_cast<char*>(const_cast<void*>(api_->PyCode_Type));
+    const char* const name = read_at<const char*>(type, kTypeName);
+    if (name == nullptr || std::string_view(name) != "code") return;
+    g_watching.store(this, std::memory_order_release);
+    const std::atomic_ref<FreeCode> slot(*reinterpret_cast<FreeCode*>(type + kTypeDealloc));
+    if (slot.load() == code_is_freed) return;
+    g_free_code = slot.load();
+    slot.store(code_is_freed);
+}
+
+size_t PythonStacks::known_codes() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return codes_.size();
+}
+
 StackId PythonStacks::capture() noexcept {
     try {
         if (mode_ == Mode::Raw) [[likely]] {
@@ -209,7 +331,7 @@ StackId PythonStacks::capture() noexcept {
             const uint64_t hash = thread ? hash_(*this, thread) : 0;
             if (hash == 0) return 0;
             if (const StackId known = table_.find(hash)) return known;
-            return table_.full() ? StackTable::kOverflow : add_raw(thread, hash);
+            return add_raw(thread, hash);
         }
         return mode_ == Mode::Api ? capture_api() : 0;
     } catch (...) {
@@ -219,8 +341,9 @@ StackId PythonStacks::capture() noexcept {
 
 std::vector<SourceFrame> PythonStacks::resolve(StackId id) const {
     std::vector<SourceFrame> result;
+    const std::lock_guard<std::mutex> lock(mutex_);  // codes are forgotten with stacks
     for (const StoredFrame& frame : table_.frames(id)) {
-        const Code& code = *static_cast<const Code*>(frame.code);
+        const Code& code = code_in(frame);
         result.push_back({code.file, code.function, frame.line, frame.self, false});
     }
     return result;

@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <bit>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "host/stacks/stack_source.h"
 #include "host/stacks/stack_table.h"
@@ -38,8 +40,19 @@ class PythonStacks final : public StackSource {
 
     /// In mode Raw: no lock. Stacks deeper than kMaxDepth are cut at the outer end.
     StackId capture() noexcept override;
-    bool in_module(StackId id) const noexcept override { return table_.in_module(id); }
+    bool in_module(StackId id) const noexcept override { return StackTable::in_module(id); }
     std::vector<SourceFrame> resolve(StackId id) const override;
+    void keep(StackId id) const noexcept override { table_.keep(id); }
+    void release(StackId id) const noexcept override { table_.release(id); }
+    int64_t forgotten() const noexcept override { return table_.forgotten(); }
+
+    /// From here on a stack is not found any more once one of its functions is gone: another may be made at the same
+    /// address. In mode Raw only; in mode Api the functions of known stacks are kept alive. This must live as long as
+    /// the process. Takes the interpreter's lock.
+    void watch_codes();
+
+    /// Functions that are known, for tests.
+    size_t known_codes() const;
 
     /// Runs Python code under the interpreter's lock: the caller keeps our own hooks off on this thread meanwhile.
     LiveNames names(const TensorReader& reader) override;
@@ -54,8 +67,8 @@ class PythonStacks final : public StackSource {
     }
 
   private:
-    /// A code object as it was when first seen. The four members after `code` distinguish it from a later one at the
-    /// same address.
+    /// A code object as it was when first seen, for as long as a known stack has it. The four members after `code`
+    /// distinguish it from a later one at the same address where codes are not watched.
     struct Code {
         const void* code;
         const void* file_object;
@@ -63,9 +76,15 @@ class PythonStacks final : public StackSource {
         int32_t first_line;
         std::string file;
         std::string function;
-        bool module_call;   ///< torch.nn.Module._call_impl
-        bool module_entry;  ///< torch.nn.Module._wrapped_call_impl
+        bool module_call = false;     ///< torch.nn.Module._call_impl
+        bool module_entry = false;    ///< torch.nn.Module._wrapped_call_impl
+        uint32_t uses = 0;            ///< frames of known stacks
+        std::vector<StackId> stacks;  ///< in mode Raw: that have it; some may be forgotten
+        std::list<Code>::iterator self;
     };
+    static Code& code_in(const StoredFrame& frame) noexcept {
+        return *static_cast<Code*>(const_cast<void*>(frame.code));
+    }
     struct Frame {
         const void* code;
         uintptr_t instruction;
@@ -90,22 +109,33 @@ class PythonStacks final : public StackSource {
     int copy_frames(const void* thread, Frame (&frames)[kMaxDepth]) const noexcept;
     int line_of(const Frame& frame) const noexcept;
     StackId add_raw(const void* thread, uint64_t hash);
-    const Code& code_of(const void* code);
-    const Code& remember(Code code);
+    Code* known_code(const void* code) const noexcept;
+    Code& code_of(const void* code);
+    Code& remember(Code code);
+    void forget_if_unused(Code& code) noexcept;
+    void forget_stacks(Code& code) const;
+    void forget_frames(std::span<const StoredFrame> frames) noexcept;
+    void code_dies(const void* code) noexcept;
+    static void code_is_freed(void* code);
     uint64_t walk_api(std::vector<Frame>& frames) const;
     bool remember_api(const std::vector<Frame>& frames);
+    StackId add_api(const std::vector<Frame>& seen, uint64_t hash);
     StackId capture_api();
     StackId add(uint64_t hash, std::vector<StoredFrame> frames);
+    void note_stack(StackId id, const std::vector<StoredFrame>& frames) noexcept;
 
     const PythonApi* api_ = nullptr;
     PythonLayout layout_{};
     HashFrames hash_ = hash_any;
     Mode mode_ = Mode::None;
     std::string why_;
-    StackTable table_;
-    std::mutex mutex_;  ///< of codes_ and code_by_address_; taken for stacks never seen before only
-    std::deque<Code> codes_;
-    std::unordered_multimap<const void*, const Code*> code_by_address_;
+    mutable StackTable table_{[this](std::span<const StoredFrame> frames) { forget_frames(frames); }};
+    /// Of what follows; taken before the table's, for stacks that are not known, and when code objects die. Nothing of
+    /// the interpreter is waited for under it.
+    mutable std::mutex mutex_;
+    std::list<Code> codes_;
+    std::unordered_multimap<const void*, Code*> code_by_address_;  ///< without those whose code object is gone
+    std::list<Code> unneeded_;  ///< in mode Api: what holds a reference that is to be given up, once the mutex is free
     std::atomic<const void*> module_codes_[kModuleCodes] = {};
     /// All of module_codes_ lie at most `module_span_` bytes behind `module_low_`: most other codes do not.
     std::atomic<uintptr_t> module_low_{~uintptr_t(0)}, module_span_{0};

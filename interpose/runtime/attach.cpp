@@ -173,6 +173,7 @@ bool attach(const numsan_stub_api& stub) {
     const PythonApi* python = python_api();
     if (python != nullptr && python_usable(*python)) {
         auto* frames = new PythonStacks;
+        frames->watch_codes();
         const std::string version = python->Py_GetVersion();
         facts.python_version = version.substr(0, version.find(' '));
         const char* const modes[] = {"python frames in memory", "python's interface", "nothing"};

@@ -142,5 +142,32 @@ TEST(OptimizerRounds, OneWhoseParametersAreNotSeenIsKnownByItsLine) {
     EXPECT_EQ(count, 3);
 }
 
+TEST(OptimizerRounds, AfterVeryManyParametersThatAreGoneOthersAreLearned) {
+    Loop loop;
+    const std::vector<int> gone(100000);
+    OptimizerRounds::Step step;
+    for (const int& parameter : gone) loop.rounds.wrote(step, &parameter);
+    loop.rounds.ended(step);
+    constexpr StackId kLine = 9;
+    const auto pairs = [&](int count) {
+        for (int i = 0; i < count; ++i) {
+            loop.step('a', true, kLine);
+            loop.step('b', true, kLine);
+        }
+    };
+    pairs(8);
+    const int before = loop.count;
+    pairs(8);
+    EXPECT_EQ(loop.count - before, 8);
+}
+
+TEST(OptimizerRounds, AfterVeryManyLinesOthersAreLearned) {
+    Loop loop;
+    for (StackId line = 100; line < 1000; ++line) loop.step('a', true, line);
+    const int before = loop.count;
+    loop.steps("abababab");
+    EXPECT_EQ(loop.count - before, 4);
+}
+
 }  // namespace
 }  // namespace numsan

@@ -176,5 +176,18 @@ TEST(StepCounter, ManyParametersFindRoom) {
     EXPECT_EQ(missed, 0);
 }
 
+TEST(StepCounter, AParameterAfterVeryManyThatAreGoneIsKnown) {
+    Loop loop;
+    const std::vector<double> gone(100000);
+    for (const double& parameter : gone) loop.steps.node(&parameter);
+    for (int step = 0; step < 3; ++step) {
+        loop.backward();
+        loop.update(0, true);
+        int batch = 0;
+        loop.op({Loop::view(batch)}, {}, true);
+        EXPECT_EQ(loop.steps.count(), step + 1);
+    }
+}
+
 }  // namespace
 }  // namespace numsan

@@ -69,5 +69,15 @@ TEST(JsonWriter, Verdict) {
     EXPECT_EQ(report_document(report)["verdict"], "incomplete");
 }
 
+TEST(JsonWriter, WhatGaveWayIsInTheCoverageWhereSomethingDid) {
+    Report report = build_report();
+    report.run.forgotten.clear();
+    EXPECT_FALSE(nlohmann::json::parse(to_json(report))["coverage"].contains("forgotten"));
+    report.run.forgotten = {{"births", 3}, {"stacks", 70000}};
+    const auto document = nlohmann::json::parse(to_json(report));
+    EXPECT_EQ(document["coverage"]["forgotten"].dump(), R"({"births":3,"stacks":70000})");
+    EXPECT_EQ(document["coverage"]["dropped"], report.run.dropped) << "nothing was lost that makes it incomplete";
+}
+
 }  // namespace
 }  // namespace numsan

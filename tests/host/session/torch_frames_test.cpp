@@ -128,5 +128,20 @@ TEST_F(TorchFramesTest, ClassBeforeTheNameDoesNotMatter) {
     EXPECT_FALSE(frames.in_function(1));
 }
 
+TEST_F(TorchFramesTest, PlaceIsThatOfTheLinesNotOfTheModules) {
+    const int one = 0, other = 0;
+    const auto frame = [](int line, const void* self) {
+        return SourceFrame{"/home/me/model.py", "Block.forward", line, self, false};
+    };
+    stacks.stacks[1] = {frame(7, &one), main_program()};
+    stacks.stacks[2] = {frame(7, &other), main_program()};
+    stacks.stacks[3] = {frame(8, &one), main_program()};
+    stacks.stacks[4] = {main_program(), frame(7, &one)};
+    EXPECT_EQ(frames.place(1), frames.place(2));
+    EXPECT_NE(frames.place(1), frames.place(3));
+    EXPECT_NE(frames.place(1), frames.place(4));
+    EXPECT_EQ(frames.source(), &stacks);
+}
+
 }  // namespace
 }  // namespace numsan

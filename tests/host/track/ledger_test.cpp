@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <vector>
 
 #include "tests/host/verdict/made_up.h"
 
@@ -145,6 +146,38 @@ TEST(Ledger, AFreshMarkOutlivesOldMarksOfTheSameAddress) {
     for (uintptr_t i = 10; i < 20; ++i) ledger.mark_unwritten(at(address(i), address(i)), 1, 3);
     ASSERT_NE(ledger.unwritten(reused), nullptr);
     EXPECT_EQ(ledger.unwritten(reused)->seq, 2);
+}
+
+TEST(Ledger, BadStoragesAreBoundedAndTheColdestGoFirst) {
+    Ledger ledger(100);
+    const TensorView hot = at(address(0), address(0));
+    ledger.set(hot, nan_of(1));
+    for (uintptr_t n = 1; n < 5000; ++n) {
+        ledger.set(at(address(n), address(n)), nan_of(n));
+        ASSERT_LE(ledger.entries().size(), 100u);
+        ASSERT_NE(ledger.find(hot), nullptr) << n;
+        ASSERT_NE(ledger.find(at(address(n), address(n))), nullptr);
+    }
+    EXPECT_EQ(ledger.forgotten() + static_cast<int64_t>(ledger.entries().size()), 5000);
+    std::vector<const void*> left;
+    for (const auto& [storage, entry] : ledger.entries()) left.push_back(storage);
+    for (const void* storage : left) ledger.clear(at(storage, storage));
+    EXPECT_FALSE(ledger.may_hold_any()) << "what gave way is not counted as present";
+}
+
+TEST(Ledger, ReceivedMarksAreBoundedAndTheOldestGoFirst) {
+    Ledger ledger;
+    constexpr auto kMany = static_cast<int64_t>(2 * Ledger::kMaxReceived);
+    for (int64_t n = 0; n < kMany; ++n) {
+        Ledger::Received received;
+        received.seq = n;
+        ledger.mark_received(at(address(static_cast<uintptr_t>(n)), address(0)), received);
+    }
+    const auto there = [&](int64_t n) {
+        return ledger.received(at(address(static_cast<uintptr_t>(n)), address(0))) != nullptr;
+    };
+    EXPECT_FALSE(there(0));
+    for (int64_t n = kMany - static_cast<int64_t>(Ledger::kMaxReceived) / 2; n < kMany; ++n) ASSERT_TRUE(there(n)) << n;
 }
 
 }  // namespace

@@ -313,5 +313,27 @@ TEST_F(Refused, OpThatFailsForAnotherReasonSaysNothing) {
     EXPECT_TRUE(s.outcome.escaped.empty());
 }
 
+/// A program of which every step runs other code, and makes bad values there: what is kept of it is bounded, and the
+/// last place is found as the first was.
+TEST(Escapes, PlacesOfFindingsAreBounded) {
+    Stream s;
+    MadeUp negative{-1};
+    constexpr StackId kFirst = 1000, kMany = 10000;
+    const auto finding_at = [&](StackId stack) {
+        MadeUp bad{kNan};
+        s.outcome = {};
+        s.context.stack = stack;
+        s.op("aten::log", {negative.view()}, {bad.returned()});
+        s.loss(bad);
+        return s.outcome.escaped.size() == 1 && !s.outcome.escaped[0].again;
+    };
+    for (StackId stack = kFirst; stack < kFirst + kMany; ++stack) ASSERT_TRUE(finding_at(stack));
+    EXPECT_FALSE(finding_at(kFirst + kMany - 1)) << "known";
+    EXPECT_TRUE(finding_at(kFirst)) << "forgotten";
+    const auto forgotten = s.verdict.forgotten();
+    EXPECT_GT(forgotten.at("places"), 0);
+    EXPECT_EQ(forgotten.at("births"), 0) << "what is over was swept";
+}
+
 }  // namespace
 }  // namespace numsan

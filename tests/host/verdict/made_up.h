@@ -146,6 +146,7 @@ struct MadeUpStacks : StackFacts {
     bool is_loading(StackId s) const override { return s == kLoadStack; }
     bool in_function(StackId s) const override { return s == kFunctionStack; }
     bool in_generated(StackId s) const override { return s == kGeneratedStack; }
+    uint64_t place(StackId s) const override { return s; }
 };
 
 /// Plays ops into a verdict as a session does. `context`, `forward` and the public flags hold for the ops that follow.

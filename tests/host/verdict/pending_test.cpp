@@ -35,10 +35,24 @@ TEST(PendingStore, TakesThoseThatAreAskedFor) {
 
 TEST(PendingStore, IsBoundedForEachReason) {
     PendingStore store;
-    for (size_t i = 0; i < PendingStore::kMost; ++i) EXPECT_TRUE(store.add(PendingReason::Checked, of_birth(1)));
-    EXPECT_FALSE(store.add(PendingReason::Checked, of_birth(1)));
-    EXPECT_EQ(store.of(PendingReason::Checked).size(), PendingStore::kMost);
-    EXPECT_TRUE(store.add(PendingReason::Gradient, of_birth(1))) << "another reason has room of its own";
+    for (size_t i = 0; i < PendingStore::kMost; ++i) EXPECT_TRUE(store.add(PendingReason::Gradient, of_birth(1)));
+    EXPECT_EQ(store.forgotten(), 0);
+    EXPECT_FALSE(store.add(PendingReason::Gradient, of_birth(1)));
+    EXPECT_EQ(store.of(PendingReason::Gradient).size(), PendingStore::kMost);
+    EXPECT_EQ(store.forgotten(), 1);
+    EXPECT_TRUE(store.add(PendingReason::Checked, of_birth(1))) << "another reason has room of its own";
+}
+
+TEST(PendingStore, KeepsTheFirstAndTheLastOfMany) {
+    PendingStore store;
+    constexpr size_t kMany = 10 * PendingStore::kMost;
+    for (size_t i = 1; i <= kMany; ++i) EXPECT_TRUE(store.add(PendingReason::HostRead, of_birth(i)));
+    const PendingStore::List& list = store.of(PendingReason::HostRead);
+    EXPECT_LE(list.size(), PendingStore::kMost);
+    EXPECT_EQ(list[0].birth, 1u);
+    EXPECT_EQ(list[PendingStore::kMost / 4 - 1].birth, PendingStore::kMost / 4);
+    EXPECT_EQ(list.back().birth, kMany);
+    EXPECT_EQ(store.forgotten() + static_cast<int64_t>(list.size()), static_cast<int64_t>(kMany));
 }
 
 TEST(PendingStore, NamesTheBirthsThatMustBeKept) {

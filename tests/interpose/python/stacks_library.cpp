@@ -22,6 +22,7 @@ constexpr int kNumbers = sizeof(numsan::PythonLayout) / sizeof(int32_t);
 EXPORT const char* stacks_attach(int api) {
     // leaked: threads of the test may still be inside
     stacks = new PythonStacks(api ? PythonStacks::Mode::Api : PythonStacks::Mode::Raw);
+    stacks->watch_codes();
     const char* const modes[] = {"raw", "api", "none"};
     answer = modes[int(stacks->mode())] + std::string("|") + stacks->why();
     return answer.c_str();
@@ -47,6 +48,8 @@ EXPORT int stacks_layout_agrees(const int32_t* numbers) {
 EXPORT uint32_t stacks_capture() { return stacks->capture(); }
 
 EXPORT int stacks_in_module(uint32_t id) { return stacks->in_module(id); }
+
+EXPORT int stacks_known_codes() { return int(stacks->known_codes()); }
 
 /// Lines of file, line, function and self, separated by tabs.
 EXPORT const char* stacks_resolve(uint32_t id) {

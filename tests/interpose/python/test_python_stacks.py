@@ -305,3 +305,38 @@ def test_public_api_shows_the_same(lib):
                 assert selves == ([id(leaf), id(root)] if sys.version_info >= (3, 12) else [])  # PyFrame_GetVarString
     finally:
         walk.attach(lib)
+
+
+MADE_ANEW = """
+import gc, weakref
+def made(i):
+    scope = {{}}
+    exec(f"def made_{{i}}(lib): return lib.stacks_capture()", scope)
+    return scope[f"made_{{i}}"]
+def deep(n, function):
+    return deep(n - 1, function) if n else function(lib)
+assert walk.attach(lib, {mode!r})[0] == {mode!r}
+first = made(0)
+gone = weakref.ref(first.__code__)
+stack = deep(55, first)
+kept = []
+for i in range(1, 40000):
+    function = made(i)
+    kept.append(function)
+    if len(kept) > 3000:
+        kept = kept[1500:]
+    last = deep(55, function)
+assert walk.frames(lib, last)[0][2] == "made_39999", walk.frames(lib, last)[0]
+assert walk.frames(lib, stack) == [], "it has given way"
+assert lib.stacks_known_codes() < 25000, lib.stacks_known_codes()
+del first
+gc.collect()
+assert gone() is None
+"""
+
+
+@pytest.mark.parametrize("mode", ["raw", "api"])
+def test_functions_that_are_gone_are_forgotten(mode, stacks_library):
+    if mode == "raw" and walk.best_mode() != "raw":
+        pytest.skip("frames are not read where they lie on this interpreter")
+    run_script(stacks_library, MADE_ANEW.format(mode=mode))

@@ -58,6 +58,16 @@ def nested_lambda_and_qualified_name(lib):
     assert frames(lib, capture)[2][2] == (qualified if since_3_11 else "nested")
 
 
+def functions_made_anew(lib):
+    """Memory of a code object that is gone is used again: its stacks are not another function's."""
+    for i in range(300):
+        name, line = f"made_{i % 3 + 100}", i % 5 + 2  # of the same sizes
+        scope = {}
+        exec(f"def {name}(lib):{chr(10) * (line - 1)}    return lib.stacks_capture()\n", scope)
+        (file, got, function, _), *_ = frames(lib, scope[name](lib))
+        assert (file, got, function) == ("<string>", line, name), f"{(file, got, function)}, not {(line, name)}"
+
+
 class Methods:
     def plain(self, lib):
         return here(lib)
@@ -222,7 +232,7 @@ def same_place_is_the_same_stack(lib):
 PLACES = [function, nested_lambda_and_qualified_name, method, comprehension, generator, coroutine, decorator,
           builtin_callback, after_an_exception, traced, threads, recursion_is_cut_at_the_outer_end,
           code_of_exec_is_told_apart_when_its_address_is_used_again, code_is_told_apart_by_its_first_line_alone,
-          callers_at_other_lines, generators_in_turns, same_place_is_the_same_stack]
+          functions_made_anew, callers_at_other_lines, generators_in_turns, same_place_is_the_same_stack]
 
 
 def main(path, mode):
