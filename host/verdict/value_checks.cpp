@@ -58,8 +58,10 @@ void ValueChecks::follow(const OpEvent& event, const OpContext& context, Outcome
     const auto known = after_check_.find({followed_.stack, context.stack});
     const AfterCheck shown =
         known != after_check_.end() ? known->second : stacks_.after_check(followed_.stack, context.stack);
-    if (known == after_check_.end() && after_check_.size() < kMaxKept)
+    if (known == after_check_.end()) {
+        if (after_check_.size() >= kMaxKept) after_check_.clear();
         after_check_[{followed_.stack, context.stack}] = shown;
+    }
     if (shown == AfterCheck::Within && ++followed_.ops < kMostFollowed) return;
     follows_.store(false, std::memory_order_relaxed);
     if (shown != AfterCheck::Raised) return;
