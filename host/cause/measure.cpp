@@ -134,7 +134,7 @@ TensorFact fact_of(const TensorView& t, const char* side, int32_t index, const H
 Features measure(const OpEvent& event, const OpContext& context, std::span<const TensorFact> facts, KindSet kind,
                  const Lineage& lineage) {
     Features f;
-    f.op = plain_op_name(event.op->name);
+    f.op = is_of_torch(event.op->name) ? plain_op_name(event.op->name) : std::string_view(event.op->name);
     f.kind = kind;
     f.step = context.step;
     f.in_module = context.in_module;

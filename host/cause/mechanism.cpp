@@ -30,6 +30,16 @@ bool one_a_channel(const TensorFact* batch) {
     return batch != nullptr && batch->shape.size() >= 2 && batch->health.elements == batch->shape[1];
 }
 
+/// Which operands explain the result is not known: of an operator that torch does not define nothing is.
+MechanismVerdict opaque(const MechanismFacts& facts, bool seen, double top) {
+    MechanismVerdict verdict{Mechanism::OPAQUE, {}};
+    if (seen) verdict.evidence.push_back("every operand that was read was finite, the largest " + number(top, 4));
+    if (!is_of_torch(facts.op))
+        verdict.evidence.push_back("`" + std::string(facts.op) +
+                                   "` is no operator of torch's: what it computes is its own");
+    return verdict;
+}
+
 }  // namespace
 
 MechanismVerdict mechanism_of(const MechanismFacts& facts) {
@@ -114,6 +124,7 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     }
     // Half of the exponent range: below it no product of two operands overflows.
     const bool large = top > std::sqrt(largest_value(facts.dtype));
+    if (!is_of_torch(facts.op) && (facts.kind == kNaN || !large)) return opaque(facts, seen, top);
     if (facts.kind != kNaN) {
         if (facts.backward && !large && !is_exponential(traits) && traits.form != Form::Hyperbolic)
             return {Mechanism::SING, evidence};
@@ -121,9 +132,9 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     }
     if (large) return {Mechanism::OVF, evidence};
     if (facts.backward) return {Mechanism::SING, evidence};
-    // Only of ops that are defined for all finite operands can be said that the kernel is at fault.
-    // A library's own operator says nothing of a domain.
-    return {traits.total != Total::No || facts.op.rfind("aten::", 0) != 0 ? Mechanism::KERN : Mechanism::DOM, evidence};
+    // Of an op that is defined for all finite operands none is to blame.
+    if (traits.total != Total::No) return opaque(facts, seen, top);
+    return {Mechanism::DOM, evidence};
 }
 
 }  // namespace numsan

@@ -1,12 +1,15 @@
 #include "host/cause/title.h"
 
+#include <algorithm>
+
 #include "host/cause/birth.h"
 #include "host/finding/finding.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
 
-std::string what_it_did(Mechanism mechanism, KindSet kind, bool intended) {
+std::string what_it_did(Mechanism mechanism, KindSet kind, bool intended, bool reads) {
     if (intended) return "wrote infinities of the program's own";
     if (mechanism == Mechanism::DOM) return "left its domain";
     if (mechanism == Mechanism::SING || mechanism == Mechanism::DIV0) return "divided by zero";
@@ -19,6 +22,7 @@ std::string what_it_did(Mechanism mechanism, KindSet kind, bool intended) {
     if (mechanism == Mechanism::DATA) return "took in a bad value";
     if (mechanism == Mechanism::STATE) return "read a bad parameter";
     if (mechanism == Mechanism::HYPER) return "overflowed after training had diverged";
+    if (mechanism == Mechanism::OPAQUE && !reads) return "made bad values";
     return "made bad values out of finite ones";
 }
 
@@ -51,14 +55,20 @@ const char* kind_name(const Finding& finding) {
 
 std::string happened(const Birth& birth) {
     std::string text;
+    const bool reads =
+        std::any_of(birth.inputs.begin(), birth.inputs.end(), [](const TensorFact& t) { return t.exact; });
     if (birth.op == "external") {
         text += finding_source(birth) + ", first read by `" + birth.reader + "`,";
     } else if (birth.op == kCompiledRegion) {
         text += "kernels of a compiled region made it,";
     } else {
-        text += birth.has_forward ? "the backward of `" + birth.forward_op + "`" : "`" + birth.op + "`";
+        if (birth.has_forward) {
+            text += "the backward of `" + birth.forward_op + "`";
+        } else {
+            text += (is_of_torch(birth.op) ? "`" : "the custom operator `") + birth.op + "`";
+        }
         text += " " + (birth.near_overflow ? how_near_overflow(birth)
-                                           : what_it_did(birth.mechanism, birth.kind, birth.intended));
+                                           : what_it_did(birth.mechanism, birth.kind, birth.intended, reads));
     }
     const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
     for (const TensorFact& fact : facts) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 namespace numsan {
 namespace {
@@ -16,6 +17,12 @@ bool lies_in(const std::string& folder, const std::string& file) {
     if (file.find("/" + root.filename().string() + "/") == std::string::npos) return false;
     std::error_code none;
     return std::filesystem::canonical(file, none).string().rfind(folder + "/", 0) == 0;
+}
+
+std::string_view without_blanks(std::string_view text) {
+    const size_t first = text.find_first_not_of(" \t\r");
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
 }  // namespace
@@ -33,8 +40,18 @@ Origin PlaceFinder::origin(const SourceFrame& frame) const {
         file.find("/site-packages/") != std::string::npos || file.find("/dist-packages/") != std::string::npos;
     if (installed) return Origin::Library;
     if (frame.native && file.rfind("/usr/include/", 0) == 0) return Origin::StandardLibrary;
-    const size_t python = file.find("/lib/python3");
-    return python != std::string::npos && !frame.native ? Origin::StandardLibrary : Origin::User;
+    return !frame.native && is_standard(file) ? Origin::StandardLibrary : Origin::User;
+}
+
+/// Where the interpreter does not say, its folder goes by the name that it usually has.
+bool PlaceFinder::is_standard(const std::string& file) const {
+    if (!standard_library_.empty()) return lies_in(standard_library_, file);
+    constexpr std::string_view kUsual = "/lib/python3.";
+    const size_t found = file.find(kUsual);
+    if (found == std::string::npos) return false;
+    const size_t end = file.find_first_not_of("0123456789", found + kUsual.size());
+    return end != std::string::npos && end > found + kUsual.size() &&
+           (file[end] == '/' || file.compare(end, 2, "t/") == 0);
 }
 
 const SourceFrame* PlaceFinder::innermost(const std::vector<SourceFrame>& stack, size_t first, size_t last) const {
@@ -69,15 +86,28 @@ bool is_generated(const std::string& file) {
     return file.find("/torchinductor_") != std::string::npos;
 }
 
-std::optional<std::string> source_line(const std::string& file, int line) {
+std::optional<std::string> source_line(const std::string& file, int wanted) {
     std::ifstream in(file);
     std::string text;
-    for (int i = 0; i < line; ++i) {
+    for (int i = 0; i < wanted; ++i) {
         if (!std::getline(in, text)) return std::nullopt;
     }
-    const size_t first = text.find_first_not_of(" \t\r");
-    if (first == std::string::npos) return std::nullopt;
-    return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+    const std::string_view line = without_blanks(text);
+    return line.empty() ? std::nullopt : std::optional(std::string(line));
+}
+
+int same_lines_above(const Place& place) {
+    if (!place.code) return 0;
+    const std::string head = "def " + place.function.substr(place.function.rfind('.') + 1) + "(";
+    std::ifstream in(place.file);
+    std::string text;
+    int same = 0;
+    for (int i = 1; i < place.line && std::getline(in, text); ++i) {
+        const std::string_view line = without_blanks(text);
+        if (line == *place.code) ++same;
+        if (line.starts_with(head) || line.starts_with("async " + head)) same = 0;
+    }
+    return same;
 }
 
 }  // namespace numsan

@@ -16,8 +16,9 @@ enum class Origin { Torch, StandardLibrary, Library, User };
 
 class PlaceFinder {
   public:
-    /// `torch_root` is the folder of the loaded torch, empty when unknown.
-    explicit PlaceFinder(std::string torch_root) : torch_root_(std::move(torch_root)) {}
+    /// The folder of the loaded torch, and the one that the interpreter's own modules lie in; empty when unknown.
+    explicit PlaceFinder(std::string torch_root, std::string standard_library = "")
+        : torch_root_(std::move(torch_root)), standard_library_(std::move(standard_library)) {}
 
     Origin origin(const SourceFrame& frame) const;
 
@@ -37,7 +38,10 @@ class PlaceFinder {
     static Place place(const SourceFrame& frame);
 
   private:
+    bool is_standard(const std::string& file) const;
+
     std::string torch_root_;
+    std::string standard_library_;
 };
 
 /// A file that torch.compile wrote: by its name, or by the folder that TORCHINDUCTOR_CACHE_DIR names. [MT]
@@ -47,5 +51,8 @@ bool is_from_fx(const std::string& file);
 
 /// Text of one line of a file, without blanks around it; nothing when it cannot be read.
 std::optional<std::string> source_line(const std::string& file, int line);
+
+/// Lines above this one in its function that read the same.
+int same_lines_above(const Place& place);
 
 }  // namespace numsan

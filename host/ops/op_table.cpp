@@ -2,6 +2,8 @@
 
 namespace numsan {
 
-const OpTraits& traits_of(std::string_view op) noexcept { return op_table::row_of(plain_op_name(op)); }
+const OpTraits& traits_of(std::string_view op) noexcept {
+    return is_of_torch(op) ? op_table::row_of(plain_op_name(op)) : op_table::kEmptyRow;
+}
 
 }  // namespace numsan

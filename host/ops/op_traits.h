@@ -137,7 +137,21 @@ constexpr std::string_view plain_op_name(std::string_view op) noexcept {
     return op;
 }
 
-/// The operator's row, by its name with or without namespace and overload; an empty row where the table has none.
+/// Whether torch defines the operator; any other is the program's or a library's own. `op` with its namespace.
+constexpr bool is_of_torch(std::string_view op) noexcept {
+    if (op.substr(0, 6) == "aten::") return true;
+    constexpr std::string_view kNamespaces[] = {"prims",  "prim", "quantized", "_quantized",      "mkldnn",
+                                                "onednn", "c10d", "inductor",  "_c10d_functional"};
+    const size_t colons = op.find("::");
+    if (colons == std::string_view::npos) return true;
+    for (const std::string_view one : kNamespaces) {
+        if (op.substr(0, colons) == one) return true;
+    }
+    return false;
+}
+
+/// The operator's row, by its name with or without namespace and overload; an empty row where the table has none, or
+/// the operator is not torch's.
 const OpTraits& traits_of(std::string_view op) noexcept;
 inline const OpTraits& traits_of(const OpEvent& event) noexcept { return traits_of(event.op->name); }
 

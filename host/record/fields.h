@@ -206,7 +206,7 @@ void fields(Bytes& b, RunSummary& r) {
 template <class Bytes>
 void fields(Bytes& b, RunFacts& f) {
     all(b, f.run, f.options, f.torch_version, f.torch_root, f.python_version, f.blind_spots, f.allow_list,
-        f.inductor_cache);
+        f.inductor_cache, f.standard_library);
 }
 
 template <class Bytes>

@@ -45,6 +45,7 @@ void Recorder::begin(Session& session, const SessionFacts& facts, const Options&
     begun.options = non_default(options);
     begun.torch_version = facts.torch_version;
     begun.torch_root = facts.torch_root;
+    begun.standard_library = facts.standard_library;
     begun.python_version = facts.python_version;
     begun.blind_spots = facts.blind_spots;
     if (!options.allow.empty()) begun.allow_list = text_of(options.allow);

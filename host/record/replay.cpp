@@ -80,6 +80,7 @@ Replayed Replay::play() {
     SessionFacts facts;
     facts.torch_version = facts_.torch_version;
     facts.torch_root = facts_.torch_root;
+    facts.standard_library = facts_.standard_library;
     facts.python_version = facts_.python_version;
     facts.blind_spots = facts_.blind_spots;
     facts.run = facts_.run;

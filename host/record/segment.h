@@ -151,6 +151,7 @@ struct RunFacts {
     std::vector<std::string> blind_spots;
     std::string allow_list;                     ///< the file's text
     std::optional<std::string> inductor_cache;  ///< TORCHINDUCTOR_CACHE_DIR
+    std::string standard_library;
 };
 
 /// An operator, as OpInfo has it.

@@ -44,11 +44,11 @@ bool is_state(EscapeInto into) {
 
 }  // namespace
 
-Reporter::Reporter(const Options& options, StackSource& stacks, std::string torch_root, RunSummary run)
+Reporter::Reporter(const Options& options, StackSource& stacks, PlaceFinder places, RunSummary run)
     : options_(options),
       stacks_(stacks),
       log_([this] { return open_log(); }),
-      places_(std::move(torch_root)),
+      places_(std::move(places)),
       start_cwd_(run.cwd) {
     report_.run = std::move(run);
     log_rank_ = report_.run.rank.value_or(-1);

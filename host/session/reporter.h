@@ -22,7 +22,7 @@ namespace numsan {
 /// [MT] Every member takes the reporter's own lock; none is called with the verdict's lock held.
 class Reporter {
   public:
-    Reporter(const Options& options, StackSource& stacks, std::string torch_root, RunSummary run);
+    Reporter(const Options& options, StackSource& stacks, PlaceFinder places, RunSummary run);
 
     /// Adds what escaped, less what the allow-list names. `names` is the look-up of what is alive now. `run` holds the
     /// counts so far.

@@ -13,6 +13,7 @@ namespace {
 bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
 bool is_optimizer_step(const char* name) { return starts_with(name, "Optimizer.step#"); }
 bool is_data_loader(const char* name) { return starts_with(name, "enumerate(DataLoader)#"); }
+PlaceFinder places_of(const SessionFacts& facts) { return PlaceFinder(facts.torch_root, facts.standard_library); }
 bool is_ignore(const char* name) { return std::strcmp(name, "numsan:ignore") == 0; }
 
 }  // namespace
@@ -22,12 +23,12 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       stacks_(stacks),
       facts_(std::move(facts)),
       frames_(stacks),
-      worker_births_(stacks, facts_.torch_root),
+      worker_births_(stacks, places_of(facts_)),
       readings_(scanner),
       parts_(options_, scanner, readings_, stacks, frames_, !facts_.python_version.empty()),
       look_back_(options_.tier, scanner, parts_.lineage, parts_.verdict, parts_.past),
       devices_(options_, scanner, readings_, parts_, *this),
-      reporter_(options_, stacks, facts_.torch_root, facts_.run ? *facts_.run : run_facts(options_)),
+      reporter_(options_, stacks, places_of(facts_), facts_.run ? *facts_.run : run_facts(options_)),
       off_(reporter_),
       counts_(parts_, devices_, stacks, facts_, off_),
       publisher_(parts_.verdict, stacks, reporter_, counts_) {

@@ -17,6 +17,7 @@ namespace numsan {
 struct SessionFacts {
     std::string torch_version;
     std::string torch_root;
+    std::string standard_library;          ///< the folder of Python's own modules, empty when unknown
     std::string python_version;            ///< empty without Python
     std::vector<std::string> blind_spots;  ///< what cannot be seen here, in a user's words
 

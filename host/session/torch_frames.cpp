@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/finding/place_of.h"
+#include "host/session/check_flow.h"
 
 namespace numsan {
 namespace {
@@ -72,6 +73,10 @@ uint64_t TorchFrames::place(StackId stack) const {
         hash = (hash ^ static_cast<uint64_t>(frame.line)) * 1099511628211ull;
     }
     return hash;
+}
+
+AfterCheck TorchFrames::after_check(StackId check, StackId next) const {
+    return numsan::after_check(stacks_.resolve(check), stacks_.resolve(next));
 }
 
 size_t TorchFrames::worker_loop(const std::vector<SourceFrame>& stack) {

@@ -16,6 +16,7 @@ class TorchFrames : public StackFacts {
     bool in_generated(StackId stack) const override;
     uint64_t place(StackId stack) const override;
     const StackSource* source() const override { return &stacks_; }
+    AfterCheck after_check(StackId check, StackId next) const override;
 
     /// Where the loop of a DataLoader's worker process is: frames before it run inside the worker. size() when it is
     /// not there.

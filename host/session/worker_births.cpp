@@ -22,8 +22,8 @@ bool put(char (&into)[N], const std::string& text) {
 
 }  // namespace
 
-WorkerBirths::WorkerBirths(const StackSource& stacks, std::string torch_root) noexcept
-    : stacks_(stacks), places_(std::move(torch_root)), pid_(getpid()) {
+WorkerBirths::WorkerBirths(const StackSource& stacks, PlaceFinder places) noexcept
+    : stacks_(stacks), places_(std::move(places)), pid_(getpid()) {
     void* memory = mmap(nullptr, kSlots * sizeof(Slot), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED) slots_ = static_cast<Slot*>(memory);
 }

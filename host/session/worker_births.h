@@ -15,7 +15,7 @@ namespace numsan {
 class WorkerBirths final : public BirthExchange {
   public:
     /// Without memory to share the table stays empty.
-    WorkerBirths(const StackSource& stacks, std::string torch_root) noexcept;
+    WorkerBirths(const StackSource& stacks, PlaceFinder places) noexcept;
     ~WorkerBirths() override;
     WorkerBirths(const WorkerBirths&) = delete;
     WorkerBirths& operator=(const WorkerBirths&) = delete;

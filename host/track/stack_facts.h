@@ -8,13 +8,22 @@
 namespace numsan {
 
 /// [MT] Asked under the verdict's lock, for few events.
+/// What an op shows of a check of the program's that ran before it on the same thread.
+enum class AfterCheck : uint8_t {
+    Within,  ///< it belongs to the check itself
+    Raised,  ///< the check raised an exception that the program caught
+    WentOn,  ///< nothing says so
+};
+
 class StackFacts {
   public:
     virtual ~StackFacts() = default;
-    virtual bool is_loss(StackId) const = 0;       ///< torch makes the first gradient of a backward()
-    virtual bool is_scaler(StackId) const = 0;     ///< the innermost frame is a loss scaler's
-    virtual bool is_loading(StackId) const = 0;    ///< inside a load_state_dict()
-    virtual bool in_function(StackId) const = 0;   ///< inside an autograd.Function's forward
+    virtual bool is_loss(StackId) const = 0;      ///< torch makes the first gradient of a backward()
+    virtual bool is_scaler(StackId) const = 0;    ///< the innermost frame is a loss scaler's
+    virtual bool is_loading(StackId) const = 0;   ///< inside a load_state_dict()
+    virtual bool in_function(StackId) const = 0;  ///< inside an autograd.Function's forward
+    /// `check`: where the check read its answer; `next`: where the op runs.
+    virtual AfterCheck after_check(StackId check, StackId next) const = 0;
     virtual bool in_generated(StackId) const = 0;  ///< called by code that torch.compile wrote around its kernels
 
     /// The same for stacks of the same functions and lines, whichever modules they run in and whenever they were seen.

@@ -13,7 +13,10 @@
 
 namespace numsan {
 
-std::string place_of_finding(const Finding& finding) {
+namespace {
+
+/// What stays of a finding's place while the program's text around it changes.
+std::string kept_place_of(const Finding& finding) {
     const bool diverged = finding.mechanism == Mechanism::HYPER;  // an overflow, too
     std::string key = std::string(to_string(diverged ? Mechanism::OVF : finding.mechanism)) + "|" + finding.op + "|" +
                       to_string(finding.phase);
@@ -25,11 +28,11 @@ std::string place_of_finding(const Finding& finding) {
     return key;
 }
 
-namespace {
-
 /// Of the module too: one line may be many layers.
 std::string fingerprint_of(const Finding& finding) {
-    const std::string key = place_of_finding(finding) + "|" + finding.module.value_or("");
+    std::string key = kept_place_of(finding) + "|" + finding.module.value_or("");
+    const int same = finding.location ? same_lines_above(*finding.location) : 0;
+    if (same > 0) key += "|" + std::to_string(same);
     uint64_t hash = 14695981039346656037ull;  // FNV-1a, 64 bit
     for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
     return hex(hash & 0xffffffffffffull, 12);
@@ -157,6 +160,10 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
 }
 
 }  // namespace
+
+std::string place_of_finding(const Finding& finding) {
+    return kept_place_of(finding) + (finding.location ? ":" + std::to_string(finding.location->line) : "");
+}
 
 Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
                       const PlaceFinder& places) {

@@ -23,7 +23,7 @@ constexpr int kMostAdded = 8;  ///< ops between what was found for one optimizer
 bool LossScalers::comes_at_any_scale(const Birth& birth) const {
     if (birth.phase == Phase::Forward || birth.phase == Phase::Data || birth.phase == Phase::Load)
         return !stacks_.is_scaler(birth.stack);
-    constexpr MechanismSet kOfTheScale = "OVF HYPER KERN";
+    constexpr MechanismSet kOfTheScale = "OVF HYPER OPAQUE";
     if (birth.op == kCompiledRegion || kOfTheScale.contains(birth.mechanism)) return false;
     if (birth.kind == kNaN) return true;
     const int divisor = traits_of(birth.op).blamed;

@@ -47,6 +47,36 @@ void ValueChecks::answer(const OpEvent& event, const OpContext& context) {
     const size_t known = checked.size();
     escapes_.postpone(found, EscapeInto::Host, nullptr, context, PendingReason::Checked);
     for (size_t i = known; i < checked.size(); ++i) checked[i].of_loss = of_loss;
+    if (checked.size() == known) return;
+    followed_ = {context.seq, event.thread, context.stack, 0};
+    follows_.store(true, std::memory_order_relaxed);
+}
+
+void ValueChecks::follow(const OpEvent& event, const OpContext& context, Outcome& outcome) {
+    constexpr size_t kMaxKept = 1 << 10;
+    if (!follows() || event.thread != followed_.thread) return;
+    const auto known = after_check_.find({followed_.stack, context.stack});
+    const AfterCheck shown =
+        known != after_check_.end() ? known->second : stacks_.after_check(followed_.stack, context.stack);
+    if (known == after_check_.end()) {
+        if (after_check_.size() >= kMaxKept) after_check_.clear();
+        after_check_[{followed_.stack, context.stack}] = shown;
+    }
+    if (shown == AfterCheck::Within && ++followed_.ops < kMostFollowed) return;
+    follows_.store(false, std::memory_order_relaxed);
+    if (shown != AfterCheck::Raised) return;
+    // A gradient that overflowed is what a loss scaler is there for, one that the program wrote itself, too.
+    const auto raised = [&](const PendingEscape& check) {
+        const Birth* birth = births_.find(check.birth);
+        const bool scaled = birth != nullptr && birth->phase == Phase::Backward && birth->mechanism == Mechanism::OVF;
+        return check.seq == followed_.seq && !scaled;
+    };
+    for (const PendingEscape& check : pending_.take_if(PendingReason::Checked, raised)) {
+        Birth* birth = births_.find(check.birth);
+        if (birth == nullptr || birth->escaped) continue;
+        birth->evidence.push_back("a check of the program read it and raised an exception, which the program caught");
+        escapes_.report(check, Severity::Warning, outcome);
+    }
 }
 
 void ValueChecks::end(bool failed, Outcome& outcome) {

@@ -1,13 +1,18 @@
 // Checks that the program makes of its own values, `if isnan(loss): raise`. A value that one has read is reported only
-// where the program ended over it: a program that skips a batch and trains on knows.
+// where the program ended over it, or where the check raised an exception that was caught: a program that just skips a
+// batch and trains on knows.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "host/birth/births.h"
 #include "host/track/ledger.h"
 #include "host/track/lineage.h"
+#include "host/track/stack_facts.h"
 #include "host/verdict/escapes.h"
 #include "host/verdict/pending.h"
 
@@ -17,8 +22,9 @@ namespace numsan {
 class ValueChecks {
   public:
     /// All outlive this.
-    ValueChecks(const Lineage& lineage, const Ledger& ledger, Births& births, PendingStore& pending, Escapes& escapes)
-        : lineage_(lineage), ledger_(ledger), births_(births), pending_(pending), escapes_(escapes) {}
+    ValueChecks(const StackFacts& stacks, const Lineage& lineage, const Ledger& ledger, Births& births,
+                PendingStore& pending, Escapes& escapes)
+        : stacks_(stacks), lineage_(lineage), ledger_(ledger), births_(births), pending_(pending), escapes_(escapes) {}
 
     /// An op that reads something bad (`before`) and returns no values of its own may be the first of a check.
     void begin(const OpEvent& event, const OpContext& context, const BirthKinds& before);
@@ -27,17 +33,36 @@ class ValueChecks {
     void answer(const OpEvent& event, const OpContext& context);
 
     /// An optimizer steps: the program trains on.
-    void step() { losses_.clear(); }
+    void step() {
+        losses_.clear();
+        follows_.store(false, std::memory_order_relaxed);
+    }
+
+    /// A check has read an answer about something bad, and what runs after it is looked at. [MT]
+    bool follows() const noexcept { return follows_.load(std::memory_order_relaxed); }
+    /// An op runs while follows().
+    void follow(const OpEvent& event, const OpContext& context, Outcome& outcome);
 
     /// The program is over. Whether it failed may be known only later: what is not reported yet is kept.
     void end(bool failed, Outcome& outcome);
 
   private:
+    const StackFacts& stacks_;
     const Lineage& lineage_;
     const Ledger& ledger_;
     Births& births_;
     PendingStore& pending_;
     Escapes& escapes_;
+    static constexpr int kMostFollowed = 64;
+    std::atomic<bool> follows_{false};
+    /// The answer that was read last, and what the ops after it have shown by now.
+    struct Followed {
+        int64_t seq = 0;
+        uint64_t thread = 0;
+        StackId stack = 0;
+        int ops = 0;
+    } followed_;
+    std::map<std::pair<StackId, StackId>, AfterCheck> after_check_;
     std::set<int64_t> losses_;  ///< numbers of the ops that such a check of a loss began with
 };
 

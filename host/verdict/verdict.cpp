@@ -46,7 +46,7 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
       loss_start_(scanner, stacks, lineage, ledger_, losses_, births_, escapes_),
       gradients_(scanner, parameters, ledger_, births_, pending_, escapes_),
       scalers_(scanner, stacks, lineage, ledger_, births_, pending_, escapes_),
-      checks_(lineage, ledger_, births_, pending_, escapes_),
+      checks_(stacks, lineage, ledger_, births_, pending_, escapes_),
       kept_(ledger_, births_, escapes_) {}
 
 bool Verdict::touches_held(const OpEvent& event) const noexcept {
@@ -154,6 +154,7 @@ BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, 
 void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
                  BirthId* born, Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (checks_.follows()) checks_.follow(event, context, outcome);
     *born = 0;
     if (bad_outputs.any()) met_bad_.store(true, std::memory_order_relaxed);
     last_step_ = std::max(last_step_, context.step);

@@ -42,7 +42,7 @@ class Verdict {
 
     /// False: nothing about this event can matter (its outputs are clean, nothing it touches is bad). Hot path.
     bool interesting(const OpEvent& event, OutputSet bad_outputs) const noexcept {
-        if (bad_outputs.any() || (ledger_.may_hold_any() && touches_held(event))) return true;
+        if (bad_outputs.any() || (ledger_.may_hold_any() && (checks_.follows() || touches_held(event)))) return true;
         switch (event.op->op_class) {
             case OpClass::Allocation:
             case OpClass::HostRead:

@@ -22,6 +22,7 @@
 #include "interpose/python/distributed.h"
 #include "interpose/python/frames.h"
 #include "interpose/python/higher_order_ops.h"
+#include "interpose/python/standard_library.h"
 #include "interpose/runtime/adapter_loader.h"
 #include "interpose/runtime/attach_cuda.h"
 #include "interpose/runtime/device_access.h"
@@ -175,6 +176,7 @@ bool attach(const numsan_stub_api& stub) {
         auto* frames = new PythonStacks;
         frames->watch_codes();
         const std::string version = python->Py_GetVersion();
+        facts.standard_library = standard_library(*python);
         facts.python_version = version.substr(0, version.find(' '));
         const char* const modes[] = {"python frames in memory", "python's interface", "nothing"};
         stack_mode = modes[static_cast<int>(frames->mode())];

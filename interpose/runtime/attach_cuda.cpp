@@ -33,7 +33,7 @@ struct PlainRun {
     const pid_t pid = getpid();
     const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
     NativeStacks stacks;
-    Reporter reporter{options, stacks, "", run_facts(options)};
+    Reporter reporter{options, stacks, PlaceFinder(""), run_facts(options)};
 };
 std::atomic<PlainRun*> g_plain{nullptr};  // never destroyed
 

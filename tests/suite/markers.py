@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 MARKERS = ("BUG", "BUG-ALT", "PRE", "INTENDED")
 PHASES = ("forward", "backward", "optimizer", "data", "comm", "load")
 MECHANISMS = ("DOM", "SING", "DIV0", "OVF", "UDF", "INDET", "UNINIT", "DATA", "HYPER", "STATE",
-              "KERN", "RACE", "HW", "PREC")
+              "KERN", "RACE", "HW", "PREC", "OPAQUE")
 CATEGORIES = tuple(f"N{number}" for number in range(1, 10))
 KINDS = ("nan", "+inf", "-inf", "zero")
 DTYPES = ("fp64", "fp32", "fp16", "bf16", "fp8")

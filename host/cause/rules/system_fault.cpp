@@ -8,8 +8,8 @@ void system_fault(const Features& f, Score& score) {
         score.add(3.5, "it came out of a collective");
         if (f.narrow) score.against(1.5);
     }
-    if (f.mechanism == Mechanism::KERN)
-        score.add(f.phase == Phase::Backward ? 0.8 : 2, "every operand was finite and in range");
+    if (f.mechanism == Mechanism::OPAQUE)
+        score.add(f.phase == Phase::Backward ? 0.8 : 2, "no operand that was read explains the result");
     if (f.mechanism == Mechanism::UNINIT && !f.reads_parameter)
         score.add(2.5, "the memory had been allocated and never written");
     if (f.mechanism == Mechanism::RACE || f.mechanism == Mechanism::HW) score.add(4, "");

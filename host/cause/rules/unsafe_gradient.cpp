@@ -15,7 +15,7 @@ void unsafe_gradient(const Features& f, Score& score) {
     if (f.own_backward) score.add(1.5, "the program's own backward function made it");
     if (f.mechanism == Mechanism::DOM || f.mechanism == Mechanism::DIV0)
         score.add(2.5, "the derivative's formula left its domain");
-    if (f.mechanism == Mechanism::KERN || f.mechanism == Mechanism::OVF)
+    if (f.mechanism == Mechanism::OPAQUE || f.mechanism == Mechanism::OVF)
         score.add(1.5, "the value was finite until the backward pass");
     if (f.mechanism == Mechanism::HYPER) score.add(0.5, "");
     if (f.mechanism == Mechanism::INDET) score.add(0.5, "the derivative is an indeterminate form");

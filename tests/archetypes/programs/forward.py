@@ -300,3 +300,76 @@ def log_determinant_of_regular():
     loss = torch.logdet(base * scale + 0.1 * torch.eye(3))
     loss.backward()
     return scale.grad
+
+
+def root_in_an_operator_of_its_own():
+    """The program's own operator computes with numpy: the root of what a shifted batch makes negative."""
+    # expect: op=clinic::root phase=forward kind=nan mechanism=OPAQUE category=N9,N2 step=2
+
+    @torch.library.custom_op("clinic::root", mutates_args=())
+    def root(x: torch.Tensor) -> torch.Tensor:
+        result = torch.empty_like(x)
+        with numpy.errstate(invalid="ignore"):
+            numpy.sqrt(x.detach().numpy(), out=result.numpy())
+        return result
+
+    root.register_autograd(lambda ctx, slope: slope)
+    model = nn.Linear(2, 2)
+    nn.init.constant_(model.weight, 0.5)
+    nn.init.zeros_(model.bias)
+    opt = torch.optim.SGD(model.parameters(), lr=0.01)
+    losses = []
+    for i in range(4):
+        x = torch.rand(4, 2) - (3 if i == 2 else -1)
+        loss = root(model(x)).mean()  # BUG
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        losses.append(loss.detach())
+    return losses
+
+
+def operator_of_its_own_that_is_given_infinities():
+    """The program's own operator centres what it is given; a logarithm of zero comes before it."""
+    # expect: op=aten::log phase=forward kind=inf,nan mechanism=DOM category=N2,N4 step=1
+
+    @torch.library.custom_op("clinic::centre", mutates_args=())
+    def centre(x: torch.Tensor) -> torch.Tensor:
+        values, result = x.detach().numpy(), torch.empty_like(x)
+        with numpy.errstate(invalid="ignore"):
+            numpy.subtract(values, values.max(axis=1, keepdims=True), out=result.numpy())
+        return result
+
+    centre.register_autograd(lambda ctx, slope: slope)
+    scale = nn.Parameter(torch.ones(2))
+    opt = torch.optim.SGD([scale], lr=0.01)
+    losses = []
+    for i in range(3):
+        x = torch.tensor([[1.0, 2.0], [0.0, 0.0]]) if i == 1 else torch.ones(2, 2)
+        loss = centre(torch.log(x * scale)).square().mean()  # BUG
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        losses.append(loss.detach())
+    return losses
+
+
+def operator_of_its_own_that_is_healthy():
+    """The same operators, of operands that they are defined for."""
+    # expect: nothing
+
+    @torch.library.custom_op("clinic::soft_root", mutates_args=())
+    def soft_root(x: torch.Tensor) -> torch.Tensor:
+        result = torch.empty_like(x)
+        numpy.sqrt(numpy.abs(x.detach().numpy()) + 1e-3, out=result.numpy())
+        return result
+
+    soft_root.register_autograd(lambda ctx, slope: slope)
+    model = nn.Linear(2, 2)
+    opt = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(4):
+        loss = soft_root(model(torch.randn(4, 2))).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return model.weight

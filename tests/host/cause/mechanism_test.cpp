@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{
                         "aten::mul.Tensor", kPosInf, false, {fact({300}), fact({300})}, Mechanism::OVF, DType::Float16},
                     Case{"aten::mm", kNaN, false, {fact({1e38f}), fact({1e38f})}, Mechanism::OVF},
-                    Case{"aten::mm", kNaN, false, {fact({1}), fact({1})}, Mechanism::KERN},
+                    Case{"aten::mm", kNaN, false, {fact({1}), fact({1})}, Mechanism::OPAQUE},
                     Case{"aten::mul.Tensor", kPosInf, true, {fact({1}), fact({2})}, Mechanism::SING},
                     Case{"aten::linalg_vector_norm_backward", kNaN, true, {fact({1})}, Mechanism::SING},
                     Case{"aten::mm", kPosInf, false, {fact({1e38f})}, Mechanism::HYPER, DType::Float32, 5000}));
@@ -91,7 +91,7 @@ TEST(MechanismEvidence, BatchNormOfOneValueAChannel) {
                                 "native_batch_norm of one value a channel: its running variance divides by n - 1"});
     batch[0].shape = {3, 1};
     EXPECT_EQ(mechanism_of({"aten::native_batch_norm", kNaN, false, DType::Float32, &batch}).mechanism,
-              Mechanism::KERN);
+              Mechanism::OPAQUE);
 }
 
 TEST(MechanismEvidence, WhatHasGrownIsWhatIsSaid) {

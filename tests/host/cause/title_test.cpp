@@ -27,7 +27,13 @@ TEST(Title, AnInfinityThatTheProgramWroteIsNotOneThatTheOpMade) {
 }
 
 TEST(Title, AnOpOfWhichNothingElseIsKnownMadeIt) {
-    EXPECT_EQ(happened(birth_of("mine::op", kNaN)), "`mine::op` made bad values out of finite ones in 2 of 4 values");
+    Birth birth = birth_of("mine::op", kNaN);
+    birth.mechanism = Mechanism::OPAQUE;
+    EXPECT_EQ(happened(birth), "the custom operator `mine::op` made bad values in 2 of 4 values");
+    birth.inputs.emplace_back().exact = true;
+    EXPECT_EQ(happened(birth), "the custom operator `mine::op` made bad values out of finite ones in 2 of 4 values");
+    birth.op = "aten::mm";
+    EXPECT_EQ(happened(birth), "`aten::mm` made bad values out of finite ones in 2 of 4 values");
 }
 
 TEST(Title, AMechanismSaysWhatTheOpDid) {

@@ -32,6 +32,25 @@ TEST(PlaceOf, Origin) {
     EXPECT_EQ(PlaceFinder("").origin(frame("/x/torch/a.py")), Origin::User) << "without a root nothing is torch's";
 }
 
+TEST(PlaceOf, StandardLibraryIsWhereTheInterpreterHasIt) {
+    const PlaceFinder places("", "/opt/py/lib/python3.12");
+    EXPECT_EQ(places.origin(frame("/opt/py/lib/python3.12/contextlib.py")), Origin::StandardLibrary);
+    EXPECT_EQ(places.origin(frame("/opt/py/lib/python3.12/site-packages/x.py")), Origin::Library);
+    EXPECT_EQ(places.origin(frame("/opt/py/lib/python3.12-mine/x.py")), Origin::User);
+    EXPECT_EQ(places.origin(frame("/data/lib/python3.12/train.py")), Origin::User);
+    EXPECT_EQ(places.origin(frame("/opt/py/lib/python3.12/contextlib.py", "f", 1, true)), Origin::User);
+}
+
+TEST(PlaceOf, StandardLibraryOfAnInterpreterThatDoesNotSay) {
+    const PlaceFinder places("");
+    EXPECT_EQ(places.origin(frame("/opt/lib/python3.12/contextlib.py")), Origin::StandardLibrary);
+    EXPECT_EQ(places.origin(frame("/opt/lib/python3.14t/contextlib.py")), Origin::StandardLibrary);
+    for (const char* file : {"/data/lib/python3-projects/a.py", "/data/lib/python3.x/a.py", "/data/lib/python3.",
+                             "/data/lib/python3.12", "/data/lib/python3.12-mine/a.py", "/data/lib/python3./a.py"}) {
+        EXPECT_EQ(places.origin(frame(file)), Origin::User) << file;
+    }
+}
+
 TEST(PlaceOf, EnvironmentBehindALink) {
     namespace fs = std::filesystem;
     const fs::path folder = fs::canonical(testing::TempDir()) / ("numsan_link_" + std::to_string(getpid()));
@@ -71,6 +90,24 @@ TEST(PlaceOf, BackwardEntry) {
     EXPECT_EQ(PlaceFinder::backward_entry({}), 0u);
     EXPECT_EQ(PlaceFinder::backward_entry({frame("a.py", "f")}), 1u);
     EXPECT_EQ(PlaceFinder::backward_entry({frame("a.py", "backward"), frame("g.py", "_engine_run_backward")}), 1u);
+}
+
+TEST(PlaceOf, CountsEqualLinesOfAFunction) {
+    const std::string path = testing::TempDir() + "numsan_same_" + std::to_string(getpid()) + ".py";
+    std::ofstream(path) << "def f(x):\n  x = log(x)\n  x = log(x)\nclass A:\n  def g(self, x):\n    x = log(x)\n"
+                           "  async def h(\n      x):\n    x = log(x)\n    y = 1\n    x = log(x)\n";
+    const auto above = [&](int line, const char* function) {
+        return same_lines_above({path, line, function, source_line(path, line)});
+    };
+    EXPECT_EQ(above(2, "f"), 0);
+    EXPECT_EQ(above(3, "f"), 1);
+    EXPECT_EQ(above(6, "A.g"), 0);
+    EXPECT_EQ(above(9, "A.h"), 0);
+    EXPECT_EQ(above(11, "A.h"), 1);
+    EXPECT_EQ(above(11, "<lambda>"), 4) << "a function without a def of its own";
+    EXPECT_EQ(same_lines_above({path, 3, "f", std::nullopt}), 0);
+    EXPECT_EQ(same_lines_above({"/nowhere/at/all.py", 3, "f", "x"}), 0);
+    std::remove(path.c_str());
 }
 
 TEST(PlaceOf, ReadsTheLine) {

@@ -22,6 +22,9 @@ TEST(OpTraits, AreFoundByAnyName) {
     EXPECT_EQ(traits_of("aten::log10.out").form, Form::Log);
     EXPECT_EQ(traits_of("aten::_foreach_addcdiv_.Scalar").form, Form::AddQuotient);
     EXPECT_EQ(traits_of("aten::no_such_op").form, Form::Unknown);
+    EXPECT_EQ(traits_of("log").form, Form::Log);
+    EXPECT_EQ(traits_of("prims::log").form, Form::Log);
+    EXPECT_EQ(traits_of("mine::log").form, Form::Unknown) << "another operator of that name";
     EXPECT_EQ(traits_of("").form, Form::Unknown);
 }
 

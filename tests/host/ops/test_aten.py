@@ -48,6 +48,43 @@ def test_operators_without_a_row_are_listed():
     assert not gone, f"not unclassified any more: {', '.join(gone)}; --write takes them off the list"
 
 
+PREFIXES = ("", "_", "native_", "cudnn_", "_cudnn_", "miopen_", "mkldnn_", "mps_", "_mps_", "_thnn_fused_", "slow_",
+            "_slow_")
+SUFFIXES = ("", "_forward", "_backward", "_backward_data", "_overrideable", "_relu", "_add_relu", "_transpose",
+            "_functional", "_impl", "_with_update", "_no_update")
+
+
+def twin_of(name, table):
+    """An operator of the table that `name` is a device's variant of, or a derivative; None where there is none."""
+    if name.startswith("_scaled_dot_product_"):
+        return "_scaled_dot_product_flash_attention"
+    cores = {name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)}
+    cores = {core.removesuffix(suffix) for core in cores for suffix in SUFFIXES if core.endswith(suffix)}
+    others = (prefix + core + suffix for core in sorted(cores - {""}) for prefix in PREFIXES
+              for suffix in ("", "_forward"))
+    return next((other for other in others if other in table and other != name), None)
+
+
+def test_twins_of_an_operator_have_a_row():
+    table = operator_table.by_name()
+    twins = {name: twin_of(name, table) for name in without_row()}
+    found = [f"{name} ({twin})" for name, twin in twins.items() if twin is not None]
+    assert not found, f"no row in operators.def, unlike the operator that they are a variant of: {', '.join(found)}"
+
+
+@pytest.mark.parametrize("name", ["_cudnn_ctc_loss", "cudnn_batch_norm", "miopen_rnn", "mkldnn_linear", "gelu_backward",
+                                  "_scaled_dot_product_new_attention", "cudnn_convolution_transpose",
+                                  "_scaled_dot_product_cudnn_attention_backward"])
+def test_a_new_twin_is_noticed(name):
+    rows = {other: row for other, row in operator_table.by_name().items() if other != name}
+    assert twin_of(name, rows) is not None
+
+
+@pytest.mark.parametrize("name", ["index_copy", "hypot", "linalg_qr", "unfold_backward"])
+def test_other_operators_are_no_twins(name):
+    assert twin_of(name, operator_table.by_name()) is None
+
+
 def test_rows_hold_of_what_torch_computes():
     """Of every operator that can be called with one to three tensors: a result is finite where its row says so, and is
     not where a kept operand is not."""

@@ -75,7 +75,7 @@ class WorkerBirthsTest : public testing::Test {
     }
 
     FakeStacks stacks;
-    WorkerBirths table{stacks, kTorch};
+    WorkerBirths table{stacks, PlaceFinder(kTorch)};
     Birth birth;
 };
 
@@ -215,7 +215,7 @@ TEST_F(WorkerBirthsTest, ManyWorkersAtOnceLeaveWholeNotes) {
 
 struct Shared {
     FakeStacks stacks;
-    WorkerBirths table{stacks, kTorch};
+    WorkerBirths table{stacks, PlaceFinder(kTorch)};
     Stream stream;
 
     Shared() {

@@ -2,6 +2,10 @@
 #include "host/verdict/finding_builder.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
 
 #include "host/cause/title.h"
 #include "host/finding/mechanisms.h"
@@ -264,6 +268,26 @@ TEST_F(Builder, FingerprintIsOfThePlaceAndNotOfTheTime) {
     EXPECT_EQ(build().fingerprint, before);
     escaped.birth.op = "aten::sqrt";
     EXPECT_NE(build().fingerprint, before);
+}
+
+TEST_F(Builder, EqualLinesOfAFunctionAreTwoPlaces) {
+    const std::string path = testing::TempDir() + "numsan_equal_" + std::to_string(getpid()) + ".py";
+    std::ofstream(path) << "def forward(x):\n  x = log(x)\n  x = log(x)\n";
+    SourceFrame& line = stacks.stacks[1].front();
+    line.file = path;
+    line.function = "forward";
+    line.line = 2;
+    const Finding first = build();
+    line.line = 3;
+    const Finding second = build();
+    EXPECT_EQ(first.location->code, second.location->code);
+    EXPECT_NE(place_of_finding(first), place_of_finding(second));
+    EXPECT_NE(first.fingerprint, second.fingerprint);
+    std::ofstream(path) << "# a line more\ndef forward(x):\n  x = log(x)\n  x = log(x)\n";
+    EXPECT_EQ(build().fingerprint, first.fingerprint) << "the line has moved";
+    line.line = 4;
+    EXPECT_EQ(build().fingerprint, second.fingerprint);
+    std::remove(path.c_str());
 }
 
 }  // namespace

@@ -147,6 +147,10 @@ struct MadeUpStacks : StackFacts {
     bool in_function(StackId s) const override { return s == kFunctionStack; }
     bool in_generated(StackId s) const override { return s == kGeneratedStack; }
     uint64_t place(StackId s) const override { return s; }
+    AfterCheck after_check(StackId, StackId next) const override {
+        return next == kGeneratedStack ? after : AfterCheck::Within;
+    }
+    AfterCheck after = AfterCheck::WentOn;  ///< of ops on kGeneratedStack; all others belong to the check
 };
 
 /// Plays ops into a verdict as a session does. `context`, `forward` and the public flags hold for the ops that follow.

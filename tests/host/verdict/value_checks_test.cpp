@@ -119,6 +119,70 @@ TEST(VerdictChecks, AnswerThatLiesWhereABadValueWas) {
     EXPECT_EQ(c.reported(false), 1u) << "it is the loss's";
 }
 
+/// The next op of the program after a check has been read.
+void run_on(Checked& c, AfterCheck shown) {
+    c.s.stacks.after = shown;
+    c.s.context.stack = kGeneratedStack;
+    MadeUp one{1}, two{2};
+    c.s.op("aten::mul", {one.view(), one.view()}, {two.returned()});
+}
+
+TEST(VerdictChecks, ExceptionThatTheProgramCaughtIsTold) {
+    Checked c;
+    c.ask();
+    c.read();
+    EXPECT_TRUE(c.s.outcome.escaped.empty());
+    run_on(c, AfterCheck::Raised);
+    EXPECT_EQ(c.s.only().birth.op, "aten::div");
+    EXPECT_EQ(c.s.only().severity, Severity::Warning);
+    EXPECT_EQ(c.s.only().into, EscapeInto::Host);
+    EXPECT_EQ(c.s.only().birth.evidence.back(),
+              "a check of the program read it and raised an exception, which the program caught");
+    c.s.verdict.optimizer_begin(c.s.outcome);
+    EXPECT_EQ(c.reported(true), 1u) << "told once";
+}
+
+TEST(VerdictChecks, CheckThatRaisedNothingIsOneThatSkips) {
+    Checked c;
+    c.ask();
+    c.read();
+    run_on(c, AfterCheck::WentOn);
+    run_on(c, AfterCheck::Raised);  // of a later op nothing is asked
+    c.s.verdict.optimizer_begin(c.s.outcome);
+    EXPECT_EQ(c.reported(true), 0u);
+}
+
+TEST(VerdictChecks, GradientThatOverflowedIsALossScalers) {
+    Checked c;
+    MadeUp large{3e38f}, gradient{kInf};
+    c.s.context.node = "MulBackward0";
+    c.s.op("aten::mul", {large.view(), large.view()}, {gradient.returned()});
+    c.s.context.node = nullptr;
+    c.s.op("aten::isinf", {gradient.view()}, {Checked::answer_of(c.all, kReturned)});
+    c.read();
+    run_on(c, AfterCheck::Raised);
+    EXPECT_TRUE(c.s.outcome.escaped.empty());
+}
+
+TEST(VerdictChecks, OpsOfTheCheckItselfDecideNothing) {
+    Checked c;
+    c.ask();
+    c.read();
+    for (int i = 0; i < 10; ++i) run_on(c, AfterCheck::Within);
+    run_on(c, AfterCheck::Raised);
+    EXPECT_EQ(c.s.outcome.escaped.size(), 0u) << "of a pair of stacks the first answer holds";
+    EXPECT_EQ(c.reported(true), 1u);
+}
+
+TEST(VerdictChecks, AfterAStepNothingIsFollowed) {
+    Checked c;
+    c.ask();
+    c.read();
+    c.s.verdict.optimizer_begin(c.s.outcome);
+    run_on(c, AfterCheck::Raised);
+    EXPECT_EQ(c.reported(true), 0u);
+}
+
 /// The value is gone, and its memory is used again, before the answer is read.
 TEST(VerdictChecks, ValueThatIsGoneIsFoundByTheOpThatMadeIt) {
     Checked c;
