@@ -69,7 +69,8 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
 /// Of a name with its overload behind a dot.
 c10::OperatorName name_of(const std::string& full) {
     const size_t dot = full.find('.');
-    return dot == full.npos ? c10::OperatorName(full, "") : c10::OperatorName(full.substr(0, dot), full.substr(dot + 1));
+    return dot == full.npos ? c10::OperatorName(full, "")
+                            : c10::OperatorName(full.substr(0, dot), full.substr(dot + 1));
 }
 
 }  // namespace

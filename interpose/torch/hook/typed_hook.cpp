@@ -222,7 +222,7 @@ void register_typed(Registrations& made) {
             Kernel::op = &operator_of(*handle);
             const OpClass op_class = Kernel::op->info.op_class;
             if (op_class == OpClass::Composite || op_class == OpClass::View) return;
-            // Its type is the operator's own, but for the keys in front: the dispatcher compares it with other kernels'.
+            // Its type is the operator's own, which the dispatcher compares with other kernels'.
             made.kernel(name, c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN(Kernel::call)),
                         c10::impl::CppSignature::make<decltype(Kernel::call)>());
         }
