@@ -12,7 +12,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 10;
+inline constexpr uint32_t kAdapterAbi = 11;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -102,6 +102,17 @@ struct NodeEvent {
     DeviceQueue queue;           ///< with a `variable` on a device: where this thread's ops on that device go
 };
 
+/// Functions of torch that may be replaced, with torch's own signatures.
+struct TorchCalls {
+    void* node_callbacks;   ///< at::getStepCallbacksUnlessEmpty, not for operators
+    void* scope_callbacks;  ///< at::getStepCallbacks
+    void* accumulate;       ///< torch::autograd::AccumulateGrad::apply
+    void* accumulate_seen;  ///< of torch's own: the address by which the process's libraries know `accumulate`
+};
+/// From now on `ours` are called in the place of torch's, those that are null excepted. False where they are not to be
+/// had; else torch's own are in `theirs`. Whether torch calls them so that ours are found is left to the caller to see.
+using ReplaceTorchCalls = bool (*)(const TorchCalls& ours, TorchCalls& theirs);
+
 /// What the adapter calls. [MT] Any thread. Nothing throws.
 struct CoreApi {
     uint32_t abi;
@@ -115,6 +126,7 @@ struct CoreApi {
     void (*before_wait)();                      ///< an op of this thread is about to hand a device's values to the host
     void (*skipped)(const char* why);           ///< an output was not looked at; `why` is a literal
     void (*fail)(const char* why);              ///< internal failure: one line, then everything off
+    ReplaceTorchCalls replace_torch_calls = nullptr;  ///< null: they are not to be had
 };
 
 /// Weak references to storages (TensorView::storage). [MT] Nothing throws. What is watched may die, but its address is

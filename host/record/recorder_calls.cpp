@@ -200,11 +200,11 @@ struct Recorder::Calls {
 };
 
 const CoreApi& Recorder::over(const CoreApi& core) {
-    static constexpr CoreApi kRecording{kAdapterAbi,        Calls::op_end,      Calls::op_failed, Calls::node_begin,
-                                        Calls::node_end,    Calls::scope_begin, Calls::scope_end, Calls::before_write,
-                                        Calls::before_wait, Calls::skipped,     Calls::fail};
+    static const CoreApi recording{kAdapterAbi,        Calls::op_end,      Calls::op_failed, Calls::node_begin,
+                                   Calls::node_end,    Calls::scope_begin, Calls::scope_end, Calls::before_write,
+                                   Calls::before_wait, Calls::skipped,     Calls::fail,      core.replace_torch_calls};
     core_ = &core;
-    return kRecording;
+    return recording;
 }
 
 MakeDeviceScanner Recorder::over(MakeDeviceScanner make) {

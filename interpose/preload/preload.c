@@ -2,7 +2,8 @@
  * mapped (by a dlopen, or with the program itself) it loads libnumsan_core.so once (core_loader.c). So it does when
  * CUDA is initialised (injection.c). Everything else it passes through untouched.
  *
- * Interposed: dlopen (dlopen_hook.S), __libc_start_main, pthread_create, and four functions of CUPTI (cupti.c).
+ * Interposed: dlopen (dlopen_hook.S), __libc_start_main, pthread_create, four functions of CUPTI (cupti.c) and three of
+ * torch (torch_calls.S).
  * Exported besides: InitializeInjection and, for NVTX (nvtx.c), InitializeInjectionNvtx2. Nothing else.
  * Errors: one line `numsan: off: <reason>` on stderr, and the program runs on. */
 #define _GNU_SOURCE
@@ -159,6 +160,7 @@ int __libc_start_main(main_fn program_main, int argc, char** argv, void (*init)(
             .first_process = (int32_t)getpid(),
             .set_nvtx_watch = numsan_set_nvtx_watch,
             .set_exit_status = set_exit_status,
+            .replace_torch_calls = numsan_replace_torch_calls,
         };
         numsan_offer_core(&offer);
         on_exit(leave_with_status, NULL);

@@ -52,6 +52,10 @@ void numsan_injection_after_torch(void) HIDDEN;
 
 void numsan_set_nvtx_watch(int (*watch)(numsan_nvtx_export_fn get_export_table)) HIDDEN;
 
+/* ---- torch_calls.c: functions of torch that we stand in for ---- */
+
+int numsan_replace_torch_calls(const struct numsan_torch_calls* ours, struct numsan_torch_calls* theirs) HIDDEN;
+
 /* ---- cupti.c: others who want CUPTI ---- */
 
 void numsan_set_cupti_yield(void (*yield)(int for_good), void (*again)(void)) HIDDEN;

@@ -41,9 +41,15 @@ struct TurnedOff {
     std::string reason;
 };
 
+/// In one piece: the adapter's sources are read at every start. Empty where there is nothing to be read.
 std::string read_file(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    std::ifstream in(path, std::ios::binary | std::ios::ate);
+    const std::streamoff size = in.tellg();
+    std::string text(size > 0 ? static_cast<size_t>(size) : 0, '\0');
+    in.seekg(0);
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(in ? text.size() : static_cast<size_t>(in.gcount()));
+    return text;
 }
 
 /// The value of `__version__ = '2.11.0+cu130'`, with or without a type annotation.
@@ -86,7 +92,7 @@ std::string cache_key(const TorchInstall& torch, const fs::path& sources, const 
     for (const char* flag : kCompileFlags) build.add(flag);
     build.add(abi);
     for (const fs::path& file : files_below(sources)) {
-        build.add(fs::relative(file, sources).string());
+        build.add(file.lexically_relative(sources).string());
         build.add(read_file(file));
     }
     Fnv1a place;
@@ -131,7 +137,6 @@ struct Recipe {
     const TorchInstall& torch;
     fs::path sources;
     std::string abi;
-    AdapterFailure failure;
 };
 
 AdapterFailure failure_beside(const std::string& adapter, const TorchInstall& torch) {
@@ -166,8 +171,8 @@ bool lacked_room(const std::string& log) {
 }
 
 /// The caller holds the adapter's lock, and has waited for it since `start`.
-void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point start, Say say,
-                   AdapterLoadResult& result) {
+void build_adapter(const Recipe& recipe, const AdapterFailure& failure, std::chrono::system_clock::time_point start,
+                   Say say, AdapterLoadResult& result) {
     const TorchInstall& torch = recipe.torch;
     if (!torch.has_headers)
         throw TurnedOff{"torch " + torch.version + " has no headers in " + torch.root +
@@ -188,7 +193,7 @@ void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point s
             throw TurnedOff{"the folder for the adapter cannot be written: " + fs::path(log).parent_path().string()};
         // One that was killed or did not start may do better next time; so may one that had no room.
         const bool refused = status.has_value() && *status > 0 && *status < 126 && !lacked_room(log);
-        if (refused) fail_for_all(recipe.failure, does_not_compile);
+        if (refused) fail_for_all(failure, does_not_compile);
         throw TurnedOff{does_not_compile};
     }
     fs::permissions(temporary, fs::perms::owner_all, error);
@@ -196,7 +201,7 @@ void build_adapter(const Recipe& recipe, std::chrono::system_clock::time_point s
     if (error) throw TurnedOff{"cannot write " + result.adapter_path + ": " + error.message()};
     fs::remove(temporary + ".log", error);
     fs::remove(log, error);
-    recipe.failure.remove();
+    failure.remove();
     result.built = true;
 }
 
@@ -212,17 +217,18 @@ void* open_adapter(const std::string& path) {
 void* load_library(const Recipe& recipe, Say say, AdapterLoadResult& result) {
     const std::string& path = result.adapter_path;
     if (void* library = open_adapter(path)) return library;
-    turn_off_if_it_failed(recipe.failure);
+    const AdapterFailure failure = failure_beside(path, recipe.torch);
+    turn_off_if_it_failed(failure);
     const auto start = std::chrono::system_clock::now();
     const FileLock lock(path + ".lock");
     if (void* library = open_adapter(path)) return library;
-    turn_off_if_it_failed(recipe.failure);
+    turn_off_if_it_failed(failure);
     // What is there was cut short by a full disk, or made on a machine with a newer C library. It stays until another
     // takes its place: that this process cannot open it does not say that no other can.
-    build_adapter(recipe, start, say, result);
+    build_adapter(recipe, failure, start, say, result);
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     const char* reason = dlerror();
-    fail_for_all(recipe.failure, reason != nullptr ? reason : "the adapter cannot be loaded");
+    fail_for_all(failure, reason != nullptr ? reason : "the adapter cannot be loaded");
 }
 
 const AdapterApi* attach_adapter(const CoreApi& core, void* library, const std::string& path) {
@@ -249,8 +255,7 @@ const AdapterApi* load(const CoreApi& core, const std::string& lib_dir, Say say,
     result.adapter_path = cache.path + "/libnumsan_torch-" + cache_key(torch, sources, abi) + ".so";
 
     remove_orphans(cache.path);
-    const Recipe recipe{torch, sources, abi, failure_beside(result.adapter_path, torch)};
-    void* library = load_library(recipe, say, result);
+    void* library = load_library({torch, sources, abi}, say, result);
     return attach_adapter(core, library, result.adapter_path);
 }
 

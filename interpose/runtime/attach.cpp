@@ -57,6 +57,16 @@ void node_begin(const NodeEvent* event) {
     g_session->node_begin(foreign);
 }
 
+int (*g_stub_replace)(const numsan_torch_calls* ours, numsan_torch_calls* theirs) = nullptr;
+
+bool replace_torch_calls(const TorchCalls& ours, TorchCalls& theirs) {
+    const numsan_torch_calls wanted{ours.node_callbacks, ours.scope_callbacks, ours.accumulate, nullptr};
+    numsan_torch_calls own{};
+    if (g_stub_replace == nullptr || g_stub_replace(&wanted, &own) == 0) return false;
+    theirs = {own.node_callbacks, own.scope_callbacks, own.accumulate, own.accumulate_seen};
+    return true;
+}
+
 const CoreApi g_core = {
     kAdapterAbi,
     op_end,
@@ -69,6 +79,7 @@ const CoreApi g_core = {
     [] { g_session->before_wait(); },
     [](const char* why) { g_session->skipped(why); },
     [](const char* why) { g_session->fail(why); },
+    replace_torch_calls,
 };
 
 void (*g_set_exit_status)(int status) = nullptr;
@@ -193,6 +204,7 @@ bool attach(const numsan_stub_api& stub) {
     make_session(options, *stacks, std::move(facts));
 
     AdapterLoadResult result;
+    g_stub_replace = stub.replace_torch_calls;
     g_adapter = load_torch_adapter(g_recorder != nullptr ? *g_recorded_core : g_core, stub.lib_dir, say, result);
     if (g_adapter == nullptr) return false;
     if (g_recorder != nullptr) {

@@ -10,6 +10,14 @@
 
 typedef const void* (*numsan_nvtx_export_fn)(uint32_t table);
 
+/* Functions of torch that libnumsan.so stands in for (interpose/preload/torch_calls.S), with torch's own signatures. */
+struct numsan_torch_calls {
+    void* node_callbacks;  /* at::getStepCallbacksUnlessEmpty, not for operators */
+    void* scope_callbacks; /* at::getStepCallbacks */
+    void* accumulate;      /* torch::autograd::AccumulateGrad::apply */
+    void* accumulate_seen; /* of torch's own: the address by which the process's libraries know `accumulate` */
+};
+
 /* What the stub offers the core. Lives as long as the process. */
 struct numsan_stub_api {
     uint32_t abi;
@@ -36,6 +44,11 @@ struct numsan_stub_api {
 
     /* [MT] The process ends with this status, whatever it ends with itself, once all that runs at its exit has run. */
     void (*set_exit_status)(int status);
+
+    /* [MT] From now on `ours` are called in the place of torch's, those that are null excepted. Returns 1 and torch's
+     * own in `theirs`, 0 where they are not to be had. Whether torch itself calls them through us is for the caller
+     * to find out: a library may be bound to its own functions. */
+    int (*replace_torch_calls)(const struct numsan_torch_calls* ours, struct numsan_torch_calls* theirs);
 };
 
 /* Exported by the core under the two names above; returns 0, or 1 when the core stands down, which it has said.

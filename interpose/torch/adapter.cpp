@@ -37,7 +37,7 @@ extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* nums
             install_record_hook();
             g_api.hook = "record_function";
         }
-        install_autograd_scopes();
+        install_autograd_scopes(*core);
     } catch (const std::exception&) {
         *why = "torch refused the callbacks";
         return nullptr;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "interpose/torch/autograd_calls.h"
 #include "interpose/torch/describe/device_queue_of.h"
 #include "interpose/torch/describe/tensor_view_of.h"
 #include "interpose/torch/hook/dispatch_hook.h"
@@ -19,38 +20,65 @@ namespace {
 
 constexpr int kMaxGradients = 32;
 
+NodeEvent event_of(uint64_t sequence, uint64_t forward_thread, const char* name) {
+    NodeEvent event{};
+    event.name = name;
+    event.sequence = sequence;
+    event.forward_thread = forward_thread;
+    event.graph_task = torch::autograd::get_current_graph_task_id();
+    return event;
+}
+
+/// The gradients that a node is about to add to a leaf's, one after the other.
+class Incoming {
+  public:
+    void add(const at::Tensor& gradient) {
+        if (count_ == kMaxGradients || !gradient.defined() || !view_of(gradient, 0, views_[count_])) return;
+        views_[count_].argument = static_cast<int16_t>(count_);
+        ++count_;
+    }
+    void show(NodeEvent& event) const {
+        event.inputs = views_;
+        event.input_count = count_;
+    }
+
+  private:
+    TensorView views_[kMaxGradients];
+    int count_ = 0;
+};
+
 /// The node is about to add to a leaf's gradient: which leaf, and what is added.
-void show_leaf(const at::RecordFunction& fn, const torch::autograd::AccumulateGrad& node, const CoreApi& core,
+void show_leaf(const torch::autograd::AccumulateGrad& node, const Incoming& gradients, const CoreApi& core,
                NodeEvent& event) {
-    TensorView inputs[kMaxGradients];
     TensorView variable;
     if (node.variable.defined() && view_of(node.variable, kLeaf, variable)) {
         event.variable = &variable;
         const c10::Device device = node.variable.device();
         if (!device.is_cpu()) event.queue = device_queue_of(device.type(), device.index());
     }
-    for (const c10::IValue& value : fn.inputs()) {
-        if (event.input_count == kMaxGradients) break;
-        if (!value.isTensor() || !value.toTensor().defined()) continue;
-        if (view_of(value.toTensor(), 0, inputs[event.input_count])) {
-            inputs[event.input_count].argument = static_cast<int16_t>(event.input_count);
-            ++event.input_count;
-        }
-    }
-    event.inputs = inputs;
+    gradients.show(event);
     core.node_begin(&event);
 }
 
+void begin_leaf(const torch::autograd::AccumulateGrad& node, const torch::autograd::variable_list& gradients,
+                const CoreApi& core) {
+    NodeEvent event = event_of(node.sequence_nr(), node.thread_id(), "torch::autograd::AccumulateGrad");
+    Incoming incoming;
+    for (const at::Tensor& gradient : gradients) incoming.add(gradient);
+    show_leaf(node, incoming, core, event);
+}
+
 void node_begin(const at::RecordFunction& fn, const CoreApi& core) {
-    NodeEvent event{};
-    event.name = fn.name();
-    event.sequence = static_cast<uint64_t>(fn.seqNr());
-    event.forward_thread = fn.forwardThreadId();
-    event.graph_task = torch::autograd::get_current_graph_task_id();
+    NodeEvent event = event_of(static_cast<uint64_t>(fn.seqNr()), fn.forwardThreadId(), fn.name());
     if (event.sequence == ~uint64_t(0) && std::strstr(event.name, "AccumulateGrad") != nullptr) {
         const auto node = torch::autograd::get_current_node();
-        if (const auto* accumulate = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get()))
-            return show_leaf(fn, *accumulate, core, event);
+        if (const auto* accumulate = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get())) {
+            Incoming incoming;
+            for (const c10::IValue& value : fn.inputs()) {
+                if (value.isTensor()) incoming.add(value.toTensor());
+            }
+            return show_leaf(*accumulate, incoming, core, event);
+        }
     }
     core.node_begin(&event);
 }
@@ -77,13 +105,17 @@ void end(const at::RecordFunction& fn, at::ObserverContext*) {
     }
 }
 
-}  // namespace
-
 /// One callback for both: autograd has torch copy all callbacks of a process some times for each node.
-void install_autograd_scopes() {
+void listen_to_all() {
     listen(at::RecordFunctionCallback(begin, end)
                .needsInputs(true)
                .scopes({at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+}
+
+}  // namespace
+
+void install_autograd_scopes(const CoreApi& core) {
+    if (!replace_autograd_calls(core, {begin, end, begin_leaf}, listen_to_all)) listen_to_all();
 }
 
 }  // namespace numsan

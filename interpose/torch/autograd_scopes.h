@@ -2,9 +2,12 @@
 // nothing.
 #pragma once
 
+#include "host/base/adapter_abi.h"
+
 namespace numsan {
 
-/// Registers the two RecordFunction callbacks. They fire for BACKWARD_FUNCTION and USER_SCOPE only.
-void install_autograd_scopes();
+/// From now on `core` hears of BACKWARD_FUNCTION and USER_SCOPE: see autograd_calls.h, and where that is not possible
+/// through a record function's callbacks for all of the process.
+void install_autograd_scopes(const CoreApi& core);
 
 }  // namespace numsan

@@ -3,11 +3,11 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torch/library.h>
 
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "interpose/torch/describe/op_registry.h"
 #include "interpose/torch/hook/boxed_call.h"
@@ -15,6 +15,7 @@
 #include "interpose/torch/hook/listeners.h"
 #include "interpose/torch/hook/op_call.h"
 #include "interpose/torch/hook/record_hook.h"
+#include "interpose/torch/hook/registrations.h"
 #include "interpose/torch/hook/typed_hook.h"
 
 namespace numsan {
@@ -65,6 +66,13 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
     }
 }
 
+/// Of a name with its overload behind a dot.
+c10::OperatorName name_of(const std::string& full) {
+    const size_t dot = full.find('.');
+    return dot == full.npos ? c10::OperatorName(full, "")
+                            : c10::OperatorName(full.substr(0, dot), full.substr(dot + 1));
+}
+
 }  // namespace
 
 void show_ops_of_this_thread() {
@@ -74,16 +82,13 @@ void show_ops_of_this_thread() {
 bool install_dispatch_hook() {
     if (kHookKey == c10::DispatchKey::Undefined) return false;
     try {
-        auto all = std::make_unique<torch::Library>(torch::Library::IMPL, "_", kHookKey, __FILE__, __LINE__);
-        all->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
-        auto aten = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", kHookKey, __FILE__, __LINE__);
-#define NUMSAN_FALLTHROUGH(name) aten->impl(name, torch::CppFunction::makeFallthrough());
+        auto made = std::make_unique<Registrations>();
+        made->fallback(c10::KernelFunction::makeFromBoxedFunction<&fallback>());
+#define NUMSAN_FALLTHROUGH(name) made->kernel(name_of("aten::" name), c10::KernelFunction::makeFallthrough());
 #include "interpose/torch/describe/fallthrough.def"
 #undef NUMSAN_FALLTHROUGH
-        register_typed_hooks(*aten);
-        // Registrations live as long as the process.
-        static_cast<void>(all.release());
-        static_cast<void>(aten.release());
+        register_typed_hooks(*made);
+        static_cast<void>(made.release());  // they live as long as the process
     } catch (const std::exception&) {
         return false;  // another library has a fallback on the key; ours are taken back
     }

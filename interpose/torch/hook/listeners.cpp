@@ -22,14 +22,14 @@ bool only_ours(at::RecordScope scope) {
     });
 }
 
+}  // namespace
+
 void note_as_ours(Start start) {
     for (auto& own : g_ours) {
         Start known = nullptr;
         if (own.compare_exchange_strong(known, start) || known == start) return;
     }
 }
-
-}  // namespace
 
 void listen(const at::RecordFunctionCallback& callback) {
     note_as_ours(callback.start());

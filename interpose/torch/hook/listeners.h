@@ -7,6 +7,9 @@
 
 namespace numsan {
 
+/// Callbacks that begin with `start` are ours: of libraries that listen, they are none.
+void note_as_ours(at::RecordFunctionCallback::StartCallback start);
+
 /// Registers a callback for as long as the process lives.
 void listen(const at::RecordFunctionCallback& callback);
 

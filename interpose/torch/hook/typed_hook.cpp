@@ -6,7 +6,6 @@
 #include <array>
 #include <exception>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -213,26 +212,27 @@ struct Typed<Op, Return(Arguments...)> {
 };
 
 template <class Op>
-void register_typed(torch::Library& aten) {
+void register_typed(Registrations& made) {
     if constexpr (requires { sizeof(Op); }) {
         using Kernel = Typed<Op, typename Op::schema>;
         if constexpr (Kernel::kPossible) {
-            const auto handle = c10::Dispatcher::singleton().findSchema({Op::name, Op::overload_name});
+            const c10::OperatorName name(Op::name, Op::overload_name);
+            const auto handle = c10::Dispatcher::singleton().findSchema(name);
             if (!handle.has_value()) return;
             Kernel::op = &operator_of(*handle);
             const OpClass op_class = Kernel::op->info.op_class;
             if (op_class == OpClass::Composite || op_class == OpClass::View) return;
-            const std::string overload = Op::overload_name;
-            const std::string name = std::string(Op::name).substr(sizeof "aten::" - 1);
-            aten.impl((overload.empty() ? name : name + "." + overload).c_str(), TORCH_FN(Kernel::call));
+            // Its type is the operator's own, which the dispatcher compares with other kernels'.
+            made.kernel(name, c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN(Kernel::call)),
+                        c10::impl::CppSignature::make<decltype(Kernel::call)>());
         }
     }
 }
 
 }  // namespace
 
-void register_typed_hooks(torch::Library& aten) {
-#define NUMSAN_TYPED(op) register_typed<at::_ops::op>(aten);
+void register_typed_hooks(Registrations& made) {
+#define NUMSAN_TYPED(op) register_typed<at::_ops::op>(made);
 #include "interpose/torch/hook/typed_hook.def"
 #undef NUMSAN_TYPED
 }

@@ -2,11 +2,11 @@
 // every argument into an IValue and out again. All others go through the boxed fallback; both say the same of a call.
 #pragma once
 
-#include <torch/library.h>
+#include "interpose/torch/hook/registrations.h"
 
 namespace numsan {
 
 /// Registers a kernel on our key for each row of typed_hook.def that this torch has. Throws what torch throws.
-void register_typed_hooks(torch::Library& aten);
+void register_typed_hooks(Registrations& made);
 
 }  // namespace numsan

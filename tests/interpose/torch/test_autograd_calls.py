@@ -1,0 +1,38 @@
+"""Autograd's nodes are seen without a record function that listens in all of the process; where torch is bound to its
+own functions by one that does, and both say the same."""
+import pathlib
+
+import run_numsan
+from compiled_once import compiled_once
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def essence(done):
+    assert done.report is not None, done.describe()
+    keys = ("code", "kind", "severity", "op", "phase", "step", "seq", "location", "mechanism", "outputs", "forward",
+            "escape", "contaminated")
+    return [{key: finding[key] for key in keys} for finding in done.findings]
+
+
+def own_calls():
+    source = HERE / "own_calls.c"
+
+    def command(output):
+        return ["gcc", "-O1", "-fPIC", "-fexceptions", "-shared", source, "-o", output, "-ldl"]
+
+    return compiled_once(source, run_numsan.CACHE / "tests" / "libown_calls.so", command)
+
+
+def test_nodes_are_the_same(warm, tmp_path):
+    for name in ("usual", "bound"):
+        (tmp_path / name).mkdir()
+    program = [run_numsan.PYTHON, str(HERE / "nodes.py")]
+    usual = run_numsan.run_command(program, cwd=tmp_path / "usual", timeout=600)
+    before = f"LD_PRELOAD={own_calls()}:{run_numsan.LIBRARY}"
+    bound = run_numsan.run_command(["env", before, *program], cwd=tmp_path / "bound", timeout=600)
+    assert (usual.returncode, usual.stdout) == (0, "nobody listens\n"), usual.describe()
+    assert (bound.returncode, bound.stdout) == (0, "listens\n"), bound.describe()
+    assert essence(usual) == essence(bound), usual.describe() + bound.describe()
+    assert len(usual.findings) >= 7, usual.describe()
+    assert usual.report["coverage"]["ops"] == bound.report["coverage"]["ops"], bound.describe()
