@@ -5,6 +5,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <array>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -19,6 +20,9 @@
 
 namespace numsan {
 namespace {
+
+/// They live as long as the process. A checker of leaks finds them here.
+[[gnu::used]] std::array<torch::Library*, 2> g_registrations{};
 
 c10::ArrayRef<c10::IValue> last(const torch::jit::Stack& stack, size_t count) {
     // braces would make a list of two values
@@ -81,9 +85,7 @@ bool install_dispatch_hook() {
 #include "interpose/torch/describe/fallthrough.def"
 #undef NUMSAN_FALLTHROUGH
         register_typed_hooks(*aten);
-        // Registrations live as long as the process.
-        static_cast<void>(all.release());
-        static_cast<void>(aten.release());
+        g_registrations = {all.release(), aten.release()};
     } catch (const std::exception&) {
         return false;  // another library has a fallback on the key; ours are taken back
     }

@@ -30,7 +30,7 @@ class Cycle:
         self.me, self.tensor = self, torch.ones(4)
 
     def __del__(self):
-        self.tensor.mul_(2)
+        self.tensor * 2  # in place it would be refused inside a transform of torch.func, whose garbage it may be
 
 
 def collect(number, draw):
@@ -92,6 +92,7 @@ def leave(draw):
     """A forked child of the main thread that trains and ends as an interpreter does."""
     child = os.fork()
     if child == 0:
+        faulthandler.register(signal.SIGALRM, chain=True)
         signal.alarm(random_training.PATIENCE)
         generator = torch.Generator().manual_seed(7)
         random_training.train(draw, generator, False, 0)

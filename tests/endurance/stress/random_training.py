@@ -1,6 +1,7 @@
 """Small trainings at random: models of classes made on the spot and changed between steps, optimizers, losses, hooks,
 exceptions in backward passes, forks that train a step."""
 import copy
+import faulthandler
 import gc
 import hashlib
 import os
@@ -14,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 import births
 
 WIDTH = 8
-PATIENCE = 60  # seconds that a forked child has
+PATIENCE = 300  # seconds that a forked child has; then it says where it is, and is killed
 
 
 def digest(tensors):
@@ -160,7 +161,8 @@ def in_a_child(made, x):
     if child == 0:
         status = 1
         try:
-            signal.alarm(PATIENCE)  # a child that hangs is killed by it
+            faulthandler.register(signal.SIGALRM, chain=True)
+            signal.alarm(PATIENCE)
             made.zero_grad()
             made.head(torch.tanh(x)).square().mean().backward()
             with torch.no_grad():
