@@ -4,11 +4,12 @@ import re
 
 import run_numsan
 
+TIMEOUT = 400  # seconds; a busy machine is no failure
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 TRAINING = PROGRAMS / "small_training.py"
 
 
-def run_with_preload(preload, program, folder, timeout=120):
+def run_with_preload(preload, program, folder, timeout=TIMEOUT):
     """A program with numsan where `{numsan}` stands in the LD_PRELOAD list `preload`."""
     report = folder / "report.json"
     command = ["env", f"LD_PRELOAD={preload.format(numsan=run_numsan.LIBRARY)}", f"NUMSAN_CACHE={run_numsan.CACHE}",
@@ -41,8 +42,8 @@ def check(plain, watched, place=None, clean_stderr=True):
 def check_forked(name, folder, args=(), **more):
     """check, of a program that needs no process of its own."""
     program = PROGRAMS / name
-    plain = run_numsan.run_forked(program, args=args, cwd=folder)
-    watched = run_numsan.run_watched_fork(program, args=args, cwd=folder)
+    plain = run_numsan.run_forked(program, args=args, cwd=folder, timeout=TIMEOUT)
+    watched = run_numsan.run_watched_fork(program, args=args, cwd=folder, timeout=TIMEOUT)
     check(plain, watched, **more)
     return plain, watched
 
@@ -50,7 +51,7 @@ def check_forked(name, folder, args=(), **more):
 def check_process(name, folder, args=(), **more):
     """check, of a program in a process of its own."""
     program = PROGRAMS / name
-    plain = run_numsan.run_plain(program, args=args, cwd=folder)
-    watched = run_numsan.run(program, args=args, cwd=folder)
+    plain = run_numsan.run_plain(program, args=args, cwd=folder, timeout=TIMEOUT)
+    watched = run_numsan.run(program, args=args, cwd=folder, timeout=TIMEOUT)
     check(plain, watched, **more)
     return plain, watched

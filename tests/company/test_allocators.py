@@ -23,6 +23,7 @@ def installed(name):
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_allocator(name, warm, tmp_path):
     library = installed(name)
-    plain = run_numsan.run_plain_command(["env", f"LD_PRELOAD={library}", *PROGRAM], cwd=tmp_path)
+    plain = run_numsan.run_plain_command(["env", f"LD_PRELOAD={library}", *PROGRAM], cwd=tmp_path,
+                                         timeout=beside.TIMEOUT)
     for order in (f"{library}:{{numsan}}", f"{{numsan}}:{library}"):
         beside.check(plain, beside.run_with_preload(order, PROGRAM, tmp_path))

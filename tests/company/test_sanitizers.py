@@ -36,13 +36,13 @@ def program(request, tmp_path):
 
 
 def run_both(command, folder):
-    plain = run_numsan.run_plain_command(command, cwd=folder)
-    return plain, run_numsan.run_command(command, cwd=folder)
+    plain = run_numsan.run_plain_command(command, cwd=folder, timeout=beside.TIMEOUT)
+    return plain, run_numsan.run_command(command, cwd=folder, timeout=beside.TIMEOUT)
 
 
 def test_program_is_not_refused_and_has_no_leak(program, torch_library, warm, tmp_path):
-    """The sanitizer ends a program before which another library is loaded, unless told otherwise; and it looks for leaks
-    at the end."""
+    """The sanitizer ends a program before which another library is loaded, unless told otherwise; and it looks for
+    leaks at the end."""
     plain, watched = run_both([program, torch_library, "2"], tmp_path)
     assert (plain.returncode, plain.stderr) == (0, ""), plain.describe()
     assert (watched.returncode, watched.stdout, watched.stderr) == (0, plain.stdout, ""), watched.describe()
@@ -57,7 +57,7 @@ def test_what_the_sanitizer_finds_it_still_finds(program, torch_library, warm, t
 
 
 def test_what_numsan_finds_it_still_finds(program, torch_library, warm, tmp_path):
-    watched = run_numsan.run_command([program, torch_library, "-2"], cwd=tmp_path)
+    watched = run_numsan.run_command([program, torch_library, "-2"], cwd=tmp_path, timeout=beside.TIMEOUT)
     assert (watched.returncode, watched.stdout) == (0, "log nan\n"), watched.describe()
     places = [(finding["location"]["file"], finding["location"]["line"]) for finding in watched.findings]
     assert places == [(str(SOURCE), run_numsan.marked_line(SOURCE, "/* BUG */"))], watched.describe()

@@ -16,7 +16,8 @@ def run_both(command, folder):
     """(without numsan, with it) of a command line; `{}` in it is a file for what the tool writes."""
     files = [folder / "plain", folder / "watched"]
     runs = [[str(part).format(file) for part in command] for file in files]
-    return (run_numsan.run_plain_command(runs[0], cwd=folder), run_numsan.run_command(runs[1], cwd=folder)), files
+    return (run_numsan.run_plain_command(runs[0], cwd=folder, timeout=beside.TIMEOUT),
+            run_numsan.run_command(runs[1], cwd=folder, timeout=beside.TIMEOUT)), files
 
 
 def test_trace_functions_and_pdb(warm, tmp_path):
@@ -36,7 +37,7 @@ def test_coverage(warm, tmp_path):
     seen = []
     for file in files:
         subprocess.run([run_numsan.PYTHON, "-m", "coverage", "json", "-q", f"--data-file={file}", "-o", f"{file}.json"],
-                       check=True, cwd=tmp_path)
+                       check=True, cwd=tmp_path, timeout=beside.TIMEOUT)
         seen.append({name: part["executed_lines"] for name, part in
                      json.loads(file.with_suffix(".json").read_text())["files"].items()})
     assert seen[0] == seen[1] and any("small_training" in name for name in seen[0]), seen

@@ -5,7 +5,8 @@ usage: stress.py [--minutes 30] [--seed N] [--programs N]
        stress.py --rounds 1 --seed N --kind births --options tier=boundary     runs one round again
 
 A round is right when both runs end well with the same output, a healthy one adds nothing to it, and in one with births
-each error is told at a line of stress/births.py. Prints a line a round and ends with status 1 at the first that is wrong.
+each error is told at a line of stress/births.py. Prints a line a round and ends with status 1 at the first that is
+wrong.
 """
 import argparse
 import os
@@ -49,8 +50,9 @@ class Round:
 
     def line(self):
         more = f"{self.findings} findings, " if self.kind == "births" else ""
-        return (f"seed {self.seed} {self.kind:7} {self.options or 'no options':27} {self.seconds:5.0f} s  {self.ops} ops, "
-                f"{more}peak {self.peaks[0] >> 20} and {self.peaks[1] >> 20} MB  {'; '.join(self.wrong) or 'right'}")
+        return (f"seed {self.seed} {self.kind:7} {self.options or 'no options':27} {self.seconds:5.0f} s  "
+                f"{self.ops} ops, {more}peak {self.peaks[0] >> 20} and {self.peaks[1] >> 20} MB  "
+                f"{'; '.join(self.wrong) or 'right'}")
 
 
 def start(folder, arguments, environment):

@@ -112,7 +112,8 @@ def test_exports_only_what_it_interposes_and_where_others_enter():
     symbols = subprocess.run(["nm", "-D", "--defined-only", str(LIBRARY)], check=True, capture_output=True, text=True)
     names = {line.split()[-1] for line in symbols.stdout.splitlines()}
     assert names == {"dlopen", "pthread_create", "__libc_start_main", "InitializeInjection", "InitializeInjectionNvtx2",
-                     "cuptiSubscribe", "cuptiSubscribe_v2", "cuptiUnsubscribe", "cuptiFinalize", "__asan_default_options"}
+                     "cuptiSubscribe", "cuptiSubscribe_v2", "cuptiUnsubscribe", "cuptiFinalize",
+                     "__asan_default_options"}
 
 
 def test_needs_nothing_but_libc():

@@ -1,5 +1,5 @@
-"""Hogwild: processes that train one model in shared memory, with gradients and optimizers of their own. They take turns,
-so that the result is the same every time. The last one goes bad when the others have ended.
+"""Hogwild: processes that train one model in shared memory, with gradients and optimizers of their own. They take
+turns, so that the result is the same every time. The last one goes bad when the others have ended.
 
 usage: hogwild.py METHOD    how they are started
 """

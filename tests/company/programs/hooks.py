@@ -1,5 +1,5 @@
-"""What DeepSpeed and FSDP do with hooks: parameters are empty but for the time in which their module computes, gradients
-lie in one flat buffer, the update is made in the backward pass, saved tensors are packed."""
+"""What DeepSpeed and FSDP do with hooks: parameters are empty but for the time in which their module computes,
+gradients lie in one flat buffer, the update is made in the backward pass, saved tensors are packed."""
 import torch
 from torch import nn
 
