@@ -95,7 +95,7 @@ def leave(draw):
         faulthandler.register(signal.SIGALRM, chain=True)
         signal.alarm(random_training.PATIENCE)
         generator = torch.Generator().manual_seed(7)
-        random_training.train(draw, generator, False, 0)
+        random_training.train(draw, generator, False, None)
         gc.collect()
         sys.exit(3)
     _, status = os.waitpid(child, 0)
@@ -123,15 +123,17 @@ def main(seed, count, with_births):
     for worker in workers:
         worker.start()
     draw = random.Random(f"{seed} main")
-    for _ in range(2 + count // 40):
-        assert in_a_thread(lambda: (torch.ones(3) * 2).sum().item()) == 6
-        assert subprocess.run(["true"]).returncode == 0
-        ended = leave(draw)
-        assert ended == 3, f"a forked child ended with {ended}"
-        collect(-1, draw)
-    for worker in workers:
-        worker.join()
-    signal.setitimer(signal.ITIMER_PROF, 0)
+    try:
+        for _ in range(2 + count // 40):
+            assert in_a_thread(lambda: (torch.ones(3) * 2).sum().item()) == 6
+            assert subprocess.run(["true"]).returncode == 0
+            ended = leave(draw)
+            assert ended == 3, f"a forked child ended with {ended}"
+            collect(-1, draw)
+        for worker in workers:
+            worker.join()
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)  # while the interpreter ends it would be the end of the process
     if any(worker.error for worker in workers):
         return 1
     for worker in workers:

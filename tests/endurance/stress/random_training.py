@@ -180,7 +180,9 @@ def in_a_child(made, x):
 
 
 def train(random, generator, with_births, forks):
-    """One training; what it leaves, as text."""
+    """One training; what it leaves, as text. With `forks` None it is a forked child's: torch keeps casts of autocast
+    under a lock, which another thread may have held when the child was forked, and then it waits for ever."""
+    casts = 0 if forks is None else 0.2
     made = model_of(random, generator)
     make = random.choice(OPTIMIZERS)
     optimizer, loss_of = make(made.parameters()), random.choice(LOSSES)
@@ -190,7 +192,7 @@ def train(random, generator, with_births, forks):
         x = torch.rand((6, WIDTH), generator=generator) - 0.5
         if bad_from is not None and step >= bad_from:
             made.birth = random
-        with torch.autocast("cpu", torch.bfloat16, enabled=random.random() < 0.2):
+        with torch.autocast("cpu", torch.bfloat16, enabled=random.random() < casts):
             y = made(x)
         loss = loss_of(y.float(), x)
         choice = random.random()
@@ -205,7 +207,7 @@ def train(random, generator, with_births, forks):
             nn.utils.clip_grad_norm_(made.parameters(), 1.0)
         optimizer.step()
         said.append(repr(loss.item()))
-        if random.random() < forks:
+        if random.random() < (forks or 0):
             said.append(in_a_child(made, x))
         if random.random() < 0.3:
             change(random, generator, made)
