@@ -1,4 +1,4 @@
-"""A training whose allocations memray records from before torch is loaded, and tracemalloc for a time.
+"""A training whose allocations memray records, and tracemalloc for a time.
 
 usage: memory_traced.py FILE    FILE is what memray writes
 """
@@ -7,10 +7,10 @@ import tracemalloc
 
 import memray
 
+import small_training
+
 if __name__ == "__main__":
     with memray.Tracker(sys.argv[1]):
-        import small_training
-
         tracemalloc.start(4)
         training = small_training.Training().steps()
         tracemalloc.stop()
