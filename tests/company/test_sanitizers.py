@@ -63,19 +63,20 @@ def test_what_numsan_finds_it_still_finds(program, torch_library, warm, tmp_path
     assert places == [(str(SOURCE), run_numsan.marked_line(SOURCE, "/* BUG */"))], watched.describe()
 
 
-def test_options_of_the_program_count(warm, tmp_path):
-    """Those that it gives the sanitizer in its own function, in a library of its own, and in the environment."""
+def test_options_of_others_count(warm, tmp_path):
+    """Those of another library that is preloaded and answers the sanitizer, and those in the environment."""
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
     library, program = tmp_path / "libown.so", tmp_path / "program"
-    (tmp_path / "own.c").write_text('const char* __asan_default_options(void) { return "exitcode=77"; }\n'
-                                    'int own(void) { return 1; }\n')
-    (tmp_path / "main.c").write_text('#include <stdlib.h>\nint own(void);\n'
-                                     'int main(void) { char* p = malloc(1); p[own()] = 1; return 0; }\n')
+    (tmp_path / "own.c").write_text('const char* __asan_default_options(void) '
+                                    '{ return "exitcode=77:verify_asan_link_order=0"; }\n')
+    (tmp_path / "main.c").write_text('#include <stdlib.h>\n'
+                                     'int main(int c, char** v) { char* p = malloc(1); p[c] = 1; return !v; }\n')
     subprocess.run(["gcc", "-shared", "-fPIC", tmp_path / "own.c", "-o", library], check=True)
-    subprocess.run(["gcc", "-O0", "-fsanitize=address", tmp_path / "main.c", "-o", program, f"-L{tmp_path}", "-lown",
-                    f"-Wl,-rpath,{tmp_path}"], check=True)
-    plain, watched = run_both([program], tmp_path)
+    subprocess.run(["gcc", "-O0", "-fsanitize=address", tmp_path / "main.c", "-o", program], check=True)
+    other = {"LD_PRELOAD": str(library)}
+    plain = run_numsan.run_plain_command([program], cwd=tmp_path, env=other)
+    watched = run_numsan.run_command([program], cwd=tmp_path, env=other)
     assert plain.returncode == 77, plain.describe()
     assert watched.returncode == 77 and "heap-buffer-overflow" in watched.stderr, watched.describe()
     strict = run_numsan.run_command([program], cwd=tmp_path, env={"ASAN_OPTIONS": "verify_asan_link_order=1"})
