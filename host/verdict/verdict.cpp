@@ -293,7 +293,7 @@ bool Verdict::repeat(const OpEvent& event, const OpContext& context, OutputSet b
     const OpClass cls = event.op->op_class;
     if (!escapes_.reported_any() || !bad_outputs.any() || (cls != OpClass::Other && cls != OpClass::Preserving) ||
         event.on_device || context.on_library_thread || context.unavailable > 0 || is_root(event) ||
-        adopts_storage(event))
+        adopts_storage(event) || checks_.follows())
         return false;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (gradients_.may_concern(event)) return false;

@@ -116,7 +116,8 @@ def test_exports_only_what_it_interposes_and_where_others_enter():
                      # at::getStepCallbacksUnlessEmpty, at::getStepCallbacks, torch::autograd::AccumulateGrad::apply
                      "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE",
                      "_ZN2at16getStepCallbacksENS_11RecordScopeE",
-                     "_ZN5torch8autograd14AccumulateGrad5applyEOSt6vectorIN2at6TensorESaIS4_EE"}
+                     "_ZN5torch8autograd14AccumulateGrad5applyEOSt6vectorIN2at6TensorESaIS4_EE",
+                     "__asan_default_options"}
 
 
 def test_needs_nothing_but_libc():

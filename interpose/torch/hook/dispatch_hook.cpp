@@ -21,6 +21,9 @@
 namespace numsan {
 namespace {
 
+/// They live as long as the process. A checker of leaks finds them here.
+[[gnu::used]] Registrations* g_registrations = nullptr;
+
 c10::ArrayRef<c10::IValue> last(const torch::jit::Stack& stack, size_t count) {
     // braces would make a list of two values
     return c10::ArrayRef<c10::IValue>(stack.data() + (stack.size() - count), count);
@@ -88,7 +91,7 @@ bool install_dispatch_hook() {
 #include "interpose/torch/describe/fallthrough.def"
 #undef NUMSAN_FALLTHROUGH
         register_typed_hooks(*made);
-        static_cast<void>(made.release());  // they live as long as the process
+        g_registrations = made.release();
     } catch (const std::exception&) {
         return false;  // another library has a fallback on the key; ours are taken back
     }

@@ -127,12 +127,16 @@ def test_what_a_handler_raises_reaches_the_program(name, warm, tmp_path):
 
 
 # What holds the interpreter's lock and waits in C++ for a thread that has a finding to report: with the lock the wait
-# has no end unless numsan's has one. And an operator that is called with the lock and with a mutex, which the thread
-# wants that gets the lock.
+# has no end unless numsan's has one. An operator that is called with the lock and with a mutex, which the thread wants
+# that gets the lock. And a pool of threads that Python knows nothing of, whose owner waits for all its findings, with
+# the lock, as where Py_BEGIN_ALLOW_THREADS was forgotten, or without it.
 EXTENSION = r"""
 #include <torch/extension.h>
 #include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <mutex>
+#include <thread>
 static std::atomic<bool> g_waiting{false}, g_done{false};
 static std::mutex g_mutex;
 static void train(const at::Tensor& weight) {
@@ -154,7 +158,43 @@ static void locked(const at::Tensor& weight) {
     std::lock_guard<std::mutex> lock(g_mutex);
     train(weight);
 }
+class Pool {
+  public:
+    Pool() {
+        for (int i = 0; i < 3; ++i) std::thread([this] { serve(); }).detach();
+    }
+    void train_all(const std::vector<at::Tensor>& weights) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        for (const at::Tensor& weight : weights) waiting_.push_back(weight);
+        open_ = weights.size();
+        changed_.notify_all();
+        changed_.wait(lock, [this] { return open_ == 0; });
+    }
+
+  private:
+    void serve() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        while (true) {
+            changed_.wait(lock, [this] { return !waiting_.empty(); });
+            at::Tensor weight = waiting_.front();
+            waiting_.pop_front();
+            lock.unlock();
+            train(weight);
+            (weight.detach().requires_grad_() * 2).sum().backward();
+            lock.lock();
+            if (--open_ == 0) changed_.notify_all();
+        }
+    }
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<at::Tensor> waiting_;
+    size_t open_ = 0;
+};
+static Pool& pool = *new Pool;
+static void train_in_pool(const std::vector<at::Tensor>& weights) { pool.train_all(weights); }
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+    m.def("pool", &train_in_pool);
+    m.def("pool_released", &train_in_pool, py::call_guard<py::gil_scoped_release>());
     m.def("wait_for_work", &wait_for_work);
     m.def("work", &work, py::call_guard<py::gil_scoped_release>());
     m.def("locked", &locked);
@@ -172,6 +212,8 @@ thread = threading.Thread(target=(lambda: waits.work(weight)) if sys.argv[1] == 
 thread.start()
 if sys.argv[1] == "wait":
     waits.wait_for_work()
+elif sys.argv[1].startswith("pool"):
+    getattr(waits, sys.argv[1])([weight, *(torch.nn.Parameter(torch.zeros(3)) for _ in range(3))])
 else:
     for _ in range(3):
         waits.locked(weight)
@@ -195,7 +237,7 @@ def extension(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("how", ["wait", "locked"])
+@pytest.mark.parametrize("how", ["wait", "locked", "pool", "pool_released"])
 def test_an_extension_that_holds_the_lock_is_waited_for_no_longer_than_a_second(how, extension, warm, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(CALLS)

@@ -1,0 +1,53 @@
+"""Random op programs on four threads (stress.py): one round of each kind, and minutes of them in nightly runs."""
+import subprocess
+import sys
+import time
+
+import pytest
+
+import run_numsan
+import stress
+
+PROGRAMS = 16  # on each thread: half a minute in all
+MINUTES = 10
+
+
+@pytest.mark.parametrize("kind", stress.KINDS)
+def test_one_round(kind, warm, tmp_path):
+    result = stress.one_round(1, kind, "", PROGRAMS, tmp_path)
+    print(result.line())
+    assert not result.wrong, "\n".join([result.line(), *(path.read_text()[-3000:] for path in
+                                                         sorted(tmp_path.glob("*/stderr")))])
+
+
+@pytest.mark.nightly
+def test_many_rounds(warm, tmp_path):
+    """Other ones every time; what it prints says which."""
+    command = [sys.executable, stress.__file__, "--minutes", MINUTES, "--seed", int(time.time())]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=MINUTES * 60 + 2000,
+                          env={**run_numsan.plain_environment(), "NUMSAN_BUILD": str(run_numsan.BUILD),
+                               "NUMSAN_PYTHON": run_numsan.PYTHON, "TMPDIR": str(tmp_path)})
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+def test_a_difference_is_seen():
+    """Of output and of status; a finding of a healthy run; an error where nothing was to go wrong."""
+    good = stress.Ended(0, "same\n", "", 1)
+    report = {"coverage": {"ops": 1}, "findings": []}
+    finding = {"severity": "error", "location": {"file": "elsewhere.py", "line": 1}}
+    cases = [(stress.Ended(0, "other\n", "", 1), [report], "stdout differs, first in line 1"),
+             (stress.Ended(-11, "same\n", "", 1), [report], "with numsan it ends with -11"),
+             (good, [], "numsan was not looking"), (good, [None], "numsan was not looking"),
+             (good, [{**report, "findings": [finding]}], "1 findings, and said: ''"),
+             (stress.Ended(0, "same\n", "numsan: off: why\n", 1), [report], "numsan turned itself off")]
+    for watched, reports, wrong in cases:
+        result = stress.Round(1, "healthy", "")
+        stress.judge(result, good, watched, reports)
+        assert wrong in result.wrong, (wrong, result.wrong)
+    result = stress.Round(1, "births", "")
+    stress.judge(result, good, good, [{**report, "findings": [finding]}])
+    assert result.wrong == ["an error at elsewhere.py:1"]
+    result = stress.Round(1, "healthy", "")
+    stress.judge(result, good, good, [report])
+    assert result.wrong == []
