@@ -109,6 +109,12 @@ std::string flushed_upstream(const TensorView& operand, const Health& health, in
     return why;
 }
 
+/// What an op had rounded to its limit makes a logarithm infinite. A negative operand was not rounded.
+bool has_value_at_pole(const OpTraits& logarithm, const TensorFact& operand) {
+    if (!operand.exact) return true;
+    return logarithm.form == Form::Log1p ? operand.health.min == -1 : operand.health.zero > 0;
+}
+
 void look_for_wraps(Features& f, const TensorView& operand, const Health& health, int64_t seq, const Lineage& lineage) {
     const OpTraits& op = traits_of(f.op);
     const bool overflows = is_exponential(op) || op.form == Form::Hyperbolic;
@@ -185,6 +191,7 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
         look_for_wraps(f, *operand, integers ? *integers : facts[at].health, context.seq, lineage);
     f.result_estimate = result_bound(event, facts, f.dtype);
     look_upstream(f, *operand, operand_top, context.seq, lineage);
+    if (seen && is_logarithm(traits_of(event)) && !has_value_at_pole(traits_of(event), facts[at])) f.saturating.clear();
     return f;
 }
 

@@ -56,6 +56,7 @@ struct Libdw {
     decltype(&::dwarf_getsrcfiles) files;
     decltype(&::dwarf_filesrc) file_name;
     decltype(&::dwarf_diename) die_name;
+    decltype(&::dwarf_formstring) text;
     bool complete = false;
 };
 
@@ -80,7 +81,7 @@ const Libdw& libdw() {
             load(library, "dwarf_getscopes_die", dw.scopes_of_die) && load(library, "dwarf_tag", dw.tag) &&
             load(library, "dwarf_attr", dw.attribute) && load(library, "dwarf_formudata", dw.number) &&
             load(library, "dwarf_getsrcfiles", dw.files) && load(library, "dwarf_filesrc", dw.file_name) &&
-            load(library, "dwarf_diename", dw.die_name);
+            load(library, "dwarf_diename", dw.die_name) && load(library, "dwarf_formstring", dw.text);
         return dw;
     }();
     return loaded;
@@ -156,6 +157,14 @@ class Symbols {
         return unit;
     }
 
+    /// A path that the compiler wrote relative to the folder in which it ran, as clang does for files below that.
+    static std::string path_of(Dwarf_Die* unit, const char* file) {
+        Dwarf_Attribute attribute;
+        const char* folder =
+            file[0] == '/' ? nullptr : libdw().text(libdw().attribute(unit, DW_AT_comp_dir, &attribute));
+        return folder != nullptr ? std::string(folder) + "/" + file : file;
+    }
+
     /// Gives `at` the line of `address`, where there is debug information. Then adds the functions inlined there, and
     /// moves `at` out to the place where the outermost of them was called.
     static void add_lines(Dwfl_Module* module, Dwarf_Addr address, SourceFrame& at, std::vector<SourceFrame>& result) {
@@ -164,7 +173,7 @@ class Symbols {
         if (unit == nullptr) return;
         if (Dwarf_Line* line = libdw().source_at(unit, address - bias)) {
             const char* file = libdw().line_file(line, nullptr, nullptr);
-            if (file != nullptr && libdw().line_number(line, &at.line) == 0) at.file = file;
+            if (file != nullptr && libdw().line_number(line, &at.line) == 0) at.file = path_of(unit, file);
         }
         Dwarf_Die* containing = nullptr;
         if (libdw().scopes(unit, address - bias, &containing) <= 0) return;
@@ -187,7 +196,7 @@ class Symbols {
                 libdw().files(unit, &files, &file_count) == 0 && file < file_count;
             const char* path = called ? libdw().file_name(files, file, nullptr, nullptr) : nullptr;
             if (path == nullptr) break;
-            at.file = path;
+            at.file = path_of(unit, path);
             at.line = static_cast<int>(line);
         }
         std::free(scopes);

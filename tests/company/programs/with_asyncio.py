@@ -8,8 +8,9 @@ async def train(number):
     training = small_training.Training(number)
     for step in range(6):
         await asyncio.sleep(0)
-        training.step()
-        async with lock:  # the pool's threads draw dropout from one stream: one after the other
+        async with lock:  # all threads draw dropout from one stream: one after the other
+            training.step()
+        async with lock:
             await asyncio.get_running_loop().run_in_executor(None, training.step)
     return training
 

@@ -176,7 +176,7 @@ TEST_F(Measure, OperandToBlameIsLookedBehind) {
 }
 
 TEST_F(Measure, NearestAncestorNamesItself) {
-    MadeUp a{1}, b{1}, c{1}, d{1};
+    MadeUp a{1}, b{1}, c{1}, d{0};
     wrote("aten::sigmoid", {a.view()}, b);
     wrote("aten::mean", {b.view()}, c);
     wrote("aten::exp", {c.view()}, d);
@@ -184,6 +184,15 @@ TEST_F(Measure, NearestAncestorNamesItself) {
     const Features f = of({"aten::log", {d.view()}, {out.returned()}});
     EXPECT_EQ(f.saturating, "exp");
     EXPECT_EQ(f.reduction, "mean");
+}
+
+TEST_F(Measure, NegativeOperandOfALogarithmWasNotRoundedToItsLimit) {
+    MadeUp logits{-200, 3}, probability{0, 0.9f}, below{-1, -0.1f};
+    wrote("aten::sigmoid", {logits.view()}, probability);
+    EXPECT_EQ(of(MadeUpOp("aten::log", {probability.view()}, {out.returned()})).saturating, "sigmoid");
+    wrote("aten::sub", {probability.view()}, below);
+    EXPECT_EQ(of(MadeUpOp("aten::log", {below.view()}, {out.returned()})).saturating, "");
+    EXPECT_EQ(of(MadeUpOp("aten::log1p", {below.view()}, {out.returned()})).saturating, "sigmoid") << "log1p(-1)";
 }
 
 TEST_F(Measure, RoundedBefore) {

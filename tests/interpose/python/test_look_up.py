@@ -128,8 +128,8 @@ def test_what_a_handler_raises_reaches_the_program(name, warm, tmp_path):
 
 # What holds the interpreter's lock and waits in C++ for a thread that has a finding to report: with the lock the wait
 # has no end unless numsan's has one. An operator that is called with the lock and with a mutex, which the thread wants
-# that gets the lock. And a pool of threads that Python knows nothing of, whose owner waits for all its findings, with
-# the lock, as where Py_BEGIN_ALLOW_THREADS was forgotten, or without it.
+# that gets the lock. And a pool of threads that Python knows nothing of, whose owner waits for all its work, with the
+# lock, as where Py_BEGIN_ALLOW_THREADS was forgotten, or without it.
 EXTENSION = r"""
 #include <torch/extension.h>
 #include <atomic>
@@ -243,4 +243,5 @@ def test_an_extension_that_holds_the_lock_is_waited_for_no_longer_than_a_second(
     program.write_text(CALLS)
     watched = run_numsan.run(program, args=[how, str(extension)], cwd=tmp_path, timeout=120)
     assert (watched.returncode, watched.stdout) == (0, "done True\n"), watched.describe()
-    assert watched.findings, watched.describe()
+    # Threads that Python knows nothing of work for a call made elsewhere: what is bad there is reported where it comes out.
+    assert bool(watched.findings) == (not how.startswith("pool")), watched.describe()
