@@ -243,5 +243,5 @@ def test_an_extension_that_holds_the_lock_is_waited_for_no_longer_than_a_second(
     program.write_text(CALLS)
     watched = run_numsan.run(program, args=[how, str(extension)], cwd=tmp_path, timeout=120)
     assert (watched.returncode, watched.stdout) == (0, "done True\n"), watched.describe()
-    # Threads that Python knows nothing of work for a call made elsewhere: what is bad there is reported where it comes out.
+    # Threads that Python knows nothing of work for a call made elsewhere: what they make is reported there.
     assert bool(watched.findings) == (not how.startswith("pool")), watched.describe()
