@@ -12,6 +12,7 @@ PROGRAMS = 16  # on each thread: half a minute in all
 MINUTES = 10
 
 
+@pytest.mark.nightly  # a fork beside threads may find a lock of torch's own held, also without numsan: see RESULTS.md
 @pytest.mark.parametrize("kind", stress.KINDS)
 def test_one_round(kind, warm, tmp_path):
     result = stress.one_round(1, kind, "", PROGRAMS, tmp_path)
