@@ -1,5 +1,6 @@
 """Small trainings at random: models of classes made on the spot and changed between steps, optimizers, losses, hooks,
 exceptions in backward passes, forks that train a step."""
+import contextlib
 import copy
 import faulthandler
 import gc
@@ -192,7 +193,8 @@ def train(random, generator, with_births, forks):
         x = torch.rand((6, WIDTH), generator=generator) - 0.5
         if bad_from is not None and step >= bad_from:
             made.birth = random
-        with torch.autocast("cpu", torch.bfloat16, enabled=random.random() < casts):
+        cast = random.random() < casts
+        with torch.autocast("cpu", torch.bfloat16) if cast else contextlib.nullcontext():
             y = made(x)
         loss = loss_of(y.float(), x)
         choice = random.random()
