@@ -15,7 +15,7 @@ constexpr int kMostContinued = 12;  ///< lines of one statement
 constexpr size_t kMostFrames = 64;  ///< deeper stacks are cut at their outer end
 constexpr std::string_view kLeaving[] = {"continue", "break", "return"};
 
-struct Range {
+struct Lines {
     int first = 0, last = 0;
     bool has(int line) const { return first <= line && line <= last; }
 };
@@ -46,8 +46,8 @@ class Source {
     }
 
     /// All lines of the statement, or of the head of the compound statement, that `line` belongs to.
-    Range statement(int line) const {
-        Range found{line, line};
+    Lines statement(int line) const {
+        Lines found{line, line};
         int open = 0;
         for (int i = line - 1; i >= 1 && i > line - kMostContinued; --i) {
             open += brackets(i);
@@ -70,9 +70,9 @@ class Source {
     }
 
     /// The lines below a head that are indented deeper.
-    Range block(const Range& head) const {
+    Lines block(const Lines& head) const {
         const int outer = indent(head.first);
-        Range found{head.last + 1, head.last};
+        Lines found{head.last + 1, head.last};
         for (int i = head.last + 1; i <= count(); ++i) {
             if (text(i).empty()) continue;
             if (indent(i) <= outer) break;
@@ -90,7 +90,7 @@ class Source {
     }
 
     /// The last line of a block that stands on the block's own level; 0 for an empty block.
-    int last_statement(const Range& block) const {
+    int last_statement(const Lines& block) const {
         const int first = next(block.first);
         int last = 0;
         for (int i = first; i != 0 && i <= block.last; i = next(end(i) + 1)) {
@@ -129,25 +129,25 @@ bool is_raise(std::string_view text) { return text == "raise" || text.starts_wit
 
 /// What belongs to a check that raises when it fails: its condition, and the block that ends in `raise`.
 struct Check {
-    Range condition, block;
+    Lines condition, block;
     bool has(int line) const { return condition.has(line) || block.has(line); }
     int last() const { return std::max(condition.last, block.last); }
 };
 
 std::optional<Check> raising_check(const Source& source, int line);
 
-std::optional<Check> raising_branch(const Source& source, const Range& head, const Range& condition) {
+std::optional<Check> raising_branch(const Source& source, const Lines& head, const Lines& condition) {
     const std::string_view text = source.text(head.last);
     if (const size_t same = text.find(": raise "); same != std::string_view::npos)
         return raises_error(text.substr(same + 2)) ? std::optional(Check{condition, head}) : std::nullopt;
-    const Range block = source.block(head);
+    const Lines block = source.block(head);
     const int last = source.last_statement(block);
     if (last != 0 && is_raise(source.text(last)) && raises_error(source.text(last))) return Check{condition, block};
     return std::nullopt;
 }
 
 /// `finite = torch.isfinite(loss).all()` and, soon after it, a check of that name.
-std::optional<Check> check_of_name(const Source& source, const Range& statement) {
+std::optional<Check> check_of_name(const Source& source, const Lines& statement) {
     constexpr int kSoon = 6;
     const std::string_view text = source.text(statement.first);
     const size_t length = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_name) - text.begin());
@@ -168,7 +168,7 @@ std::optional<Check> check_of_name(const Source& source, const Range& statement)
 }
 
 std::optional<Check> raising_check(const Source& source, int line) {
-    const Range statement = source.statement(line);
+    const Lines statement = source.statement(line);
     if (source.starts(statement.first, {"assert ", "assert("})) return Check{statement, statement};
     if (!source.starts(statement.first, {"if ", "if(", "elif "})) return check_of_name(source, statement);
     if (std::optional<Check> check = raising_branch(source, statement, statement)) return check;
@@ -179,7 +179,7 @@ std::optional<Check> raising_check(const Source& source, int line) {
 }
 
 /// The body of the innermost loop around a statement, or of its function.
-Range round_of(const Source& source, int line) {
+Lines round_of(const Source& source, int line) {
     int inside = source.indent(source.statement(line).first);
     for (int i = source.statement(line).first - 1; i >= 1 && inside > 0; --i) {
         if (source.text(i).empty() || source.indent(i) >= inside) continue;
@@ -192,12 +192,12 @@ Range round_of(const Source& source, int line) {
 
 /// A `try` with handlers that end the exception.
 struct Try {
-    Range body;
-    std::vector<Range> handlers;
+    Lines body;
+    std::vector<Lines> handlers;
     bool leaves = true;  ///< each handler ends in continue, break or return
     int last = 0;        ///< of the whole statement
     bool handles(int line) const {
-        return std::any_of(handlers.begin(), handlers.end(), [&](const Range& one) { return one.has(line); });
+        return std::any_of(handlers.begin(), handlers.end(), [&](const Lines& one) { return one.has(line); });
     }
 };
 
@@ -208,8 +208,8 @@ std::optional<Try> read_try(const Source& source, int line) {
     for (int i = source.next(found.last + 1); i != 0 && source.indent(i) == source.indent(line);
          i = source.next(found.last + 1)) {
         if (!source.starts(i, {"except", "else:", "finally:"})) break;
-        const Range head = source.statement(i);
-        const Range block = source.block(head);
+        const Lines head = source.statement(i);
+        const Lines block = source.block(head);
         found.last = std::max(head.last, block.last);
         if (!source.starts(i, {"except"})) continue;
         const int end = source.last_statement(block);
@@ -237,7 +237,7 @@ std::optional<Try> try_around(const Source& source, int line) {
     return std::nullopt;
 }
 
-bool learns(const Source& source, const Range& lines, const Try* around) {
+bool learns(const Source& source, const Lines& lines, const Try* around) {
     for (int i = lines.first; i <= lines.last; ++i) {
         const bool left_out = around != nullptr && around->handles(i);
         if (!left_out && source.text(i).find(".backward(") != std::string_view::npos) return true;
@@ -281,7 +281,7 @@ AfterCheck after_check(const std::vector<SourceFrame>& check, const std::vector<
         const size_t outwards = check.size() - k;
         const bool there = outwards <= next.size() && same_function(next[next.size() - outwards], frame);
         const int line = there ? next[next.size() - outwards].line : 0;
-        Range here = source.statement(frame.line);
+        Lines here = source.statement(frame.line);
         if (!raising) {
             raising = raising_check(source, frame.line);
             if (!raising && source.starts(here.first, {"return "})) continue;
