@@ -1,5 +1,7 @@
 #include "host/birth/birth_facts.h"
 
+#include <utility>
+
 #include "host/base/thresholds.h"
 #include "host/birth/operands.h"
 #include "host/cause/measure.h"
@@ -14,6 +16,9 @@ constexpr size_t kMaxFacts = 8;  ///< tensors described per side; an optimizer's
 }  // namespace
 
 void BirthFacts::describe(Birth& birth, const OpEvent& event) const {
+    birth.features.loss_growth = losses_.divergence();
+    birth.features.parameter_growth = parameters_.growth();
+    birth.features.parameter_start = parameters_.largest_start();
     for (int32_t i = 0; i < event.output_count && birth.outputs.size() < kMaxFacts; ++i) {
         const TensorView& output = event.outputs[i];
         if (!scannable(output)) continue;
@@ -29,9 +34,12 @@ void BirthFacts::describe(Birth& birth, const OpEvent& event) const {
 
 void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& context,
                          const ForwardRecord& forward) const {
-    const bool number = birth.features.bad_number;
-    birth.features = numsan::measure(event, context, birth.inputs, birth.kind, lineage_);
-    birth.features.bad_number = number;
+    Features measured = numsan::measure(event, context, birth.inputs, birth.kind, lineage_);
+    measured.bad_number = birth.features.bad_number;
+    measured.loss_growth = birth.features.loss_growth;
+    measured.parameter_growth = birth.features.parameter_growth;
+    measured.parameter_start = birth.features.parameter_start;
+    birth.features = std::move(measured);
     birth.features.phase = birth.phase;
     birth.features.mechanism = birth.mechanism;
     birth.features.near_zero = birth.mechanism == Mechanism::OVF &&
@@ -42,9 +50,6 @@ void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& co
         birth.in_place = (output.flags & kWritten) != 0 ? output.storage : nullptr;
         break;
     }
-    birth.features.loss_growth = loss_growth();
-    birth.features.parameter_growth = parameter_growth();
-    birth.features.parameter_start = parameters_.largest_start();
     if (context.node == nullptr || forward.op == nullptr) return;
     birth.has_forward = true;
     birth.forward_op = forward.op->name;

@@ -19,13 +19,10 @@ class BirthFacts {
                const ParameterHistory& parameters)
         : scanner_(scanner), losses_(losses), lineage_(lineage), parameters_(parameters) {}
 
-    /// Adds the operands and results of its op.
+    /// Adds the operands and results of its op, and how much the loss and the parameters have grown by now.
     void describe(Birth& birth, const OpEvent& event) const;
-    /// Fills in its features, which root causes are ranked by; inputs, phase and mechanism are known.
+    /// Fills in its other features, which root causes are ranked by; it is described, phase and mechanism are known.
     void measure(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward) const;
-    /// How much the loss and the parameters have grown, for what is said of an overflow.
-    double loss_growth() const { return losses_.divergence(); }
-    ParameterGrowth parameter_growth() const { return parameters_.growth(); }
     bool holds(const TensorView& tensor, Kind kind) const;
 
   private:

@@ -32,6 +32,13 @@ std::vector<TensorFact> with_integers(const OpEvent& event, const std::vector<Te
     return operands;
 }
 
+/// A root of something infinite: what overflowed need not be large in the end.
+bool takes_root(const OpEvent& event) {
+    const OpTraits& op = traits_of(event);
+    return op.is({Form::Root, Form::Norm}) ||
+           (op.form == Form::Power && event.scalar_count > 0 && event.scalars[0] > 0 && event.scalars[0] < 1);
+}
+
 bool same(const Health& a, const Health& b) {
     return a.elements == b.elements && a.nan == b.nan && a.pos_inf == b.pos_inf && a.neg_inf == b.neg_inf &&
            a.first_bad == b.first_bad && a.min == b.min && a.max == b.max;
@@ -121,12 +128,12 @@ BirthId Births::read_from(Kind kind, const OpContext& context, const BirthKinds&
 /// Says how the op made it, of operands that were finite or infinite on purpose. False: a run that has diverged
 /// overflows in every step that follows, in one op or another, and that is one finding, which there is by now.
 bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, const OpContext& context, BirthId inf,
-                     bool reads) {
+                     bool reads, bool adopts) {
     const bool in_program = context.node == nullptr && !context.in_optimizer;
     if (inf != 0) {
         birth.mechanism = Mechanism::INDET;
         birth.evidence.push_back("an operand held infinities that the program wrote there on purpose");
-    } else if (adopts_storage(event)) {
+    } else if (adopts) {
         birth.reader = birth.op;
         birth.op = "external";
         birth.mechanism = Mechanism::DATA;
@@ -146,7 +153,8 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
         const std::vector<TensorFact> operands = with_integers(at, birth.inputs);
         const DType dtype = at.output_count > 0 ? at.outputs[0].dtype : DType::Float32;
         MechanismVerdict verdict = mechanism_of({birth.op, Kind(birth.kind), context.node != nullptr, dtype, &operands,
-                                                 context.unavailable, facts_.loss_growth(), facts_.parameter_growth()});
+                                                 context.unavailable, birth.features.loss_growth,
+                                                 birth.features.parameter_growth});
         birth.mechanism = verdict.mechanism;
         for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
         const bool overflows = birth.mechanism == Mechanism::OVF || birth.mechanism == Mechanism::HYPER;
@@ -155,9 +163,20 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
     return true;
 }
 
-BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context, const BirthKinds& before,
-                       const BirthKinds& old, const ForwardRecord& forward) {
-    if (const BirthId id = exchanged_.received(kind, event, context); id != 0) return id;
+Births::Origin Births::origin(Kind kind, const OpEvent& event, const OpContext& context, const BirthKinds& before,
+                              const BirthKinds& old, const ForwardRecord& forward) {
+    const BirthId id = find_origin(kind, event, context, before, old, forward);
+    Birth* birth = find(id);
+    if (birth != nullptr && takes_root(event)) birth->through_root = true;
+    return {id, birth != nullptr && birth->intended};
+}
+
+BirthId Births::find_origin(Kind kind, const OpEvent& event, const OpContext& context, const BirthKinds& before,
+                            const BirthKinds& old, const ForwardRecord& forward) {
+    const bool adopts = adopts_storage(event);
+    if (adopts) {
+        if (const BirthId id = exchanged_.received(kind, event, context); id != 0) return id;
+    }
     if (before.of(kind) != 0) {
         const Birth* read = find(before.of(kind));
         const bool arrived = read != nullptr && read->mechanism == Mechanism::DATA && read->step == context.step;
@@ -190,7 +209,7 @@ BirthId Births::origin(Kind kind, const OpEvent& event, const OpContext& context
                                  (context.unavailable == 1 ? " operand was" : " operands were") +
                                  " gone when the tier looked back at this op: an op before it may have made the value");
     }
-    if (!explain(birth, event, at, context, inf, reads)) {
+    if (!explain(birth, event, at, context, inf, reads, adopts)) {
         store_.drop(birth.id);
         return store_.diverged;
     }

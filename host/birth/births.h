@@ -58,9 +58,13 @@ class Births {
     void set_exchange(BirthExchange* exchange) { exchanged_.set_exchange(exchange); }
     void leave_notes(const BirthKinds& kinds, const TensorView& tensor) const { exchanged_.leave_notes(kinds, tensor); }
 
+    struct Origin {
+        BirthId id = 0;
+        bool intended = false;  ///< the program wrote it there on purpose
+    };
     /// The birth that one kind of bad value in the output goes back to: one that `before` (what the op read) or `old`
-    /// (what it wrote over) names, or a new one.
-    BirthId origin(Kind kind, const OpEvent& event, const OpContext& context, const BirthKinds& before,
+    /// (what it wrote over) names, or a new one. A birth that a root is taken of is marked so.
+    Origin origin(Kind kind, const OpEvent& event, const OpContext& context, const BirthKinds& before,
                    const BirthKinds& old, const ForwardRecord& forward);
 
     /// The bad kinds that the op must have made of its operands, all of which are here; none when they do not say so.
@@ -85,13 +89,15 @@ class Births {
         if (context.in_data_loader) birth.met = FirstMet::Parameter;  // a data set's code makes data
         return birth;
     }
+    BirthId find_origin(Kind kind, const OpEvent& event, const OpContext& context, const BirthKinds& before,
+                        const BirthKinds& old, const ForwardRecord& forward);
     void meet(Birth& birth, const OpEvent& event, const OpContext& context) const;
     BirthId recomputed(const Birth& birth, const OpEvent& event, const OpContext& context);
     BirthId loaded(Kind kind, const OpEvent& event, const OpContext& context);
     BirthId read_from(Kind kind, const OpContext& context, const BirthKinds& before, BirthId inf,
                       const ForwardRecord& forward);
     bool explain(Birth& birth, const OpEvent& event, const OpEvent& at, const OpContext& context, BirthId inf,
-                 bool reads);
+                 bool reads, bool adopts);
 
     const Scanner& scanner_;
     const StackFacts& stacks_;

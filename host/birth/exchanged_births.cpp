@@ -38,7 +38,7 @@ void ExchangedBirths::leave_notes(const BirthKinds& kinds, const TensorView& ten
 }
 
 BirthId ExchangedBirths::received(Kind kind, const OpEvent& event, const OpContext& context) {
-    if (exchange_ == nullptr || !adopts_storage(event)) return 0;
+    if (exchange_ == nullptr) return 0;
     const TensorView& tensor = event.outputs[0];
     if (!scannable(tensor)) return 0;
     const Health health = scanner_.health(tensor);

@@ -20,7 +20,7 @@ class ExchangedBirths {
     /// Leaves word of the births that the tensor's values go back to.
     void leave_notes(const BirthKinds& kinds, const TensorView& tensor) const;
 
-    /// The birth in another process that a value of the storage goes back to which the op adopts; 0: none is known.
+    /// For an op that adopts a storage: the birth in another process that a value there goes back to; 0: none is known.
     BirthId received(Kind kind, const OpEvent& event, const OpContext& context);
 
   private:

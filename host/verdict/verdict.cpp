@@ -13,13 +13,6 @@
 namespace numsan {
 namespace {
 
-/// A root of something infinite: what overflowed need not be large in the end.
-bool shrinks(const OpEvent& event) {
-    const OpTraits& op = traits_of(event);
-    return op.is({Form::Root, Form::Norm}) ||
-           (op.form == Form::Power && event.scalar_count > 0 && event.scalars[0] > 0 && event.scalars[0] < 1);
-}
-
 /// add_(), lerp_(): computes what it writes from what is there, unlike copy_() and what is written with out=.
 bool updates(const OpEvent& event) {
     const size_t length = std::strlen(event.op->name);
@@ -203,9 +196,9 @@ bool Verdict::presume(const OpEvent& event, const OpContext& context, const Forw
     BirthKinds now;
     for (const Kind kind : kNonFiniteKinds) {
         if ((kinds & kind) == 0) continue;
-        const BirthId id = births_.origin(kind, event, context, before, {}, forward);
+        const auto [id, intended] = births_.origin(kind, event, context, before, {}, forward);
         now.of(kind) = id;
-        if (*born == 0 && !births_.intended(id)) *born = id;
+        if (*born == 0 && !intended) *born = id;
         if (Birth* birth = births_.find(id); birth != nullptr && certain == 0 && birth->seq == context.seq) {
             birth->evidence.push_back(
                 "its result was gone, too: what was computed from it is bad, by ops that only hand on what they read");
@@ -262,15 +255,14 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
         const KindSet kinds = scanner_.kinds(output);
         for (const Kind kind : kNonFiniteKinds) {
             if ((kinds & kind) == 0) continue;
-            const BirthId id = births_.origin(kind, event, context, before, keep ? old : BirthKinds{}, forward);
+            const auto [id, intended] =
+                births_.origin(kind, event, context, before, keep ? old : BirthKinds{}, forward);
             now.of(kind) = id;
             now.unsure = static_cast<KindSet>(now.unsure & ~kind);
-            if (!births_.intended(id) && (*born == 0 || id < *born)) *born = id;
-            Birth* birth = births_.find(id);
-            if (birth != nullptr && shrinks(event)) birth->through_root = true;
+            if (!intended && (*born == 0 || id < *born)) *born = id;
         }
         ledger_.set(output, now);
-        gradients_.follow(event, context, output, now);
+        if (gradients_.any_wait()) gradients_.follow(event, context, output, now);
         births_.leave_notes(now, output);
         if (written) wrote_in_place(event, context, output, now, outcome);
     }
@@ -365,7 +357,7 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, OutputSet o
     for (const Kind kind : {kPosInf, kNegInf}) {
         if (!writes_infinity || kinds.of(kind) != 0) continue;
         if (births_.full()) sweep();
-        kinds.of(kind) = births_.origin(kind, event, context, {}, {}, {});
+        kinds.of(kind) = births_.origin(kind, event, context, {}, {}, {}).id;
     }
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
@@ -377,7 +369,7 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, OutputSet o
         if ((output.flags & kWritten) != 0 && !covers_storage(output))
             births_.add_kinds(now, unread_.left_beside(event, i));
         ledger_.set(output, now);
-        gradients_.follow(event, context, output, now);
+        if (gradients_.any_wait()) gradients_.follow(event, context, output, now);
         if ((output.flags & kWritten) != 0 && kinds.is_sure()) gradients_.take(output, outcome);
     }
 }

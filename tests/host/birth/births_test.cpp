@@ -26,7 +26,7 @@ class BirthsTest : public testing::Test {
         return *births.find(made.of(kind));
     }
     const Birth& born(Kind kind, const MadeUpOp& op, const ForwardRecord& forward = {}) {
-        return *births.find(births.origin(kind, op.event(), context, {}, {}, forward));
+        return *births.find(births.origin(kind, op.event(), context, {}, {}, forward).id);
     }
 
     CpuScanner scanner;
@@ -181,9 +181,9 @@ TEST_F(BirthsTest, GoesBackToWhatWasRead) {
     BirthKinds before;
     before.of(kNaN) = first;
     const MadeUpOp op("aten::mul", {out.view()}, {out.returned()});
-    EXPECT_EQ(births.origin(kNaN, op.event(), context, before, {}, {}), first);
-    EXPECT_EQ(births.origin(kNaN, op.event(), context, {}, before, {}), first) << "what it wrote over";
-    EXPECT_EQ(births.origin(kPosInf, op.event(), context, before, {}, {}), first) << "an infinity out of a NaN";
+    EXPECT_EQ(births.origin(kNaN, op.event(), context, before, {}, {}).id, first);
+    EXPECT_EQ(births.origin(kNaN, op.event(), context, {}, before, {}).id, first) << "what it wrote over";
+    EXPECT_EQ(births.origin(kPosInf, op.event(), context, before, {}, {}).id, first) << "an infinity out of a NaN";
     EXPECT_EQ(births.made(), 1);
 }
 
@@ -215,7 +215,7 @@ TEST_F(BirthsTest, LoadedStateIsBornWhereItWasLoaded) {
     before.of(kNaN) = outside(checkpoint, kNaN).id;
     const MadeUpOp copy("aten::copy_", {weight.view(), checkpoint.view()}, {weight.written()}, OpClass::Overwriting);
     context.stack = kLoadStack;
-    const BirthId id = births.origin(kNaN, copy.event(), context, before, {}, {});
+    const BirthId id = births.origin(kNaN, copy.event(), context, before, {}, {}).id;
     EXPECT_NE(id, before.of(kNaN));
     const Birth& birth = *births.find(id);
     EXPECT_EQ(birth.mechanism, Mechanism::STATE);
@@ -224,7 +224,7 @@ TEST_F(BirthsTest, LoadedStateIsBornWhereItWasLoaded) {
     EXPECT_EQ(birth.stack, kLoadStack);
     EXPECT_EQ(birth.evidence, std::vector<std::string>{"it came with the state that was loaded here"});
     context.stack = 1;
-    EXPECT_EQ(births.origin(kNaN, copy.event(), context, before, {}, {}), before.of(kNaN))
+    EXPECT_EQ(births.origin(kNaN, copy.event(), context, before, {}, {}).id, before.of(kNaN))
         << "a copy elsewhere is a copy";
 }
 
@@ -284,11 +284,11 @@ TEST_F(BirthsTest, MaskThatMeetsItselfIsIndeterminate) {
     BirthKinds before;
     before.of(kNegInf) = outside(mask, kNegInf, OpClass::Constant).id;
     const MadeUpOp softmax("aten::_softmax", {mask.view()}, {out.returned()});
-    const Birth& birth = *births.find(births.origin(kNaN, softmax.event(), context, before, {}, {}));
+    const Birth& birth = *births.find(births.origin(kNaN, softmax.event(), context, before, {}, {}).id);
     EXPECT_EQ(birth.mechanism, Mechanism::INDET);
     EXPECT_EQ(birth.evidence,
               std::vector<std::string>{"an operand held infinities that the program wrote there on purpose"});
-    EXPECT_EQ(births.origin(kPosInf, softmax.event(), context, before, {}, {}), before.of(kNegInf))
+    EXPECT_EQ(births.origin(kPosInf, softmax.event(), context, before, {}, {}).id, before.of(kNegInf))
         << "negated, scaled";
 }
 
@@ -330,7 +330,7 @@ TEST_F(BirthsTest, CheckpointedRegionThatIsComputedAnewIsTheForwardPass) {
     context.in_module = true;
     const BirthId first = born(kNaN, op).id;
     context.node = "WhereBackward0";
-    EXPECT_EQ(births.origin(kNaN, op.event(), context, {}, {}, {}), first);
+    EXPECT_EQ(births.origin(kNaN, op.event(), context, {}, {}, {}).id, first);
     EXPECT_TRUE(births.find(first)->features.hidden);
     EXPECT_EQ(births.made(), 1);
     MadeUp other{-2};
@@ -343,7 +343,7 @@ TEST_F(BirthsTest, CheckpointedRegionThatIsComputedAnewIsTheForwardPass) {
 TEST_F(BirthsTest, WhatTheOptimizerIsTheFirstToReadIsState) {
     MadeUp moment{kNan}, batch{kNan};
     const auto arrive = [&](const MadeUp& tensor) {
-        return births.origin(kNaN, MadeUpOp("aten::set_", {}, {tensor.returned()}).event(), context, {}, {}, {});
+        return births.origin(kNaN, MadeUpOp("aten::set_", {}, {tensor.returned()}).event(), context, {}, {}, {}).id;
     };
     const BirthId kept = arrive(moment), read = arrive(batch);
     const MadeUpOp layer("aten::mul", {batch.view()}, {out.returned()});
@@ -361,7 +361,7 @@ TEST_F(BirthsTest, WhatTheOptimizerIsTheFirstToReadIsState) {
 TEST_F(BirthsTest, WhatAClosureReadsIsNoStateOfTheOptimizer) {
     MadeUp batch{kNan}, other{kNan};
     const MadeUpOp set("aten::set_", {}, {batch.returned()});
-    const BirthId id = births.origin(kNaN, set.event(), context, {}, {}, {});
+    const BirthId id = births.origin(kNaN, set.event(), context, {}, {}, {}).id;
     context.in_optimizer = true;
     const MadeUpOp layer("aten::mm", {batch.view(), weight.view()}, {out.returned()});
     births.used(id, layer.event(), context);

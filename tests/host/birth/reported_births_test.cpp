@@ -41,7 +41,7 @@ class ReportedBirthsTest : public testing::Test {
     /// An op made the tensor's values, and that is reported.
     BirthId birth_in(const MadeUp& tensor, Kind kind, bool escaped = true) {
         const MadeUpOp op("aten::log", {y.view()}, {tensor.returned()});
-        const BirthId id = births.origin(kind, op.event(), context, {}, {}, {});
+        const BirthId id = births.origin(kind, op.event(), context, {}, {}, {}).id;
         births.find(id)->escaped = escaped;
         Ledger::Entry entry;
         entry.of(kind) = id;
