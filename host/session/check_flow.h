@@ -4,17 +4,19 @@
 
 #include <vector>
 
+#include "host/session/python_source.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/stack_facts.h"
 
 namespace numsan {
 
-/// `check`: the stack on which a check read its answer. `next`: that of a later op of the same thread. Reads source
-/// files; where they do not show it, the answer is WentOn. [MT]
+/// `check`: the stack on which a check read its answer. `next`: that of a later op of the same thread. Where `sources`
+/// do not show it, the answer is WentOn.
 ///
-/// Raised is said where all of this holds: the check's statement ends in an `assert` or in `raise` of an error, a `try`
-/// around it has a handler, and the op is in that handler, or so far back that the rest of the `try`, with its
-/// `backward()`, must have been left out.
-AfterCheck after_check(const std::vector<SourceFrame>& check, const std::vector<SourceFrame>& next);
+/// Raised is said where all of this holds: the check's statement is an `assert`, or an `if` one of whose branches can
+/// only end in `raise` of an error; a `try` around it has a handler for errors; and the op is in that handler, or so far
+/// back that a `backward()` which follows the check without a condition must have been left out.
+AfterCheck after_check(const std::vector<SourceFrame>& check, const std::vector<SourceFrame>& next,
+                       PythonSources& sources);
 
 }  // namespace numsan

@@ -76,7 +76,8 @@ uint64_t TorchFrames::place(StackId stack) const {
 }
 
 AfterCheck TorchFrames::after_check(StackId check, StackId next) const {
-    return numsan::after_check(stacks_.resolve(check), stacks_.resolve(next));
+    if (!stacks_.is_python()) return AfterCheck::WentOn;
+    return numsan::after_check(stacks_.resolve(check), stacks_.resolve(next), sources_);
 }
 
 size_t TorchFrames::worker_loop(const std::vector<SourceFrame>& stack) {

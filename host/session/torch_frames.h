@@ -1,6 +1,9 @@
 // Recognises parts of torch by the Python frames of a stack.
 #pragma once
 
+#include <ctime>
+
+#include "host/session/python_source.h"
 #include "host/track/stack_facts.h"
 
 namespace numsan {
@@ -26,6 +29,7 @@ class TorchFrames : public StackFacts {
 
   private:
     const StackSource& stacks_;
+    mutable PythonSources sources_{std::time(nullptr)};  ///< of after_check(): the verdict's lock protects it
 };
 
 }  // namespace numsan

@@ -17,6 +17,7 @@ class NativeStacks final : public StackSource {
     static constexpr int kMaxDepth = 48;
 
     StackId capture() noexcept override;
+    bool is_python() const noexcept override { return false; }
     bool in_module(StackId) const noexcept override { return false; }
     std::vector<SourceFrame> resolve(StackId id) const override;
     void keep(StackId id) const noexcept override { table_.keep(id); }

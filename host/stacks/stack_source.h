@@ -64,6 +64,9 @@ class StackSource {
     /// stack never seen before. [MT]
     virtual StackId capture() noexcept = 0;
 
+    /// False: frames are those of native code, whose lines take long to be found.
+    virtual bool is_python() const noexcept { return true; }
+
     /// True when a `torch.nn.Module` call is on the stack. Cheap. [MT]
     virtual bool in_module(StackId) const noexcept = 0;
 

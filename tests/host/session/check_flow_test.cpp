@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace numsan {
 namespace {
@@ -26,7 +29,11 @@ class CheckFlow : public testing::Test {
         EXPECT_NE(found, std::string::npos) << mark;
         return {path_, function, 1 + static_cast<int>(std::count(text_.begin(), text_.begin() + long(found), '\n'))};
     }
-    AfterCheck flow(const std::string& next) const { return after_check({at("check")}, {at(next)}); }
+    AfterCheck flow(const std::string& next) const { return flow({at("check")}, {at(next)}); }
+    AfterCheck flow(const std::vector<SourceFrame>& check, const std::vector<SourceFrame>& next) const {
+        PythonSources sources(std::time(nullptr) + 60);
+        return after_check(check, next, sources);
+    }
 
   private:
     std::string path_, text_;
@@ -105,11 +112,11 @@ TEST_F(CheckFlow, AFunctionOfItsOwnRaises) {
         "for x in batches:\n    try:\n        step(x)  # step\n    except NanError:\n        continue\n"
         "    log()  # after\n");
     const std::vector<SourceFrame> check{at("check", "finite"), at("guard", "guard"), at("call", "step"), at("step")};
-    EXPECT_EQ(after_check(check, {at("model", "step"), at("step")}), AfterCheck::Raised);
-    EXPECT_EQ(after_check(check, {at("learn", "step"), at("step")}), AfterCheck::WentOn);
-    EXPECT_EQ(after_check(check, {at("guarded", "guard"), at("call", "step"), at("step")}), AfterCheck::WentOn);
-    EXPECT_EQ(after_check(check, {at("guard", "guard"), at("call", "step"), at("step")}), AfterCheck::Within);
-    EXPECT_EQ(after_check(check, {at("after")}), AfterCheck::WentOn);
+    EXPECT_EQ(flow(check, {at("model", "step"), at("step")}), AfterCheck::Raised);
+    EXPECT_EQ(flow(check, {at("learn", "step"), at("step")}), AfterCheck::WentOn);
+    EXPECT_EQ(flow(check, {at("guarded", "guard"), at("call", "step"), at("step")}), AfterCheck::WentOn);
+    EXPECT_EQ(flow(check, {at("guard", "guard"), at("call", "step"), at("step")}), AfterCheck::Within);
+    EXPECT_EQ(flow(check, {at("after")}), AfterCheck::WentOn);
 }
 
 TEST_F(CheckFlow, AFunctionThatCatchesAndReturns) {
@@ -118,23 +125,112 @@ TEST_F(CheckFlow, AFunctionThatCatchesAndReturns) {
         "        loss.backward()  # learn\n    except AssertionError:\n        return None\n    return loss\n"
         "for x in batches:\n    x = f(x)  # top\n    step(x)  # step\n");
     const std::vector<SourceFrame> check{at("check", "step"), at("step")};
-    EXPECT_EQ(after_check(check, {at("top")}), AfterCheck::Raised);
-    EXPECT_EQ(after_check(check, {at("model", "step"), at("step")}), AfterCheck::Raised);
-    EXPECT_EQ(after_check(check, {at("learn", "step"), at("step")}), AfterCheck::WentOn);
+    EXPECT_EQ(flow(check, {at("top")}), AfterCheck::Raised);
+    EXPECT_EQ(flow(check, {at("model", "step"), at("step")}), AfterCheck::Raised);
+    EXPECT_EQ(flow(check, {at("learn", "step"), at("step")}), AfterCheck::WentOn);
+}
+
+TEST_F(CheckFlow, StatementsOfSeveralLinesAroundTheCheck) {
+    program(
+        "for x in batches:\n    loss = a(x) + \\\n        b(x)\n    if torch.isinf(loss) or torch.isnan(loss):  # "
+        "check\n"
+        "        skipped += 1\n        continue\n    loss.backward()  # learn\n");
+    EXPECT_EQ(flow("learn"), AfterCheck::WentOn);
+    const char* guarded =
+        "for x in batches:\n    try:\n        f(x)  # top\n        assert not torch.isnan(loss)  # check\n        "
+        "total = "
+        "loss + \\\n            penalty  # total\n        total.backward()  # learn\n    except AssertionError:\n"
+        "        continue  # handler\n    log()  # after\n";
+    program(guarded);
+    EXPECT_EQ(flow("total"), AfterCheck::WentOn);
+    EXPECT_EQ(flow("learn"), AfterCheck::WentOn);
+    EXPECT_EQ(flow("top"), AfterCheck::Raised);
+    EXPECT_EQ(flow("handler"), AfterCheck::Raised);
+}
+
+TEST_F(CheckFlow, ABranchThatMayGoOnElsewhereDoesNotAlwaysRaise) {
+    for (const char* check : {
+             "if not torch.isfinite(loss):  # check\n            bad += 1\n            if bad < 10: continue\n"
+             "            raise ValueError('nan')\n",
+             "if not torch.isfinite(loss):  # check\n            if not strict:\n                continue\n"
+             "            raise ValueError('nan')\n",
+         }) {
+        program(loop(check));
+        EXPECT_EQ(flow("top"), AfterCheck::WentOn) << check;
+    }
+}
+
+TEST_F(CheckFlow, HandlersThatCatchNoErrorDoNotCatchIt) {
+    const char* check = "assert torch.isfinite(loss)  # check\n";
+    for (const char* handler : {"except KeyboardInterrupt:\n        continue\n",
+                                "except (KeyboardInterrupt, SystemExit) as e:\n        continue\n"}) {
+        program(loop(check, handler));
+        EXPECT_EQ(flow("top"), AfterCheck::WentOn) << handler;
+    }
+    for (const char* handler : {"except:\n        continue\n", "except (KeyboardInterrupt, E):\n        continue\n"}) {
+        program(loop(check, handler));
+        EXPECT_EQ(flow("top"), AfterCheck::Raised) << handler;
+    }
+}
+
+TEST_F(CheckFlow, BackwardUnderAConditionMayNotHaveBeenDue) {
+    for (const char* learn :
+         {"if step % 2: loss.backward()\n", "if step % 2:\n            loss.backward()\n",
+          "if step < 3: continue\n        loss.backward()\n", "for one in losses:\n            one.backward()\n"}) {
+        program(
+            "for x in batches:\n    try:\n        loss = model(x)  # top\n        assert torch.isfinite(loss)  # "
+            "check\n"
+            "        " +
+            std::string(learn) + "    except AssertionError:\n        continue\n");
+        EXPECT_EQ(flow("top"), AfterCheck::WentOn) << learn;
+    }
+    program(
+        "for x in batches:\n    try:\n        loss = model(x)  # top\n        assert torch.isfinite(loss)  # check\n"
+        "        with scale(loss) as scaled:\n            scaled.backward()\n    except AssertionError:\n"
+        "        continue\n");
+    EXPECT_EQ(flow("top"), AfterCheck::Raised) << "a with is no condition";
+}
+
+TEST_F(CheckFlow, TheBranchOfACheckThatPasses) {
+    program(
+        loop("if torch.isfinite(loss):  # check\n            good(loss)  # passed\n        else:\n            "
+             "raise TrainingDiverged\n"));
+    EXPECT_EQ(flow("passed"), AfterCheck::WentOn);
+    EXPECT_EQ(flow("top"), AfterCheck::Raised);
+}
+
+TEST_F(CheckFlow, TheSameCallGoesOn) {
+    const std::string train =
+        "def train():\n    for x in batches:\n        loss = model(x)  # top\n        assert loss.isfinite()  # check\n"
+        "        loss.backward()\n";
+    const std::vector<std::string> callers = {"try:\n    train()  # call\nexcept AssertionError:\n    pass\n",
+                                              "while True:\n    try:\n        train()  # call\n    except "
+                                              "AssertionError:\n        pass\n"};
+    for (size_t again = 0; again < 2; ++again) {
+        program(train + callers[again]);
+        const AfterCheck shown = flow({at("check", "train"), at("call")}, {at("top", "train"), at("call")});
+        EXPECT_EQ(shown, again == 0 ? AfterCheck::WentOn : AfterCheck::Raised);
+    }
+}
+
+TEST_F(CheckFlow, AFileThatWasChangedMeanwhileIsNotWhatRuns) {
+    program(loop("assert torch.isfinite(loss)  # check\n"));
+    PythonSources sources(std::time(nullptr) - 3600);
+    EXPECT_EQ(after_check({at("check")}, {at("top")}, sources), AfterCheck::WentOn);
 }
 
 TEST_F(CheckFlow, WhatCannotBeReadSaysNothing) {
     program(loop("assert torch.isfinite(loss)  # check\n"));
-    EXPECT_EQ(after_check({}, {at("top")}), AfterCheck::WentOn);
-    EXPECT_EQ(after_check({at("check")}, {}), AfterCheck::WentOn);
+    EXPECT_EQ(flow({}, {at("top")}), AfterCheck::WentOn);
+    EXPECT_EQ(flow({at("check")}, {}), AfterCheck::WentOn);
     SourceFrame gone = at("check");
     gone.file = "/nowhere/at/all.py";
-    EXPECT_EQ(after_check({gone}, {gone}), AfterCheck::WentOn);
+    EXPECT_EQ(flow({gone}, {gone}), AfterCheck::WentOn);
     SourceFrame beyond = at("check");
     beyond.line = 1000;
-    EXPECT_EQ(after_check({beyond}, {at("top")}), AfterCheck::WentOn);
-    EXPECT_EQ(after_check(std::vector<SourceFrame>(64, at("check")), {at("top")}), AfterCheck::WentOn) << "it was cut";
-    EXPECT_EQ(after_check({at("check")}, {at("top", "other")}), AfterCheck::WentOn) << "another thread's function";
+    EXPECT_EQ(flow({beyond}, {at("top")}), AfterCheck::WentOn);
+    EXPECT_EQ(flow(std::vector<SourceFrame>(64, at("check")), {at("top")}), AfterCheck::WentOn) << "it was cut";
+    EXPECT_EQ(flow({at("check")}, {at("top", "other")}), AfterCheck::WentOn) << "another thread's function";
 }
 
 }  // namespace
