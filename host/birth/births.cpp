@@ -39,6 +39,23 @@ bool takes_root(const OpEvent& event) {
            (op.form == Form::Power && event.scalar_count > 0 && event.scalars[0] > 0 && event.scalars[0] < 1);
 }
 
+bool is_layer(const OpEvent& event) {
+    const OpTraits& op = traits_of(event);
+    return op.has(kLayer) || is_matrix_product(op) || op.form == Form::Convolve;
+}
+
+bool reads_parameter(const OpEvent& event) {
+    return std::any_of(event.inputs, event.inputs + event.input_count,
+                       [](const TensorView& t) { return is_parameter(t); });
+}
+
+/// What met a value computed from parameters goes on into a layer: the model joined features, or a state and an input.
+void enter_layer(Birth& birth, const OpEvent& event) {
+    if (birth.escaped || !is_layer(event) || !reads_parameter(event)) return;
+    birth.met = FirstMet::Parameter;
+    birth.phase = Phase::Data;
+}
+
 bool same(const Health& a, const Health& b) {
     return a.elements == b.elements && a.nan == b.nan && a.pos_inf == b.pos_inf && a.neg_inf == b.neg_inf &&
            a.first_bad == b.first_bad && a.min == b.min && a.max == b.max;
@@ -64,6 +81,8 @@ void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
     birth->unread = false;
     if (birth->phase == Phase::Data && birth->mechanism != Mechanism::DATA && birth->met == FirstMet::Unknown)
         meet(*birth, event, context);
+    else if (birth->met == FirstMet::Prediction && context.node == nullptr)
+        enter_layer(*birth, event);
     if (!birth->waits) return;
     birth->waits = false;
     if (!birth->reader.empty()) birth->reader = event.op->name;
@@ -74,19 +93,13 @@ void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
 /// An op that reads a value which no parameter had touched. What first meets a prediction or a parameter's update
 /// belongs to the loss or is a setting: no data.
 void Births::meet(Birth& birth, const OpEvent& event, const OpContext& context) const {
-    const OpTraits& op = traits_of(event);
-    const auto by_parameter = [&] {
-        return std::any_of(event.inputs, event.inputs + event.input_count,
-                           [](const TensorView& t) { return is_parameter(t); });
-    };
     // A layer's weight may be computed, too.
-    const bool layer = op.has(kLayer) || is_matrix_product(op) || op.form == Form::Convolve;
-    if (layer && (by_parameter() || (context.in_module && context.touched))) {
+    if (is_layer(event) && (reads_parameter(event) || (context.in_module && context.touched))) {
         birth.met = FirstMet::Parameter;
     } else if (phase_.of(event, context) == Phase::Optimizer) {
         birth.met = FirstMet::Update;
         birth.phase = Phase::Optimizer;
-    } else if (by_parameter()) {
+    } else if (reads_parameter(event)) {
         birth.met = FirstMet::Parameter;
     } else if (context.touched) {
         birth.met = FirstMet::Prediction;
@@ -152,9 +165,9 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
     } else {
         const std::vector<TensorFact> operands = with_integers(at, birth.inputs);
         const DType dtype = at.output_count > 0 ? at.outputs[0].dtype : DType::Float32;
-        MechanismVerdict verdict = mechanism_of({birth.op, Kind(birth.kind), context.node != nullptr, dtype, &operands,
-                                                 context.unavailable, birth.features.loss_growth,
-                                                 birth.features.parameter_growth});
+        MechanismVerdict verdict =
+            mechanism_of({birth.op, Kind(birth.kind), context.node != nullptr, dtype, &operands, context.unavailable,
+                          birth.features.loss_growth, birth.features.parameter_growth});
         birth.mechanism = verdict.mechanism;
         for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
         const bool overflows = birth.mechanism == Mechanism::OVF || birth.mechanism == Mechanism::HYPER;

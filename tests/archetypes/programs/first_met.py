@@ -41,6 +41,52 @@ def target_shares_of_some():
     return loss
 
 
+class Tabular(nn.Module):
+    """Columns of numbers join the embedding of a category."""
+
+    def __init__(self):
+        super().__init__()
+        self.kinds = nn.Embedding(5, 4)
+        self.out = nn.Linear(4 + 3, 1)
+
+    def forward(self, kind, numbers):
+        return self.out(torch.cat([self.kinds(kind), numbers], dim=1))
+
+
+def constant_column():
+    """A column that is the same in all rows has no deviation; the numbers join an embedding before any layer."""
+    # expect: op=aten::div phase=data kind=nan mechanism=DIV0 category=N1 step=2
+    model = Tabular()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(4):
+        rows = torch.randn(8, 3)
+        if i == 2:
+            rows[:, 1] = 2.0
+        numbers = (rows - rows.mean(0)) / rows.std(0)  # BUG
+        loss = (model(torch.randint(0, 5, (8,)), numbers) - torch.randn(8, 1)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return loss
+
+
+def constant_column_with_a_floor():
+    """The same with a least deviation."""
+    # expect: nothing
+    model = Tabular()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(4):
+        rows = torch.randn(8, 3)
+        if i == 2:
+            rows[:, 1] = 2.0
+        numbers = (rows - rows.mean(0)) / rows.std(0).clamp(min=1e-3)
+        loss = (model(torch.randint(0, 5, (8,)), numbers) - torch.randn(8, 1)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return loss
+
+
 def advantages():
     """Returns that are all the same have no deviation: the advantages are 0 / 0."""
     # expect: op=aten::div phase=forward kind=nan mechanism=DIV0 category=N4,N2,N5 step=2

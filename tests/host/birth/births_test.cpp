@@ -431,6 +431,25 @@ TEST_F(BirthsTest, OnlyTheFirstMeetingCounts) {
     EXPECT_EQ(births.find(id)->phase, Phase::Data);
 }
 
+TEST_F(BirthsTest, WhatIsJoinedWithAPredictionAndGoesIntoALayerIsData) {
+    MadeUp features({1}, kRequiresGrad), joined{1}, other{1};
+    const BirthId id = born(kNaN, MadeUpOp("aten::div", {x.view(), x.view()}, {out.returned()})).id;
+    context.touched = true;
+    const MadeUpOp join("aten::cat", {out.view(), features.view()}, {joined.returned()});
+    const MadeUpOp layer("aten::mm", {joined.view(), weight.view()}, {other.returned()});
+    births.used(id, join.event(), context);
+    EXPECT_EQ(births.find(id)->met, FirstMet::Prediction) << "nothing else is known yet";
+    context.node = "MmBackward0";
+    births.used(id, layer.event(), context);
+    EXPECT_EQ(births.find(id)->met, FirstMet::Prediction) << "a backward pass goes through weights, too";
+    context.node = nullptr;
+    births.used(id, MadeUpOp("aten::mul", {joined.view(), weight.view()}, {other.returned()}).event(), context);
+    EXPECT_EQ(births.find(id)->met, FirstMet::Prediction) << "a penalty reads parameters";
+    births.used(id, layer.event(), context);
+    EXPECT_EQ(births.find(id)->met, FirstMet::Parameter);
+    EXPECT_EQ(births.find(id)->phase, Phase::Data);
+}
+
 TEST_F(BirthsTest, WhatADataSetMakesIsData) {
     MadeUp prediction({1}, kRequiresGrad), other{1};
     context.in_data_loader = true;
