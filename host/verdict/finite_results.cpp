@@ -90,7 +90,7 @@ void FiniteResults::look_at_flushed(const OpEvent& event, const OpContext& conte
     if (!evidence) return;
     const Health health = scanner_.health(output);
     const bool subnormal = 2 * health.zero < health.elements;
-    if (result && health.zero != health.elements) return;
+    if (result && subnormal) return;
     BirthId id = 0;
     if (!backward || subnormal) {
         const OpSite site{event.op, backward ? forward.stack : context.stack};

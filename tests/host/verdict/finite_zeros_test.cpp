@@ -225,6 +225,30 @@ TEST_F(Flushed, ForwardZerosOfModelsOwnNumbersReachTheGradient) {
     EXPECT_EQ(s.only().birth.stack, 3u);
 }
 
+TEST_F(Flushed, ForwardZerosOfMostOfAResult) {
+    MadeUpHalf factors{1e-5, 2e-5, 1e-5, 1}, part{0, 0, 0, 1}, back{0, 0, 0, 1};
+    MadeUpHalf row{{1, 1, 1, 1}, kParameter};
+    s.context.touched = true;
+    const auto pass = [&](int64_t step) {
+        s.context.step = step;
+        s.context.node = nullptr;
+        s.context.stack = 3;
+        s.op("aten::mul", {factors.view(), factors.view()}, {part.returned()});
+        s.context.node = "MulBackward0";
+        s.op("aten::mul", {part.view(), row.view()}, {back.returned()});
+        s.accumulate(back, row);
+        s.context.node = nullptr;
+        s.step();
+    };
+    pass(1);
+    EXPECT_TRUE(s.outcome.escaped.empty()) << "once may be chance";
+    pass(2);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().birth.evidence[0],
+              "3 of 4 results of mul that should not be zero are: the largest is at most 1, and float16 holds nothing "
+              "between 0 and 5.96e-08");
+}
+
 TEST_F(Flushed, ForwardZerosThatAreAskedNotToBeTold) {
     s.context.touched = true;
     for (const int64_t step : {1, 2, 3}) {
