@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -132,7 +133,12 @@ variable_list accumulate(AccumulateGrad* node, variable_list&& gradients) {
         return g_own_accumulate(node, std::move(gradients));
     }
     show_ops_of_this_thread();
-    g_listener.begin_leaf(*node, gradients, *core);
+    try {
+        g_listener.begin_leaf(*node, gradients, *core);
+    } catch (const std::exception&) {
+        core->fail("a node of autograd could not be described");
+        return g_own_accumulate(node, std::move(gradients));
+    }
     const InsideLeaf inside(node, *core);
     return g_own_accumulate(node, std::move(gradients));
 }

@@ -1,6 +1,7 @@
 """Autograd's nodes are seen without a record function that listens in all of the process; where torch is bound to its
 own functions by one that does, and both say the same."""
 import pathlib
+import subprocess
 
 import run_numsan
 from compiled_once import compiled_once
@@ -22,6 +23,30 @@ def own_calls():
         return ["gcc", "-O1", "-fPIC", "-fexceptions", "-shared", source, "-o", output, "-ldl"]
 
     return compiled_once(source, run_numsan.CACHE / "tests" / "libown_calls.so", command)
+
+
+LEAF = """
+import ctypes, os, torch
+leaf, gradient = torch.ones(3, requires_grad=True), torch.ones(3)
+leaf.backward(gradient)
+ctypes.CDLL(os.environ["FAIL_NODE"]).arm()
+leaf.backward(gradient)
+print(leaf.grad.tolist())
+"""
+
+
+def test_program_runs_on_when_a_node_cannot_be_described(warm, tmp_path):
+    library = tmp_path / "libfail_node.so"
+    subprocess.run(["g++", "-std=c++17", "-fPIC", "-shared", str(HERE / "fail_node.cpp"), "-o", str(library)],
+                   check=True)
+    program = tmp_path / "program.py"
+    program.write_text(LEAF)
+    environment = {"LD_PRELOAD": str(library), "FAIL_NODE": str(library)}
+    plain = run_numsan.run_plain(program, env=environment, cwd=tmp_path)
+    assert (plain.returncode, plain.stdout) == (0, "[2.0, 2.0, 2.0]\n"), plain.describe()
+    watched = run_numsan.run(program, env=environment, cwd=tmp_path)
+    assert (watched.returncode, watched.stdout) == (0, plain.stdout), watched.describe()
+    assert "numsan: off: a node of autograd could not be described" in watched.stderr, watched.describe()
 
 
 def test_nodes_are_the_same(warm, tmp_path):
