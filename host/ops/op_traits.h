@@ -137,14 +137,23 @@ constexpr std::string_view plain_op_name(std::string_view op) noexcept {
     return op;
 }
 
+/// Namespaces that torch registers beside aten, when it is imported or a part of it is.
+inline constexpr std::string_view kTorchNamespaces[] = {
+    "prims", "prim", "debugprims", "rngprims", "sparse", "export", "flex_lib", "inductor", "streams",
+    // distributed
+    "c10d", "c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "fsdp", "_dtensor", "pippy",
+    // quantized, and prepared for one library of kernels
+    "quantized", "_quantized", "quantization", "quantized_decomposed", "mkl", "mkldnn", "mkldnn_prepacked", "onednn",
+    "prepacked", "static_runtime", "onnx", "onnx_symbolic",
+    // about a program rather than of it
+    "profiler", "debug_mode_ops"};
+
 /// Whether torch defines the operator; any other is the program's or a library's own. `op` with its namespace.
 constexpr bool is_of_torch(std::string_view op) noexcept {
     if (op.substr(0, 6) == "aten::") return true;
-    constexpr std::string_view kNamespaces[] = {"prims",  "prim", "quantized", "_quantized",      "mkldnn",
-                                                "onednn", "c10d", "inductor",  "_c10d_functional"};
     const size_t colons = op.find("::");
     if (colons == std::string_view::npos) return true;
-    for (const std::string_view one : kNamespaces) {
+    for (const std::string_view one : kTorchNamespaces) {
         if (op.substr(0, colons) == one) return true;
     }
     return false;

@@ -7,7 +7,6 @@
 
 namespace numsan {
 
-/// [MT] Asked under the verdict's lock, for few events.
 /// What an op shows of a check of the program's that ran before it on the same thread.
 enum class AfterCheck : uint8_t {
     Within,  ///< it belongs to the check itself
@@ -15,6 +14,7 @@ enum class AfterCheck : uint8_t {
     WentOn,  ///< nothing says so
 };
 
+/// [MT] Asked under the verdict's lock, for few events.
 class StackFacts {
   public:
     virtual ~StackFacts() = default;

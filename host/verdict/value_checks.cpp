@@ -43,11 +43,11 @@ void ValueChecks::answer(const OpEvent& event, const OpContext& context) {
         of_loss = of_loss || losses_.count(record.seq) != 0;
         return here.finite() && (is_bad(record) || traits_of(record.op->name).has(kAnswers));
     });
-    PendingStore::List& checked = pending_.of(PendingReason::Checked);
-    const size_t known = checked.size();
     escapes_.postpone(found, EscapeInto::Host, nullptr, context, PendingReason::Checked);
-    for (size_t i = known; i < checked.size(); ++i) checked[i].of_loss = of_loss;
-    if (checked.size() == known) return;
+    PendingStore::List& checked = pending_.of(PendingReason::Checked);
+    auto one = checked.rbegin();  // of a list that was full, others gave way
+    for (; one != checked.rend() && one->seq == context.seq; ++one) one->of_loss = of_loss;
+    if (one == checked.rbegin()) return;
     followed_ = {context.seq, event.thread, context.stack, 0};
     follows_.store(true, std::memory_order_relaxed);
 }

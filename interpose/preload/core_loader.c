@@ -39,9 +39,13 @@ static const char* base_name(const char* path) {
     return slash ? slash + 1 : path;
 }
 
+bool numsan_is_named(const char* path, const char* prefix) {
+    return strncmp(base_name(path), prefix, strlen(prefix)) == 0;
+}
+
 static int is_library(struct dl_phdr_info* info, size_t size, void* prefix) {
     (void)size;
-    return info->dlpi_name && strncmp(base_name(info->dlpi_name), prefix, strlen(prefix)) == 0;
+    return info->dlpi_name && numsan_is_named(info->dlpi_name, prefix);
 }
 
 bool numsan_is_mapped(const char* prefix) { return dl_iterate_phdr(is_library, (void*)prefix) != 0; }

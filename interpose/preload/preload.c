@@ -2,8 +2,8 @@
  * mapped (by a dlopen, or with the program itself) it loads libnumsan_core.so once (core_loader.c). So it does when
  * CUDA is initialised (injection.c). Everything else it passes through untouched.
  *
- * Interposed: dlopen (dlopen_hook.S), __libc_start_main, pthread_create, four functions of CUPTI (cupti.c) and three of
- * torch (torch_calls.S).
+ * Interposed: dlopen (dlopen_hook.S), dlclose (torch_callers.c), __libc_start_main, pthread_create, four functions of
+ * CUPTI (cupti.c) and three of torch (torch_calls.S).
  * Exported besides: InitializeInjection and, for NVTX (nvtx.c), InitializeInjectionNvtx2. Nothing else.
  * Errors: one line `numsan: off: <reason>` on stderr, and the program runs on. */
 #define _GNU_SOURCE

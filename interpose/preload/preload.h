@@ -18,6 +18,8 @@ void* numsan_next_symbol(_Atomic(void*)* cache, const char* name) HIDDEN;
 /* The next dlopen after ours. It takes us for the caller: only for names with a slash, or that no RUNPATH has. */
 numsan_dlopen_fn numsan_real_dlopen(void) HIDDEN;
 
+/* Whether the last part of `path` starts with `prefix`. */
+bool numsan_is_named(const char* path, const char* prefix) HIDDEN;
 /* Whether an object whose file name starts with `prefix` is mapped. Takes the dynamic linker's lock for a moment. */
 bool numsan_is_mapped(const char* prefix) HIDDEN;
 
@@ -55,6 +57,25 @@ void numsan_set_nvtx_watch(int (*watch)(numsan_nvtx_export_fn get_export_table))
 /* ---- torch_calls.c: functions of torch that we stand in for ---- */
 
 int numsan_replace_torch_calls(const struct numsan_torch_calls* ours, struct numsan_torch_calls* theirs) HIDDEN;
+
+/* ---- torch_callers.c: which torch a caller of them belongs to ---- */
+
+enum { NUMSAN_TORCH_CALLS = 3 };
+extern const char* const numsan_torch_call_names[NUMSAN_TORCH_CALLS] HIDDEN;
+
+/* A library that calls them: where it lies, and what it would call without us. */
+struct numsan_torch_caller {
+    uintptr_t begin, end;
+    void* functions[NUMSAN_TORCH_CALLS];
+    bool is_torch; /* is named as torch's library, and calls its own functions */
+};
+/* What the library with the address `caller` would call without us; null where none of the process defines it. Where
+ * that had to be looked up, `found` says more of it, else it is no torch. */
+void* numsan_own_torch_call(int which, uintptr_t caller, struct numsan_torch_caller* found) HIDDEN;
+/* False: there is none. */
+bool numsan_find_torch(struct numsan_torch_caller* found) HIDDEN;
+/* It stays where it is for as long as the process. False: it may not. */
+bool numsan_keep_torch(const struct numsan_torch_caller* torch) HIDDEN;
 
 /* ---- cupti.c: others who want CUPTI ---- */
 

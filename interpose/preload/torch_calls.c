@@ -2,65 +2,32 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "interpose/preload/preload.h"
 
 #if defined(__x86_64__)
 
-enum { CALLS = 3 };
-static const char* const names[CALLS] = {
-    "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE",
-    "_ZN2at16getStepCallbacksENS_11RecordScopeE",
-    "_ZN5torch8autograd14AccumulateGrad5applyEOSt6vectorIN2at6TensorESaIS4_EE",
-};
+void* numsan_find_torch_call(int which, unsigned char scope, uintptr_t caller) HIDDEN;
 
-extern char numsan_first_node_callbacks[] HIDDEN, numsan_first_scope_callbacks[] HIDDEN,
-    numsan_first_accumulate[] HIDDEN;
-void* numsan_find_torch_call(int which) HIDDEN;
+/* Read by torch_calls.S. The torch that we stand in for, which is never unloaded; all 0 until it is known, and the size
+ * is written last. */
+HIDDEN _Atomic(uintptr_t) numsan_torch_begin, numsan_torch_size;
+HIDDEN _Atomic(void*) numsan_torch_own[NUMSAN_TORCH_CALLS];
+HIDDEN _Atomic(void*) numsan_torch_in_use[NUMSAN_TORCH_CALLS];
 
-/* Read by torch_calls.S. */
-HIDDEN _Atomic(void*) numsan_torch_own[CALLS] = {numsan_first_node_callbacks, numsan_first_scope_callbacks,
-                                                 numsan_first_accumulate};
-HIDDEN _Atomic(void*) numsan_torch_in_use[CALLS] = {numsan_first_node_callbacks, numsan_first_scope_callbacks,
-                                                    numsan_first_accumulate};
-static void* const first[CALLS] = {numsan_first_node_callbacks, numsan_first_scope_callbacks, numsan_first_accumulate};
-
-static int find_torch(struct dl_phdr_info* info, size_t size, void* path) {
-    (void)size;
-    const char* name = info->dlpi_name ? info->dlpi_name : "";
-    const char* slash = strrchr(name, '/');
-    if (strncmp(slash ? slash + 1 : name, "libtorch_cpu.so", 15) != 0) return 0;
-    *(const char**)path = name;
-    return 1;
-}
-
-/* In torch's library, however it was opened: its symbols may be visible to its own callers only. */
-static void* look_up(int which) {
-    const char* path = NULL;
-    dl_iterate_phdr(find_torch, &path);
-    void* torch = path ? numsan_real_dlopen()(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    void* found = torch ? dlsym(torch, names[which]) : NULL;
-    if (torch) dlclose(torch);
-    return found ? found : dlsym(RTLD_NEXT, names[which]);
-}
-
-static void* own_call(int which) {
-    void* found = atomic_load(&numsan_torch_own[which]);
-    if (found != first[which]) return found;
-    const int saved_errno = errno;
-    found = look_up(which);
-    dlerror();
-    errno = saved_errno;
-    if (!found) return NULL;
-    atomic_store(&numsan_torch_own[which], found);
-    void* expected = first[which];
-    atomic_compare_exchange_strong(&numsan_torch_in_use[which], &expected, found);
-    return found;
+static void stand_in_for(const struct numsan_torch_caller* torch) {
+    static atomic_flag chosen = ATOMIC_FLAG_INIT;
+    if (!torch->is_torch || atomic_load(&numsan_torch_size) || atomic_flag_test_and_set(&chosen)) return;
+    if (!numsan_keep_torch(torch)) return;
+    for (int i = 0; i < NUMSAN_TORCH_CALLS; i++) {
+        atomic_store(&numsan_torch_in_use[i], torch->functions[i]);
+        atomic_store(&numsan_torch_own[i], torch->functions[i]);
+    }
+    atomic_store(&numsan_torch_begin, torch->begin);
+    atomic_store(&numsan_torch_size, torch->end - torch->begin);
 }
 
 /* A library calls what none defines: ends as the dynamic loader would, which found ours instead. */
@@ -69,21 +36,29 @@ static _Noreturn void fail(const char* name) {
     _exit(127);
 }
 
-void* numsan_find_torch_call(int which) {
-    void* found = own_call(which);
-    if (!found) fail(names[which]);
-    return found;
+void* numsan_find_torch_call(int which, unsigned char scope, uintptr_t caller) {
+    const int saved_errno = errno;
+    struct numsan_torch_caller object;
+    void* found = numsan_own_torch_call(which, caller, &object);
+    stand_in_for(&object);
+    errno = saved_errno;
+    if (!found) fail(numsan_torch_call_names[which]);
+    if (found != atomic_load(&numsan_torch_own[which])) return found;
+    return which == 0 && scope == 0 ? found : atomic_load(&numsan_torch_in_use[which]);
 }
 
 int numsan_replace_torch_calls(const struct numsan_torch_calls* ours, struct numsan_torch_calls* theirs) {
-    void* const wanted[CALLS] = {ours->node_callbacks, ours->scope_callbacks, ours->accumulate};
-    void* own[CALLS];
-    for (int i = 0; i < CALLS; i++) {
-        own[i] = own_call(i);
-        if (!own[i]) return 0;
+    void* const wanted[NUMSAN_TORCH_CALLS] = {ours->node_callbacks, ours->scope_callbacks, ours->accumulate};
+    struct numsan_torch_caller object;
+    if (!atomic_load(&numsan_torch_size) && numsan_find_torch(&object)) stand_in_for(&object);
+    if (!atomic_load(&numsan_torch_size)) return 0;
+    void* own[NUMSAN_TORCH_CALLS];
+    for (int i = 0; i < NUMSAN_TORCH_CALLS; i++) {
+        own[i] = atomic_load(&numsan_torch_own[i]);
+        if (wanted[i] && numsan_own_torch_call(i, (uintptr_t)wanted[i], &object) != own[i]) return 0;
     }
-    *theirs = (struct numsan_torch_calls){own[0], own[1], own[2], dlsym(RTLD_DEFAULT, names[2])};
-    for (int i = 0; i < CALLS; i++) atomic_store(&numsan_torch_in_use[i], wanted[i] ? wanted[i] : own[i]);
+    *theirs = (struct numsan_torch_calls){own[0], own[1], own[2], dlsym(RTLD_DEFAULT, numsan_torch_call_names[2])};
+    for (int i = 0; i < NUMSAN_TORCH_CALLS; i++) atomic_store(&numsan_torch_in_use[i], wanted[i] ? wanted[i] : own[i]);
     return 1;
 }
 

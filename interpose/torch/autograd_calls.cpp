@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "interpose/torch/hook/dispatch_hook.h"
@@ -26,6 +28,12 @@ using NodeCallbacks = std::optional<StepCallbacks> (*)(RecordScope);
 using ScopeCallbacks = StepCallbacks (*)(RecordScope);
 /// A member function, as its callers see it.
 using Accumulate = variable_list (*)(AccumulateGrad*, variable_list&&);
+
+/// Another torch may have others by the same names: what a function returns is not part of its symbol.
+constexpr bool kTypesAreKnown =
+    std::is_same_v<decltype(&at::getStepCallbacksUnlessEmpty), NodeCallbacks> &&
+    std::is_same_v<decltype(&at::getStepCallbacks), ScopeCallbacks> &&
+    std::is_same_v<decltype(&AccumulateGrad::apply), variable_list (AccumulateGrad::*)(variable_list&&)>;
 
 // libnumsan.so tells operators from the rest by this number.
 static_assert(static_cast<uint8_t>(RecordScope::FUNCTION) == 0);
@@ -57,7 +65,7 @@ void add_listener(StepCallbacks& callbacks) { callbacks.callbacks_.push_back({g_
 /// What a call of the node's apply() runs, from its table of virtual functions.
 const void* apply_of(const Node& node) {
     static const size_t offset = [] {
-        variable_list (AccumulateGrad::*apply)(variable_list &&) = &AccumulateGrad::apply;
+        const auto apply = &AccumulateGrad::apply;
         uintptr_t word = 0;  // of a virtual function: one more than its place in bytes
         std::memcpy(&word, &apply, sizeof word);
         return static_cast<size_t>(word - 1);
@@ -132,7 +140,12 @@ variable_list accumulate(AccumulateGrad* node, variable_list&& gradients) {
         return g_own_accumulate(node, std::move(gradients));
     }
     show_ops_of_this_thread();
-    g_listener.begin_leaf(*node, gradients, *core);
+    try {
+        g_listener.begin_leaf(*node, gradients, *core);
+    } catch (const std::exception&) {
+        core->fail("a node of autograd could not be described");
+        return g_own_accumulate(node, std::move(gradients));
+    }
     const InsideLeaf inside(node, *core);
     return g_own_accumulate(node, std::move(gradients));
 }
@@ -140,7 +153,7 @@ variable_list accumulate(AccumulateGrad* node, variable_list&& gradients) {
 }  // namespace
 
 bool replace_autograd_calls(const CoreApi& core, const AutogradListener& listener, void (*unreached)()) {
-    if (core.replace_torch_calls == nullptr) return false;
+    if (!kTypesAreKnown || core.replace_torch_calls == nullptr) return false;
     g_listener = listener;
     g_unreached = unreached;
     g_replace = core.replace_torch_calls;

@@ -64,8 +64,9 @@ class Setup:
                             source="int torch_cpu(void); int extension(void) { return torch_cpu(); }")
         self.trace_file = folder / "trace"
 
-    def run(self, *command, preload=None, **environment):
-        return run(command, preload=str(preload or self.preload), NUMSAN_TEST_TRACE=self.trace_file, **environment)
+    def run(self, *command, preload=None, cwd=None, **environment):
+        return run(command, preload=str(preload or self.preload), cwd=cwd, NUMSAN_TEST_TRACE=self.trace_file,
+                   **environment)
 
     def trace(self):
         return self.trace_file.read_text().splitlines() if self.trace_file.exists() else []
@@ -111,7 +112,8 @@ def opener(folder, *arguments):
 def test_exports_only_what_it_interposes_and_where_others_enter():
     symbols = subprocess.run(["nm", "-D", "--defined-only", str(LIBRARY)], check=True, capture_output=True, text=True)
     names = {line.split()[-1] for line in symbols.stdout.splitlines()}
-    assert names == {"dlopen", "pthread_create", "__libc_start_main", "InitializeInjection", "InitializeInjectionNvtx2",
+    assert names == {"dlopen", "dlclose", "pthread_create", "__libc_start_main",
+                     "InitializeInjection", "InitializeInjectionNvtx2",
                      "cuptiSubscribe", "cuptiSubscribe_v2", "cuptiUnsubscribe", "cuptiFinalize",
                      # at::getStepCallbacksUnlessEmpty, at::getStepCallbacks, torch::autograd::AccumulateGrad::apply
                      "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE",

@@ -3,6 +3,7 @@
     python tests/host/ops/test_aten.py --write    takes over which operators have no row (unclassified.txt)
 """
 import itertools
+import os
 import pathlib
 import subprocess
 import sys
@@ -46,6 +47,18 @@ def test_operators_without_a_row_are_listed():
     gone = sorted(set(before) - set(now))
     assert not new, f"operators without a row in operators.def: {', '.join(new)}; --write lists them as unclassified"
     assert not gone, f"not unclassified any more: {', '.join(gone)}; --write takes them off the list"
+
+
+def test_operators_of_all_namespaces_of_torch_are_torchs(tmp_path):
+    found = probed("namespaces")
+    assert {"c10d", "fsdp", "symm_mem"} <= set(found), "some parts of torch were not imported"
+    source = tmp_path / "namespaces.cpp"
+    checks = [f'static_assert(numsan::is_of_torch("{name}::op"));' for name in found]
+    checks.append('static_assert(!numsan::is_of_torch("mine::op"));')
+    source.write_text("\n".join(['#include "host/ops/op_traits.h"', *checks]))
+    command = [os.environ.get("CXX", "g++"), "-std=c++20", "-fsyntax-only", f"-I{run_numsan.REPO}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 PREFIXES = ("", "_", "native_", "cudnn_", "_cudnn_", "miopen_", "mkldnn_", "mps_", "_mps_", "_thnn_fused_", "slow_",

@@ -52,6 +52,21 @@ TEST(VerdictChecks, TrainingThatEndedOverALossIsTold) {
     EXPECT_EQ(c.s.only().birth.evidence.back(), "a check of the program read it; after that came no optimizer step");
 }
 
+TEST(VerdictChecks, TrainingThatEndedOverALossAfterVeryManyChecksIsTold) {
+    Checked c;
+    c.s.grad_enabled = false;
+    c.ask();
+    for (size_t i = 0; i < PendingStore::kMost; ++i) c.read();
+    EXPECT_EQ(c.reported(false), 0u);
+    c.s.grad_enabled = true;
+    MadeUp loss({kNan}, kRequiresGrad);
+    c.s.op("aten::log", {c.zero.view(), c.zero.view()}, {loss.returned()});
+    c.s.op("aten::isnan", {loss.view()}, {Checked::answer_of(c.all, kReturned)});
+    c.read();
+    ASSERT_EQ(c.reported(false), 1u);
+    EXPECT_EQ(c.s.only().birth.op, "aten::log");
+}
+
 TEST(VerdictChecks, WhoStepsAfterItKnows) {
     for (const bool failed : {false, true}) {
         Checked c;
