@@ -29,13 +29,17 @@ LAYERS = {
     "host/birth": (*BELOW, "host/track", "host/finding", "host/cause"),
     "host/verdict": (*BELOW, "host/track", "host/finding", "host/cause", "host/birth"),
     "host/report": (*BELOW, "host/track", "host/finding", "host/cause"),
+    # Other documents of reports: none of it is part of what runs in a program.
+    "host/format": ("host/base", "host/log", "host/options", "host/finding", "host/report"),
+    "host/changes": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
     "host/event": JUDGING,
     "host/device": (*JUDGING, "host/event"),
     "host/session": (*JUDGING, "host/report", "host/event", "host/device"),
     # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
     "host/record": (*JUDGING, "host/report", "host/event", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.
-    "host/cli": ("host/base", "host/log", "host/options", "host/record", "host/finding", "host/cause", "host/report"),
+    "host/cli": ("host/base", "host/log", "host/options", "host/record", "host/finding", "host/cause", "host/report",
+                 "host/format", "host/changes"),
     "interpose/runtime": (
         *JUDGING,
         "host/record",
@@ -74,7 +78,7 @@ THIRD_PARTY = {
     "CLI": ("host/cli",),
     "fmt": ("host/log",),
     "spdlog": ("host/log",),
-    "nlohmann": ("host/report", "host/cli"),
+    "nlohmann": ("host/report", "host/format", "host/changes"),
     "zlib.h": ("host/record",),
     "gtest": (),
     "gmock": (),

@@ -1,4 +1,4 @@
-// numsan report: shows reports as text, or passes them on as JSON.
+// numsan report: shows reports as text, or makes another document of them.
 #include <unistd.h>
 
 #include <cerrno>
@@ -6,31 +6,12 @@
 #include <system_error>
 
 #include "host/cli/commands.h"
-#include "host/options/nearest.h"
+#include "host/format/converters.h"
+#include "host/format/formats.h"
 #include "host/report/atomic_file.h"
-#include "host/report/json_fields.h"
-#include "host/report/json_reader.h"
-#include "host/report/json_writer.h"
-#include "host/report/text.h"
 
 namespace numsan::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string as_text(const Json& document, const std::string& path, TextStyle style) {
-    style.cwd = fields::text(fields::at(document, "run"), "cwd");
-    std::string out;
-    for (const Json& finding : fields::list(document, "findings")) out += render_finding(finding, style) + "\n";
-    return out + render_summary(document, style, path);
-}
-
-std::string as_json(const std::vector<Json>& documents) {
-    if (documents.size() == 1) return document_text(documents.front());
-    Json list = Json::array();
-    for (const Json& document : documents) list.push_back(document);
-    return document_text(list);
-}
 
 int print(const std::string& text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return kOk;
@@ -44,41 +25,49 @@ ColorOption color_option(const std::string& color) {
 
 }  // namespace
 
-int report(const std::vector<std::string>& files, const std::string& format, const std::string& output,
-           const std::string& color) {
-    if (format != "text" && format != "json") {
-        const std::vector<std::string> formats{"text", "json"};
-        complain("format '" + format + "' is not in this version: expected text or json; did you mean '" +
-                 nearest(format, formats) + "'?");
-        return kUsage;
-    }
-    std::vector<Json> documents;
-    for (const std::string& file : files) {
-        ReadResult result = read_report(file);
-        if (!result.ok()) {
-            complain(result.error);
-            return kUsage;
-        }
-        documents.push_back(std::move(result.document));
-    }
+TextStyle output_style(const std::string& output, const std::string& color) {
+    if (output.empty()) return detect_style(STDOUT_FILENO, color_option(color));
     TextStyle style;
-    if (output.empty()) {
-        style = detect_style(STDOUT_FILENO, color_option(color));
-    } else {
-        style.color = color == "always";
-    }
-    std::string text;
-    if (format == "json") {
-        text = as_json(documents);
-    } else {
-        for (size_t i = 0; i < documents.size(); ++i) text += (i ? "\n" : "") + as_text(documents[i], files[i], style);
-    }
+    style.color = color == "always";
+    return style;
+}
+
+int write_output(const std::string& output, const std::string& text) {
     if (output.empty()) return print(text);
     if (const auto error = write_atomically(output, text)) {
         complain(*error);
         return kUsage;
     }
     return kOk;
+}
+
+bool complain_of(const ReadReports& read) {
+    constexpr size_t kMostLines = 20;
+    const auto say = [](const std::vector<std::string>& lines, const std::string& what) {
+        for (size_t i = 0; i < lines.size() && i < kMostLines; ++i)
+            complain((what.empty() ? "" : what + " ") + lines[i]);
+        if (lines.size() > kMostLines) {
+            complain(std::to_string(lines.size() - kMostLines) + " further files likewise");
+        }
+    };
+    say(read.skipped, "skipped");
+    say(read.errors, "");
+    return !read.errors.empty();
+}
+
+int report(const std::vector<std::string>& files, const std::string& format, const std::string& output,
+           const std::string& color) {
+    const auto known = format_of("report", format);
+    if (!known) {
+        complain(unknown_format("report", format));
+        return kUsage;
+    }
+    const TextStyle style = output_style(output, color);
+    std::unique_ptr<ReportSink> sink;
+    const ReadReports read = read_reports(
+        files, [&] { return make_converter(*known, style); }, sink);
+    if (complain_of(read)) return kUsage;
+    return write_output(output, dynamic_cast<Converter&>(*sink).document());
 }
 
 }  // namespace numsan::cli

@@ -4,6 +4,7 @@
 #include "host/cli/commands.h"
 #include "host/finding/mechanisms.h"
 #include "host/finding/tables.h"
+#include "host/format/formats.h"
 #include "host/options/options.h"
 
 namespace numsan::cli {
@@ -34,6 +35,16 @@ std::string thresholds_markdown() {
     return out;
 }
 
+std::string formats_markdown() {
+    std::string out = "| format | commands | what it is |\n| --- | --- | --- |\n";
+    for (const FormatInfo& row : kFormats) {
+        std::string commands = row.commands;
+        for (size_t at = 0; (at = commands.find(' ', at)) != std::string::npos; at += 2) commands.replace(at, 1, ", ");
+        out += std::string("| ") + row.name + " | " + commands + " | " + row.description + " |\n";
+    }
+    return out;
+}
+
 }  // namespace
 
 int table(const std::string& name) {
@@ -43,9 +54,10 @@ int table(const std::string& name) {
     if (name == "categories") text = categories_markdown();
     if (name == "mechanisms") text = mechanisms_markdown();
     if (name == "thresholds") text = thresholds_markdown();
+    if (name == "formats") text = formats_markdown();
     if (text.empty()) {
         complain("no table '" + name +
-                 "': expected options, options-without-effect, categories, mechanisms or thresholds");
+                 "': expected options, options-without-effect, categories, mechanisms, formats or thresholds");
         return kUsage;
     }
     std::fputs(text.c_str(), stdout);

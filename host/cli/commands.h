@@ -5,11 +5,15 @@
 #include <utility>
 #include <vector>
 
+#include "host/format/report_files.h"
+#include "host/report/text_layout.h"
+
 namespace numsan::cli {
 
 inline constexpr int kOk = 0;
 inline constexpr int kLimited = 1;  ///< doctor: something would not be seen
 inline constexpr int kDiffers = 1;  ///< replay: another report
+inline constexpr int kNews = 1;     ///< diff: a finding appeared or became more severe
 inline constexpr int kUsage = 2;    ///< wrong usage, unreadable file, cannot work
 
 /// Options given as flags, in order, as key and value.
@@ -18,9 +22,13 @@ using OptionFlags = std::vector<std::pair<std::string, std::string>>;
 /// Replaces this process by `command` under the library; returns only when that fails.
 int run(const OptionFlags& flags, const std::vector<std::string>& command);
 
-/// Shows or converts reports; `output` empty is stdout.
+/// Shows or converts reports, of files and folders; `output` empty is stdout.
 int report(const std::vector<std::string>& files, const std::string& format, const std::string& output,
            const std::string& color);
+
+/// What is new in the reports of `now`, each a file or a folder.
+int diff(const std::string& base, const std::string& now, const std::string& format, const std::string& output,
+         const std::string& color);
 
 int explain(const std::string& word);
 
@@ -35,5 +43,14 @@ int table(const std::string& name);
 
 /// One line "numsan: ..." on stderr.
 void complain(const std::string& line);
+
+/// Says what was not read; true when something of it is an error.
+bool complain_of(const ReadReports& read);
+
+/// How text looks in `output`, or on stdout where it is empty.
+TextStyle output_style(const std::string& output, const std::string& color);
+
+/// Writes to `output`, or to stdout where it is empty; the exit status.
+int write_output(const std::string& output, const std::string& text);
 
 }  // namespace numsan::cli

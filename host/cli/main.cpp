@@ -4,6 +4,7 @@
 
 #include "host/base/version.h"
 #include "host/cli/commands.h"
+#include "host/format/formats.h"
 #include "host/log/log.h"
 #include "host/options/nearest.h"
 #include "host/options/one_line.h"
@@ -88,21 +89,19 @@ int refuse_flag(const std::string& name) {
 }
 
 bool known_command(const std::string& name) {
-    for (const char* known : {"report", "explain", "replay", "table"}) {
+    for (const char* known : {"report", "diff", "explain", "replay", "table"}) {
         if (name == known) return true;
     }
     return false;
 }
 
 int refuse_command(const std::string& name) {
-    for (const char* planned : {"diff", "merge"}) {
-        if (name == planned) {
-            complain("this version has no command '" + name + "'");
-            return kUsage;
-        }
+    if (name == "merge") {
+        complain("this version has no command '" + name + "'");
+        return kUsage;
     }
     complain("unknown command '" + name + "'; did you mean '" +
-             nearest(name, {"run", "report", "explain", "replay", "doctor"}) + "'?");
+             nearest(name, {"run", "report", "diff", "explain", "replay", "doctor"}) + "'?");
     return kUsage;
 }
 
@@ -113,6 +112,25 @@ int usage_error(const CLI::ParseError& error) {
     }
     complain(text + "; `numsan --help` says more");
     return kUsage;
+}
+
+/// The flags of commands that make a document.
+struct DocumentFlags {
+    std::string format = "text";
+    std::string output;
+    std::string color = "auto";
+};
+
+void add_document_flags(CLI::App& command, const std::string& name, DocumentFlags& flags) {
+    std::string formats;
+    for (const FormatInfo& row : kFormats) {
+        if (format_of(name, row.name))
+            formats += std::string(formats.empty() ? "" : "\n") + row.name + ": " + row.description;
+    }
+    command.add_option("--format", flags.format, formats)->type_name("NAME");
+    command.add_option("-o,--output", flags.output, "write there instead of to stdout")->type_name("PATH");
+    command.add_option("--color", flags.color, "auto, always or never")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
 int dispatch(Words words) {
@@ -128,14 +146,16 @@ int dispatch(Words words) {
 
     CLI::App* report_command = app.add_subcommand("report", "show or convert reports");
     Words files;
-    std::string format = "text";
-    std::string output;
-    std::string color = "auto";
-    report_command->add_option("FILE", files, "reports")->required();
-    report_command->add_option("--format", format, "text or json");
-    report_command->add_option("-o,--output", output, "write there instead of to stdout");
-    report_command->add_option("--color", color, "auto, always or never")
-        ->check(CLI::IsMember({"auto", "always", "never"}));
+    DocumentFlags document;
+    report_command->add_option("FILE", files, "reports, and folders of reports (their *.json)")->required();
+    add_document_flags(*report_command, "report", document);
+
+    CLI::App* diff_command = app.add_subcommand("diff", "what is new in a run: numsan diff BASE NEW");
+    std::string base;
+    std::string now;
+    diff_command->add_option("BASE", base, "a report, or a folder of reports")->required();
+    diff_command->add_option("NEW", now, "a report, or a folder of reports")->required();
+    add_document_flags(*diff_command, "diff", document);
 
     CLI::App* explain_command = app.add_subcommand("explain", "what a code or a category means and how to fix it");
     std::string word;
@@ -172,7 +192,8 @@ int dispatch(Words words) {
         return usage_error(error);
     }
     if (run_command->parsed()) return run(given_flags(*run_command, values), command);
-    if (report_command->parsed()) return report(files, format, output, color);
+    if (report_command->parsed()) return report(files, document.format, document.output, document.color);
+    if (diff_command->parsed()) return diff(base, now, document.format, document.output, document.color);
     if (explain_command->parsed()) return explain(word);
     if (replay_command->parsed()) return replay(recording, made_again);
     if (doctor_command->parsed()) return doctor(command);

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "host/report/json_fields.h"
 #include "host/report/json_writer.h"
@@ -63,7 +65,7 @@ class ErrorPlace : public nlohmann::json_sax<Json> {
     std::string rounded_;
 };
 
-ReadResult failure(const std::string& name, const std::string& reason) { return {Json(), name + ": " + reason}; }
+ReadResult failure(const std::string& name, const std::string& reason) { return {Json(), name + ": " + reason, false}; }
 
 ReadResult failure_at(const std::string& name, size_t byte, const std::string& reason) {
     return failure(name, "byte " + std::to_string(byte) + ": " + reason);
@@ -83,9 +85,11 @@ struct Excess {
 /// Copying and writing a document recurse: a deep one could exhaust the stack. Its objects keep the order of their keys
 /// and are searched from the front: reading one takes the square of its keys. A report nests less than 10 deep and has
 /// no object of 40 keys; a thousand keys of one object are read in about a millisecond.
+constexpr int kDeepest = 64;
+constexpr int kMostKeys = 1000;
+
+/// Of text that is JSON.
 Excess excess_of(std::string_view json) {
-    constexpr int kDeepest = 64;
-    constexpr int kMostKeys = 1000;
     std::array<int, kDeepest + 1> keys{};  // of the object at each depth
     int depth = 0;
     bool quoted = false;
@@ -104,26 +108,114 @@ Excess excess_of(std::string_view json) {
     return {};
 }
 
+/// Makes the document, up to the first excess. Where it is skimmed, long lists that no text shows become empty.
+class Builder : public nlohmann::json_sax<Json> {
+  public:
+    explicit Builder(bool skim) : skim_(skim) {}
+
+    bool null() override { return put(nullptr); }
+    bool boolean(bool value) override { return put(value); }
+    bool number_integer(number_integer_t value) override { return put(value); }
+    bool number_unsigned(number_unsigned_t value) override { return put(value); }
+    bool number_float(number_float_t value, const string_t& digits) override {
+        rounded_ = rounded_ || digits.find_first_of(".eE") == std::string::npos;
+        return put(value);
+    }
+    bool string(string_t& value) override { return put(std::move(value)); }
+    bool binary(binary_t&) override { return false; }
+    bool start_object(std::size_t) override { return open(Json::object()); }
+    bool end_object() override { return close(); }
+    bool start_array(std::size_t) override { return open(Json::array()); }
+    bool end_array() override { return close(); }
+    bool key(string_t& value) override {
+        Level& level = levels_.back();
+        level.key = std::move(value);
+        return ++level.keys <= kMostKeys;
+    }
+    bool parse_error(std::size_t, const std::string&, const Json::exception&) override { return false; }
+
+    Json take() { return std::move(root_); }
+
+    /// An integer was rounded.
+    bool rounded() const { return rounded_; }
+
+  private:
+    struct Level {
+        Json* container;  ///< null: not kept
+        std::string key;  ///< of an object: the last one
+        int keys = 0;
+    };
+
+    bool left_out() const {
+        const size_t depth = levels_.size();
+        if (!skim_ || depth < 3) return false;
+        const std::string& key = levels_.back().key;
+        return (depth == 3 && key == "history") || (depth == 4 && key == "stack" && levels_[2].key == "forward");
+    }
+
+    template <typename Value>
+    Json* keep(Value&& value) {
+        if (levels_.empty()) {
+            root_ = std::forward<Value>(value);
+            return &root_;
+        }
+        Level& level = levels_.back();
+        if (level.container == nullptr) return nullptr;
+        if (level.container->is_array()) {
+            level.container->push_back(std::forward<Value>(value));
+            return &level.container->back();
+        }
+        return &((*level.container)[level.key] = std::forward<Value>(value));
+    }
+
+    template <typename Value>
+    bool put(Value&& value) {
+        if (levels_.empty() || levels_.back().container != nullptr) keep(Json(std::forward<Value>(value)));
+        return true;
+    }
+
+    bool open(Json empty) {
+        if (levels_.size() == kDeepest) return false;
+        const bool skipped = left_out();
+        Json* made = keep(std::move(empty));
+        levels_.push_back({skipped ? nullptr : made, {}, 0});
+        return true;
+    }
+
+    bool close() {
+        levels_.pop_back();
+        return true;
+    }
+
+    bool skim_;
+    bool rounded_ = false;
+    Json root_;
+    std::vector<Level> levels_;
+};
+
 std::string shortened(std::string text) {
     constexpr size_t kLongest = 80;
     if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
     return text;
 }
 
-}  // namespace
-
-ReadResult parse_report(const std::string& name, const std::string& text) {
-    if (text.empty()) return failure_at(name, 0, "the file is empty");
+/// Why there is no document of this text, where the builder stopped or rounded.
+ReadResult refusal(const std::string& name, const std::string& text) {
     ErrorPlace place;
     if (!Json::sax_parse(text, &place)) return failure_at(name, place.byte(), "not JSON: " + place.reason());
     if (const Excess excess = excess_of(text); excess.what != nullptr) {
         return failure_at(name, excess.byte, std::string("not a numsan report: ") + excess.what);
     }
-    if (!place.rounded().empty()) {
-        return failure_at(name, text.find(place.rounded()),
-                          "not a numsan report: an integer outside of -9223372036854775808 .. 18446744073709551615");
-    }
-    Json document = Json::parse(text, nullptr, false);
+    return failure_at(name, text.find(place.rounded()),
+                      "not a numsan report: an integer outside of -9223372036854775808 .. 18446744073709551615");
+}
+
+/// parse_report, but for what is foreign.
+ReadResult parse(const std::string& name, const std::string& text, bool skim) {
+    if (text.empty()) return failure_at(name, 0, "the file is empty");
+    Builder builder(skim);
+    if (!Json::sax_parse(text, &builder) || builder.rounded()) return refusal(name, text);
+    Json document = builder.take();
     if (!document.is_object()) {
         return failure_at(name, 0, std::string("not a numsan report: the file holds ") + document.type_name());
     }
@@ -157,13 +249,22 @@ ReadResult parse_report(const std::string& name, const std::string& text) {
                               "damaged report: finding " + std::to_string(i + 1) + " is not an object");
         }
     }
-    return {std::move(document), ""};
+    return {std::move(document), "", false};
 }
 
-ReadResult read_report(const std::string& path) {
+}  // namespace
+
+ReadResult parse_report(const std::string& name, const std::string& text, bool skim) {
+    ReadResult result = parse(name, text, skim);
+    result.foreign = !result.ok() && !text.empty() && text.find("numsan.report/") == std::string::npos;
+    return result;
+}
+
+ReadResult read_report(const std::string& path, std::string* kept) {
     auto system_error = [&](int error) {
         return failure(path, "cannot be read: " + std::generic_category().message(error));
     };
+    constexpr size_t kLargest = size_t(256) << 20;  // a hundred thousand findings have less
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return system_error(errno);
     std::string text;
@@ -179,9 +280,15 @@ ReadResult read_report(const std::string& path) {
         }
         if (count == 0) break;
         text.append(buffer.data(), static_cast<size_t>(count));
+        if (text.size() > kLargest) {
+            close(fd);
+            return failure_at(path, kLargest, "not a numsan report: longer than 256 MiB");
+        }
     }
     close(fd);
-    return parse_report(path, text);
+    ReadResult result = parse_report(path, text, kept != nullptr);
+    if (kept != nullptr) *kept = std::move(text);
+    return result;
 }
 
 }  // namespace numsan

@@ -9,16 +9,18 @@ namespace numsan {
 /// A document, or why there is none.
 struct ReadResult {
     nlohmann::ordered_json document;
-    std::string error;  ///< empty, or one line: file, reason and byte offset
+    std::string error;     ///< empty, or one line: file, reason and byte offset
+    bool foreign = false;  ///< it has content, and nothing in it says that numsan wrote it
 
     bool ok() const { return error.empty(); }
 };
 
-/// Reads and checks one report: JSON, the schema marker, and the parts that every reader relies on. Never throws for
-/// any content. [MT]
-ReadResult read_report(const std::string& path);
+/// Reads and checks one report: JSON, the schema marker, and the parts that every reader relies on. Where `text` is not
+/// null it becomes what was read, and the document is skimmed. Never throws for any content. [MT]
+ReadResult read_report(const std::string& path, std::string* text = nullptr);
 
-/// The same for text that is already in memory; `name` is what errors call it. [MT]
-ReadResult parse_report(const std::string& name, const std::string& text);
+/// The same for text that is already in memory; `name` is what errors call it. Where it is skimmed, histories and the
+/// stacks of forward operators, which no text shows, are empty. [MT]
+ReadResult parse_report(const std::string& name, const std::string& text, bool skim = false);
 
 }  // namespace numsan

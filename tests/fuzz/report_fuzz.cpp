@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "host/finding/allow_list.h"
+#include "host/format/converters.h"
 #include "host/report/json_fields.h"
 #include "host/report/json_reader.h"
 #include "host/report/json_writer.h"
@@ -58,6 +60,23 @@ void check_text(const Json& document) {
     require(without_colors(shown(document, TextStyle{true, 0, ""})) == plain, "colours change no text", plain);
 }
 
+/// Every other document of the report is made, too, and is what its readers take.
+void check_formats(const std::string& text, const Json& document) {
+    const std::string path = "r";
+    for (const FormatInfo& row : kFormats) {
+        const auto converter = make_converter(row.value, TextStyle{});
+        converter->add({0, path, text, document});
+        const std::string made = converter->document();
+        require(made.ends_with('\n'), "a document ends its last line", row.name);
+        if (row.value == Format::Json || row.value == Format::Sarif) require(Json::accept(made), "it is JSON", made);
+        if (row.value == Format::Markdown) require(made.size() <= 65536, "it fits a comment", made);
+        if (row.value != Format::Allow) continue;
+        std::vector<std::string> complaints;
+        AllowList::parse(made, "made", complaints);
+        require(complaints.empty(), "suggested rules are rules", made);
+    }
+}
+
 }  // namespace
 
 void fuzz_report(std::string_view input) {
@@ -70,6 +89,7 @@ void fuzz_report(std::string_view input) {
         return;
     }
     check_text(result.document);
+    check_formats(text, parse_report("r", text, true).document);
     const std::string written = document_text(result.document);
     const ReadResult again = parse_report("r", written);
     require(again.ok(), "what is written is accepted", again.error);

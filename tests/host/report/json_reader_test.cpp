@@ -78,6 +78,33 @@ TEST(JsonReader, IntegersAreReadExactlyOrRefused) {
     EXPECT_TRUE(parse_report("r", with_members("\"x\":1e30,\"y\":1.5E+20")).ok()) << "what is written as a real is one";
 }
 
+TEST(JsonReader, SkimmedListsAreEmptyAndTheRestIsWhole) {
+    const std::string report = with_members(
+        R"("history":[1],"findings":[{"id":"F1","history":[{"step":1}],"stack":[2],"forward":{"op":"o","stack":[[3]]},"x":{"stack":[4]}}])");
+    const ReadResult whole = parse_report("r", report);
+    ReadResult skimmed = parse_report("r", report, true);
+    ASSERT_TRUE(whole.ok() && skimmed.ok()) << whole.error << skimmed.error;
+    auto& finding = skimmed.document["findings"][0];
+    EXPECT_EQ(finding["history"], nlohmann::ordered_json::array());
+    EXPECT_EQ(finding["forward"]["stack"], nlohmann::ordered_json::array());
+    finding["history"] = whole.document["findings"][0]["history"];
+    finding["forward"]["stack"] = whole.document["findings"][0]["forward"]["stack"];
+    EXPECT_EQ(skimmed.document, whole.document);
+    EXPECT_EQ(whole.document, nlohmann::ordered_json::parse(report));
+    EXPECT_FALSE(parse_report("r", with_members(R"("findings":[{"history":[1,]}])"), true).ok()) << "still checked";
+}
+
+TEST(JsonReader, WhatHasNoMarkOfAReportIsForeign) {
+    for (const char* text : {"[]", "{}", "{\"schema\":1}", "lr: 0.1", "{\"a\":1}\n{\"a\":2}"}) {
+        EXPECT_TRUE(parse_report("r", text).foreign) << text;
+    }
+    for (const char* text : {"", "{\"schema\":\"numsan.report/1\"", "{\"schema\":\"numsan.report/2\"}"}) {
+        const ReadResult result = parse_report("r", text);
+        EXPECT_FALSE(result.ok() || result.foreign) << text;
+    }
+    EXPECT_FALSE(parse_report("r", with_members("\"x\":1")).foreign);
+}
+
 TEST(JsonReader, ReasonsHoldNoControlCharacter) {
     for (const char* text : {"\x7f\x1b", "{\"schema\":\"\x7f\"}"}) {
         const std::string error = parse_report("r", text).error;

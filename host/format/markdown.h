@@ -1,0 +1,21 @@
+// Pieces of GitHub's markdown that show any text as it is.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace numsan::markdown {
+
+/// Text outside of code: nothing in it is a mark, a link, a mention or HTML; names in backquotes stay code. One line.
+std::string text(const std::string& words);
+
+/// Text between tags of HTML, where marks mean nothing.
+std::string in_html(const std::string& words);
+
+/// Text as code inside a line or a cell of a table. Empty stays empty.
+std::string code(const std::string& words);
+
+/// Lines in a fence that none of them can end, with a newline at the end.
+std::string fenced(const std::string& lines, const std::string& language);
+
+}  // namespace numsan::markdown
