@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "host/base/coldest.h"
+#include "host/base/tensor_bytes.h"
 
 namespace numsan {
 namespace {
@@ -19,13 +20,21 @@ bool shares_birth(const Ledger::Entry& a, const Ledger::Entry& b) {
 Ledger::Entry* Ledger::find(const TensorView& tensor) {
     const auto it = bad_.find(tensor.storage);
     if (it == bad_.end()) return nullptr;
-    if (it->second.data != tensor.storage_data) {
+    if (it->second.data != tensor.storage_data && !moves_to_twin(it->second, tensor)) {
         bad_.erase(it);
         drop_presence(tensor.storage);
         return nullptr;
     }
     it->second.used = ++uses_;
     return &it->second;
+}
+
+bool Ledger::moves_to_twin(Entry& entry, const TensorView& tensor) const {
+    const auto twin = bad_.find(entry.twin);
+    if (twin == bad_.end() || twin->second.data != tensor.storage_data || twin->second.bytes != tensor.storage_bytes)
+        return false;
+    entry = twin->second;
+    return true;
 }
 
 void Ledger::set(const TensorView& tensor, const Entry& entry) {
@@ -97,7 +106,7 @@ void Ledger::mark_written(const TensorView& tensor) {
     if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
     const auto it = unwritten_.find(tensor.storage);
     if (it == unwritten_.end()) return;
-    it->second.missing -= tensor.numel * static_cast<int64_t>(info(tensor.dtype).element_bytes());
+    it->second.missing -= bytes_of(tensor);
     if (it->second.missing > 0 && it->second.data == tensor.storage_data) return;
     unwritten_.erase(it);
     drop_presence(tensor.storage);

@@ -34,6 +34,7 @@ class Ledger {
         BirthId muted = 0;             ///< zeros that an overflow turned into
         BirthId flushed = 0;           ///< zeros that values too small for the type turned into
         uint64_t used = 0;             ///< when find() or set() had it last, for the ledger itself
+        const void* twin = nullptr;    ///< the storage that all of this one was last copied into, byte by byte
         KindSet unsure = 0;  ///< kinds of `birth` that may be gone: they were not read since an op may have cured them
 
         BirthId& of(Kind kind) { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
@@ -62,7 +63,8 @@ class Ledger {
                wide_[wide_slot(storage)].load(std::memory_order_relaxed) != 0;
     }
 
-    /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here.
+    /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here;
+    /// one that has exchanged its memory for that of its twin, as share_memory_() does, goes on.
     Entry* find(const TensorView& tensor);
     /// `since` stays what it was while one of the births does.
     void set(const TensorView& tensor, const Entry& entry);
@@ -94,6 +96,8 @@ class Ledger {
     int64_t forgotten() const { return forgotten_; }
 
   private:
+    bool moves_to_twin(Entry& entry, const TensorView& tensor) const;
+
     static constexpr size_t kSlots = 4096;
     static constexpr int kWideBits = 18;
     static size_t slot(const void* storage) {
