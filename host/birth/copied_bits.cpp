@@ -21,7 +21,7 @@ BirthKinds CopiedBits::handed_on(const OpEvent& event, const TensorView& output)
         const bool all = input.numel == output.numel && covers_storage(input) && covers_storage(output);
         BirthKinds here = *known;
         if (all)
-            known->twin = output.storage;
+            known->copied_to = output.storage_data;
         else
             here.unsure = kNaN | kAnyInf;
         births_.add_kinds(kinds, here);

@@ -20,21 +20,16 @@ bool shares_birth(const Ledger::Entry& a, const Ledger::Entry& b) {
 Ledger::Entry* Ledger::find(const TensorView& tensor) {
     const auto it = bad_.find(tensor.storage);
     if (it == bad_.end()) return nullptr;
-    if (it->second.data != tensor.storage_data && !moves_to_twin(it->second, tensor)) {
-        bad_.erase(it);
-        drop_presence(tensor.storage);
-        return nullptr;
+    if (it->second.data != tensor.storage_data) {
+        if (it->second.copied_to != tensor.storage_data || it->second.bytes != tensor.storage_bytes) {
+            bad_.erase(it);
+            drop_presence(tensor.storage);
+            return nullptr;
+        }
+        it->second.data = tensor.storage_data;
     }
     it->second.used = ++uses_;
     return &it->second;
-}
-
-bool Ledger::moves_to_twin(Entry& entry, const TensorView& tensor) const {
-    const auto twin = bad_.find(entry.twin);
-    if (twin == bad_.end() || twin->second.data != tensor.storage_data || twin->second.bytes != tensor.storage_bytes)
-        return false;
-    entry = twin->second;
-    return true;
 }
 
 void Ledger::set(const TensorView& tensor, const Entry& entry) {
@@ -53,6 +48,7 @@ void Ledger::set(const TensorView& tensor, const Entry& entry) {
     if (before.data == tensor.storage_data && shares_birth(before, entry)) it->second.since = before.since;
     it->second.data = tensor.storage_data;
     it->second.bytes = tensor.storage_bytes;
+    it->second.copied_to = nullptr;
     it->second.used = ++uses_;
 }
 

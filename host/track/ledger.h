@@ -29,12 +29,12 @@ class Ledger {
     struct Entry {
         const void* data = nullptr;
         int64_t bytes = 0;
-        int64_t since = 0;             ///< the step in which the storage came to hold one of its births
-        BirthId birth[3] = {0, 0, 0};  ///< by kind: NaN, +inf, -inf
-        BirthId muted = 0;             ///< zeros that an overflow turned into
-        BirthId flushed = 0;           ///< zeros that values too small for the type turned into
-        uint64_t used = 0;             ///< when find() or set() had it last, for the ledger itself
-        const void* twin = nullptr;    ///< the storage that all of this one was last copied into, byte by byte
+        int64_t since = 0;                ///< the step in which the storage came to hold one of its births
+        BirthId birth[3] = {0, 0, 0};     ///< by kind: NaN, +inf, -inf
+        BirthId muted = 0;                ///< zeros that an overflow turned into
+        BirthId flushed = 0;              ///< zeros that values too small for the type turned into
+        uint64_t used = 0;                ///< when find() or set() had it last, for the ledger itself
+        const void* copied_to = nullptr;  ///< memory that holds a copy of all bytes, made since the births were set
         KindSet unsure = 0;  ///< kinds of `birth` that may be gone: they were not read since an op may have cured them
 
         BirthId& of(Kind kind) { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
@@ -64,7 +64,7 @@ class Ledger {
     }
 
     /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here;
-    /// one that has exchanged its memory for that of its twin, as share_memory_() does, goes on.
+    /// one that has moved to its copy's memory, as share_memory_() makes it, goes on.
     Entry* find(const TensorView& tensor);
     /// `since` stays what it was while one of the births does.
     void set(const TensorView& tensor, const Entry& entry);
@@ -96,8 +96,6 @@ class Ledger {
     int64_t forgotten() const { return forgotten_; }
 
   private:
-    bool moves_to_twin(Entry& entry, const TensorView& tensor) const;
-
     static constexpr size_t kSlots = 4096;
     static constexpr int kWideBits = 18;
     static size_t slot(const void* storage) {

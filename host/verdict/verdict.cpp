@@ -162,9 +162,12 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
     if (births_.full()) sweep();
     if (event.op->op_class == OpClass::Allocation) {
         for (int32_t i = 0; i < event.output_count; ++i) {
-            if ((event.outputs[i].flags & kReturned) != 0 && scannable(event.outputs[i])) {
-                ledger_.mark_unwritten(event.outputs[i], context.stack, context.seq);
-            }
+            const TensorView& output = event.outputs[i];
+            if ((output.flags & kReturned) == 0) continue;
+            if (scannable(output))
+                ledger_.mark_unwritten(output, context.stack, context.seq);
+            else if (output.integer != IntegerType::None)
+                ledger_.clear(output);  // whatever was known of its address
         }
         return;
     }

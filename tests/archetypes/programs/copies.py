@@ -7,7 +7,7 @@ from torch import nn
 
 
 class Scaled(nn.Module):
-    """A layer whose results are multiplied by a buffer; as logarithms the buffer's values are made from `values`."""
+    """A layer whose results are multiplied by a buffer."""
 
     def __init__(self, values=(1.0, 2.0, 3.0, 4.0)):
         super().__init__()
@@ -31,9 +31,9 @@ def train(model, steps=2):
 
 def deep_copy_of_a_bad_buffer():
     """A teacher is made of a student whose buffer has gone bad, and is used."""
-    # expect: op=aten::log phase=forward kind=nan mechanism=DOM category=N2,N3,N6 findings=1
+    # expect: op=aten::log phase=forward kind=nan mechanism=DOM category=N2,N4 findings=1
     student = Scaled()
-    student.scale.copy_((student.scale - 2.5).log())  # BUG
+    student.scale.copy_((-student.layer(torch.rand(8, 4)).detach().square().mean(0)).log())  # BUG
     train(student)
     teacher = copy.deepcopy(student)
     return teacher(torch.rand(8, 4)).mean() + train(teacher)
@@ -41,18 +41,18 @@ def deep_copy_of_a_bad_buffer():
 
 def deep_copy_of_a_copy():
     """Of an average of the model, which is copied once more."""
-    # expect: op=aten::log phase=forward kind=nan mechanism=DOM category=N2,N3,N6 findings=1
+    # expect: op=aten::log phase=forward kind=nan mechanism=DOM category=N2,N4 findings=1
     student = Scaled()
-    student.scale.copy_((student.scale - 2.5).log())  # BUG
+    student.scale.copy_((-student.layer(torch.rand(8, 4)).detach().square().mean(0)).log())  # BUG
     train(student)
     return train(copy.deepcopy(copy.deepcopy(student)))
 
 
 def storage_that_is_written_over():
     """A buffer's bytes are replaced by those of a bad one."""
-    # expect: op=aten::log phase=forward kind=nan mechanism=DOM category=N2,N3,N6 findings=1
+    # expect: op=aten::log phase=forward kind=nan mechanism=DOM category=N2,N4 findings=1
     student, teacher = Scaled(), Scaled()
-    student.scale.copy_((student.scale - 2.5).log())  # BUG
+    student.scale.copy_((-student.layer(torch.rand(8, 4)).detach().square().mean(0)).log())  # BUG
     train(student)
     teacher.scale.untyped_storage().copy_(student.scale.untyped_storage())
     return train(teacher)
@@ -60,9 +60,9 @@ def storage_that_is_written_over():
 
 def bits_that_are_joined():
     """A checksum is put beside a buffer's bytes, and taken away again."""
-    # expect: op=aten::log phase=forward kind=nan mechanism=DOM category=N2,N3,N6 findings=1
+    # expect: op=aten::log phase=forward kind=nan mechanism=DOM category=N2,N4 findings=1
     student, teacher = Scaled(), Scaled()
-    student.scale.copy_((student.scale - 2.5).log())  # BUG
+    student.scale.copy_((-student.layer(torch.rand(8, 4)).detach().square().mean(0)).log())  # BUG
     train(student)
     sent = torch.cat([student.scale.view(torch.uint8), torch.zeros(4, dtype=torch.uint8)])
     teacher.scale = sent[:16].view(torch.float32)
@@ -71,9 +71,9 @@ def bits_that_are_joined():
 
 def buffer_that_is_shared():
     """A model is put into shared memory, for processes that are started later."""
-    # expect: op=aten::log phase=forward kind=nan mechanism=DOM category=N2,N3,N6 findings=1
+    # expect: op=aten::log phase=forward kind=nan mechanism=DOM category=N2,N4 findings=1
     model = Scaled()
-    model.scale.copy_((model.scale - 2.5).log())  # BUG
+    model.scale.copy_((-model.layer(torch.rand(8, 4)).detach().square().mean(0)).log())  # BUG
     train(model)
     return train(model.share_memory())
 

@@ -80,7 +80,7 @@ TEST(CopiedBits, PartOfAStorageMayBeAGoodOne) {
     EXPECT_FALSE(c.s.verdict.is_sure_of(half.view()));
 }
 
-TEST(CopiedBits, StorageThatExchangesItsMemoryForItsCopyStaysBad) {
+TEST(CopiedBits, StorageThatMovesToItsCopysMemoryStaysBad) {
     Copies c;
     c.copy_bytes(c.bad, c.copy);
     TensorView shared = c.bad.view(), other = c.bad.view();
@@ -93,6 +93,13 @@ TEST(CopiedBits, StorageThatExchangesItsMemoryForItsCopyStaysBad) {
 TEST(CopiedBits, ArithmeticOfBitsHandsNothingOn) {
     Copies c;
     c.s.op("aten::bitwise_and", {bytes_in(c.bad)}, {bytes_in(c.copy, kReturned)});
+    EXPECT_FALSE(c.s.verdict.knows(c.copy.view()));
+}
+
+TEST(CopiedBits, NewMemoryAtTheAddressOfABadOneHandsNothingOn) {
+    Copies c;
+    c.s.op("aten::empty", {}, {bytes_in(c.bad, kReturned)}, OpClass::Allocation);
+    c.copy_bytes(c.bad, c.copy);
     EXPECT_FALSE(c.s.verdict.knows(c.copy.view()));
 }
 
