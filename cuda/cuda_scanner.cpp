@@ -6,13 +6,12 @@
 #include "cuda/lane.h"
 #include "cuda/outcomes.h"
 #include "cuda/thread_state.h"
+#include "host/base/tensor_bytes.h"
 
 namespace numsan::gpu {
 namespace {
 
 Outcomes::Outcome expected_from(const Lane& lane) { return {Outcomes::Kind::Expected, lane.context.index}; }
-
-int64_t bytes_of(const TensorView& view) { return view.numel * int64_t(info(view.dtype).element_bytes()); }
 
 }  // namespace
 

@@ -23,7 +23,7 @@ bool view_of_parameter(const OpEvent& event, const OpContext& context, const Ten
 
 /// Whose value a received one is, in words; empty where that is not known.
 std::string sender_of(const Ledger::Received& received, const TensorView& tensor, int64_t first_bad) {
-    const bool whole = tensor.numel * static_cast<int64_t>(info(tensor.dtype).element_bytes()) == tensor.storage_bytes;
+    const bool whole = bytes_of(tensor) == tensor.storage_bytes;
     int64_t rank = received.from;
     if (received.share > 0 && whole && first_bad >= 0) rank = first_bad / received.share;
     return rank < 0 ? "" : " from rank " + std::to_string(rank) + " of its group";

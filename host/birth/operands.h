@@ -6,15 +6,13 @@
 #include <vector>
 
 #include "host/base/adapter_abi.h"
-#include "host/base/dtype.h"
+#include "host/base/tensor_bytes.h"
 #include "host/base/tensor_view.h"
 
 namespace numsan {
 
 inline bool scannable(const TensorView& t) { return (t.flags & kScannable) != 0; }
-inline bool covers_storage(const TensorView& t) {
-    return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()) >= t.storage_bytes;
-}
+inline bool covers_storage(const TensorView& t) { return bytes_of(t) >= t.storage_bytes; }
 
 /// True when the op overwrote this operand: its old values are gone.
 bool written_by(const OpEvent& event, const TensorView& input);

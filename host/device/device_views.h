@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "host/base/device_scanner.h"
+#include "host/base/tensor_bytes.h"
 #include "host/device/device_log.h"
 #include "host/device/device_readings.h"
 #include "host/event/op_log.h"
@@ -14,8 +15,6 @@
 namespace numsan {
 
 inline bool is_later(const TensorView& t) { return (t.flags & kLater) != 0; }
-
-inline int64_t bytes_of(const TensorView& t) { return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()); }
 
 /// An op whose results on the device are there when its queue gets to them. A collective's come from elsewhere.
 inline bool writes_now(const OpEvent& event) {

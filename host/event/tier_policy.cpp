@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
+#include "host/base/tensor_bytes.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
-namespace {
-
-int64_t bytes_of(const TensorView& t) { return t.numel * static_cast<int64_t>(info(t.dtype).element_bytes()); }
-
-}  // namespace
 
 bool TierPolicy::is_boundary(const OpInfo& op) noexcept {
     std::atomic<uint8_t>& known = ops_[op.id % kOps];

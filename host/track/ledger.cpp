@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "host/base/coldest.h"
+#include "host/base/tensor_bytes.h"
 
 namespace numsan {
 namespace {
@@ -20,9 +21,12 @@ Ledger::Entry* Ledger::find(const TensorView& tensor) {
     const auto it = bad_.find(tensor.storage);
     if (it == bad_.end()) return nullptr;
     if (it->second.data != tensor.storage_data) {
-        bad_.erase(it);
-        drop_presence(tensor.storage);
-        return nullptr;
+        if (it->second.copied_to != tensor.storage_data || it->second.bytes != tensor.storage_bytes) {
+            bad_.erase(it);
+            drop_presence(tensor.storage);
+            return nullptr;
+        }
+        it->second.data = tensor.storage_data;
     }
     it->second.used = ++uses_;
     return &it->second;
@@ -44,6 +48,7 @@ void Ledger::set(const TensorView& tensor, const Entry& entry) {
     if (before.data == tensor.storage_data && shares_birth(before, entry)) it->second.since = before.since;
     it->second.data = tensor.storage_data;
     it->second.bytes = tensor.storage_bytes;
+    it->second.copied_to = nullptr;
     it->second.used = ++uses_;
 }
 
@@ -97,7 +102,7 @@ void Ledger::mark_written(const TensorView& tensor) {
     if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
     const auto it = unwritten_.find(tensor.storage);
     if (it == unwritten_.end()) return;
-    it->second.missing -= tensor.numel * static_cast<int64_t>(info(tensor.dtype).element_bytes());
+    it->second.missing -= bytes_of(tensor);
     if (it->second.missing > 0 && it->second.data == tensor.storage_data) return;
     unwritten_.erase(it);
     drop_presence(tensor.storage);

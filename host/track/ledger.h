@@ -29,11 +29,12 @@ class Ledger {
     struct Entry {
         const void* data = nullptr;
         int64_t bytes = 0;
-        int64_t since = 0;             ///< the step in which the storage came to hold one of its births
-        BirthId birth[3] = {0, 0, 0};  ///< by kind: NaN, +inf, -inf
-        BirthId muted = 0;             ///< zeros that an overflow turned into
-        BirthId flushed = 0;           ///< zeros that values too small for the type turned into
-        uint64_t used = 0;             ///< when find() or set() had it last, for the ledger itself
+        int64_t since = 0;                ///< the step in which the storage came to hold one of its births
+        BirthId birth[3] = {0, 0, 0};     ///< by kind: NaN, +inf, -inf
+        BirthId muted = 0;                ///< zeros that an overflow turned into
+        BirthId flushed = 0;              ///< zeros that values too small for the type turned into
+        uint64_t used = 0;                ///< when find() or set() had it last, for the ledger itself
+        const void* copied_to = nullptr;  ///< memory that holds a copy of all bytes, made since the births were set
         KindSet unsure = 0;  ///< kinds of `birth` that may be gone: they were not read since an op may have cured them
 
         BirthId& of(Kind kind) { return birth[kind == kNaN ? 0 : kind == kPosInf ? 1 : 2]; }
@@ -62,7 +63,8 @@ class Ledger {
                wide_[wide_slot(storage)].load(std::memory_order_relaxed) != 0;
     }
 
-    /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here.
+    /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here;
+    /// one that has moved to its copy's memory, as share_memory_() makes it, goes on.
     Entry* find(const TensorView& tensor);
     /// `since` stays what it was while one of the births does.
     void set(const TensorView& tensor, const Entry& entry);

@@ -32,6 +32,7 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
       lineage_(lineage),
       births_(scanner, stacks, ledger_, losses_, lineage, parameters),
       reported_(scanner, ledger_, births_),
+      bits_(ledger_, births_),
       finite_(scanner, lineage, ledger_, births_, pending_),
       unread_(scanner, ledger_, births_),
       collectives_(scanner, lineage, ledger_),
@@ -154,9 +155,12 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
     if (births_.full()) sweep();
     if (event.op->op_class == OpClass::Allocation) {
         for (int32_t i = 0; i < event.output_count; ++i) {
-            if ((event.outputs[i].flags & kReturned) != 0 && scannable(event.outputs[i])) {
-                ledger_.mark_unwritten(event.outputs[i], context.stack, context.seq);
-            }
+            const TensorView& output = event.outputs[i];
+            if ((output.flags & kReturned) == 0) continue;
+            if (scannable(output))
+                ledger_.mark_unwritten(output, context.stack, context.seq);
+            else if (output.integer != IntegerType::None)
+                ledger_.clear(output);  // whatever was known of its address
         }
         return;
     }
@@ -231,12 +235,11 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
                 unavailable_[output.storage] = before;
         }
         if (is_view(event, output)) continue;
+        if (output.integer != IntegerType::None || scannable(output)) ledger_.mark_written(output);
         if (!scannable(output)) {
-            // New memory without values of a float type: what was known of its address is over.
-            if ((output.flags & (kReturned | kLater | kUnavailable)) == kReturned) ledger_.clear(output);
+            bits_.write(event, output, context.step);
             continue;
         }
-        ledger_.mark_written(output);
         const bool written = (output.flags & kWritten) != 0;
         const bool bad = bad_outputs.contains(i);
         if (!bad) {

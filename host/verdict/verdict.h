@@ -13,6 +13,7 @@
 #include "host/base/output_set.h"
 #include "host/base/scanner.h"
 #include "host/birth/births.h"
+#include "host/birth/copied_bits.h"
 #include "host/birth/reported_births.h"
 #include "host/track/ledger.h"
 #include "host/track/loss_history.h"
@@ -160,6 +161,7 @@ class Verdict {
     LossHistory losses_;
     Births births_;
     ReportedBirths reported_;
+    CopiedBits bits_;
     PendingStore pending_;
     FiniteResults finite_;
     UnreadResults unread_;

@@ -12,7 +12,28 @@ PROGRAMS = 16  # on each thread: half a minute in all
 MINUTES = 10
 
 
-@pytest.mark.nightly  # a fork beside threads may find a lock of torch's own held, also without numsan: see RESULTS.md
+CHILDREN = """
+import random, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+import random_training
+
+ended = []
+torch.clear_autocast_cache = lambda: ended.append(1)
+for forks in (None, 0):
+    for seed in range(6):
+        random_training.train(random.Random(seed), torch.Generator().manual_seed(seed), False, forks)
+    print("yes" if ended else "no")
+"""
+
+
+def test_forked_children_keep_off_the_lock_of_autocast():
+    """Another thread may hold it at the fork. Other trainings do enter autocast."""
+    done = subprocess.run([run_numsan.PYTHON, "-c", CHILDREN, str(stress.PROGRAM.parent)], capture_output=True, text=True,
+                          env=run_numsan.plain_environment(), timeout=300)
+    assert done.stdout.split() == ["no", "yes"], done.stdout + done.stderr[-3000:]
+
+
 @pytest.mark.parametrize("kind", stress.KINDS)
 def test_one_round(kind, warm, tmp_path):
     result = stress.one_round(1, kind, "", PROGRAMS, tmp_path)

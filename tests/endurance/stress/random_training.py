@@ -181,10 +181,13 @@ def in_a_child(made, x):
 
 
 def train(random, generator, with_births, forks):
-    """One training; what it leaves, as text. With `forks` None it is a forked child's: torch keeps casts of autocast
-    under a lock, which another thread may have held when the child was forked, and then it waits for ever."""
+    """One training; what it leaves, as text. With `forks` None it is a forked child's, which keeps off autocast: torch
+    has its cache of casts under a lock, which another thread may have held at the fork, and then the child waits for
+    ever. A checkpoint enters autocast, too, when the backward pass computes it anew, whether or not it is enabled."""
     casts = 0 if forks is None else 0.2
     made = model_of(random, generator)
+    if forks is None:
+        made.checkpoints = "none"
     make = random.choice(OPTIMIZERS)
     optimizer, loss_of = make(made.parameters()), random.choice(LOSSES)
     steps, said = random.randint(3, 8), []

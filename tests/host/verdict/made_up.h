@@ -192,20 +192,20 @@ class Stream {
         event.scalar_count = static_cast<int32_t>(scalars.size());
         OutputSet bad;
         for (size_t i = 0; i < outputs.size() && op_class != OpClass::Allocation; ++i) {
-            if (scanner.range(outputs[i]).suspicious) bad.add(static_cast<int32_t>(i));
+            if (range_of(outputs[i]).suspicious) bad.add(static_cast<int32_t>(i));
         }
         context.seq = next_seq_++;
         BirthId born = 0;
         if (vanishing || verdict.interesting(event, bad)) {
             std::vector<Range> ranges;
-            for (const TensorView& output : outputs) ranges.push_back(scanner.range(output));
+            for (const TensorView& output : outputs) ranges.push_back(range_of(output));
             if (verdict.repeat(event, context, bad, ranges.data(), event.output_count, &born, outcome))
                 ++repeats;
             else
                 verdict.op(event, context, bad, forward, &born, outcome);
         }
         for (const TensorView& output : outputs) {
-            lineage.add(event, output, scanner.range(output), context.seq, context.stack,
+            lineage.add(event, output, range_of(output), context.seq, context.stack,
                         context.touched ? Lineage::kTouched : 0);
         }
         return born;
@@ -260,6 +260,8 @@ class Stream {
     EscapedBirth only() const { return outcome.escaped.size() == 1 ? outcome.escaped[0] : EscapedBirth{}; }
 
   private:
+    /// Of integers it is not asked.
+    Range range_of(const TensorView& output) const { return scannable(output) ? scanner.range(output) : Range{}; }
     /// The same for each call of an op, as the adapter's is.
     const OpInfo& info_of(const char* name, OpClass op_class) {
         const auto known = std::find_if(ops_.begin(), ops_.end(), [&](const OpInfo& op) {
