@@ -54,6 +54,7 @@ std::vector<std::string> differences(const ChangedFinding& one) {
     };
     add("", code_text(*one.before), code_text(*one.now));
     if (!same_place(*one.before, *one.now)) add("", place_text(*one.before), place_text(*one.now));
+    add("in the function ", function_of(*one.before), function_of(*one.now));
     add("in ", module_text(*one.before), module_text(*one.now));
     add("born in step ", digits(one.before->first_step), digits(one.now->first_step));
     return out;

@@ -49,7 +49,8 @@ Change change_between(const KnownFinding& before, const KnownFinding& now) {
     const int is = severity_rank(now.severity);
     if (is != was) return is > was ? Change::MoreSevere : Change::LessSevere;
     const bool same_module = fields::text(before.document, "module") == fields::text(now.document, "module");
-    return same_module && same_place(before, now) ? Change::Unchanged : Change::Moved;
+    const bool same_function = function_of(before) == function_of(now);
+    return same_module && same_function && same_place(before, now) ? Change::Unchanged : Change::Moved;
 }
 
 }  // namespace
@@ -58,6 +59,10 @@ bool same_place(const KnownFinding& before, const KnownFinding& now) {
     const Json& was = at(before.document, "location");
     const Json& is = at(now.document, "location");
     return shown_place(was, before.cwd) == shown_place(is, now.cwd) || shown_place(was, "") == shown_place(is, "");
+}
+
+std::string function_of(const KnownFinding& finding) {
+    return fields::text(at(finding.document, "location"), "function");
 }
 
 const char* to_string(Change change) {

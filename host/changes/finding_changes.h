@@ -25,6 +25,9 @@ std::vector<ChangedFinding> finding_changes(const KnownFindings& base, const Kno
 /// The same file and line: as absolute paths, or below the folders in which the runs started. [MT]
 bool same_place(const KnownFinding& before, const KnownFinding& now);
 
+/// The function of its line; empty where there is none.
+std::string function_of(const KnownFinding& finding);
+
 /// True where a nightly run should fail: a finding appeared or became more severe.
 bool any_news(const std::vector<ChangedFinding>& changes);
 

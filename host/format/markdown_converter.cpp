@@ -12,7 +12,7 @@ using fields::Json;
 
 /// GitHub's limit is 65,536 characters. Bytes are counted, which are no fewer, and the last lines have a place.
 constexpr size_t kMost = 65536 - 600;
-constexpr size_t kTable = 24000;  ///< of them for the table
+constexpr size_t kMostOfTable = 24000;  ///< of them for the table
 
 std::string count_of(size_t count, const char* singular, const char* plural) {
     return counted(static_cast<int64_t>(count), singular, plural);
@@ -50,7 +50,7 @@ class MarkdownConverter : public KnownConverter {
         size_t rows = 0;
         for (const KnownFinding* finding : findings) {
             const std::string row = table_row(*finding);
-            if (out.size() + row.size() > kTable) break;
+            if (out.size() + row.size() > kMostOfTable) break;
             out += row;
             ++rows;
         }

@@ -69,7 +69,7 @@ PAIRS = {
         ["moved NS101 objective.py:7, was losses.py:6"], 0),
     "function moved to another line and renamed": (
         program(), program(TRAIN.replace("criterion", "objective"), "\n\n" + LOSSES.replace("criterion", "objective")),
-        ["moved NS101 losses.py:8, was losses.py:6"], 0),
+        ["moved NS101 losses.py:8, was losses.py:6; in the function objective, was criterion"], 0),
     "operator changed": (program(), program(losses=LOSSES.replace("log", "sqrt")),
                          ["appeared NS101 ", "vanished NS101 "], 1),
     "line's text changed": (program(), program(losses=LOSSES.replace("values", "v")),
