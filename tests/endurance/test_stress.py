@@ -36,8 +36,8 @@ for forks in (None, 0):
 
 def test_forked_children_keep_off_the_lock_of_autocast():
     """Another thread may hold it at the fork. Other trainings do enter autocast."""
-    done = subprocess.run([run_numsan.PYTHON, "-c", CHILDREN, str(stress.PROGRAM.parent)], capture_output=True, text=True,
-                          env=run_numsan.plain_environment(), timeout=300)
+    command = [run_numsan.PYTHON, "-c", CHILDREN, str(stress.PROGRAM.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, env=run_numsan.plain_environment(), timeout=300)
     assert done.stdout.split() == ["no", "yes"], done.stdout + done.stderr[-3000:]
 
 
