@@ -29,9 +29,12 @@ def wants_cuda(settings):
     return said.get("NUMSAN_CUDA", "ON") not in ("OFF", "0", "FALSE", "NO") and "NUMSAN_BUILT" not in said
 
 
+TOOLKIT = "/usr/local/cuda"
+
+
 def machine_has_nvcc():
     """Where CMake looks for it, too."""
-    folders = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
+    folders = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")] + [TOOLKIT]
     return bool(shutil.which("nvcc")) or any(Path(folder, "bin/nvcc").exists() for folder in folders if folder)
 
 

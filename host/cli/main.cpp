@@ -1,10 +1,12 @@
 // The numsan command: reads the command line and calls one command.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <map>
 
 #include "host/base/version.h"
 #include "host/cli/commands.h"
 #include "host/cli/process.h"
+#include "host/cli/shell_files.h"
 #include "host/format/formats.h"
 #include "host/log/log.h"
 #include "host/options/nearest.h"
@@ -206,6 +208,10 @@ int dispatch(Words words) {
     if (explain_command->parsed()) return explain(word);
     if (replay_command->parsed()) return replay(recording, made_again);
     if (doctor_command->parsed()) return doctor(command);
+    if (const auto text = shell_file(table_name, app)) {
+        std::fputs(text->c_str(), stdout);
+        return kOk;
+    }
     return table(table_name);
 }
 

@@ -103,9 +103,12 @@ def test_the_files(wheel):
     prebuilt = {name for name in names if name.startswith(libraries + "prebuilt/")}
     assert len(prebuilt) == 1 and next(iter(prebuilt)).startswith(libraries + "prebuilt/libnumsan_torch-2."), prebuilt
     programs = {"numsan-0.1.0.data/scripts/numsan", libraries + "libnumsan.so", libraries + "libnumsan_core.so"}
-    told = {f"numsan-0.1.0.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE")}
+    told = {f"numsan-0.1.0.dist-info/{name}"
+            for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", "licenses/NOTICE")}
     package = {"numsan/__init__.py", "numsan/__main__.py"}
-    shared = {f"numsan-0.1.0.data/data/share/{name}" for name in ("doc/numsan/LICENSE",)}
+    shared = {f"numsan-0.1.0.data/data/share/{name}" for name in (
+        "doc/numsan/LICENSE", "doc/numsan/NOTICE", "man/man1/numsan.1", "bash-completion/completions/numsan",
+        "zsh/site-functions/_numsan")}
     assert names == sources | prebuilt | programs | told | package | shared
     assert {name for name in programs if not modes[name] & 0o111} == set(), "cannot be executed"
     assert "Tag: py3-none-linux_x86_64" in tag and "Root-Is-Purelib: false" in tag
@@ -182,3 +185,35 @@ def test_no_nvcc_is_told(tmp_path, more, status, said):
                           "-DNUMSAN_NVCC=", "--log-level=WARNING", *more], capture_output=True, text=True, timeout=120)
     complaint = " ".join(ran.stderr.split())
     assert (ran.returncode, said in complaint, bool(complaint)) == (status, True, bool(said)), ran
+
+
+# Stands in for scikit-build-core, of which the tests' environment has none.
+SCIKIT = """
+def get_requires_for_build_wheel(settings): return ["ninja"]
+def build_wheel(*more):
+    import os
+    return os.environ.get("CUDA_HOME")
+build_sdist = get_requires_for_build_editable = get_requires_for_build_sdist = prepare_metadata_for_build_wheel = None
+"""
+
+
+def test_nvcc_comes_from_wheels_where_there_is_none(tmp_path):
+    (tmp_path / "scikit_build_core").mkdir()
+    (tmp_path / "scikit_build_core/__init__.py").write_text("")
+    (tmp_path / "scikit_build_core/build.py").write_text(SCIKIT)
+    fetched = tmp_path / "nvidia/cu13"
+    (fetched / "bin").mkdir(parents=True)
+    (fetched / "bin/nvcc").write_text("")
+    ask = (f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(run_numsan.REPO / 'scripts')!r}]\n"
+           "import sysconfig, wheel_backend as backend\n"
+           f"sysconfig.get_path = lambda name: {str(tmp_path)!r}\n"
+           "backend.TOOLKIT = '/nowhere'\n"
+           "wants = backend.get_requires_for_build_wheel\n"
+           "off = {'cmake.define.NUMSAN_CUDA': 'OFF'}\n"
+           "print(len(wants()), wants()[1].split('==')[0], wants(off), backend.build_wheel('', off))\n"
+           "print(backend.build_wheel(''))\n"
+           f"backend.TOOLKIT = {str(fetched)!r}\n"
+           "print(wants())\n")
+    nowhere = {"PATH": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1"}
+    assert done([run_numsan.PYTHON, "-c", ask], env=nowhere).splitlines() == [
+        "6 nvidia-cuda-nvcc ['ninja'] None", str(fetched), "['ninja']"]
