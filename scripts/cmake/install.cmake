@@ -12,7 +12,7 @@ endif()
 install(PROGRAMS ${built}/bin/numsan DESTINATION ${commands})
 install(PROGRAMS ${built}/lib/libnumsan.so ${built}/lib/libnumsan_core.so DESTINATION ${libraries})
 install(DIRECTORY ${built}/lib/adapter DESTINATION ${libraries})
-install(DIRECTORY ${built}/share/ DESTINATION ${shared})
+install(DIRECTORY ${built}/share/ DESTINATION ${shared} OPTIONAL)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/NOTICE DESTINATION ${shared}/doc/numsan)
 
 # Adapters made ahead of time: a program whose torch has one needs no compiler.
