@@ -50,6 +50,8 @@ LAYERS = {
         "interpose/python",
         "cuda/cuda_device_scanner.h",
     ),
+    # A program of the build: it makes adapters as the runtime does.
+    "interpose/prebuild": ("host/base", "host/log", "host/options", "interpose/runtime"),
     "interpose/python/api": ("host/base", "host/stacks"),
     "interpose/python/layout": ("interpose/python/api", "interpose/python/scripts.h"),
     "interpose/python/names": (

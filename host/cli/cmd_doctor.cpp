@@ -34,8 +34,8 @@ print(version)
 print(folder)
 )";
 
-// Runs under numsan with the path of the core library: whether a NaN is found at its line, then how frames are
-// read.
+// Runs under numsan with the path of the core library: whether a NaN is found at its line, then how frames are read and
+// where the adapter came from.
 constexpr char kProbe[] = R"(
 import ctypes, os, sys
 os.dup2(1, 2)
@@ -48,6 +48,9 @@ def stacks():
     answer.restype = ctypes.c_char_p
     yield answer().decode()
 print("stacks", *stacks())
+origin = ctypes.CDLL(sys.argv[1]).numsan_adapter_origin
+origin.restype = ctypes.c_char_p
+print("adapter", origin().decode())
 )";
 constexpr char kProbeFound[] = "--> <string>:6 in probe";
 
@@ -141,11 +144,21 @@ void check_lines(Diagnosis& diagnosis, const std::string& output) {
     }
 }
 
-/// Lets `python` make a NaN under numsan, which compiles the adapter when the cache has none.
-void check_operations(Diagnosis& diagnosis, const std::string& python, const std::string& core) {
+/// Where the adapter came from; whether it was prebuilt, so that no compiler is needed for this torch.
+bool check_adapter(Diagnosis& diagnosis, const std::string& output) {
+    const std::string answer = line_after(output, "adapter ").value_or("");
+    const size_t bar = answer.find('|');
+    if (bar == answer.npos) return false;
+    const std::string origin = answer.substr(0, bar);
+    diagnosis.good("adapter: " + origin + ", " + answer.substr(bar + 1));
+    return origin == "prebuilt";
+}
+
+/// Lets `python` make a NaN under numsan, which compiles the adapter where none is there. True: one was prebuilt.
+bool check_operations(Diagnosis& diagnosis, const std::string& python, const std::string& core) {
     set_variable("NUMSAN_OPTIONS", std::nullopt);  // what the program under test asks for is not what is tried
     std::fflush(stdout);
-    complain("trying torch; the first time compiles the adapter, about a minute");
+    complain("trying torch; where it has no adapter yet one is compiled, about a minute");
     const Answer answer = ask({"/proc/self/exe", "run", "--report", "none", "--log", "stderr", "--color", "never",
                                "--verbosity", "2", "--", python, "-c", kProbe, core});
     if (const auto off = line_after(answer.output, "numsan: off: ")) {
@@ -164,9 +177,11 @@ void check_operations(Diagnosis& diagnosis, const std::string& python, const std
                          std::to_string(answer.status) + "): " + last_line(answer.output));
     }
     check_lines(diagnosis, answer.output);
+    return check_adapter(diagnosis, answer.output);
 }
 
-void check_python(Diagnosis& diagnosis, const std::vector<std::string>& command, const std::string& core) {
+/// Returns whether the torch of that Python has a prebuilt adapter.
+bool check_python(Diagnosis& diagnosis, const std::vector<std::string>& command, const std::string& core) {
     const std::string name = python_of(command);
     if (name.empty()) {
         if (find_program(command.front())) {
@@ -175,12 +190,12 @@ void check_python(Diagnosis& diagnosis, const std::vector<std::string>& command,
         } else {
             diagnosis.broken("program: " + command.front() + " is not there or cannot be run");
         }
-        return;
+        return false;
     }
     const auto python = find_program(name);
     if (!python) {
         diagnosis.broken("python: " + name + " is not there or cannot be run");
-        return;
+        return false;
     }
     const Answer answer = ask({*python, "-c", kQuestion});
     std::istringstream lines(answer.output);
@@ -192,20 +207,20 @@ void check_python(Diagnosis& diagnosis, const std::vector<std::string>& command,
     std::getline(lines, folder);
     if (answer.status != 0 || version.empty()) {
         diagnosis.broken("python: " + *python + " did not answer (exit status " + std::to_string(answer.status) + ")");
-        return;
+        return false;
     }
     diagnosis.good("python: " + version + " as " + *python);
     if (folder.empty()) {
         diagnosis.broken(
             "torch: this python has none, so no operation would be seen; to ask about another: "
             "numsan doctor -- /path/to/python");
-        return;
+        return false;
     }
     diagnosis.good("torch: " + torch + " in " + folder);
-    if (!core.empty()) check_operations(diagnosis, *python, core);
+    return !core.empty() && check_operations(diagnosis, *python, core);
 }
 
-void check_compiler(Diagnosis& diagnosis) {
+void check_compiler(Diagnosis& diagnosis, bool prebuilt) {
     const char* chosen = std::getenv("CXX");
     std::vector<std::string> names{"c++", "g++", "clang++"};
     if (chosen && *chosen) {
@@ -218,8 +233,10 @@ void check_compiler(Diagnosis& diagnosis) {
             return;
         }
     }
+    if (prebuilt)
+        return diagnosis.good("compiler: none of c++, g++, clang++ is there, and none is needed for this torch");
     diagnosis.limited(
-        "compiler: none of c++, g++, clang++ is there: only a torch whose adapter is in the cache is seen");
+        "compiler: none of c++, g++, clang++ is there: only a torch whose adapter is prebuilt or in the cache is seen");
 }
 
 /// `name` in a folder of the loader's, or else in one of `more` (separated by ':'), as a file: found but not loaded.
@@ -299,8 +316,8 @@ void check_cache(Diagnosis& diagnosis) {
 int doctor(const std::vector<std::string>& command) {
     Diagnosis diagnosis;
     const std::string core = check_library(diagnosis);
-    check_python(diagnosis, command, core);
-    check_compiler(diagnosis);
+    const bool prebuilt = check_python(diagnosis, command, core);
+    check_compiler(diagnosis, prebuilt);
     check_cache(diagnosis);
     check_cuda(diagnosis, python_of(command).empty());
     if (!python_of(command).empty()) check_nvtx(diagnosis);

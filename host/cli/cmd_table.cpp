@@ -57,7 +57,8 @@ int table(const std::string& name) {
     if (name == "formats") text = formats_markdown();
     if (text.empty()) {
         complain("no table '" + name +
-                 "': expected options, options-without-effect, categories, mechanisms, formats or thresholds");
+                 "': expected options, options-without-effect, categories, mechanisms, formats, thresholds, "
+                 "man, bash or zsh");
         return kUsage;
     }
     std::fputs(text.c_str(), stdout);

@@ -1,9 +1,12 @@
 // The numsan command: reads the command line and calls one command.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <map>
 
 #include "host/base/version.h"
 #include "host/cli/commands.h"
+#include "host/cli/process.h"
+#include "host/cli/shell_files.h"
 #include "host/format/formats.h"
 #include "host/log/log.h"
 #include "host/options/nearest.h"
@@ -133,10 +136,18 @@ void add_document_flags(CLI::App& command, const std::string& name, DocumentFlag
         ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
+std::string version_text() {
+    std::string torches;
+    for (const std::string& version : prebuilt_torches()) torches += (torches.empty() ? " " : ", ") + version;
+    return "numsan " NUMSAN_VERSION "\nadapters: " +
+           (torches.empty() ? "compiled on first use, and cached"
+                            : "prebuilt for torch" + torches + "; for others compiled on first use, and cached");
+}
+
 int dispatch(Words words) {
     CLI::App app{"numsan finds the first operation that made a NaN, an infinity, an overflow or an underflow"};
     app.name("numsan");
-    app.set_version_flag("--version", "numsan " NUMSAN_VERSION);
+    app.set_version_flag("--version", version_text);
     app.require_subcommand(1);
 
     CLI::App* run_command =
@@ -197,6 +208,10 @@ int dispatch(Words words) {
     if (explain_command->parsed()) return explain(word);
     if (replay_command->parsed()) return replay(recording, made_again);
     if (doctor_command->parsed()) return doctor(command);
+    if (const auto text = shell_file(table_name, app)) {
+        std::fputs(text->c_str(), stdout);
+        return kOk;
+    }
     return table(table_name);
 }
 

@@ -20,6 +20,9 @@ struct LibrarySearch {
 };
 LibrarySearch find_library();
 
+/// Versions of torch whose adapters lie beside the library, sorted.
+std::vector<std::string> prebuilt_torches();
+
 /// A variable of the environment; empty when it is not set.
 std::string variable(const char* name);
 

@@ -19,6 +19,9 @@ struct CacheFolder {
 /// in for it. No variable is read in a program that runs with more rights than its user. [MT]
 CacheFolder find_cache_folder(Missing missing);
 
+/// Beside the libraries: adapters that were made ahead of time, under the names that AdapterRecipe gives them.
+inline constexpr const char* kPrebuiltFolder = "prebuilt";
+
 /// "WHY: no code is loaded from there; CURE", for the line that says that numsan stays off.
 std::string refusal(const TrustedPath& unsafe, const std::string& otherwise);
 

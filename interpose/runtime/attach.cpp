@@ -35,8 +35,9 @@ namespace {
 // Made once, never destroyed: threads of the program may be inside them when the process ends.
 Session* g_session = nullptr;
 const AdapterApi* g_adapter = nullptr;
-Recorder* g_recorder = nullptr;            ///< null: `record` is not set
-const CoreApi* g_recorded_core = nullptr;  ///< with a recorder
+const std::string* g_adapter_origin = nullptr;  ///< what adapter_origin() says, once there is an adapter
+Recorder* g_recorder = nullptr;                 ///< null: `record` is not set
+const CoreApi* g_recorded_core = nullptr;       ///< with a recorder
 
 ForeignMemory g_foreign_memory;
 
@@ -170,6 +171,8 @@ void make_session(const Options& options, StackSource& stacks, SessionFacts fact
 
 }  // namespace
 
+const char* adapter_origin() noexcept { return g_adapter_origin != nullptr ? g_adapter_origin->c_str() : ""; }
+
 bool attach(const numsan_stub_api& stub) {
     static bool attached = false;
     if (attached) return g_session != nullptr;
@@ -207,6 +210,8 @@ bool attach(const numsan_stub_api& stub) {
     g_stub_replace = stub.replace_torch_calls;
     g_adapter = load_torch_adapter(g_recorder != nullptr ? *g_recorded_core : g_core, stub.lib_dir, say, result);
     if (g_adapter == nullptr) return false;
+    const char* const origin = result.prebuilt ? "prebuilt" : result.built ? "compiled" : "cached";
+    g_adapter_origin = new std::string(std::string(origin) + "|" + result.adapter_path);
     if (g_recorder != nullptr) {
         g_recorder->use(*g_adapter);  // it scans on one thread
     } else {
@@ -214,7 +219,8 @@ bool attach(const numsan_stub_api& stub) {
         g_session->share_scans(g_adapter->share);
     }
     g_session->reporter().say("debug: torch " + result.torch_version + " in " + result.torch_root + "; operators by " +
-                                  g_adapter->hook + "; stacks by " + stack_mode + "; adapter " + result.adapter_path,
+                                  g_adapter->hook + "; stacks by " + stack_mode + "; adapter " + origin + ", " +
+                                  result.adapter_path,
                               Level::Debug);
     stub.set_thread_start(g_adapter->thread_start);
     stub.set_nvtx_watch([](numsan_nvtx_export_fn table) {

@@ -1,4 +1,4 @@
-// The two symbols that libnumsan.so looks up in libnumsan_core.so (exports.map). Keep every exception on this side.
+// What libnumsan_core.so shows (exports.map), but for what doctor asks of Python. Keep every exception on this side.
 #include <sys/auxv.h>
 
 #include <exception>
@@ -41,6 +41,11 @@ extern "C" __attribute__((visibility("default"))) int numsan_core_attach(const n
 
 extern "C" __attribute__((visibility("default"))) int numsan_core_cuda(const numsan_stub_api* stub) noexcept {
     return enter(stub, numsan::cuda_started);
+}
+
+/// adapter_origin(), for `numsan doctor`, which asks through ctypes.
+extern "C" __attribute__((visibility("default"))) const char* numsan_adapter_origin() noexcept {
+    return numsan::adapter_origin();
 }
 
 static_assert(noexcept(numsan_core_attach(nullptr)) && noexcept(numsan_core_cuda(nullptr)));

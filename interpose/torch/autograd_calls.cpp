@@ -91,7 +91,7 @@ std::optional<StepCallbacks> node_callbacks(RecordScope scope) {
     bool gradients = false;
     if (scope == RecordScope::BACKWARD_FUNCTION) {
         if (!g_node_asked.load(std::memory_order_relaxed)) g_node_asked.store(true, std::memory_order_relaxed);
-        const std::shared_ptr<Node> node = torch::autograd::get_current_node();
+        const auto node = torch::autograd::get_current_node();  // shared_ptr or, since torch 2.13, intrusive_ptr
         if (leaf_is_due(node.get())) return callbacks;
         gradients = node != nullptr && node->sequence_nr() == ~uint64_t(0);  // as those of leaves are numbered
     }
