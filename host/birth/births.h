@@ -65,7 +65,7 @@ class Births {
     /// The birth that one kind of bad value in the output goes back to: one that `before` (what the op read) or `old`
     /// (what it wrote over) names, or a new one. A birth that a root is taken of is marked so.
     Origin origin(Kind kind, const OpEvent& event, const OpContext& context, const BirthKinds& before,
-                   const BirthKinds& old, const ForwardRecord& forward);
+                  const BirthKinds& old, const ForwardRecord& forward);
 
     /// The bad kinds that the op must have made of its operands, all of which are here; none when they do not say so.
     KindSet certain(const OpEvent& event) const;

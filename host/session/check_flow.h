@@ -14,8 +14,8 @@ namespace numsan {
 /// do not show it, the answer is WentOn.
 ///
 /// Raised is said where all of this holds: the check's statement is an `assert`, or an `if` one of whose branches can
-/// only end in `raise` of an error; a `try` around it has a handler for errors; and the op is in that handler, or so far
-/// back that a `backward()` which follows the check without a condition must have been left out.
+/// only end in `raise` of an error; a `try` around it has a handler for errors; and the op is in that handler, or so
+/// far back that a `backward()` which follows the check without a condition must have been left out.
 AfterCheck after_check(const std::vector<SourceFrame>& check, const std::vector<SourceFrame>& next,
                        PythonSources& sources);
 
