@@ -1,10 +1,15 @@
 #include "host/format/report_files.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 namespace numsan {
 namespace {
@@ -22,7 +27,7 @@ class Names : public ReportSink {
 
 class ReportFiles : public testing::Test {
   protected:
-    ReportFiles() : folder_(fs::path(testing::TempDir()) / "numsan_report_files") {
+    ReportFiles() : folder_(fs::path(testing::TempDir()) / ("numsan_report_files_" + std::to_string(getpid()))) {
         fs::remove_all(folder_);
         fs::create_directories(folder_);
     }
