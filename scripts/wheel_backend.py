@@ -1,7 +1,7 @@
 """The build backend of the wheel: scikit-build-core's, with an nvcc from wheels where the machine has none.
 
 Without an nvcc the device code cannot be built, and numsan would have no CUDA engine. A build that wants none says so:
-pip install . -C cmake.define.NUMSAN_CUDA=OFF
+pip install . --config-settings cmake.define.NUMSAN_CUDA=OFF
 """
 import os
 import shutil

@@ -51,7 +51,7 @@ bool reads_parameter(const OpEvent& event) {
 
 /// What met a value computed from parameters goes on into a layer: the model joined features, or a state and an input.
 void enter_layer(Birth& birth, const OpEvent& event) {
-    if (birth.escaped || !is_layer(event) || !reads_parameter(event)) return;
+    if (birth.escaped || birth.phase != Phase::Forward || !is_layer(event) || !reads_parameter(event)) return;
     birth.met = FirstMet::Parameter;
     birth.phase = Phase::Data;
 }

@@ -15,8 +15,6 @@ using Block = PythonSource::Block;
 constexpr size_t kNone = PythonSource::kNone;
 constexpr size_t kMostFrames = 64;  ///< deeper stacks are cut at their outer end
 
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 bool starts(const PythonStatement& statement, std::initializer_list<std::string_view> words) {
     return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return statement.starts_with(word); });
 }
@@ -25,7 +23,7 @@ bool starts(const PythonStatement& statement, std::initializer_list<std::string_
 size_t find_word(std::string_view text, std::string_view word, size_t from = 0) {
     for (size_t at = text.find(word, from); at != std::string_view::npos; at = text.find(word, at + 1)) {
         const size_t end = at + word.size();
-        if ((at == 0 || !is_name(text[at - 1])) && (end == text.size() || !is_name(text[end]))) return at;
+        if ((at == 0 || !is_name_part(text[at - 1])) && (end == text.size() || !is_name_part(text[end]))) return at;
     }
     return std::string_view::npos;
 }
@@ -90,7 +88,7 @@ std::optional<Check> check_of_name(const PythonSource& source, size_t index) {
     constexpr size_t kSoon = 6;
     const auto& all = source.statements();
     const std::string_view text = all[index].text;
-    const size_t length = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_name) - text.begin());
+    const size_t length = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_name_part) - text.begin());
     if (length == 0 || !text.substr(length).starts_with(" = ")) return std::nullopt;
     for (size_t i = index + 1; i < all.size() && i <= index + kSoon && all[i].indent >= all[index].indent; ++i) {
         if (!starts(all[i], {"if", "assert"})) continue;
@@ -154,7 +152,7 @@ bool catches_errors(std::string_view head) {
         if (at != std::string::npos) names.erase(at, other.size());
     }
     names.erase(0, std::string_view("except").size());
-    const bool left = std::any_of(names.begin(), names.end(), is_name);
+    const bool left = std::any_of(names.begin(), names.end(), is_name_part);
     return left || head.starts_with("except:");
 }
 

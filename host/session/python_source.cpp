@@ -3,17 +3,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <utility>
 
 namespace numsan {
 namespace {
 
-constexpr off_t kMostBytes = 1 << 20;
+constexpr off_t kLargestSource = 1 << 20;
 constexpr int kTab = 8;
-
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 /// Splits a text into logical lines, as Python's tokenizer does.
 class Splitter {
@@ -109,7 +106,7 @@ class Splitter {
 }  // namespace
 
 bool PythonStatement::starts_with(std::string_view word) const {
-    return text.starts_with(word) && (text.size() == word.size() || !is_name(text[word.size()]));
+    return text.starts_with(word) && (text.size() == word.size() || !is_name_part(text[word.size()]));
 }
 
 PythonSource::PythonSource(std::string_view text) {
@@ -141,8 +138,8 @@ std::shared_ptr<const PythonSource> PythonSources::find(const std::string& file)
     if (files_.size() >= kMostFiles) files_.clear();
     std::shared_ptr<const PythonSource>& found = files_[file];
     struct stat about {};
-    const bool readable = stat(file.c_str(), &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= kMostBytes &&
-                          about.st_mtime <= until_;
+    const bool readable = stat(file.c_str(), &about) == 0 && S_ISREG(about.st_mode) &&
+                          about.st_size <= kLargestSource && about.st_mtime <= until_;
     if (!readable) return nullptr;
     std::string text(static_cast<size_t>(about.st_size), '\0');
     std::ifstream in(file, std::ios::binary);

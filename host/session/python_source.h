@@ -1,6 +1,7 @@
 // The statements of a Python source file: where each begins and ends, how far it is indented, what it says.
 #pragma once
 
+#include <cctype>
 #include <cstddef>
 #include <ctime>
 #include <map>
@@ -10,6 +11,9 @@
 #include <vector>
 
 namespace numsan {
+
+/// A character that names have, beyond ASCII left aside.
+inline bool is_name_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 /// One logical line: a statement, several with `;` between them, or the head of a compound statement.
 struct PythonStatement {
@@ -53,6 +57,11 @@ class PythonSources {
   public:
     /// Files that were changed after this time are none: the program runs what was there before.
     explicit PythonSources(std::time_t until) : until_(until) {}
+    /// Of a forked child, which reads programs of its own: files may be as new as this.
+    void begin_child(std::time_t until) {
+        until_ = until;
+        files_.clear();
+    }
 
     /// Null: no such file, no regular one, one of more than a megabyte, one that was changed, or no Python.
     std::shared_ptr<const PythonSource> find(const std::string& file);

@@ -287,6 +287,7 @@ void Session::after_fork_in_child() noexcept {
     share_scans(nullptr);  // the threads stayed with the parent
     stacks_.unlock();
     parts_.verdict.forget_pending();
+    frames_.begin_child();
     worker_births_.begin_child();
     parts_.verdict.unlock();
     look_back_.log().forget_parents();

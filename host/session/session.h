@@ -91,7 +91,7 @@ class Session : private DeviceOwner {
     const Options options_;
     StackSource& stacks_;
     const SessionFacts facts_;
-    const TorchFrames frames_;
+    TorchFrames frames_;
     WorkerBirths worker_births_;
     DeviceReadings readings_;
     EventParts parts_;

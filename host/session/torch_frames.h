@@ -20,6 +20,7 @@ class TorchFrames : public StackFacts {
     uint64_t place(StackId stack) const override;
     const StackSource* source() const override { return &stacks_; }
     AfterCheck after_check(StackId check, StackId next) const override;
+    void begin_child() { sources_.begin_child(std::time(nullptr)); }
 
     /// Where the loop of a DataLoader's worker process is: frames before it run inside the worker. size() when it is
     /// not there.

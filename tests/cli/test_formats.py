@@ -300,11 +300,11 @@ torch.optim.SGD(model.parameters(), lr=0.01).step()
 """
 
 
-def test_suggested_lines_are_read(converted, tmp_path):
+def test_suggested_lines_are_read(converted, warm, tmp_path):
     """Of odd files and of findings without a line, too: a line that an allow-list refuses is complained of."""
     (tmp_path / "allow.txt").write_text(converted("hostile", "allow"))
-    done = numsan("run", "--allow", tmp_path / "allow.txt", "--report", "none", "--", run_numsan.PYTHON, "-c",
-                  "import torch; torch.ones(2).sum()")
+    (tmp_path / "program.py").write_text("import torch; torch.ones(2).sum()")
+    done = run_numsan.run(tmp_path / "program.py", cwd=tmp_path, options={"allow": "allow.txt"})
     assert "the line is ignored" not in done.stderr and "allow-list rules that matched nothing" in done.stderr
 
 

@@ -15,8 +15,9 @@ ELSEWHERE = {
     "scripts/test": (".ci/run", "exec scripts/test"),
     "cmake --install build --prefix /opt/numsan": ("tests/cli/test_install.py", '"--install"'),
     "pip install .": ("tests/packaging/test_wheel.py", '"pip", "wheel", run_numsan.REPO'),
-    "pip install . -C cmake.define.NUMSAN_CUDA=OFF": ("tests/packaging/test_wheel.py", '"-DNUMSAN_CUDA=OFF"'),
-    'pip install . -C cmake.define.NUMSAN_PREBUILT_TORCH="$PWD/.venv/bin/python"': (
+    "pip install . --config-settings cmake.define.NUMSAN_CUDA=OFF":
+        ("tests/packaging/test_wheel.py", '"-DNUMSAN_CUDA=OFF"'),
+    'pip install . --config-settings cmake.define.NUMSAN_PREBUILT_TORCH="$PWD/.venv/bin/python"': (
         "tests/packaging/test_wheel.py", "cmake.define.NUMSAN_PREBUILT_TORCH="),
     "scripts/build": ("scripts/test", '"$ROOT/scripts/build"'),
     "build/bin/numsan run -- ./trainer": ("tests/programs_cpp/test_libtorch.py", "launcher=launcher"),

@@ -30,8 +30,9 @@ def wheel(warm, tmp_path_factory):
     started = time.monotonic()
     environment = run_numsan.plain_environment({"NUMSAN_CACHE": str(run_numsan.CACHE)})
     done([run_numsan.PYTHON, "-m", "pip", "wheel", run_numsan.REPO, "--no-deps", "-q", "-w", folder,
-          "--disable-pip-version-check", "-C", f"cmake.define.NUMSAN_BUILT={run_numsan.BUILD}", "-C",
-          f"cmake.define.NUMSAN_PREBUILT_TORCH={run_numsan.PYTHON}", "-C", f"build-dir={folder}/build"],
+          "--disable-pip-version-check", f"--config-settings=cmake.define.NUMSAN_BUILT={run_numsan.BUILD}",
+          f"--config-settings=cmake.define.NUMSAN_PREBUILT_TORCH={run_numsan.PYTHON}",
+          f"--config-settings=build-dir={folder}/build"],
          env=environment)
     found = list(folder.glob("*.whl"))
     assert len(found) == 1, found
