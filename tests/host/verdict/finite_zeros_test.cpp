@@ -142,6 +142,19 @@ class Flushed : public testing::Test {
         s.forward = {&mul, 5, 0, 0};
         return s.op("aten::mul", {small.view(), small.view()}, {gradient.returned()});
     }
+    /// A step of a model: `factors` squared are `result`, and the gradient of `leaf` is the product with that.
+    void forward(int64_t step, MadeUpHalf& factors, MadeUpHalf& result, MadeUpHalf& leaf, MadeUpHalf& back) {
+        s.context.touched = true;
+        s.context.step = step;
+        s.context.node = nullptr;
+        s.context.stack = 3;
+        s.op("aten::mul", {factors.view(), factors.view()}, {result.returned()});
+        s.context.node = "MulBackward0";
+        s.op("aten::mul", {result.view(), leaf.view()}, {back.returned()});
+        s.accumulate(back, leaf);
+        s.context.node = nullptr;
+        s.step();
+    }
     Stream s;
     OpInfo mul{"aten::mul", "", OpClass::Other, false, 0};
     MadeUpHalf small{1e-5, 2e-5}, gradient{0, 0}, next{0, 0};
@@ -200,21 +213,9 @@ TEST_F(Flushed, OtherTermsFillTheGradient) {
 }
 
 TEST_F(Flushed, ForwardZerosOfModelsOwnNumbersReachTheGradient) {
-    s.context.touched = true;
-    const auto pass = [&](int64_t step) {
-        s.context.step = step;
-        s.context.node = nullptr;
-        s.context.stack = 3;
-        s.op("aten::mul", {small.view(), small.view()}, {next.returned()});
-        s.context.node = "MulBackward0";
-        s.op("aten::mul", {next.view(), weight.view()}, {gradient.returned()});
-        s.accumulate(gradient, weight);
-        s.context.node = nullptr;
-        s.step();
-    };
-    pass(1);
+    forward(1, small, next, weight, gradient);
     EXPECT_TRUE(s.outcome.escaped.empty()) << "once may be chance";
-    pass(2);
+    forward(2, small, next, weight, gradient);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().severity, Severity::Warning);
     EXPECT_EQ(s.only().into, EscapeInto::Gradient);
@@ -228,21 +229,9 @@ TEST_F(Flushed, ForwardZerosOfModelsOwnNumbersReachTheGradient) {
 TEST_F(Flushed, ForwardZerosOfMostOfAResult) {
     MadeUpHalf factors{1e-5, 2e-5, 1e-5, 1}, part{0, 0, 0, 1}, back{0, 0, 0, 1};
     MadeUpHalf row{{1, 1, 1, 1}, kParameter};
-    s.context.touched = true;
-    const auto pass = [&](int64_t step) {
-        s.context.step = step;
-        s.context.node = nullptr;
-        s.context.stack = 3;
-        s.op("aten::mul", {factors.view(), factors.view()}, {part.returned()});
-        s.context.node = "MulBackward0";
-        s.op("aten::mul", {part.view(), row.view()}, {back.returned()});
-        s.accumulate(back, row);
-        s.context.node = nullptr;
-        s.step();
-    };
-    pass(1);
+    forward(1, factors, part, row, back);
     EXPECT_TRUE(s.outcome.escaped.empty()) << "once may be chance";
-    pass(2);
+    forward(2, factors, part, row, back);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().birth.evidence[0],
               "3 of 4 results of mul that should not be zero are: the largest is at most 1, and float16 holds nothing "
