@@ -264,7 +264,7 @@ ReadResult read_report(const std::string& path, std::string* kept) {
     auto system_error = [&](int error) {
         return failure(path, "cannot be read: " + std::generic_category().message(error));
     };
-    constexpr size_t kLargest = size_t(256) << 20;  // a hundred thousand findings have less
+    constexpr size_t kLargest = size_t(256) << 20;  // some ten thousand findings with long stacks
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return system_error(errno);
     std::string text;
