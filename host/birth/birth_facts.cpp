@@ -15,10 +15,14 @@ constexpr size_t kMaxFacts = 8;  ///< tensors described per side; an optimizer's
 
 }  // namespace
 
-void BirthFacts::describe(Birth& birth, const OpEvent& event) const {
+void BirthFacts::grow(Birth& birth) const {
     birth.features.loss_growth = losses_.divergence();
     birth.features.parameter_growth = parameters_.growth();
     birth.features.parameter_start = parameters_.largest_start();
+}
+
+void BirthFacts::describe(Birth& birth, const OpEvent& event) const {
+    grow(birth);
     for (int32_t i = 0; i < event.output_count && birth.outputs.size() < kMaxFacts; ++i) {
         const TensorView& output = event.outputs[i];
         if (!scannable(output)) continue;

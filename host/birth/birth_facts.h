@@ -19,9 +19,11 @@ class BirthFacts {
                const ParameterHistory& parameters)
         : scanner_(scanner), losses_(losses), lineage_(lineage), parameters_(parameters) {}
 
-    /// Adds the operands and results of its op, and how much the loss and the parameters have grown by now.
+    /// Adds how much the loss and the parameters have grown by now.
+    void grow(Birth& birth) const;
+    /// The same, and the operands and results of its op.
     void describe(Birth& birth, const OpEvent& event) const;
-    /// Fills in its other features, which root causes are ranked by; it is described, phase and mechanism are known.
+    /// Fills in its other features, which root causes are ranked by; it has grown, its inputs, phase and mechanism are known.
     void measure(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward) const;
     bool holds(const TensorView& tensor, Kind kind) const;
 

@@ -148,6 +148,7 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
         return birth.id;
     }
     births_.count();
+    facts_.grow(birth);
     if (const auto number = bad_number(event, birth.phase == Phase::Optimizer);
         number && (tensor.flags & kNumber) != 0) {
         birth.mechanism = Mechanism::DATA;

@@ -88,6 +88,7 @@ class Splitter {
                 ++line_;
             } else if (c == '\\') {
                 ++at_;
+                if (text_.substr(std::min(at_, text_.size()), 2) == "\r\n") ++at_;
                 if (at_ < text_.size() && text_[at_] == '\n') ++line_;
             } else if (c == quote && (!triple || text_.substr(at_, 3) == std::string(3, quote))) {
                 at_ += triple ? 3 : 1;

@@ -67,7 +67,7 @@ class PythonSources {
     std::shared_ptr<const PythonSource> find(const std::string& file);
 
   private:
-    static constexpr size_t kMostFiles = 16;
+    static constexpr size_t kMostFiles = 64;
     std::time_t until_;
     std::map<std::string, std::shared_ptr<const PythonSource>> files_;
 };

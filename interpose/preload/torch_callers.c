@@ -161,15 +161,26 @@ enum { MOST_KNOWN = sizeof all_known / sizeof *all_known };
 
 /* Another library may come to lie where one was. */
 static atomic_ulong unloads;
-static atomic_int closing;
 
+static int take_unloaded(struct dl_phdr_info* info, size_t size, void* count) {
+    (void)size;
+    *(unsigned long*)count = (unsigned long)info->dlpi_subs;
+    return 1;
+}
+
+static unsigned long count_unloaded(void) {
+    unsigned long count = 0;
+    dl_iterate_phdr(take_unloaded, &count);
+    return count;
+}
+
+/* What is known stays known while destructors run: a look-up would wait for the loader's lock, which they hold. */
 EXPORTED int dlclose(void* handle) {
     int (*next)(void*) = real_dlclose();
     if (!next) return -1;
-    atomic_fetch_add(&closing, 1);
+    const unsigned long before = count_unloaded();
     const int error = next(handle);
-    atomic_fetch_add(&unloads, 1);
-    atomic_fetch_sub(&closing, 1);
+    if (count_unloaded() != before) atomic_fetch_add(&unloads, 1);
     return error;
 }
 
@@ -192,8 +203,10 @@ static void* recall(int which, uintptr_t caller, unsigned long now) {
 static void remember(const struct numsan_torch_caller* caller, unsigned long now) {
     static atomic_uint turn;
     int at = 0;
-    while (at < MOST_KNOWN && atomic_load(&all_known[at].version) != 0 && atomic_load(&all_known[at].unloads) == now)
-        at++;
+    for (; at < MOST_KNOWN; at++) {
+        const unsigned version = atomic_load(&all_known[at].version);
+        if (version == 0 || (version % 2 == 0 && atomic_load(&all_known[at].unloads) != now)) break;
+    }
     struct known* known = &all_known[at < MOST_KNOWN ? (unsigned)at : atomic_fetch_add(&turn, 1) % MOST_KNOWN];
     unsigned version = atomic_load(&known->version);
     if (version % 2 != 0 || !atomic_compare_exchange_strong(&known->version, &version, version + 1)) return;
@@ -208,13 +221,12 @@ static void remember(const struct numsan_torch_caller* caller, unsigned long now
 
 void* numsan_own_torch_call(int which, uintptr_t caller, struct numsan_torch_caller* found) {
     const unsigned long now = atomic_load(&unloads);
-    const bool steady = atomic_load(&closing) == 0;
-    void* function = steady ? recall(which, caller, now) : NULL;
+    void* function = recall(which, caller, now);
     found->is_torch = false;
     if (function) return function;
     const bool is = find_caller(caller, found);
     if (!found->functions[which]) look_anywhere(which, found);
-    if (is && steady && found->functions[which]) remember(found, now);
+    if (is && found->functions[which]) remember(found, now);
     return found->functions[which];
 }
 

@@ -450,6 +450,16 @@ TEST_F(BirthsTest, WhatIsJoinedWithAPredictionAndGoesIntoALayerIsData) {
     EXPECT_EQ(births.find(id)->phase, Phase::Data);
 }
 
+TEST_F(BirthsTest, WhatArrivesInARunThatDivergesSaysSo) {
+    for (const double loss : {1.0, 1e3, 1e6, 1e9}) losses.add(loss);
+    MadeUp batch{std::nanf("")};
+    const MadeUpOp op("aten::add", {batch.view()}, {out.returned()});
+    const BirthKinds read = births.external(batch.view(), op.event(), context, scanner.health(batch.view()));
+    EXPECT_DOUBLE_EQ(births.find(read.of(kNaN))->features.loss_growth, 1e9);
+    EXPECT_DOUBLE_EQ(born(kNaN, MadeUpOp("aten::div", {x.view(), x.view()}, {out.returned()})).features.loss_growth,
+                     1e9);
+}
+
 TEST_F(BirthsTest, WhatADataSetMakesIsData) {
     MadeUp prediction({1}, kRequiresGrad), other{1};
     context.in_data_loader = true;

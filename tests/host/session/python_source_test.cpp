@@ -63,6 +63,7 @@ TEST(PythonSource, WhatIsNoPythonHasNoStatements) {
     }
     EXPECT_EQ(PythonSource("a = 1\\").statements().size(), 1u) << "the end of a file behind a backslash";
     EXPECT_EQ(PythonSource("a = 1\r\nb = 2\r\n").statements().size(), 2u);
+    EXPECT_EQ(PythonSource("a = 'x\\\r\ny'\r\nb = 2\r\n").statements().size(), 2u);
 }
 
 TEST(PythonSource, Keywords) {
