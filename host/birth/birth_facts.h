@@ -23,7 +23,8 @@ class BirthFacts {
     void grow(Birth& birth) const;
     /// The same, and the operands and results of its op.
     void describe(Birth& birth, const OpEvent& event) const;
-    /// Fills in its other features, which root causes are ranked by; it has grown, its inputs, phase and mechanism are known.
+    /// Fills in its other features, which root causes are ranked by. It has grown; its inputs, phase and mechanism are
+    /// known.
     void measure(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward) const;
     bool holds(const TensorView& tensor, Kind kind) const;
 

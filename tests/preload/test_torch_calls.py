@@ -112,6 +112,26 @@ def test_a_plugin_that_holds_a_torch_calls_its_own(setup, tmp_path):
     assert same(setup, "+./plugin.so", "plugin", "plugin") == ["plugin 2222"] * 2
 
 
+# A pool: its destructor waits for a worker, which calls the plugin's torch once more.
+POOL = r"""
+#include <pthread.h>
+#include <stdio.h>
+int plugin(void);
+static void* work(void* unused) { return printf("worker %d\n", plugin()) > 0 ? unused : NULL; }
+__attribute__((destructor)) static void join_worker(void) {
+    pthread_t worker;
+    if (pthread_create(&worker, NULL, work, NULL) == 0) pthread_join(worker, NULL);
+    fflush(stdout);
+}
+"""
+
+
+def test_a_worker_that_a_destructor_waits_for_may_call(setup, tmp_path):
+    """dlclose() holds the dynamic loader's lock meanwhile: what is known of a caller needs no look-up."""
+    torch(tmp_path / "plugin.so", 2, "plugin", "-pthread", more=POOL)
+    assert same(setup, "+./plugin.so", "plugin", "-") == ["plugin 2222", "worker 2222"]
+
+
 @pytest.mark.parametrize("first", ["torch", "plugin"])
 def test_torches_beside_each_other_are_called_by_their_own_callers(setup, tmp_path, first):
     torch(tmp_path / "libtorch_cpu.so", 1, "torch", "-Wl,-soname,libtorch_cpu.so")
