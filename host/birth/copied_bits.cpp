@@ -32,9 +32,8 @@ BirthKinds CopiedBits::handed_on(const OpEvent& event, const TensorView& output)
 void CopiedBits::write(const OpEvent& event, const TensorView& output, int64_t step) {
     const bool written = (output.flags & kWritten) != 0;
     if (output.integer == IntegerType::None || !moves_elements(event)) {
-        // Memory that is new or written anew, without values of a float type: what was known of it is over.
-        const bool all = !written || covers_storage(output);
-        if (all && (output.flags & (kReturned | kLater | kUnavailable)) == kReturned) ledger_.clear(output);
+        // New memory without values of a float type: what was known of its address is over.
+        if (!written && (output.flags & (kReturned | kLater | kUnavailable)) == kReturned) ledger_.clear(output);
         return;
     }
     BirthKinds now = handed_on(event, output);
