@@ -129,6 +129,11 @@ BirthKinds ExternalBirths::made(const TensorView& tensor, const OpEvent& event, 
             made.of(kind) = received->bad.of(kind);
             continue;
         }
+        if (received == nullptr && !wraps_memory(event) && ledger_.forgotten() != 0 &&
+            births_.find(births_.poisoned) != nullptr) {  // the tensor may be one of those
+            made.of(kind) = births_.poisoned;
+            continue;
+        }
         const bool compiled = received == nullptr && from_compiled(event, context, tensor);
         const BirthId before = compiled ? before_region(context) : 0;
         made.of(kind) = before != 0 ? before : make(kind, tensor, event, context, health, compiled);

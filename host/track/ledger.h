@@ -2,6 +2,7 @@
 // yet.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -16,10 +17,14 @@
 namespace numsan {
 
 /// Not thread-safe but for may_hold(): the verdict's lock protects it. Bounded: of bad storages, of unwritten and of
-/// received ones those that no op has used for longest give way.
+/// received ones those that no op has used for longest give way. Most
+/// bad storages of a run that has gone bad have died unseen: of more than kManyBad those that no op has used for
+/// kStepsKept steps give way, too.
 class Ledger {
   public:
     static constexpr size_t kMaxBad = 1 << 18;  ///< 40 MiB; a model of 50,000 parameters has 200,000 in a bad step
+    static constexpr size_t kManyBad = 1 << 14;
+    static constexpr int64_t kStepsKept = 1000;
     static constexpr size_t kMaxUnwritten = 8192;
     static constexpr size_t kMaxReceived = 4096;
 
@@ -34,6 +39,7 @@ class Ledger {
         BirthId muted = 0;                ///< zeros that an overflow turned into
         BirthId flushed = 0;              ///< zeros that values too small for the type turned into
         uint64_t used = 0;                ///< when find() or set() had it last, for the ledger itself
+        int64_t step_used = 0;            ///< the same in steps
         const void* copied_to = nullptr;  ///< memory that holds a copy of all bytes, made since the births were set
         KindSet unsure = 0;  ///< kinds of `birth` that may be gone: they were not read since an op may have cured them
 
@@ -62,6 +68,9 @@ class Ledger {
         return presence_[slot(storage)].load(std::memory_order_relaxed) != 0 &&
                wide_[wide_slot(storage)].load(std::memory_order_relaxed) != 0;
     }
+
+    /// The run is in this step from now on.
+    void begin_step(int64_t step) { step_ = step; }
 
     /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here;
     /// one that has moved to its copy's memory, as share_memory_() makes it, goes on.
@@ -96,6 +105,12 @@ class Ledger {
     int64_t forgotten() const { return forgotten_; }
 
   private:
+    void make_room();
+    void note_use(Entry& entry) {
+        entry.used = ++uses_;
+        entry.step_used = step_;
+    }
+
     static constexpr size_t kSlots = 4096;
     static constexpr int kWideBits = 18;
     static size_t slot(const void* storage) {
@@ -119,7 +134,9 @@ class Ledger {
 
     const size_t most_bad_;
     std::unordered_map<const void*, Entry> bad_;
+    size_t room_ = std::min(most_bad_, kManyBad);  ///< how many bad storages may be kept before some give way
     uint64_t uses_ = 0;
+    int64_t step_ = 0;
     int64_t forgotten_ = 0;
     std::unordered_map<const void*, Unwritten> unwritten_;
     std::unordered_map<const void*, Received> received_;

@@ -151,7 +151,7 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
     if (checks_.follows()) checks_.follow(event, context, outcome);
     *born = 0;
     if (bad_outputs.any()) met_bad_.store(true, std::memory_order_relaxed);
-    last_step_ = std::max(last_step_, context.step);
+    begin_step(context);
     if (births_.full()) sweep();
     if (event.op->op_class == OpClass::Allocation) {
         for (int32_t i = 0; i < event.output_count; ++i) {
@@ -183,6 +183,11 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
         return;
     }
     write_outputs(event, context, bad_outputs, forward, before, born, outcome);
+}
+
+void Verdict::begin_step(const OpContext& context) {
+    last_step_ = std::max(last_step_, context.step);
+    ledger_.begin_step(last_step_);
 }
 
 bool Verdict::is_certain(const OpEvent& event) {
@@ -291,10 +296,10 @@ bool Verdict::repeat(const OpEvent& event, const OpContext& context, OutputSet b
         adopts_storage(event) || checks_.follows())
         return false;
     const std::lock_guard<std::mutex> lock(mutex_);
+    begin_step(context);
     if (gradients_.may_concern(event)) return false;
     const BirthKinds births = reported_.handed_on(event, context, bad_outputs, ranges, range_count);
     if (births.finite()) return false;
-    last_step_ = std::max(last_step_, context.step);
     *born = 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const BirthKinds now = reported_.write(event, i, births, context.step);

@@ -150,6 +150,7 @@ class Verdict {
     void wrote_in_place(const OpEvent& event, const OpContext& context, const TensorView& output, const BirthKinds& now,
                         Outcome& outcome);
     void sweep();
+    void begin_step(const OpContext& context);
     void escapes_of(const OpEvent& event, const OpContext& context, const BirthKinds& before, Outcome& outcome);
     void decide_at_end(const PendingPolicy& policy, bool failed, Outcome& outcome);
 
