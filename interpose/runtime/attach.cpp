@@ -173,6 +173,22 @@ void make_session(const Options& options, StackSource& stacks, SessionFacts fact
 
 const char* adapter_origin() noexcept { return g_adapter_origin != nullptr ? g_adapter_origin->c_str() : ""; }
 
+void Front::scope(const char* name, bool begins) noexcept {
+    if (g_adapter == nullptr) return;
+    const CoreApi& core = g_recorder != nullptr ? *g_recorded_core : g_core;
+    begins ? core.scope_begin(name) : core.scope_end(name);
+}
+
+void Front::decide() noexcept {
+    if (g_adapter != nullptr) decide_pending(false);
+}
+
+bool Front::report(std::string& text) {
+    if (g_adapter == nullptr) return false;
+    text = g_session->reporter().json();
+    return true;
+}
+
 bool attach(const numsan_stub_api& stub) {
     static bool attached = false;
     if (attached) return g_session != nullptr;
