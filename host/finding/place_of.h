@@ -34,7 +34,7 @@ class PlaceFinder {
     /// there.
     static size_t backward_entry(const std::vector<SourceFrame>& stack);
 
-    /// The frame with the text of its line: what Python keeps of it where that was learned, else read from the file now.
+    /// The frame with the text of its line: what Python keeps of it where that was learned, else read from the file.
     Place place(const SourceFrame& frame) const;
 
     /// Lines above this one in its function that read the same.

@@ -49,7 +49,7 @@ def check(*, decide: bool = False) -> int:
 def findings() -> list[Finding]:
     """The findings so far, in the order in which their bad values were made; at most `max_findings` are kept.
 
-    Each is a dictionary of its own, with what the JSON report says of it: `step` counts finished optimizer steps from 0,
+    Each is a dictionary of its own, with what the JSON report says: `step` counts finished optimizer steps from 0,
     `seq` operators from 0, `location` has the file (absolute) and the line (from 1).
     """
     report = _library.report() if _library.is_attached_or_says_so() else None

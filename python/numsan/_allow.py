@@ -1,4 +1,4 @@
-"""Rules of an allow-list, matched as the library matches them (docs/allow-list.md), here against findings of a report."""
+"""Rules of an allow-list, matched as the library matches them (docs/allow-list.md), against findings of a report."""
 from __future__ import annotations
 
 import re

@@ -21,8 +21,8 @@ def installed() -> str | None:
 
 
 def command() -> str | None:
-    """The installed one, else that of the build tree that this package lies in, else the one on PATH. NUMSAN_BUILD names
-    another build folder."""
+    """The installed one, that of the build tree that this package lies in (NUMSAN_BUILD names another build folder), or
+    the one on PATH."""
     tree = Path(__file__).resolve().parents[2]
     if not (tree / "python/numsan").is_dir():  # not in a build tree
         return installed() or shutil.which("numsan")

@@ -119,7 +119,8 @@ def become(words: list[str], environment: dict[str, str]) -> None:
 def agreed() -> bool:
     """Whether the person at the notebook wants it; nobody is there where nothing can be asked."""
     try:
-        return input("start this kernel again under numsan? all variables are lost [y/N] ").strip().lower() in ("y", "yes")
+        answer = input("start this kernel again under numsan? all variables are lost [y/N] ")
+        return answer.strip().lower() in ("y", "yes")
     except (EOFError, StdinNotImplementedError):
         return False
 

@@ -16,7 +16,7 @@ from . import _command, _library
 TIERS = ("auto", "sentinel", "boundary", "full")
 FAIL_ON = ("error", "warning", "none")
 STARTED_AGAIN = "NUMSAN_PYTEST"  # in the environment of the pytest that runs under numsan
-# Of the process, where the user's NUMSAN_OPTIONS do not say otherwise: findings are the tests' own, and shown with them.
+# Of the process, where NUMSAN_OPTIONS does not say otherwise: findings are the tests' own, and shown with them.
 OPTIONS = {"report": "none", "log": "none", "max_findings": "4096"}
 
 def pytest_addoption(parser: pytest.Parser) -> None:

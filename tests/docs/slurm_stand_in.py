@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Stands in for Slurm, by the name that it is called by: `sbatch` reads a script's directives and runs it, `srun` starts
-the tasks of the job, each with the variables that Slurm sets."""
+"""Stands in for Slurm, by the name that it is called by: `sbatch` reads a script's directives and runs it, `srun`
+starts the tasks of the job, each with the variables that Slurm sets."""
 import os
 import re
 import subprocess

@@ -1,7 +1,7 @@
 # Finds the text of code that lies in no file. Reads `wanted`, a list of (file, line, address of the code object or 0);
-# leaves in `answer` a list of (index in `wanted`, number of the notebook's cell or 0, text from its first line up to the
-# one wanted). What Python knows by a name is found by it; `<string>` and `<stdin>` are names that anything may have, so
-# those are the program's own code only where the code object is one that its main module has.
+# leaves in `answer` a list of (index in `wanted`, number of the notebook's cell or 0, text up to the line wanted). What
+# Python knows by a name is found by it; `<string>` and `<stdin>` are names that anything may have, so those are the
+# program's own code only where the code object is one that its main module has.
 
 
 def kept_sources(wanted):
@@ -59,7 +59,7 @@ def kept_sources(wanted):
         return None
 
     def from_standard_input():
-        # A file can be read again from its beginning, without a word to the descriptor; what came through a pipe is gone.
+        # A file can be read again, without moving the program's own position; what came through a pipe is gone.
         import os
         import stat
         about = os.stat('/proc/self/fd/0')

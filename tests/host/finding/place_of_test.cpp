@@ -111,6 +111,21 @@ TEST(PlaceOf, CountsEqualLinesOfAFunction) {
     std::remove(path.c_str());
 }
 
+TEST(PlaceOf, LinesThatLieInNoFileAreLearned) {
+    PlaceFinder finder("");
+    finder.learn({{{{"/tmp/ipykernel_1/2.py", 3}, "f"}, {"def f(x):\n    x = log(x)\n    x = log(x)", 7}},
+                  {{{"<string>", 1}, "<module>"}, {"log(x)"}}});
+    const Place cell = finder.place({"/tmp/ipykernel_1/2.py", "f", 3});
+    EXPECT_EQ(cell.code, "x = log(x)");
+    EXPECT_EQ(cell.cell, 7);
+    EXPECT_EQ(finder.same_lines_above(cell), 1);
+    EXPECT_EQ(finder.place({"/tmp/ipykernel_1/2.py", "g", 3}).code, std::nullopt) << "of another function";
+    const Place command = finder.place({"<string>", "<module>", 1});
+    EXPECT_EQ(command.code, "log(x)");
+    EXPECT_EQ(command.cell, std::nullopt);
+    EXPECT_EQ(finder.place({"<string>", "<module>", 2}).code, std::nullopt);
+}
+
 TEST(PlaceOf, ReadsTheLine) {
     const std::string path = testing::TempDir() + "numsan_place_" + std::to_string(getpid()) + ".py";
     std::ofstream(path) << "first\n\t  y = log(x)  \r\n\nlast";
