@@ -56,6 +56,22 @@ for i in range(6):
     numsan.step(loss=torch.tensor(10.0 ** (2 * i)) if %s else None)
 float((x * x).float().sum())  # BUG
 """
+HEALTHY = HEAD + """
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Dropout(0.1), torch.nn.Linear(16, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+for i in range(20):
+    with numsan.ignore():
+        weights = torch.rand(32).log()
+    loss = (weights * model(torch.randn(32, 8)).squeeze(1)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    numsan.step(loss=loss)
+    assert numsan.check(decide=i % 5 == 0) == len(numsan.findings()) == 0
+print([parameter.detach().numpy().tobytes().hex() for parameter in model.parameters()])
+print(torch.rand(4), optimizer.state_dict()["state"][0]["step"])
+"""
 ELSEWHERE = HEAD.replace(", torch", "") + """
 assert not numsan.attached() and numsan.check(decide=True) == 0 and numsan.findings() == []
 with numsan.ignore():
@@ -78,8 +94,18 @@ def test_attached(warm, tmp_path):
 
 def test_a_loss_that_is_told_shows_divergence(warm, tmp_path):
     told = [run_numsan.run_watched_fork(written(tmp_path, DIVERGED % tells), cwd=tmp_path) for tells in (True, False)]
-    said = [any("loss grew" in fact for fact in done.findings[0]["evidence"]) for done in told]
+    said = [any("the loss had become" in fact for fact in done.findings[0]["evidence"]) for done in told]
     assert said == [True, False], told[0].describe()
+
+
+def test_a_healthy_program_computes_the_same(warm, tmp_path):
+    """And one that both calls step() and has an optimizer counts each step once."""
+    program = written(tmp_path, HEALTHY)
+    plain = run_numsan.run_forked(program, cwd=tmp_path)
+    watched = run_numsan.run_watched_fork(program, cwd=tmp_path, clean=True)
+    assert (watched.returncode, watched.stdout) == (0, plain.stdout), watched.describe()
+    assert watched.findings == [] and watched.stderr == "", watched.describe()
+    assert watched.report["run"]["steps"] == 20, watched.describe()
 
 
 def test_not_attached(tmp_path):
