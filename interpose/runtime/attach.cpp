@@ -22,6 +22,7 @@
 #include "interpose/python/distributed.h"
 #include "interpose/python/frames.h"
 #include "interpose/python/higher_order_ops.h"
+#include "interpose/python/names/kept_sources.h"
 #include "interpose/python/standard_library.h"
 #include "interpose/runtime/adapter_loader.h"
 #include "interpose/runtime/attach_cuda.h"
@@ -250,6 +251,7 @@ bool attach(const numsan_stub_api& stub) {
     const bool running = python != nullptr && python_usable(*python);
     // A key that another library holds is in no thread's set.
     if (running && std::strcmp(g_adapter->hook, "fallback") == 0) pass_higher_order_ops(*python);
+    if (running) remember_main_code(*python);
     if (running) call_before_python_ends(*python, decide_pending);
     return true;
 }

@@ -38,8 +38,9 @@ def attached() -> bool:
 def check(*, decide: bool = False) -> int:
     """The number of findings so far; 0 where numsan is not attached.
 
-    Some values wait for what the program does next: a bad gradient that no optimizer has taken up yet is none of them.
-    `decide=True` decides these now, as at the end of the program. It may wait for a GPU.
+    Some values wait for what the program does next, and are not among them yet: a bad gradient that no optimizer has
+    taken up, a number that the program only read. `decide=True` decides these now, as at the end of the program. It may
+    wait for a GPU.
     """
     if decide and _library.is_attached_or_says_so():
         _library.decide()
@@ -96,7 +97,7 @@ def step(loss: typing.Any = None) -> None:
 def _number(loss: typing.Any) -> float | None:
     if loss is None or getattr(getattr(loss, "device", None), "type", "cpu") != "cpu":
         return None
-    return float(loss)
+    return float(loss.detach() if hasattr(loss, "detach") else loss)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

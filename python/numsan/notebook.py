@@ -87,6 +87,7 @@ class Front:
     def end(self, _result: object = None) -> None:
         """After a cell. The text of a finding is on stderr, which a kernel shows in the cell."""
         if not self.in_cell:
+            _library.decide()
             return
         self.in_cell = False
         found = self.take()

@@ -29,11 +29,12 @@ class Kernel:
             "PYTHONPATH": str(run_numsan.REPO / "python"), "NUMSAN_BUILD": str(run_numsan.BUILD),
             "NUMSAN_CACHE": str(run_numsan.CACHE), "IPYTHONDIR": str(folder / "ipython"), "NO_COLOR": "1",
             "NUMSAN_OPTIONS": "report=none:history=16"})
+        environment.pop("PYTEST_CURRENT_TEST", None)  # else it leaves descriptors 1 and 2 as they are
         self.manager, self.client = jupyter_client.manager.start_new_kernel(cwd=str(folder), env=environment)
         self.process = self.manager.provisioner.pid
 
-    def run(self, cell, answer=None):
-        """(status, text)"""
+    def run(self, cell, answer=None, until=""):
+        """(status, text), where what was written to a descriptor may come late: the text has `until` in it."""
         texts = []
 
         def take(message):
@@ -41,13 +42,15 @@ class Kernel:
             texts.append(content.get("text") or content.get("data", {}).get("text/plain") or
                          "".join(content.get("traceback", [])))
 
-        def reply(message):
+        def answer_it(message):
             texts.append(message["content"]["prompt"])
             self.client.input(answer)
 
-        reply = self.client.execute_interactive(cell, allow_stdin=answer is not None, stdin_hook=reply,
+        reply = self.client.execute_interactive(cell, allow_stdin=answer is not None, stdin_hook=answer_it,
                                                 output_hook=take, timeout=120)
         self.number = reply["content"]["execution_count"]
+        while until not in "".join(texts):
+            texts.append(self.client.get_iopub_msg(timeout=30)["content"].get("text", ""))
         return reply["content"]["status"], "".join(texts)
 
     def wait_for_restart(self):
@@ -93,13 +96,13 @@ def test_a_notebook(kernel):
     status, text = kernel.run("%%numsan\nfloat(layer(torch.ones(2)).exp().sum())")
     assert status == "ok" and text == "4.0numsan: no finding in this cell\n", text
 
-    status, text = kernel.run(BAD)
+    status, text = kernel.run(BAD, until="w.sqrt().sum().backward()  # BUG")
     assert status == "ok" and "'shown'" in text and "numsan: 1 finding in this cell" in text, text
     place = f"cell In[{kernel.number}]:4"
     assert f"--> {place} in <module>" in text and f" at {place}\n" in text, text
     assert "4 |     w.sqrt().sum().backward()  # BUG" in text, text
 
-    status, text = kernel.run("float(layer(-torch.ones(2)).sum())")
+    status, text = kernel.run("float(layer(-torch.ones(2)).sum())", until="y.log()  # BUG")
     assert f"--> cell In[{defined}]:4 in layer" in text and "4 |     return y.log()  # BUG" in text, text
     status, text = kernel.run("import numsan, json\n"
                               "print([(f['location']['cell'], f['location']['code']) for f in numsan.findings()])")

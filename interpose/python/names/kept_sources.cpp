@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,8 @@ namespace numsan {
 namespace {
 
 constexpr size_t kMostLines = 64;
+
+std::atomic<void*> g_main_code{nullptr};
 
 struct Question {
     const PythonApi& api;
@@ -65,8 +68,11 @@ void ask(Question& question) {
     if (question.on_own_thread != nullptr) question.on_own_thread();
     const Reference globals(api, api.PyDict_New());
     const Reference wanted(api, wanted_lines(api, question.frames));
-    const bool asked = globals.get() != nullptr && wanted.get() != nullptr &&
+    void* const code = g_main_code.load(std::memory_order_acquire);
+    const Reference main(api, code != nullptr ? api.Py_BuildValue("O", code) : api.Py_BuildValue(""));
+    const bool asked = globals.get() != nullptr && wanted.get() != nullptr && main.get() != nullptr &&
                        api.PyDict_SetItemString(globals.get(), "wanted", wanted.get()) == 0 &&
+                       api.PyDict_SetItemString(globals.get(), "main_code", main.get()) == 0 &&
                        run_script(api, kKeptSourcesScript, globals.get());
     void* const answer = asked ? api.PyDict_GetItemString(globals.get(), "answer") : nullptr;  // borrowed
     if (answer != nullptr) read_answer(api, answer, question);
@@ -94,6 +100,17 @@ LiveNames::Sources kept_sources(const PythonApi& api, std::vector<SourceFrame> f
     const auto question = std::make_shared<Question>(Question{api, on_own_thread, std::move(wanted), {}});
     const bool done = on_own_python_thread(api, [question] { ask(*question); });
     return done ? std::move(question->answer) : LiveNames::Sources{};
+}
+
+void remember_main_code(const PythonApi& api) {
+    const PythonLock lock(api);
+    const Reference globals(api, api.PyDict_New());
+    if (globals.get() == nullptr || !run_script(api, kMainCodeScript, globals.get())) return;
+    void* const code = api.PyDict_GetItemString(globals.get(), "answer");  // borrowed
+    const Reference none(api, api.Py_BuildValue(""));
+    if (code == nullptr || code == none.get()) return;
+    api.Py_IncRef(code);
+    g_main_code.store(code, std::memory_order_release);
 }
 
 }  // namespace numsan

@@ -1,7 +1,7 @@
-# Finds the text of code that lies in no file. Reads `wanted`, a list of (file, line, address of the code object or 0);
-# leaves in `answer` a list of (index in `wanted`, number of the notebook's cell or 0, text up to the line wanted). What
-# Python knows by a name is found by it; `<string>` and `<stdin>` are names that anything may have, so those are the
-# program's own code only where the code object is one that its main module has.
+# Finds the text of code that lies in no file. Reads `wanted`, a list of (file, line, address of the code object or 0),
+# and `main_code`, see main_code.py; leaves in `answer` a list of (index in `wanted`, number of the notebook's cell or 0,
+# text up to the line wanted). What Python knows by a name is found by it; `<string>` and `<stdin>` are names that
+# anything may have, so those are the program's own code only where the code object is one that its main module has.
 
 
 def kept_sources(wanted):
@@ -27,11 +27,7 @@ def kept_sources(wanted):
         return None
 
     def main_codes():
-        # The main module runs as long as the program, in the outermost frame of the main thread.
-        frame = sys._current_frames().get(modules['threading'].main_thread().ident)
-        while frame is not None and frame.f_back is not None:
-            frame = frame.f_back
-        left = [frame.f_code] if frame is not None else []
+        left = [main_code] if type(main_code) is code_type else []
         found = {}
         while left:
             code = left.pop()
