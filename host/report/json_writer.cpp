@@ -39,8 +39,10 @@ Json object_of(const Map& map) {
 
 Json place_document(const std::optional<Place>& place) {
     if (!place) return nullptr;
-    return {
+    Json out = {
         {"file", place->file}, {"line", place->line}, {"function", place->function}, {"code", or_null(place->code)}};
+    if (place->cell) out["cell"] = *place->cell;
+    return out;
 }
 
 Json stack_document(const std::vector<StackFrame>& stack) {

@@ -27,6 +27,7 @@ constexpr size_t kWidestColumn = 120;
 std::string string_at(const Json& object, const char* key) { return fields::text(object, key); }
 
 std::string shown_file(const Json& place, const TextStyle& style) {
+    if (const Integer cell = number(place, "cell"); cell > 0) return "cell In[" + digits(cell) + "]";
     std::string file = string_at(place, "file");
     if (!style.cwd.empty() && file.starts_with(style.cwd + "/")) return file.substr(style.cwd.size() + 1);
     return file;
@@ -308,6 +309,9 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     if (const Integer count = number(finding, "count", 1); count > 1) {
         out += row(margin, "repeated:", grouped(count) + " times", style);
     }
+    const std::string file = string_at(place, "file");
+    if (file.starts_with('<') && string_at(place, "code").empty())
+        out += row(margin, "source:", file + " lies in no file, and Python keeps no text of it", style);
     if (!place.is_object()) out += stack_note(finding, style);
     out += place_note("called from", at(finding, "user_location"), style);
     out += place_note("backward started from", at(finding, "backward_location"), style);

@@ -140,6 +140,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     if (nameless && !ask && !outcome.escaped.empty() && !allow_.rules().empty()) own_names.traced = traced_;
     const LiveNames& names = ask || nameless ? own_names : known_names;
     if (finished_) return;  // another thread still runs while the process ends: the last report has been written
+    places_.learn(names.sources);
     const TextStyle style = [&] {
         TextStyle made = detect_style(STDERR_FILENO, options_.color);
         made.cwd = start_cwd_;

@@ -77,7 +77,7 @@ class Reporter {
     const Options& options_;
     StackSource& stacks_;
     Log log_;
-    const PlaceFinder places_;
+    PlaceFinder places_;  ///< under the lock, as it learns
     AllowList allow_;
     mutable std::mutex mutex_;
     Report report_;

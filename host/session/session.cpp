@@ -1,8 +1,11 @@
 #include "host/session/session.h"
 
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "host/session/run_facts.h"
@@ -14,6 +17,16 @@ bool starts_with(const char* text, const char* prefix) { return std::strncmp(tex
 bool is_optimizer_step(const char* name) { return starts_with(name, "Optimizer.step#"); }
 bool is_data_loader(const char* name) { return starts_with(name, "enumerate(DataLoader)#"); }
 PlaceFinder places_of(const SessionFacts& facts) { return PlaceFinder(facts.torch_root, facts.standard_library); }
+/// What the program tells of a step's loss is the rest of such a name, a number.
+std::optional<double> told_loss(const char* name) {
+    constexpr std::string_view kPrefix = "numsan:loss#";
+    const std::string_view text(name);
+    double value = 0;
+    if (!text.starts_with(kPrefix)) return {};
+    const auto [end, error] = std::from_chars(text.data() + kPrefix.size(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
 bool is_ignore(const char* name) { return std::strcmp(name, "numsan:ignore") == 0; }
 
 }  // namespace
@@ -146,6 +159,7 @@ void Session::scope_begin(const char* name) noexcept {
     if (is_data_loader(name)) ++thread.loader_depth;
     if (is_ignore(name)) ++thread.ignore_depth;
     try {
+        if (const std::optional<double> loss = told_loss(name)) parts_.verdict.tell_loss(*loss);
         if (starts_with(name, "Optimizer.zero_grad#") && !devices_.mark(DeviceEvent::Kind::ZeroGrad))
             parts_.verdict.zero_grad();
         if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;

@@ -409,6 +409,11 @@ void Verdict::zero_grad() {
     gradients_.zero();
 }
 
+void Verdict::tell_loss(double value) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    losses_.tell(value);
+}
+
 std::vector<StateWrite> Verdict::take_state_writes() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return kept_.take_writes();

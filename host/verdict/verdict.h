@@ -108,6 +108,8 @@ class Verdict {
     /// One of them is: a buffer, a moment, an averaged parameter.
     void confirm(const StateWrite& write, EscapeInto into, Outcome& outcome);
     void zero_grad();
+    /// The program says what a step's loss was.
+    void tell_loss(double value);
 
     /// An optimizer has ended a step. True: what the program keeps should be looked up now for find_contaminated(), as
     /// a finding was made in this step or the one before.

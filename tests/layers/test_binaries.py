@@ -24,7 +24,8 @@ def exported(library):
 
 
 def test_core_shows_its_entry_points_only(build):
-    assert exported(CORE) == {"numsan_core_attach", "numsan_core_cuda", "numsan_adapter_origin", "numsan_python_stacks"}
+    assert exported(CORE) == {"numsan_core_attach", "numsan_core_cuda", "numsan_adapter_origin", "numsan_python_stacks",
+                              "numsan_scope", "numsan_decide", "numsan_report"}
 
 
 def test_core_needs_libc_only(build):

@@ -52,6 +52,13 @@ TEST(JsonWriter, NonFiniteNumbersAndInvalidUtf8StayValidJson) {
     EXPECT_EQ(document["findings"][0]["title"], "first infinity of this run: broken \xef\xbf\xbd\xef\xbf\xbd text");
 }
 
+TEST(JsonWriter, ACellHasItsNumber) {
+    Finding finding = testing::build_finding();
+    EXPECT_FALSE(finding_document(finding)["location"].contains("cell"));
+    finding.location->cell = 7;
+    EXPECT_EQ(finding_document(finding)["location"]["cell"], 7);
+}
+
 TEST(JsonWriter, History) {
     Finding finding = build_finding();
     EXPECT_EQ(finding_document(finding)["history"].dump(), "[]");

@@ -44,6 +44,19 @@ TEST(Text, WithoutALineAndWithValuesGone) {
     expect_golden("no_line.txt", render_finding(finding, plain()));
 }
 
+TEST(Text, LinesThatLieInNoFile) {
+    Finding finding = build_finding();
+    finding.location->file = "/tmp/ipykernel_1/2.py";
+    finding.location->cell = 7;
+    const std::string cell = render_finding(finding, plain());
+    EXPECT_NE(cell.find("  --> cell In[7]:31 in distance"), std::string::npos) << cell;
+    EXPECT_EQ(cell.find("source:"), std::string::npos) << cell;
+    finding.location = Place{"<string>", 31, "<module>", {}};
+    const std::string none = render_finding(finding, plain());
+    EXPECT_NE(none.find("   = source:   <string> lies in no file, and Python keeps no text of it\n"), std::string::npos)
+        << none;
+}
+
 TEST(Text, FiniteValuesCloseToTheLargest) {
     Finding finding = build_finding();
     finding.kind = FindingKind::Overflow;

@@ -270,6 +270,18 @@ TEST_F(Builder, FingerprintIsOfThePlaceAndNotOfTheTime) {
     EXPECT_NE(build().fingerprint, before);
 }
 
+TEST_F(Builder, FingerprintOfACellIsThatOfItsLine) {
+    const auto of_cell = [&](const char* file, int number) {
+        stacks.stacks[1][1].file = file;
+        PlaceFinder learned = places;
+        learned.learn({{{{file, 12}, "forward"}, {std::string(11, '\n') + "log(x)", number}}});
+        return build_finding(escaped, stacks, stacks.live, learned);
+    };
+    const Finding first = of_cell("/tmp/ipykernel_1/2.py", 3), again = of_cell("/tmp/ipykernel_9/8.py", 5);
+    ASSERT_EQ(first.location->cell, 3);
+    EXPECT_EQ(first.fingerprint, again.fingerprint) << "the cell was edited elsewhere, and run again";
+}
+
 TEST_F(Builder, EqualLinesOfAFunctionAreTwoPlaces) {
     const std::string path = testing::TempDir() + "numsan_equal_" + std::to_string(getpid()) + ".py";
     std::ofstream(path) << "def forward(x):\n  x = log(x)\n  x = log(x)\n";
