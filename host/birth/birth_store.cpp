@@ -26,6 +26,7 @@ Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& con
     birth.step = context.step;
     birth.stack = KeptStack(context.stack, stacks_);
     birth.forward_stack = KeptStack(0, stacks_);
+    birth.last.stack = KeptStack(0, stacks_);
     if (context.node != nullptr) birth.node = context.node;
     return birth;
 }
@@ -69,13 +70,17 @@ bool BirthStore::unintended_inf(const BirthKinds& kinds, BirthId& first) const {
     return first != 0;
 }
 
-void BirthStore::sweep(std::set<BirthId> used, const Ledger& ledger) {
+void BirthStore::sweep(std::set<BirthId> used, const Ledger& ledger, const std::function<void(const Birth&)>& dropped) {
     for (const auto& [storage, entry] : ledger.entries()) {
         used.insert(entry.birth, entry.birth + 3);
         used.insert({entry.muted, entry.flushed});
     }
     used.insert({bad_loss, diverged, poisoned});
-    std::erase_if(births_, [&](const auto& item) { return used.count(item.first) == 0; });
+    std::erase_if(births_, [&](const auto& item) {
+        if (used.count(item.first) != 0) return false;
+        dropped(item.second);
+        return true;
+    });
     if (births_.size() >= kMost) {
         while (births_.size() > kMost - kMost / 4) forget_oldest();
     }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -49,7 +50,10 @@ class BirthStore {
     bool unintended_inf(const BirthKinds& kinds, BirthId& first) const;
 
     /// Drops births that nothing in `used` or the ledger refers to, so that memory stays flat over a long run.
-    void sweep(std::set<BirthId> used, const Ledger& ledger);
+    /// Calls `dropped` with each before it goes.
+    void sweep(
+        std::set<BirthId> used, const Ledger& ledger,
+        const std::function<void(const Birth&)>& dropped = [](const Birth&) {});
     bool full() const { return births_.size() >= sweep_at_; }
     /// Births that something went back to and that gave way all the same.
     int64_t forgotten() const { return forgotten_; }

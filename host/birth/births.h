@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,9 +12,9 @@
 #include "host/birth/birth_store.h"
 #include "host/birth/exchanged_births.h"
 #include "host/birth/external_births.h"
-#include "host/birth/operands.h"
 #include "host/birth/step_phase.h"
 #include "host/cause/birth.h"
+#include "host/ops/operands.h"
 #include "host/track/forward_record.h"
 #include "host/track/ledger.h"
 
@@ -40,7 +41,12 @@ class Births {
     void add_kinds(BirthKinds& into, const BirthKinds& from) const { store_.add_kinds(into, from); }
     BirthKinds made_by(int64_t seq) const { return store_.made_by(seq); }
     bool full() const { return store_.full(); }
-    void sweep(std::set<BirthId> used) { store_.sweep(std::move(used), ledger_); }
+    void sweep(
+        std::set<BirthId> used, const std::function<void(const Birth&)>& dropped = [](const Birth&) {}) {
+        store_.sweep(std::move(used), ledger_, dropped);
+    }
+    const BirthStore::Births& all() const { return store_.all(); }
+    bool inherited(BirthId id) const { return store_.inherited(id); }
     int64_t made() const { return store_.made(); }
     int64_t forgotten() const { return store_.forgotten(); }
     void begin_child() { store_.begin_child(); }

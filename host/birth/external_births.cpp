@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string>
 
-#include "host/birth/operands.h"
 #include "host/cause/measure.h"
+#include "host/ops/operands.h"
 #include "host/track/bad_number.h"
 
 namespace numsan {

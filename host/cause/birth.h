@@ -18,6 +18,15 @@
 
 namespace numsan {
 
+/// The last op that met a bad value: kept with the option `escape=any` alone.
+struct LastMet {
+    Fate fate = Fate::Unread;
+    std::string op;
+    KeptStack stack;
+    int64_t step = 0;
+    int64_t seq = 0;
+};
+
 struct Birth {
     BirthId id = 0;
     KindSet kind = 0;  ///< exactly one bit; 0 for values that are finite, and too small or too large for their type
@@ -53,6 +62,7 @@ struct Birth {
     std::vector<TensorFact> inputs;
     std::vector<std::string> evidence;
     std::vector<PastMagnitude> history;  ///< asked for when it escapes
+    LastMet last;
 };
 
 }  // namespace numsan

@@ -34,7 +34,7 @@ OutputSet OutputScan::scan_any(const OpEvent& event, int64_t seq, OutputSet want
             continue;
         }
         tally.add(OpOutcome::Scanned);
-        const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
+        const int64_t size = bytes_of(output);
         tally.bytes += size;
         const ShareWork work = size >= kSharedBytes ? share_.load(std::memory_order_relaxed) : nullptr;
         const bool large = size >= ScanClock::kLargeBytes;

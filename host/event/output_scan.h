@@ -7,6 +7,7 @@
 #include "host/base/adapter_abi.h"
 #include "host/base/output_set.h"
 #include "host/base/scanner.h"
+#include "host/base/tensor_bytes.h"
 #include "host/event/op_coverage.h"
 #include "host/event/scan_clock.h"
 
@@ -37,7 +38,7 @@ class OutputScan {
             } else if (!wanted.contains(i)) {
                 tally.add(OpOutcome::Tier);
             } else {
-                const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
+                const int64_t size = bytes_of(output);
                 if (size >= ScanClock::kLargeBytes) [[unlikely]]
                     return scan_any(event, seq, wanted, ranges, tally);
                 tally.add(OpOutcome::Scanned);

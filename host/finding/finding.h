@@ -31,11 +31,19 @@ struct ForwardOp {
     std::vector<StackFrame> stack;
 };
 
+/// The last op that met a value which escaped nowhere.
+struct LastUse {
+    Fate fate = Fate::Unread;
+    std::string op;  ///< none: Unread
+    std::optional<Place> location;
+};
+
 struct Escape {
     EscapeInto into = EscapeInto::Output;
     std::optional<std::string> name;
     int64_t step = 0;
     int64_t seq = 0;
+    std::optional<LastUse> last{};  ///< of severity info
 };
 
 struct Contaminated {

@@ -15,6 +15,7 @@ enum class Tier : uint8_t { Auto, Sentinel, Boundary, Full, Off };
 enum class ColorOption : uint8_t { Auto, Always, Never };
 enum class FailOn : uint8_t { None, Warning, Error };
 enum class Cupti : uint8_t { Auto, On, Off };
+enum class EscapeOption : uint8_t { Matters, Any };
 
 /// The options in force. Fields start as their defaults; meanings and units are in options.def.
 struct Options {

@@ -151,9 +151,7 @@ Json forward_document(const std::optional<ForwardOp>& forward) {
 Json contaminated_document(const std::vector<Contaminated>& list) {
     Json out = Json::array();
     for (const Contaminated& item : list) {
-        const bool lasting = item.kind == EscapeInto::Parameter || item.kind == EscapeInto::Gradient ||
-                             item.kind == EscapeInto::OptimizerState || item.kind == EscapeInto::Buffer;
-        if (!lasting) continue;
+        if (!is_state(item.kind)) continue;
         out.push_back({{"kind", to_string(item.kind)}, {"name", item.name}, {"since_step", item.since_step}});
     }
     return out;
@@ -252,6 +250,11 @@ Json finding_document(const Finding& finding) {
                      {"name", or_null(finding.escape.name)},
                      {"step", finding.escape.step},
                      {"seq", finding.escape.seq}};
+    if (const auto& last = finding.escape.last) {
+        out["escape"]["last"] = {{"fate", to_string(last->fate)},
+                                 {"op", last->op.empty() ? Json(nullptr) : Json(last->op)},
+                                 {"location", place_document(last->location)}};
+    }
     out["contaminated"] = contaminated_document(finding.contaminated);
     out["history"] = history_document(finding.history);
     out["count"] = finding.count;

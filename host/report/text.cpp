@@ -165,7 +165,23 @@ std::string when_text(const Json& finding) {
     return out;
 }
 
-std::string escape_text(const Json& finding) {
+/// Of a value that reached nothing that matters.
+std::string fate_text(const Json& last, const TextStyle& style) {
+    const std::string fate = string_at(last, "fate");
+    if (fate == "unread") return "no operator read it until the run ended";
+    const Json& place = at(last, "location");
+    const std::string by =
+        "`" + string_at(last, "op") + "`" + (place.is_object() ? " at " + shown_place(place, style) : "");
+    if (fate == "overwritten") return "overwritten by " + by;
+    if (fate == "masked") return "masked away by " + by;
+    if (fate == "joined") return by + " joined it with an earlier bad value";
+    const std::string read = "last read by " + by;
+    if (fate == "finite") return read + ", whose result is finite";
+    if (fate == "no_floats") return read + ", whose result is of no floating type";
+    return read + ", and by nothing that matters until the run ended";
+}
+
+std::string escape_text(const Json& finding, const TextStyle& style) {
     const Json& escape = at(finding, "escape");
     const std::string into = string_at(escape, "into");
     const std::string name = string_at(escape, "name");
@@ -177,6 +193,7 @@ std::string escape_text(const Json& finding) {
     if (into == "buffer") return "into " + (name.empty() ? "a buffer" : "the buffer " + name);
     if (into == "collective") return "into a collective" + (name.empty() ? "" : ", " + name);
     if (into == "host") return "to the host program" + (name.empty() ? "" : ", read by " + name);
+    if (at(escape, "last").is_object()) return "nowhere: " + fate_text(at(escape, "last"), style);
     if (string_at(finding, "kind") == "overflow") return "into the results that are computed from it";
     return "nowhere: nothing used it";
 }
@@ -302,7 +319,7 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     std::string out = header(finding, margin, style) + snippet(place, margin, style);
     out += tensor_rows(finding, margin, style);
     out += row(margin, "when:", when_text(finding), style);
-    out += row(margin, "escaped:", escape_text(finding) + contamination_text(finding), style);
+    out += row(margin, "escaped:", escape_text(finding, style) + contamination_text(finding), style);
     out += row(margin, "category:", category_text(finding), style);
     const std::string evidence = evidence_text(finding);
     if (!evidence.empty()) out += row(margin, "because:", evidence, style);

@@ -103,13 +103,17 @@ bool FindingPublisher::name_state(bool kept, bool last) {
     return publish(outcome, &names);
 }
 
-bool FindingPublisher::decide_pending(bool failed, bool rests) {
+bool FindingPublisher::decide_pending(bool failed, bool rests, bool last) {
     learn_rank();
     const std::optional<LiveNames> gradients = ask_for_gradients(rests);
     Outcome outcome;
     verdict_.finish(failed, outcome);
-    const bool fresh = publish(outcome, gradients.has_value() ? &*gradients : nullptr);
-    return name_state(verdict_.may_have_contaminated(), true) || fresh;
+    bool fresh = publish(outcome, gradients.has_value() ? &*gradients : nullptr);
+    fresh = name_state(verdict_.may_have_contaminated(), true) || fresh;
+    Outcome absorbed;
+    verdict_.report_absorbed(last, absorbed);
+    publish(absorbed);
+    return fresh;
 }
 
 /// Bad gradients are left at the end: the program may have let go of them, or replaced them.

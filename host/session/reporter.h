@@ -13,6 +13,7 @@
 #include "host/finding/run_summary.h"
 #include "host/log/log.h"
 #include "host/options/options.h"
+#include "host/report/text_layout.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
 #include "host/verdict/verdict.h"
@@ -66,10 +67,12 @@ class Reporter {
     void write();
     int open_log() const;
     void print(const std::string& text) const;
+    TextStyle text_style() const;
     void merge_counts(const RunSummary& counts);
     bool suppress(const Finding& finding, BirthId birth);
     void keep_traced(const Birth& birth, const LiveNames& names);
-    void count_again(size_t index, BirthId birth);
+    bool is_milder(size_t index, Severity severity) const;
+    void count_again(size_t index, const EscapedBirth& escaped);
     void know_place(const std::string& place, size_t index);
     void print_unmatched_rules() const;
     static int64_t unsafe_since(const Finding& finding);

@@ -47,6 +47,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       publisher_(parts_.verdict, stacks, reporter_, counts_) {
     parts_.verdict.set_exchange(facts_.over_notes != nullptr ? facts_.over_notes(worker_births_) : &worker_births_);
     parts_.verdict.set_history(static_cast<size_t>(options_.history));
+    if (options_.escape == EscapeOption::Any) parts_.verdict.set_strict();
     stacks_.on_own_thread = [] { this_thread().busy = true; };
 }
 
@@ -241,7 +242,7 @@ void Session::decide_pending(bool failed) noexcept {
     devices_.drain();
     name_state(false);
     try {
-        halt_if(publisher_.decide_pending(failed, !halting_.load()));
+        halt_if(publisher_.decide_pending(failed, !halting_.load(), finished_.load()));
     } catch (...) {
         fail("out of memory or a failure while deciding what is pending");
     }
@@ -301,7 +302,6 @@ void Session::after_fork_in_child() noexcept {
     share_scans(nullptr);  // the threads stayed with the parent
     stacks_.unlock();
     parts_.verdict.forget_pending();
-    frames_.begin_child();
     worker_births_.begin_child();
     parts_.verdict.unlock();
     look_back_.log().forget_parents();

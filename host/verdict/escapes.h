@@ -44,6 +44,14 @@ class Escapes {
     /// A reported birth has reached a further tensor.
     void contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome);
 
+    /// What makes two births the same to a reader, and whether one there was reported, as far as is remembered.
+    std::string place_of(const Birth& birth) const;
+    bool has_reported(const std::string& place) const { return reported_places_.count(place) != 0; }
+    /// Reports `times` births at a place of which this is the first, and which have escaped nowhere.
+    void report_absorbed(const Birth& birth, std::string place, int64_t times, Outcome& outcome) const;
+    /// A birth as it is reported later: with the magnitudes before it.
+    Birth with_history(const Birth& birth) const;
+
     /// Whether that birth is reported and the tensor among those that it reached, or no more of them are kept: then
     /// nothing that it reaches there can matter.
     bool has_named(BirthId id, EscapeInto into, const void* impl) const {
@@ -69,7 +77,6 @@ class Escapes {
   private:
     static constexpr size_t kMostPlaces = 1 << 12;
 
-    std::string place_of(const Birth& birth) const;
     bool is_new(const std::string& place);
 
     const StackFacts& stacks_;

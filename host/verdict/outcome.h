@@ -19,6 +19,7 @@ struct EscapedBirth {
     int64_t seq = 0;
     StackId stack = 0;   ///< backward births: where backward() was called
     std::string place;   ///< op, stack, node and mechanism: what makes two births the same to a reader
+    int64_t times = 1;   ///< births at this place that are reported at once
     bool again = false;  ///< the same place was reported before: count it, do not repeat it
 };
 

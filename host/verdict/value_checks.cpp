@@ -52,16 +52,18 @@ void ValueChecks::answer(const OpEvent& event, const OpContext& context) {
     follows_.store(true, std::memory_order_relaxed);
 }
 
-void ValueChecks::follow(const OpEvent& event, const OpContext& context, Outcome& outcome) {
-    constexpr size_t kMaxKept = 1 << 10;
-    if (!follows() || event.thread != followed_.thread) return;
+std::optional<ValueChecks::Question> ValueChecks::question(const OpEvent& event, const OpContext& context) const {
+    if (!follows() || event.thread != followed_.thread) return std::nullopt;
     const auto known = after_check_.find({followed_.stack, context.stack});
-    const AfterCheck shown =
-        known != after_check_.end() ? known->second : stacks_.after_check(followed_.stack, context.stack);
-    if (known == after_check_.end()) {
-        if (after_check_.size() >= kMaxKept) after_check_.clear();
-        after_check_[{followed_.stack, context.stack}] = shown;
-    }
+    return Question{followed_.stack, known != after_check_.end() ? std::optional(known->second) : std::nullopt};
+}
+
+void ValueChecks::follow(const Question& asked, const OpEvent& event, const OpContext& context, Outcome& outcome) {
+    constexpr size_t kMaxKept = 1 << 10;
+    if (!follows() || event.thread != followed_.thread || asked.check != followed_.stack || !asked.shown) return;
+    const AfterCheck shown = *asked.shown;
+    if (after_check_.size() >= kMaxKept) after_check_.clear();
+    after_check_[{followed_.stack, context.stack}] = shown;
     if (shown == AfterCheck::Within && ++followed_.ops < kMostFollowed) return;
     follows_.store(false, std::memory_order_relaxed);
     if (shown != AfterCheck::Raised) return;

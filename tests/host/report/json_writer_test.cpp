@@ -67,6 +67,20 @@ TEST(JsonWriter, History) {
               R"([{"step":411,"absmax":640.0},{"step":412,"absmax":null}])");
 }
 
+TEST(JsonWriter, LastOpThatMetAValueWhichEscapedNowhere) {
+    Finding finding = testing::build_finding();
+    EXPECT_FALSE(finding_document(finding)["escape"].contains("last"));
+    finding.escape.last = LastUse{Fate::Masked, "aten::where", Place{"/job/loss.py", 21, "loss", "x"}};
+    auto last = finding_document(finding)["escape"]["last"];
+    EXPECT_EQ(last["fate"], "masked");
+    EXPECT_EQ(last["op"], "aten::where");
+    EXPECT_EQ(last["location"]["line"], 21);
+    finding.escape.last = LastUse{};
+    last = finding_document(finding)["escape"]["last"];
+    EXPECT_EQ(last["fate"], "unread");
+    EXPECT_TRUE(last["op"].is_null() && last["location"].is_null());
+}
+
 TEST(JsonWriter, Verdict) {
     Report report = build_report();
     EXPECT_EQ(report_document(report)["verdict"], "findings");

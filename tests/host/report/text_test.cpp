@@ -70,6 +70,27 @@ TEST(Text, FiniteValuesCloseToTheLargest) {
     expect_golden("near_overflow.txt", render_finding(finding, plain()));
 }
 
+TEST(Text, WhatBecameOfAValueThatEscapedNowhere) {
+    Finding finding = build_finding();
+    finding.severity = Severity::Info;
+    finding.contaminated.clear();
+    std::string all;
+    for (const Fate fate :
+         {Fate::Unread, Fate::ReadLast, Fate::Joined, Fate::NoFloats, Fate::Finite, Fate::Masked, Fate::Overwritten}) {
+        LastUse last{fate, "aten::where", Place{"/home/user/job/loss.py", 21, "loss", std::nullopt}};
+        if (fate == Fate::Unread) last = {};
+        finding.escape = {EscapeInto::Output, std::nullopt, 412, 91260, last};
+        const std::string text = render_finding(finding, plain());
+        const size_t row = text.find("   = escaped:");
+        all +=
+            (all.empty() ? text.substr(0, text.find('\n') + 1) : "") + text.substr(row, text.find('\n', row) + 1 - row);
+    }
+    finding.escape.last = LastUse{Fate::Masked, "aten::where", std::nullopt};
+    const std::string text = render_finding(finding, plain());
+    EXPECT_NE(text.find("nowhere: masked away by `aten::where`\n"), std::string::npos) << text;
+    expect_golden("absorbed.txt", all);
+}
+
 TEST(Text, IncompleteSummary) {
     Report report = build_report();
     report.findings.clear();

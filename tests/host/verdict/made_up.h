@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <map>
@@ -148,8 +149,10 @@ struct MadeUpStacks : StackFacts {
     bool in_generated(StackId s) const override { return s == kGeneratedStack; }
     uint64_t place(StackId s) const override { return s; }
     AfterCheck after_check(StackId, StackId next) const override {
+        if (asked) asked();
         return next == kGeneratedStack ? after : AfterCheck::Within;
     }
+    std::function<void()> asked;            ///< is called as after_check() is
     AfterCheck after = AfterCheck::WentOn;  ///< of ops on kGeneratedStack; all others belong to the check
 };
 

@@ -1,7 +1,6 @@
-#include "host/verdict/finding_builder.h"
+#include "host/session/finding_builder.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 
 #include "host/cause/advice.h"
@@ -161,6 +160,13 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
     return own_backward;
 }
 
+LastUse last_use(const LastMet& last, const StackSource& stacks, const LiveNames& names, const PlaceFinder& places) {
+    LastUse made{last.fate, last.op, std::nullopt};
+    const std::vector<SourceFrame> stack = with_traced_frames(stacks.resolve(last.stack), names.traced, places);
+    if (const SourceFrame* at = places.innermost(stack)) made.location = PlaceFinder::place(*at);
+    return made;
+}
+
 }  // namespace
 
 std::string place_of_finding(const Finding& finding) {
@@ -188,7 +194,9 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
         finding.user_location.reset();
     }
     finding.happened = happened(birth);
-    finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq};
+    finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq, std::nullopt};
+    if (escaped.severity == Severity::Info) finding.escape.last = last_use(birth.last, stacks, names, places);
+    finding.count = escaped.times;
     const auto holder = names.tensors.find(birth.holder);
     const bool buffer = holder != names.tensors.end() && holder->second.role == LiveNames::TensorName::Role::Buffer;
     if (buffer && finding.mechanism == Mechanism::UNINIT) finding.phase = Phase::Load;
@@ -198,20 +206,6 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
          in_layer(with_traced_frames(stacks.resolve(birth.stack), names.traced, places), names));
     finding.fingerprint = fingerprint_of(finding, places);
     return finding;
-}
-
-bool node_is_made_by(const std::string& node, const std::string& op) {
-    const auto letters = [](const std::string& text) {
-        std::string kept;
-        for (const char c : text) {
-            if (c != '_') kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        }
-        return kept;
-    };
-    const size_t end = node.rfind("Backward");
-    const std::string made = letters(node.substr(0, end));
-    const std::string from = letters(std::string(plain_op_name(op)));
-    return !made.empty() && from.find(made) != std::string::npos;
 }
 
 }  // namespace numsan
