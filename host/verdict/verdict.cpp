@@ -190,11 +190,6 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
     if (absorbed_.enabled()) absorbed_.end(event, context);
 }
 
-void Verdict::begin_step(const OpContext& context) {
-    last_step_ = std::max(last_step_, context.step);
-    ledger_.begin_step(last_step_);
-}
-
 bool Verdict::is_certain(const OpEvent& event) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return births_.certain(event) != 0;

@@ -32,6 +32,11 @@ void Verdict::zero_grad() {
     gradients_.zero();
 }
 
+void Verdict::begin_step(const OpContext& context) {
+    last_step_ = std::max(last_step_, context.step);
+    ledger_.begin_step(last_step_);
+}
+
 void Verdict::tell_loss(double value) {
     const std::lock_guard<std::mutex> lock(mutex_);
     losses_.tell(value);

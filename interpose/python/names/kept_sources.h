@@ -14,8 +14,8 @@ namespace numsan {
 /// on that thread first. The caller holds no lock of ours.
 LiveNames::Sources kept_sources(const PythonApi& api, std::vector<SourceFrame> frames, void (*on_own_thread)());
 
-/// As the program starts, with the interpreter's lock free or held: keeps the code of a main module that lies in no file
-/// (`python -c`, stdin), which is gone when the last findings are made. It is kept alive.
+/// As the program starts, with the interpreter's lock free or held: keeps the code of a main module that lies in no
+/// file (`python -c`, stdin), which is gone when the last findings are made. It is kept alive.
 void remember_main_code(const PythonApi& api);
 
 }  // namespace numsan

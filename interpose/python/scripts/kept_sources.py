@@ -1,6 +1,6 @@
 # Finds the text of code that lies in no file. Reads `wanted`, a list of (file, line, address of the code object or 0),
-# and `main_code`, see main_code.py; leaves in `answer` a list of (index in `wanted`, number of the notebook's cell or 0,
-# text up to the line wanted). What Python knows by a name is found by it; `<string>` and `<stdin>` are names that
+# and `main_code`, see main_code.py; leaves in `answer` a list of (index in `wanted`, number of the notebook's cell or
+# 0, text up to the line wanted). What Python knows by a name is found by it; `<string>` and `<stdin>` are names that
 # anything may have, so those are the program's own code only where the code object is one that its main module has.
 
 
