@@ -58,7 +58,7 @@ class Watch:
     def judge(self, item: pytest.Item, phase: str, raised: bool) -> None:
         """Adds what was found to the test; fails it, unless it has failed."""
         report, found = self.take()
-        rules = _rules_of(item)
+        rules = _rules_of(item, complain=phase == "setup")
         found = [finding for finding in found if not _allow.allows(rules, finding)]
         if not found:
             return
@@ -136,8 +136,8 @@ class Watch:
             terminalreporter.line(f"where no test ran: {line}")
 
 
-def _rules_of(item: pytest.Item) -> list[list[_allow.Condition]]:
-    """Of all marks of the test. A rule that is none fails it."""
+def _rules_of(item: pytest.Item, complain: bool) -> list[list[_allow.Condition]]:
+    """Of all marks of the test. With `complain` a rule that is none is an error of the test."""
     rules = []
     for mark in item.iter_markers("numsan"):
         texts = mark.kwargs.get("allow", mark.args)
@@ -145,5 +145,6 @@ def _rules_of(item: pytest.Item) -> list[list[_allow.Condition]]:
             try:
                 rules.append(_allow.rule(text))
             except ValueError as error:
-                pytest.fail(f"numsan: {error}", pytrace=False)
+                if complain:
+                    pytest.fail(f"numsan: {error}", pytrace=False)
     return rules

@@ -49,7 +49,7 @@ def test_as_the_library_does(warm, tmp_path):
             left.append(finding["fingerprint"])
         else:
             matched[rule] += 1
-    assert left and sum(map(bool, matched.values())) > 6, matched
+    assert left and sum(map(bool, matched.values())) >= 5, matched
     assert [finding["fingerprint"] for finding in done.findings] == left, done.describe()
     assert done.report["suppressed"] == matched, done.describe()
 

@@ -100,10 +100,10 @@ def test_a_notebook(kernel):
     assert status == "ok" and "'shown'" in text and "numsan: 1 finding in this cell" in text, text
     place = f"cell In[{kernel.number}]:4"
     assert f"--> {place} in <module>" in text and f" at {place}\n" in text, text
-    assert "4 |     w.sqrt().sum().backward()  # BUG" in text, text
+    assert "4  |     w.sqrt().sum().backward()  # BUG" in text, text
 
     status, text = kernel.run("float(layer(-torch.ones(2)).sum())", until="y.log()  # BUG")
-    assert f"--> cell In[{defined}]:4 in layer" in text and "4 |     return y.log()  # BUG" in text, text
+    assert f"--> cell In[{defined}]:4 in layer" in text and "4  |     return y.log()  # BUG" in text, text
     status, text = kernel.run("import numsan, json\n"
                               "print([(f['location']['cell'], f['location']['code']) for f in numsan.findings()])")
     assert text == (f"[({int(place.split('[')[1].split(']')[0])}, 'w.sqrt().sum().backward()  # BUG'), "

@@ -99,7 +99,7 @@ def test_findings_belong_to_tests(warm, tmp_path):
     assert found["test_same_again"] == ("failure", ["NS102"]), "the same line again, in another test"
     assert found["test_read"] == ("passed", ["NS101"]), "a value that was only read is a warning"
     assert found["test_allowed"] == ("passed", []), done.describe()
-    assert found["test_bad_rule"] == ("failure", []), done.describe()
+    assert found["test_bad_rule"] == ("error", []), done.describe()
     assert found["test_expected"][0] == "skipped", done.describe()
     assert found["test_raises"][0] == "failure", done.describe()
     assert found["test_fixture"][0] == "passed", done.describe()

@@ -54,7 +54,7 @@ def test_a_command_line_and_what_it_makes(warm, tmp_path):
     assert code["aten::log2"] == ("<string>", None), done.describe()
     assert code["aten::log1p"] == ("<unknown>", None), done.describe()
     assert "= source:   <unknown> lies in no file, and Python keeps no text of it" in done.stderr, done.describe()
-    assert "5 |     value.log().sum().item()  # BUG of the command" in done.stderr, done.describe()
+    assert "5  |     value.log().sum().item()  # BUG of the command" in done.stderr, done.describe()
 
 
 def test_a_program_on_stdin(warm, tmp_path):
