@@ -126,7 +126,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     if (nameless && !ask && !outcome.escaped.empty() && !allow_.rules().empty()) own_names.traced = traced_;
     const LiveNames& names = ask || nameless ? own_names : known_names;
     if (finished_) return;  // another thread still runs while the process ends: the last report has been written
-    places_.learn(names.sources);
+    places_.learn(known_names.sources);
     const TextStyle style = text_style();
     std::vector<size_t> added;
     bool worth_writing = false;

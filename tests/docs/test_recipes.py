@@ -24,7 +24,7 @@ def file_named(name):
 
 @pytest.fixture(scope="module")
 def machine(warm, tmp_path_factory):
-    """A checkout with train.py on a machine on which numsan is installed; what a workflow leaves, the next one finds."""
+    """A checkout with train.py where numsan is installed. A workflow finds what the one before left."""
     tmp_path = tmp_path_factory.mktemp("recipes")
     (tmp_path / "train.py").write_text(TRAIN)
     commands = tmp_path / "bin"
