@@ -52,9 +52,9 @@ print(float(p) < 0.5)
 """, "aten::exp", "finite", "aten::reciprocal"),
     "asked about": ("""
 y = torch.log(x)  # BORN
-keep = torch.isfinite(y)  # MET
+keep = ~torch.isnan(y)  # MET
 print(int(keep.sum()) > 0)
-""", "aten::log", "no_floats", "aten::isfinite"),
+""", "aten::log", "no_floats", "aten::isnan"),
     "a batch that is skipped": ("""
 model = torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -63,12 +63,12 @@ for step in range(4):
     if bad and step == 2:
         batch[1] = -1
     features = torch.log(batch)  # BORN
-    if not torch.isfinite(features).all():  # MET
+    if torch.isnan(features).any():  # MET
         continue
     optimizer.zero_grad()
     model(features).pow(2).mean().backward()
     optimizer.step()
-""", "aten::log", "no_floats", "aten::isfinite"),
+""", "aten::log", "no_floats", "aten::isnan"),
     "a gradient that is dropped": ("""
 w = torch.tensor([0.0, 1.0] if bad else [4.0, 1.0], requires_grad=True)
 norm = w.sqrt().sum()  # BORN
