@@ -31,7 +31,7 @@ Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& con
     return birth;
 }
 
-BirthKinds BirthStore::made_by(int64_t seq) const {
+BirthKinds BirthStore::made_by(OpSeq seq) const {
     BirthKinds made;
     for (auto it = births_.rbegin(); it != births_.rend() && (it->second.seq >= seq || it->second.waits); ++it) {
         if (it->second.seq == seq && it->second.kind != 0) made.of(static_cast<Kind>(it->second.kind)) = it->first;

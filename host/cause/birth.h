@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/base/health.h"
+#include "host/base/ids.h"
 #include "host/cause/features.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
@@ -24,7 +25,7 @@ struct LastMet {
     std::string op;
     KeptStack stack;
     int64_t step = 0;
-    int64_t seq = 0;
+    OpSeq seq{};
 };
 
 struct Birth {
@@ -39,7 +40,7 @@ struct Birth {
     bool scaler = false;   ///< a loss scaler caught it: its job, no finding
     Phase phase = Phase::Forward;
     FirstMet met = FirstMet::Unknown;
-    int64_t seq = 0;
+    OpSeq seq{};
     int64_t step = 0;
     KeptStack stack;
     std::string node;
@@ -51,7 +52,7 @@ struct Birth {
     bool unread = false;           ///< it arrived, and no op has read it yet
     const void* holder = nullptr;  ///< TensorView::impl of the tensor that held it, where no op was seen to make it
     std::optional<Place> made_at;  ///< of a birth in another process, whose stack is not known here
-    int64_t forward_seq = 0;       ///< of the op that made the node; the birth's own outside a backward pass
+    OpSeq forward_seq{};           ///< of the op that made the node; the birth's own outside a backward pass
     Features features;
     /// an infinity of it passed through a root: what it should have been may well be small
     bool through_root = false;

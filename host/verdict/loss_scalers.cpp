@@ -86,7 +86,7 @@ void LossScalers::scale_changes(const OpEvent& event, Outcome& outcome) {
             continue;
         }
         found.insert(input.storage);
-        lineage_.ancestors(input.storage, INT64_MAX, [&](const Lineage::Record& record, int distance) {
+        lineage_.ancestors(input.storage, OpSeq::End, [&](const Lineage::Record& record, int distance) {
             found.insert(record.storage);
             return distance < kMostAdded;
         });

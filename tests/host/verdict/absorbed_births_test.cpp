@@ -63,7 +63,7 @@ TEST_F(Absorbed, ValueThatIsHandedOn) {
     EXPECT_EQ(last().fate, Fate::ReadLast);
     EXPECT_EQ(last().op, "aten::sum");
     EXPECT_EQ(StackId(last().stack), 7u);
-    EXPECT_EQ(s.only().seq, 2) << "where it was read last";
+    EXPECT_EQ(s.only().seq, OpSeq{2}) << "where it was read last";
 }
 
 TEST_F(Absorbed, ValueThatIsMaskedAway) {
@@ -222,7 +222,7 @@ TEST_F(Absorbed, BirthsThatGaveWayAreCounted) {
     end();
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().times, kMany);
-    EXPECT_EQ(s.only().birth.seq, 0) << "the first";
+    EXPECT_EQ(s.only().birth.seq, OpSeq{0}) << "the first";
 }
 
 TEST_F(Absorbed, BirthsOfAParentAreTheParents) {
