@@ -22,6 +22,7 @@ namespace numsan {
 /// The last op that met a bad value: kept with the option `escape=any` alone.
 struct LastMet {
     Fate fate = Fate::Unread;
+    bool within_derivative = false;  ///< the value ended in the node of torch's that made it
     std::string op;
     KeptStack stack;
     int64_t step = 0;
@@ -35,6 +36,7 @@ struct Birth {
     std::string reader;  ///< the first op that read a value which no op was seen to make
     Mechanism mechanism = Mechanism::None;
     bool intended = false;  ///< an infinity the program wrote down: no finding by itself
+    bool literal = false;   ///< a number that the program wrote down, NaN as a mark for what is missing
     bool escaped = false;
     bool ignored = false;  ///< made inside record_function("numsan:ignore"): no finding, wherever it goes
     bool scaler = false;   ///< a loss scaler caught it: its job, no finding
@@ -44,6 +46,7 @@ struct Birth {
     int64_t step = 0;
     KeptStack stack;
     std::string node;
+    NodeSeq node_sequence = NodeSeq::None;
     bool has_forward = false;
     std::string forward_op;
     KeptStack forward_stack;

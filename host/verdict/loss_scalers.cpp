@@ -18,8 +18,6 @@ constexpr int kMostAdded = 8;  ///< ops between what was found for one optimizer
 
 }  // namespace
 
-/// Whether the value would come about at any scale. Only what is certain counts: an overflow of what was scaled would
-/// not.
 bool LossScalers::comes_at_any_scale(const Birth& birth) const {
     if (birth.phase == Phase::Forward || birth.phase == Phase::Data || birth.phase == Phase::Load)
         return !stacks_.is_scaler(birth.stack);

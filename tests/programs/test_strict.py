@@ -97,6 +97,14 @@ for step in range(3):
 scores = torch.zeros(2, 2).masked_fill(torch.eye(2, dtype=torch.bool), -torch.inf)
 weights = torch.softmax(scores, dim=-1)
 table = torch.empty(4, 4).fill_(torch.inf)
+rows = torch.rand(4, 3)
+rows[1, 2] = float("nan")  # is missing
+rows = torch.where(rows.isnan(), rows.nanmean(), rows)
+slots = rows.new_full((2,), float("nan"))
+padded = torch.nested.to_padded_tensor(torch.nested.nested_tensor([torch.rand(2), torch.rand(3)]), float("-inf"))
+lengths = (padded != -torch.inf).sum(1)
+point = torch.zeros(3, requires_grad=True)
+torch.nn.functional.normalize(point, dim=0).sum().backward()
 with torch.autograd.profiler.record_function("numsan:ignore"):
     known = torch.log(torch.tensor([-1.0]))
 print(float(best) < 1)
