@@ -27,11 +27,14 @@ Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& con
     birth.stack = KeptStack(context.stack, stacks_);
     birth.forward_stack = KeptStack(0, stacks_);
     birth.last.stack = KeptStack(0, stacks_);
-    if (context.node != nullptr) birth.node = context.node;
+    if (context.node != nullptr) {
+        birth.node = context.node;
+        birth.node_sequence = context.node_sequence;
+    }
     return birth;
 }
 
-BirthKinds BirthStore::made_by(int64_t seq) const {
+BirthKinds BirthStore::made_by(OpSeq seq) const {
     BirthKinds made;
     for (auto it = births_.rbegin(); it != births_.rend() && (it->second.seq >= seq || it->second.waits); ++it) {
         if (it->second.seq == seq && it->second.kind != 0) made.of(static_cast<Kind>(it->second.kind)) = it->first;

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "host/base/ids.h"
 #include "host/cause/birth.h"
 #include "host/track/ledger.h"
 #include "host/track/op_context.h"
@@ -42,7 +43,7 @@ class BirthStore {
     int64_t made() const { return made_; }  ///< those that were counted: no intended ones
 
     /// The births that op number `seq` made, by kind.
-    BirthKinds made_by(int64_t seq) const;
+    BirthKinds made_by(OpSeq seq) const;
     /// Adds what is in `from`. An unintended origin outranks an intended one; among equals one that is surely there
     /// another, and then the earlier wins.
     void add_kinds(BirthKinds& into, const BirthKinds& from) const;

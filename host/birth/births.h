@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "host/base/ids.h"
 #include "host/base/scanner.h"
 #include "host/birth/birth_facts.h"
 #include "host/birth/birth_store.h"
@@ -39,7 +40,7 @@ class Births {
     const Birth* find(BirthId id) const { return store_.find(id); }
     bool intended(BirthId id) const { return store_.intended(id); }
     void add_kinds(BirthKinds& into, const BirthKinds& from) const { store_.add_kinds(into, from); }
-    BirthKinds made_by(int64_t seq) const { return store_.made_by(seq); }
+    BirthKinds made_by(OpSeq seq) const { return store_.made_by(seq); }
     bool full() const { return store_.full(); }
     void sweep(
         std::set<BirthId> used, const std::function<void(const Birth&)>& dropped = [](const Birth&) {}) {

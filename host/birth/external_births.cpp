@@ -166,6 +166,7 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     birth.op = "external";
     birth.holder = tensor.impl;
     birth.unread = wraps_memory(event);
+    birth.literal = birth.unread && tensor.numel == 1;
     const bool parameter = is_parameter(tensor) || view_of_parameter(event, context, tensor);
     const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
     if (compiled) {

@@ -10,7 +10,7 @@ constexpr int64_t kSharedBytes = 1 << 20;  ///< outputs below are scanned by the
 
 }  // namespace
 
-OutputSet OutputScan::scan_any(const OpEvent& event, int64_t seq, OutputSet wanted, Range* ranges,
+OutputSet OutputScan::scan_any(const OpEvent& event, OpSeq seq, OutputSet wanted, Range* ranges,
                                OpTally& tally) noexcept {
     tally = {};
     // Other threads are writing a collective's results now; they are looked at when they are read.

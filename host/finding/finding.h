@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "host/base/ids.h"
 #include "host/finding/category_guess.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
@@ -42,7 +43,7 @@ struct Escape {
     EscapeInto into = EscapeInto::Output;
     std::optional<std::string> name;
     int64_t step = 0;
-    int64_t seq = 0;
+    OpSeq seq{};
     std::optional<LastUse> last{};  ///< of severity info
 };
 
@@ -63,7 +64,7 @@ struct Finding {
     std::string op;
     Phase phase = Phase::Forward;
     int64_t step = 0;
-    int64_t seq = 0;
+    OpSeq seq{};
     std::optional<int> rank;
     std::optional<Place> location;
     std::optional<Place> user_location;

@@ -120,13 +120,8 @@ Json tensors_document(const std::vector<TensorFact>& tensors) {
     return out;
 }
 
-const Category& category_or_unknown(const std::string& id) {
-    const Category* row = find_category(id);
-    return row ? *row : *find_category("U");
-}
-
 Json category_document(const CategoryGuess& guess) {
-    const Category& row = category_or_unknown(guess.id);
+    const Category& row = guess.id.info();
     const double confidence = std::isfinite(guess.confidence) ? std::clamp(guess.confidence, 0.0, 1.0) : 0.0;
     return {{"id", row.id}, {"slug", row.slug}, {"name", row.name}, {"confidence", confidence}};
 }
@@ -232,7 +227,7 @@ Json finding_document(const Finding& finding) {
     out["kernel"] = nullptr;
     out["phase"] = to_string(finding.phase);
     out["step"] = finding.step;
-    out["seq"] = finding.seq;
+    out["seq"] = number(finding.seq);
     out["rank"] = or_null(finding.rank);
     out["location"] = place_document(finding.location);
     out["user_location"] = place_document(finding.user_location);
@@ -249,7 +244,7 @@ Json finding_document(const Finding& finding) {
     out["escape"] = {{"into", to_string(finding.escape.into)},
                      {"name", or_null(finding.escape.name)},
                      {"step", finding.escape.step},
-                     {"seq", finding.escape.seq}};
+                     {"seq", number(finding.escape.seq)}};
     if (const auto& last = finding.escape.last) {
         out["escape"]["last"] = {{"fate", to_string(last->fate)},
                                  {"op", last->op.empty() ? Json(nullptr) : Json(last->op)},
@@ -259,7 +254,7 @@ Json finding_document(const Finding& finding) {
     out["history"] = history_document(finding.history);
     out["count"] = finding.count;
     out["dump"] = nullptr;
-    out["taxonomy"] = taxonomy_codes(category_or_unknown(finding.category.id));
+    out["taxonomy"] = taxonomy_codes(finding.category.id.info());
     return out;
 }
 

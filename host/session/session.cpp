@@ -59,7 +59,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
     try {
         if (event.on_device && devices_.op(thread, event)) [[unlikely]]
             return;
-        const int64_t seq = parts_.ops.fetch_add(1, std::memory_order_relaxed);
+        const OpSeq seq{parts_.ops.fetch_add(1, std::memory_order_relaxed)};
         if (event.output_count > 0) parts_.lineage.prefetch(event.outputs[0].storage);  // most ops have one
         Range ranges[kMaxRanges];
         TierPolicy& tier = look_back_.tier();
@@ -119,7 +119,7 @@ void Session::op_failed(const OpEvent& event) noexcept {
     const ThreadState& thread = this_thread();
     if (thread.busy || !on() || !parts_.verdict.interesting(event, {})) return;
     try {
-        OpContext context = parts_.contexts.begin(thread, parts_.ops.load(std::memory_order_relaxed));
+        OpContext context = parts_.contexts.begin(thread, OpSeq{parts_.ops.load(std::memory_order_relaxed)});
         context.stack = stacks_.capture();
         parts_.verdict.op_failed(event, context);
     } catch (...) {
@@ -136,7 +136,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     if (event.variable == nullptr || thread.busy) return;
     parts_.judge.begin_learning();
     try {
-        OpContext context = parts_.contexts.begin(thread, parts_.ops.load(std::memory_order_relaxed));
+        OpContext context = parts_.contexts.begin(thread, OpSeq{parts_.ops.load(std::memory_order_relaxed)});
         if (context.after_compiled) context.stack = stacks_.capture();
         if (event.variable->device != Device::Cpu && devices_.node(event, context)) return;
         for (int32_t i = 0; i < event.input_count; ++i) parts_.lineage.mark_gradient(event.inputs[i].storage);

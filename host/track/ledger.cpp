@@ -67,7 +67,7 @@ void Ledger::clear(const TensorView& tensor) {
     if (bad_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
 }
 
-void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq) {
+void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, OpSeq seq) {
     clear(tensor);
     if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
     const auto [it, inserted] = unwritten_.try_emplace(tensor.storage);

@@ -11,6 +11,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/huge_array.h"
+#include "host/base/ids.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/birth_id.h"
 
@@ -54,7 +55,7 @@ class Ledger {
     struct Unwritten {
         const void* data = nullptr;
         StackId stack = 0;
-        int64_t seq = 0;
+        OpSeq seq{};
         uint64_t mark = 0;    ///< number of the marking: an address is marked anew each time it is allocated
         int64_t bytes = 0;    ///< size of the storage
         int64_t missing = 0;  ///< bytes that no op has written yet, if no two wrote the same
@@ -84,7 +85,7 @@ class Ledger {
         const void* data = nullptr;
         const OpInfo* op = nullptr;
         StackId stack = 0;
-        int64_t seq = 0;
+        OpSeq seq{};
         int64_t step = 0;
         double sent = 0;    ///< largest magnitude that this process put into a sum, else 0
         int64_t from = -1;  ///< the rank that sent it, within its group; -1: all of them, or it is not known
@@ -94,7 +95,7 @@ class Ledger {
     void mark_received(const TensorView& tensor, const Received& received);
     const Received* received(const TensorView& tensor) const;
 
-    void mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq);
+    void mark_unwritten(const TensorView& tensor, StackId stack, OpSeq seq);
     const Unwritten* unwritten(const TensorView& tensor) const;
     /// Memory stays unwritten until ops have written as many bytes as it has.
     void mark_written(const TensorView& tensor);

@@ -1,6 +1,7 @@
 #include "host/verdict/absorbed_births.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "host/ops/op_traits.h"
 #include "host/ops/operands.h"
@@ -19,6 +20,14 @@ bool writes_all(const TensorView& output) { return (output.flags & kWritten) != 
 bool leaves_out(const OpEvent& event) {
     const OpTraits& op = traits_of(event);
     return op.is({Form::Move, Form::Choose, Form::Replace, Form::FillPlaces});
+}
+
+/// The formula of a derivative of torch's, which makes the value and masks it by itself. Names of its nodes end with
+/// a number: "SqrtBackward0".
+bool is_within_derivative(const Birth& birth, const OpContext& context) {
+    return context.node != nullptr && birth.node_sequence != NodeSeq::None &&
+           birth.node_sequence == context.node_sequence && birth.node == context.node &&
+           std::isdigit(static_cast<unsigned char>(birth.node.back())) != 0;
 }
 
 }  // namespace
@@ -73,6 +82,8 @@ void AbsorbedBirths::read(const OpEvent& event, const OpContext& context) {
 void AbsorbedBirths::meet(BirthId id, Fate fate, const OpEvent& event, const OpContext& context) {
     Birth* birth = births_.find(id);
     if (birth == nullptr || birth->escaped || birth->intended) return;
+    const bool ends = fate != Fate::ReadLast && fate != Fate::Joined;
+    birth->last.within_derivative = ends && is_within_derivative(*birth, context);
     birth->last.fate = fate;
     birth->last.op = event.op->name;
     birth->last.stack = context.stack;
@@ -102,8 +113,9 @@ Fate AbsorbedBirths::fate_of(const Birth& birth, const OpEvent& event) {
 }
 
 bool AbsorbedBirths::may_report(const Birth& birth) const {
-    return birth.kind != 0 && !birth.escaped && !birth.intended && !birth.ignored && !birth.scaler &&
-           !births_.inherited(birth.id);
+    if (birth.kind == 0 || birth.escaped || birth.ignored || births_.inherited(birth.id)) return false;
+    if (birth.intended || birth.literal || birth.last.within_derivative) return false;
+    return !birth.scaler && (!escapes_.scaler_seen() || scalers_.comes_at_any_scale(birth));
 }
 
 void AbsorbedBirths::drop(const Birth& birth) {

@@ -14,6 +14,7 @@
 #include "host/track/ledger.h"
 #include "host/track/op_context.h"
 #include "host/verdict/escapes.h"
+#include "host/verdict/loss_scalers.h"
 #include "host/verdict/outcome.h"
 #include "host/verdict/pending.h"
 
@@ -25,8 +26,13 @@ class AbsorbedBirths {
   public:
     /// All outlive this.
     AbsorbedBirths(const Scanner& scanner, Ledger& ledger, Births& births, const PendingStore& pending,
-                   const Escapes& escapes)
-        : scanner_(scanner), ledger_(ledger), births_(births), pending_(pending), escapes_(escapes) {}
+                   const Escapes& escapes, const LossScalers& scalers)
+        : scanner_(scanner),
+          ledger_(ledger),
+          births_(births),
+          pending_(pending),
+          escapes_(escapes),
+          scalers_(scalers) {}
 
     /// Else none of the others is called but drop() and begin_child(), which then do nothing.
     void enable() { enabled_ = true; }
@@ -66,6 +72,7 @@ class AbsorbedBirths {
     Births& births_;
     const PendingStore& pending_;
     const Escapes& escapes_;
+    const LossScalers& scalers_;
     bool enabled_ = false;
     std::set<BirthId> read_;                                ///< that the op has read
     std::vector<std::pair<int32_t, BirthId>> overwritten_;  ///< output that it writes all of, and what that held

@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "host/base/ids.h"
 #include "host/birth/births.h"
 #include "host/track/lineage.h"
 #include "host/track/stack_facts.h"
@@ -61,7 +62,7 @@ class Escapes {
     }
 
     /// backward() starts with op `seq`; the last op before it that read a parameter was `parameter_read`.
-    void loss_begins(int64_t seq, int64_t parameter_read) {
+    void loss_begins(OpSeq seq, OpSeq parameter_read) {
         loss_seq_ = seq;
         loss_parameter_read_ = parameter_read;
     }
@@ -102,8 +103,9 @@ class Escapes {
     std::set<std::string> reported_places_;
     std::deque<std::string> places_in_order_;  ///< the same, oldest first: beyond kMostPlaces they give way
     int64_t forgotten_ = 0;
-    int64_t loss_parameter_read_ = -1;  ///< last forward op that read a parameter before the last backward() began
-    int64_t loss_seq_ = -1;
+    OpSeq loss_parameter_read_ =
+        OpSeq::None;  ///< last forward op that read a parameter before the last backward() began
+    OpSeq loss_seq_ = OpSeq::None;
     int64_t escaped_ = 0;
     int64_t bad_places_ = 0;
     bool scaler_seen_ = false;

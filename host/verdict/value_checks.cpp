@@ -32,7 +32,7 @@ void ValueChecks::begin(const OpEvent& event, const OpContext& context, const Bi
 void ValueChecks::answer(const OpEvent& event, const OpContext& context) {
     BirthKinds found;
     bool of_loss = false;
-    lineage_.ancestors(event.inputs[0].storage, INT64_MAX, [&](const Lineage::Record& record, int) {
+    lineage_.ancestors(event.inputs[0].storage, OpSeq::End, [&](const Lineage::Record& record, int) {
         const auto held = ledger_.entries().find(record.storage);
         const bool still = held != ledger_.entries().end() && lineage_.known(record.storage).last == record.id;
         BirthKinds here = still ? held->second : is_bad(record) ? births_.made_by(record.seq) : BirthKinds{};

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "host/base/ids.h"
 #include "host/birth/births.h"
 #include "host/track/ledger.h"
 #include "host/track/lineage.h"
@@ -64,13 +65,13 @@ class ValueChecks {
     std::atomic<bool> follows_{false};
     /// The answer that was read last, and what the ops after it have shown by now.
     struct Followed {
-        int64_t seq = 0;
+        OpSeq seq{};
         uint64_t thread = 0;
         StackId stack = 0;
         int ops = 0;
     } followed_;
     std::map<std::pair<StackId, StackId>, AfterCheck> after_check_;
-    std::set<int64_t> losses_;  ///< numbers of the ops that such a check of a loss began with
+    std::set<OpSeq> losses_;  ///< numbers of the ops that such a check of a loss began with
 };
 
 }  // namespace numsan

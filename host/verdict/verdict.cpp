@@ -42,7 +42,7 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
       scalers_(scanner, stacks, lineage, ledger_, births_, pending_, escapes_),
       checks_(lineage, ledger_, births_, pending_, escapes_),
       kept_(ledger_, births_, escapes_),
-      absorbed_(scanner, ledger_, births_, pending_, escapes_) {}
+      absorbed_(scanner, ledger_, births_, pending_, escapes_, scalers_) {}
 
 bool Verdict::touches_held(const OpEvent& event) const noexcept {
     for (int32_t i = 0; i < event.input_count; ++i) {

@@ -52,9 +52,9 @@ print(float(p) < 0.5)
 """, "aten::exp", "finite", "aten::reciprocal"),
     "asked about": ("""
 y = torch.log(x)  # BORN
-keep = torch.isfinite(y)  # MET
+keep = ~torch.isnan(y)  # MET
 print(int(keep.sum()) > 0)
-""", "aten::log", "no_floats", "aten::isfinite"),
+""", "aten::log", "no_floats", "aten::isnan"),
     "a batch that is skipped": ("""
 model = torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -63,12 +63,12 @@ for step in range(4):
     if bad and step == 2:
         batch[1] = -1
     features = torch.log(batch)  # BORN
-    if not torch.isfinite(features).all():  # MET
+    if torch.isnan(features).any():  # MET
         continue
     optimizer.zero_grad()
     model(features).pow(2).mean().backward()
     optimizer.step()
-""", "aten::log", "no_floats", "aten::isfinite"),
+""", "aten::log", "no_floats", "aten::isnan"),
     "a gradient that is dropped": ("""
 w = torch.tensor([0.0, 1.0] if bad else [4.0, 1.0], requires_grad=True)
 norm = w.sqrt().sum()  # BORN
@@ -97,6 +97,14 @@ for step in range(3):
 scores = torch.zeros(2, 2).masked_fill(torch.eye(2, dtype=torch.bool), -torch.inf)
 weights = torch.softmax(scores, dim=-1)
 table = torch.empty(4, 4).fill_(torch.inf)
+rows = torch.rand(4, 3)
+rows[1, 2] = float("nan")  # is missing
+rows = torch.where(rows.isnan(), rows.nanmean(), rows)
+slots = rows.new_full((2,), float("nan"))
+padded = torch.nested.to_padded_tensor(torch.nested.nested_tensor([torch.rand(2), torch.rand(3)]), float("-inf"))
+lengths = (padded != -torch.inf).sum(1)
+point = torch.zeros(3, requires_grad=True)
+torch.nn.functional.normalize(point, dim=0).sum().backward()
 with torch.autograd.profiler.record_function("numsan:ignore"):
     known = torch.log(torch.tensor([-1.0]))
 print(float(best) < 1)

@@ -39,7 +39,7 @@ TEST(Text, WithoutALineAndWithValuesGone) {
     finding.forward.reset();
     finding.inputs[0].health = Health{};
     finding.severity = Severity::Warning;
-    finding.escape = {EscapeInto::Host, std::nullopt, 412, 91260};
+    finding.escape = {EscapeInto::Host, std::nullopt, 412, OpSeq{91260}};
     finding.count = 1234567;
     expect_golden("no_line.txt", render_finding(finding, plain()));
 }
@@ -65,7 +65,7 @@ TEST(Text, FiniteValuesCloseToTheLargest) {
     finding.happened = "`aten::mm` made values close to the largest float16";
     finding.outputs[0].health.pos_inf = finding.outputs[0].health.nan = 0;
     finding.outputs[0].health.first_bad = -1;
-    finding.escape = {EscapeInto::Output, std::nullopt, 412, 91260};
+    finding.escape = {EscapeInto::Output, std::nullopt, 412, OpSeq{91260}};
     finding.contaminated.clear();
     expect_golden("near_overflow.txt", render_finding(finding, plain()));
 }
@@ -79,7 +79,7 @@ TEST(Text, WhatBecameOfAValueThatEscapedNowhere) {
          {Fate::Unread, Fate::ReadLast, Fate::Joined, Fate::NoFloats, Fate::Finite, Fate::Masked, Fate::Overwritten}) {
         LastUse last{fate, "aten::where", Place{"/home/user/job/loss.py", 21, "loss", std::nullopt}};
         if (fate == Fate::Unread) last = {};
-        finding.escape = {EscapeInto::Output, std::nullopt, 412, 91260, last};
+        finding.escape = {EscapeInto::Output, std::nullopt, 412, OpSeq{91260}, last};
         const std::string text = render_finding(finding, plain());
         const size_t row = text.find("   = escaped:");
         all +=

@@ -35,7 +35,7 @@ class Builder : public testing::Test {
         escaped.birth.op = "aten::log";
         escaped.birth.mechanism = Mechanism::DOM;
         escaped.birth.stack = 1;
-        escaped.birth.seq = 5;
+        escaped.birth.seq = OpSeq{5};
         escaped.birth.step = 2;
         escaped.into = EscapeInto::Loss;
         TensorFact output;
@@ -60,12 +60,12 @@ TEST_F(Builder, Forward) {
     escaped.impl = &weight;
     escaped.into = EscapeInto::Parameter;
     escaped.step = 3;
-    escaped.seq = 9;
+    escaped.seq = OpSeq{9};
     const Finding f = build();
     EXPECT_EQ(f.kind, FindingKind::NaN);
     EXPECT_EQ(f.op, "aten::log");
     EXPECT_EQ(f.step, 2);
-    EXPECT_EQ(f.seq, 5);
+    EXPECT_EQ(f.seq, OpSeq{5});
     ASSERT_TRUE(f.location.has_value());
     EXPECT_EQ(f.location->file, "/home/me/model.py");
     EXPECT_EQ(f.location->line, 12);
@@ -77,7 +77,7 @@ TEST_F(Builder, Forward) {
     EXPECT_EQ(f.escape.into, EscapeInto::Parameter);
     EXPECT_EQ(f.escape.name, "model.head.weight");
     EXPECT_EQ(f.escape.step, 3);
-    EXPECT_EQ(f.escape.seq, 9);
+    EXPECT_EQ(f.escape.seq, OpSeq{9});
     EXPECT_FALSE(f.help.empty());
 }
 
@@ -138,9 +138,9 @@ TEST_F(Builder, WhatAModuleWithParametersComputesLastIsTheModels) {
     f.op = "div";
     f.reduction = "std";
     f.touched = f.operand_touched = f.loss_known = f.after_parameters = true;
-    EXPECT_EQ(build().category.id, "N7");
+    EXPECT_EQ(build().category.id, CategoryId{"N7"});
     stacks.live.tensors.clear();
-    EXPECT_EQ(build().category.id, "N4") << "a module without parameters is a loss";
+    EXPECT_EQ(build().category.id, CategoryId{"N4"}) << "a module without parameters is a loss";
 }
 
 TEST_F(Builder, BufferThatNothingWroteIsBadFromTheStart) {
@@ -150,7 +150,7 @@ TEST_F(Builder, BufferThatNothingWroteIsBadFromTheStart) {
     EXPECT_EQ(build().phase, Phase::Forward);
     stacks.live.tensors[&weight].role = LiveNames::TensorName::Role::Buffer;
     EXPECT_EQ(build().phase, Phase::Load);
-    EXPECT_EQ(build().category.id, "N6");
+    EXPECT_EQ(build().category.id, CategoryId{"N6"});
 }
 
 TEST_F(Builder, BackwardPointsAtTheForwardLine) {
@@ -229,7 +229,7 @@ TEST_F(Builder, TitleOfEveryMechanismSaysSomething) {
 
 TEST_F(Builder, FingerprintIsOfThePlaceAndNotOfTheTime) {
     const std::string before = build().fingerprint;
-    escaped.birth.seq = 500;
+    escaped.birth.seq = OpSeq{500};
     escaped.birth.step = 60;
     const std::string place = place_of_finding(build());
     stacks.live.modules.begin()->second = "model.tail";  // the same line, of another layer

@@ -120,7 +120,7 @@ TEST(Ledger, AllocationEndsWhatTheAddressHeldBefore) {
     EXPECT_EQ(ledger.find(t), nullptr);
     ASSERT_NE(ledger.unwritten(t), nullptr);
     EXPECT_EQ(ledger.unwritten(t)->stack, 7u);
-    EXPECT_EQ(ledger.unwritten(t)->seq, 8);
+    EXPECT_EQ(ledger.unwritten(t)->seq, OpSeq{8});
     EXPECT_EQ(ledger.unwritten(at(address(1), address(3))), nullptr);
 }
 
@@ -146,7 +146,7 @@ TEST(Ledger, AFreshMarkOutlivesOldMarksOfTheSameAddress) {
     ledger.mark_unwritten(reused, 1, 2);
     for (uintptr_t i = 10; i < 20; ++i) ledger.mark_unwritten(at(address(i), address(i)), 1, 3);
     ASSERT_NE(ledger.unwritten(reused), nullptr);
-    EXPECT_EQ(ledger.unwritten(reused)->seq, 2);
+    EXPECT_EQ(ledger.unwritten(reused)->seq, OpSeq{2});
 }
 
 TEST(Ledger, BadStoragesAreBoundedAndTheColdestGoFirst) {
@@ -202,7 +202,7 @@ TEST(Ledger, ReceivedMarksAreBoundedAndTheOldestGoFirst) {
     constexpr auto kMany = static_cast<int64_t>(2 * Ledger::kMaxReceived);
     for (int64_t n = 0; n < kMany; ++n) {
         Ledger::Received received;
-        received.seq = n;
+        received.seq = OpSeq{n};
         ledger.mark_received(at(address(static_cast<uintptr_t>(n)), address(0)), received);
     }
     const auto there = [&](int64_t n) {

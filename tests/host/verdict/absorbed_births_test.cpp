@@ -63,7 +63,7 @@ TEST_F(Absorbed, ValueThatIsHandedOn) {
     EXPECT_EQ(last().fate, Fate::ReadLast);
     EXPECT_EQ(last().op, "aten::sum");
     EXPECT_EQ(StackId(last().stack), 7u);
-    EXPECT_EQ(s.only().seq, 2) << "where it was read last";
+    EXPECT_EQ(s.only().seq, OpSeq{2}) << "where it was read last";
 }
 
 TEST_F(Absorbed, ValueThatIsMaskedAway) {
@@ -171,6 +171,45 @@ TEST_F(Absorbed, WhatALossScalerCatches) {
     EXPECT_TRUE(b.s.outcome.escaped.empty());
 }
 
+TEST_F(Absorbed, OverflowOfAScaleIsTheScalersWhereverItWent) {
+    MadeUp large{3e38f}, gradient{kInf}, scale{1}, ok{0};
+    s.op("aten::_amp_update_scale_", {scale.view(), ok.view()}, {scale.written()}, OpClass::LossScale);
+    s.context.node = "MulBackward0";
+    s.op("aten::mul", {large.view(), large.view()}, {gradient.returned()});
+    s.context.node = nullptr;
+    make(bad, 4);
+    end();
+    EXPECT_EQ(s.only().birth.op, "aten::log") << "and not the gradient, which a smaller scale keeps finite";
+}
+
+TEST_F(Absorbed, NumberThatTheProgramWroteDown) {
+    MadeUp mark{kNan}, mask{1, 0}, table{kNan, 1}, filled{0, 1};
+    s.op("aten::lift_fresh", {mark.view()}, {mark.view()}, OpClass::Constant);
+    s.op("aten::index_put_", {table.view(), mask.view(), mark.view()}, {table.written()}, OpClass::Constant);
+    s.op("aten::where", {mask.view(), filled.view(), table.view()}, {filled.returned()}, OpClass::Constant);
+    end();
+    EXPECT_TRUE(s.outcome.escaped.empty()) << "a mark for what is missing";
+}
+
+TEST_F(Absorbed, DerivativeThatMasksItself) {
+    MadeUp zero{0, 1}, quotient{kNan, 1};
+    const auto backward = [&](NodeSeq masked_by, const char* node) {
+        s.context.node = node;
+        s.context.node_sequence = NodeSeq{3};
+        s.op("aten::div", {zero.view(), zero.view()}, {quotient.returned()});
+        s.context.node_sequence = masked_by;
+        MadeUp masked{0, 1};
+        s.op("aten::masked_fill", {quotient.view()}, {masked.returned()}, OpClass::Constant);
+        s.context.node = nullptr;
+        end();
+        return s.outcome.escaped.size();
+    };
+    EXPECT_EQ(backward(NodeSeq{3}, "LinalgVectorNormBackward0"), 0u);
+    EXPECT_EQ(backward(NodeSeq{3}, "OwnFunctionBackward"), 1u) << "the formula is the program's";
+    s.context.stack = 9;
+    EXPECT_EQ(backward(NodeSeq{4}, "LinalgVectorNormBackward0"), 2u) << "in another node";
+}
+
 TEST_F(Absorbed, OneOfAPlaceWithTheNumberOfAll) {
     MadeUp more{kNan, 0}, another{kNan, 0};
     make(bad, 4);
@@ -222,7 +261,7 @@ TEST_F(Absorbed, BirthsThatGaveWayAreCounted) {
     end();
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().times, kMany);
-    EXPECT_EQ(s.only().birth.seq, 0) << "the first";
+    EXPECT_EQ(s.only().birth.seq, OpSeq{0}) << "the first";
 }
 
 TEST_F(Absorbed, BirthsOfAParentAreTheParents) {

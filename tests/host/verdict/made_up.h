@@ -197,7 +197,7 @@ class Stream {
         for (size_t i = 0; i < outputs.size() && op_class != OpClass::Allocation; ++i) {
             if (range_of(outputs[i]).suspicious) bad.add(static_cast<int32_t>(i));
         }
-        context.seq = next_seq_++;
+        context.seq = OpSeq{next_seq_++};
         BirthId born = 0;
         if (vanishing || verdict.interesting(event, bad)) {
             std::vector<Range> ranges;
