@@ -81,6 +81,7 @@ THIRD_PARTY = {
     "fmt": ("host/log",),
     "spdlog": ("host/log",),
     "nlohmann": ("host/report", "host/format", "host/changes"),
+    "kainjow": ("host/format/html",),
     "zlib.h": ("host/record",),
     "gtest": (),
     "gmock": (),

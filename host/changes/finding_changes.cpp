@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "host/finding/mechanisms.h"
+
 namespace numsan {
 namespace {
 
@@ -24,7 +26,8 @@ Identity identity_of(const KnownFinding& finding) {
     const Json& place = at(document, "location");
     Identity made;
     made.mechanism = fields::text(document, "code");
-    if (made.mechanism == "NS109") made.mechanism = "NS104";  // an overflow, too: how fast decides which it is called
+    // An overflow, too: how fast decides which it is called.
+    if (made.mechanism == info(Mechanism::HYPER)->code) made.mechanism = info(Mechanism::OVF)->code;
     made.op = fields::text(document, "op");
     made.phase = fields::text(document, "phase");
     made.code = fields::text(place, "code");

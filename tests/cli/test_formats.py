@@ -107,7 +107,8 @@ def test_sarif_of_odd_files(converted):
     named, nowhere, string = run["results"]
     uri = named["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert re.fullmatch(r"[\w%./~-]+", uri, re.ASCII) and unquote(uri) == "dir: 100%/l össes#1.py"
-    assert "physicalLocation" not in nowhere["locations"][0]  # the program's name has a blank: no file is known
+    program = nowhere["locations"][0]["physicalLocation"]["artifactLocation"]  # no line is known
+    assert re.fullmatch(r"[\w%./~*'()@-]+", program["uri"], re.ASCII) and program["uriBaseId"] == "SRCROOT"
     assert "physicalLocation" not in string["locations"][0]
     assert run["tool"]["driver"]["rules"][string["ruleIndex"]]["id"] == "NS999"
 

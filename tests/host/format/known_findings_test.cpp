@@ -40,9 +40,7 @@ TEST(KnownFindings, OneFingerprintIsOneFindingWhicheverThreadReadIt) {
     EXPECT_EQ(b.path, "r0");
     EXPECT_EQ(b.severity, "error");
     EXPECT_EQ(b.reports, 3u);
-    EXPECT_EQ(b.births, 6);
     EXPECT_EQ(b.first_step, 2);
-    EXPECT_EQ(b.last_step, 9);
     EXPECT_EQ(ranks_text(b.ranks), "ranks 0-2");
     EXPECT_EQ(one.runs().size(), 4u);
     EXPECT_EQ(one.incomplete_runs(), 1u);
