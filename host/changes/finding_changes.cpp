@@ -81,7 +81,11 @@ const char* to_string(Change change) {
 }
 
 std::vector<ChangedFinding> finding_changes(const KnownFindings& base, const KnownFindings& now) {
-    std::vector<const KnownFinding*> before = base.findings();
+    return finding_changes(base.findings(), now.findings());
+}
+
+std::vector<ChangedFinding> finding_changes(std::vector<const KnownFinding*> before,
+                                            const std::vector<const KnownFinding*>& now) {
     std::vector<ChangedFinding> changes;
     std::map<std::string, size_t> by_fingerprint;  // -> place in `before`
     for (size_t i = 0; i < before.size(); ++i) by_fingerprint.emplace(fingerprint_of(*before[i]), i);
@@ -90,7 +94,7 @@ std::vector<ChangedFinding> finding_changes(const KnownFindings& base, const Kno
         before[i] = nullptr;
     };
     std::vector<const KnownFinding*> left;
-    for (const KnownFinding* finding : now.findings()) {
+    for (const KnownFinding* finding : now) {
         const auto found = by_fingerprint.find(fingerprint_of(*finding));
         if (found != by_fingerprint.end() && !found->first.empty() && before[found->second] != nullptr) {
             pair(found->second, finding);

@@ -22,6 +22,10 @@ struct ChangedFinding {
 /// [MT]
 std::vector<ChangedFinding> finding_changes(const KnownFindings& base, const KnownFindings& now);
 
+/// The same for findings that need not be of one set of reports.
+std::vector<ChangedFinding> finding_changes(std::vector<const KnownFinding*> before,
+                                            const std::vector<const KnownFinding*>& now);
+
 /// The same file and line: as absolute paths, or below the folders in which the runs started. [MT]
 bool same_place(const KnownFinding& before, const KnownFinding& now);
 

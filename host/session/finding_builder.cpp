@@ -163,7 +163,7 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
 LastUse last_use(const LastMet& last, const StackSource& stacks, const LiveNames& names, const PlaceFinder& places) {
     LastUse made{last.fate, last.op, std::nullopt};
     const std::vector<SourceFrame> stack = with_traced_frames(stacks.resolve(last.stack), names.traced, places);
-    if (const SourceFrame* at = places.innermost(stack)) made.location = PlaceFinder::place(*at);
+    if (const SourceFrame* at = places.innermost(stack)) made.location = places.place(*at);
     return made;
 }
 
@@ -188,10 +188,21 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     finding.inputs = birth.inputs;
     finding.evidence = birth.evidence;
     finding.history = birth.history;
+    finding.chain = birth.chain;
+    for (ChainLink& link : finding.chain) {
+        const std::vector<SourceFrame> called = with_traced_frames(stacks.resolve(link.stack), names.traced, places);
+        if (const SourceFrame* line = places.innermost(called)) link.location = places.place(*line);
+        link.stack = KeptStack();
+    }
     const bool own_backward = locate(finding, escaped, stacks, names, places);
     if (finding.user_location && finding.location && finding.user_location->file == finding.location->file &&
         finding.user_location->line == finding.location->line) {
         finding.user_location.reset();
+    }
+    if (finding.location && finding.location->code) {
+        constexpr int kAround = 4;
+        finding.excerpt_line = std::max(finding.location->line - kAround, 1);
+        finding.excerpt = source_lines(finding.location->file, finding.excerpt_line, finding.location->line + kAround);
     }
     finding.happened = happened(birth);
     finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq, std::nullopt};

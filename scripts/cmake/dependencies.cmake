@@ -25,6 +25,10 @@ if(NOT chart_head MATCHES "Chart\\.js v3\\.9\\.")
   message(FATAL_ERROR "Chart.js 3.9 was not found, which HTML reports plot with: scripts/setup installs it "
                       "(libjs-chart.js), or -DNUMSAN_CHART_JS=/path/to/chart.min.js names it")
 endif()
+find_path(NUMSAN_RAPIDJSON rapidjson/reader.h)     # reading thousands of reports, twice as fast as the library that writes them
+if(NOT NUMSAN_RAPIDJSON)
+  message(FATAL_ERROR "rapidjson/reader.h was not found, which reads reports: scripts/setup installs it (rapidjson-dev)")
+endif()
 find_path(NUMSAN_MUSTACHE kainjow/mustache.hpp)  # HTML reports: templates beside the code, escaping that is not forgotten
 if(NOT NUMSAN_MUSTACHE)
   message(FATAL_ERROR "kainjow/mustache.hpp was not found, which fills the templates of HTML reports: "

@@ -6,8 +6,8 @@
 
 namespace numsan::html {
 
-/// Stations in the order of the program: what was computed before, the birth, what handed it on, the escape, and what is
-/// not finite since. Only what the report has. [MT]
+/// Stations in the order of the program: what was computed before, the birth, what handed it on, the escape, and what
+/// is not finite since. Only what the report has. [MT]
 List chain_view(const fields::Json& finding, const std::string& cwd);
 
 }  // namespace numsan::html

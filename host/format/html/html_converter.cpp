@@ -76,6 +76,8 @@ class HtmlConverter : public Converter {
         facts_.emplace(report.number, std::move(facts));
     }
 
+    bool whole() const override { return true; }  // histories are plotted
+
     void absorb(ReportSink& other) override {
         auto& from = dynamic_cast<HtmlConverter&>(other);
         known_.absorb(from.known_);

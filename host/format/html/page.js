@@ -99,6 +99,30 @@
     };
   };
 
+  const nights = (figure) => {
+    const names = all("thead th", figure).slice(1).map((cell) => cell.textContent);
+    const rows = all("tbody tr", figure);
+    const sets = names.map((name, i) => {
+      const tone = colour(`--series-${(i % 8) + 1}`);
+      return {
+        label: name, data: rows.map((row) => number(row.cells[i + 1])), borderColor: tone, backgroundColor: tone,
+        borderDash: dashes[i % 8], pointStyle: shapes[i % 8], pointRadius: 5, borderWidth: 2, spanGaps: false,
+      };
+    });
+    return {
+      type: "line", data: { labels: rows.map((row) => row.cells[0].textContent), datasets: sets },
+      options: {
+        scales: {
+          x: axis("night"),
+          y: axis(figure.dataset.unit, {
+            type: figure.dataset.scale, ticks: { color: colour("--quiet"), maxTicksLimit: 8, callback: magnitude },
+          }),
+        },
+        plugins: { legend: { labels: { color: colour("--text"), usePointStyle: true } } },
+      },
+    };
+  };
+
   const bars = (figure) => {
     const rows = all("tbody tr", figure);
     const tones = { bad: "--error", zero: "--warning", subnormal: "--warning", normal: "--values" };
@@ -119,7 +143,7 @@
     };
   };
 
-  const kinds = { history: lines, histogram: bars };
+  const kinds = { history: lines, histogram: bars, nights };
   class Plot {
     constructor(figure) {
       this.figure = figure;

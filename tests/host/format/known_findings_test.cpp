@@ -52,6 +52,15 @@ TEST(KnownFindings, RanksAreRanges) {
     EXPECT_EQ(ranks_text({0, 1, 2, 5, 7, 8}), "ranks 0-2, 5, 7-8");
 }
 
+TEST(KnownFindings, TheProgramsFileIsAsItWasGiven) {
+    const auto file = [](const Json& argv) { return program_file({{"argv", argv}}); };
+    EXPECT_EQ(file({"python", "-u", "src/train.py", "x"}), "src/train.py");
+    EXPECT_EQ(file({"./bin/trainer", "a"}), "./bin/trainer");
+    EXPECT_EQ(file({"python", "-m", "pkg.train"}), "");
+    EXPECT_EQ(file({"python"}), "");
+    EXPECT_EQ(file(Json::array()), "");
+}
+
 TEST(KnownFindings, AProgramIsWhatPythonRuns) {
     const auto program = [](const Json& argv) { return program_of({{"argv", argv}}); };
     EXPECT_EQ(program({"/usr/bin/python3", "-u", "-X", "dev", "/job/train.py", "x"}), "train.py");
