@@ -41,9 +41,18 @@ std::string since_text(const FindingHistory& history, const std::vector<Night>& 
     return out;
 }
 
+/// "91.8 %"; empty where there is so much room that nobody counts it.
+std::string percent_text(const Headroom& room) {
+    constexpr double kWorthSaying = 1e-4;
+    const double share = room.absmax / room.largest;
+    return share < kWorthSaying ? "" : fixed(100 * share, 1) + " %";
+}
+
 std::string share_text(const KnownFinding& finding) {
     const auto room = headroom_of(finding);
-    return room ? value_text(room->absmax) + " (" + value_text(100 * room->absmax / room->largest) + " %)" : "?";
+    if (!room) return "?";
+    const std::string percent = percent_text(*room);
+    return value_text(room->absmax) + (percent.empty() ? "" : " (" + percent + ")");
 }
 
 std::string text_document(const std::vector<Night>& nights, const std::vector<FindingHistory>& histories,
@@ -61,7 +70,8 @@ std::string text_document(const std::vector<Night>& nights, const std::vector<Fi
         out += "  --> " + place_text(finding) + (module.empty() ? "" : "  module: " + module) + "\n";
         out += "      " + since_text(history, nights) + "\n";
         out += figures_text(history, "step", [](const KnownFinding& one) { return grouped(one.first_step); });
-        if (headroom_of(finding)) out += figures_text(history, "largest magnitude, share of the type's", share_text);
+        if (headroom_of(finding))
+            out += figures_text(history, "largest value written (share of the type's largest)", share_text);
         out += "\n";
     }
     const std::string prefix = inked("numsan", Ink::Strong, style) + ": ";
@@ -129,8 +139,9 @@ std::string json_document(const std::string& folder, const std::vector<Night>& n
 std::string headroom_text(const KnownFinding& finding) {
     const auto room = headroom_of(finding);
     if (!room) return "";
-    return "magnitude " + value_text(room->absmax) + ", " + value_text(100 * room->absmax / room->largest) +
-           " % of the largest " + room->dtype;
+    const std::string percent = percent_text(*room);
+    return "magnitude " + value_text(room->absmax) +
+           (percent.empty() ? "" : ", " + percent + " of the largest " + room->dtype);
 }
 
 std::string history_document(Format format, const std::string& folder, const std::vector<Night>& nights,

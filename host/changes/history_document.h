@@ -14,7 +14,7 @@ namespace numsan {
 std::string history_document(Format format, const std::string& folder, const std::vector<Night>& nights,
                              const std::vector<FindingHistory>& histories, const TextStyle& style);
 
-/// "magnitude 3.1e+04, 47.3 % of the largest float16"; empty where nothing is known. [MT]
+/// "magnitude 31000, 47.3 % of the largest float16"; empty where nothing is known. [MT]
 std::string headroom_text(const KnownFinding& finding);
 
 /// The HTML page. [MT]

@@ -13,9 +13,10 @@ using html::Data;
 using html::List;
 using html::put;
 
-constexpr size_t kMostNights = 120;    ///< columns: the last ones
-constexpr size_t kMostFindings = 200;  ///< rows
-constexpr size_t kMostSeries = 8;      ///< of a plot
+constexpr size_t kMostNights = 120;      ///< columns: the last ones
+constexpr size_t kMostFindings = 200;    ///< rows
+constexpr double kWorthPlotting = 1e-4;  ///< of the largest number: below there is room for years
+constexpr size_t kMostSeries = 8;        ///< of a plot
 
 std::string label_of(const Night& night) {
     if (night.started.size() >= 10) return night.started.substr(0, 10);
@@ -78,7 +79,9 @@ List plots_of(const std::vector<Night>& nights, size_t begin, const std::vector<
     for (const FindingHistory& history : histories) {
         if (history.sightings() < 2) continue;
         if (steps.size() < kMostSeries) steps.push_back(&history);
-        if (headroom_of(history.latest()) && magnitudes.size() < kMostSeries) magnitudes.push_back(&history);
+        const auto room = headroom_of(history.latest());
+        if (room && room->absmax / room->largest >= kWorthPlotting && magnitudes.size() < kMostSeries)
+            magnitudes.push_back(&history);
     }
     if (!magnitudes.empty()) {
         Data plot = table_of(nights, begin, magnitudes, [](const KnownFinding& one) -> std::optional<double> {
@@ -86,7 +89,7 @@ List plots_of(const std::vector<Night>& nights, size_t begin, const std::vector<
             return room ? std::optional(100 * room->absmax / room->largest) : std::nullopt;
         });
         put(plot, "title",
-            "the largest magnitude that the operator wrote, in percent of the largest number of its type");
+            "The largest magnitude that the operator wrote, in percent of the largest number of its type");
         put(plot, "unit", "percent of the largest number");
         put(plot, "scale", "logarithmic");
         plots.push_back(plot);
@@ -95,7 +98,7 @@ List plots_of(const std::vector<Night>& nights, size_t begin, const std::vector<
         Data plot = table_of(nights, begin, steps, [](const KnownFinding& one) {
             return std::optional(static_cast<double>(one.first_step));
         });
-        put(plot, "title", "the step in which it was born");
+        put(plot, "title", "The step in which it was born");
         put(plot, "unit", "step");
         put(plot, "scale", "linear");
         plots.push_back(plot);

@@ -28,9 +28,6 @@ class ReportSink {
 
     virtual void add(const SourceReport& report) = 0;
 
-    /// Whether it needs what no text shows: see parse_report.
-    virtual bool whole() const { return false; }
-
     /// Takes up what another of the same type has.
     virtual void absorb(ReportSink& other) = 0;
 };

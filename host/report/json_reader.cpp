@@ -159,7 +159,8 @@ class Builder : public nlohmann::json_sax<Json> {
         const size_t depth = levels_.size();
         if (!skim_ || depth < 3) return false;
         const std::string& key = levels_.back().key;
-        return (depth == 3 && key == "history") || (depth == 4 && key == "stack" && levels_[2].key == "forward");
+        if (depth == 3) return key == "history" || key == "chain" || key == "excerpt";
+        return depth == 4 && key == "stack" && levels_[2].key == "forward";
     }
 
     template <typename Value>
@@ -189,6 +190,10 @@ class Builder : public nlohmann::json_sax<Json> {
         if (levels_.size() == kDeepest) return false;
         const bool skipped = left_out();
         Json* made = kept() ? keep(std::move(empty)) : nullptr;
+        if (made != nullptr && !skipped && made->is_object()) {
+            // Members move where there is no room for more: a finding has forty, most of the others less than eight.
+            made->get_ref<Json::object_t&>().reserve(levels_.size() == 2 ? 40 : 8);
+        }
         levels_.push_back({skipped ? nullptr : made, {}, 0});
         return true;
     }

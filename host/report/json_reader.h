@@ -20,8 +20,8 @@ struct ReadResult {
 /// std::bad_alloc alone. [MT]
 ReadResult read_report(const std::string& path, std::string* text = nullptr, bool skim = false);
 
-/// The same for text that is already in memory; `name` is what errors call it. Where it is skimmed, histories and the
-/// stacks of forward operators, which no text shows, are empty. [MT]
+/// The same for text that is already in memory; `name` is what errors call it. Where it is skimmed,
+/// histories, chains, excerpts and the stacks of forward operators, which no text shows, are empty. [MT]
 ReadResult parse_report(const std::string& name, const std::string& text, bool skim = false);
 
 }  // namespace numsan

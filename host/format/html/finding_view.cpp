@@ -226,7 +226,6 @@ Data finding_view(const KnownFinding& known, size_t position) {
                       : "checkpoints written by this run are not safe to resume from");
     view.set("contaminated", contaminated_view(finding));
     view.set("stack", stack_view(list(finding, "stack"), known.cwd));
-    view.set("forward_stack", stack_view(list(at(finding, "forward"), "stack"), known.cwd));
     put(view, "text", text_report(known));
     return view;
 }

@@ -7,6 +7,7 @@
 #include "host/format/known_findings.h"
 #include "host/log/format.h"
 #include "host/report/explain.h"
+#include "host/report/json_reader.h"
 #include "host/report/text.h"
 
 namespace numsan {
@@ -27,6 +28,29 @@ constexpr size_t kMostLines = 2000;   ///< of the others: in a table
 constexpr size_t kMostReports = 300;  ///< rows; those with findings come first
 constexpr size_t kMostSpots = 40;
 constexpr size_t kMostSkips = 4096;
+
+/// Findings with what reading many reports leaves out: the few of a page are read once more.
+class WholeFindings {
+  public:
+    KnownFinding of(const KnownFinding& known) {
+        if (known.path != path_) {
+            path_ = known.path;
+            report_ = read_report(path_);
+        }
+        const Json& findings = list(report_.document, "findings");
+        KnownFinding whole = known;
+        const size_t at_place = known.place.second;
+        if (at_place < findings.size() &&
+            text(findings[at_place], "fingerprint") == text(known.document, "fingerprint")) {
+            whole.document = findings[at_place];
+        }
+        return whole;
+    }
+
+  private:
+    std::string path_;
+    ReadResult report_;
+};
 
 /// What the page says of one report.
 struct ReportFacts {
@@ -75,8 +99,6 @@ class HtmlConverter : public Converter {
         if (report.number < kMostReports) facts.summary = render_summary(report.document, TextStyle{}, report.path);
         facts_.emplace(report.number, std::move(facts));
     }
-
-    bool whole() const override { return true; }  // histories are plotted
 
     void absorb(ReportSink& other) override {
         auto& from = dynamic_cast<HtmlConverter&>(other);
@@ -157,10 +179,11 @@ class HtmlConverter : public Converter {
         List lines;
         std::map<std::string, std::string> codes;
         std::map<std::string, std::string> categories;
+        WholeFindings read_again;
         for (size_t i = 0; i < findings.size(); ++i) {
             const Json& finding = findings[i]->document;
             if (i < kMostWhole) {
-                whole.push_back(html::finding_view(*findings[i], i + 1));
+                whole.push_back(html::finding_view(read_again.of(*findings[i]), i + 1));
                 const std::string code = text(finding, "code");
                 if (codes.size() < kMostWhole) codes.emplace(code, explain_word(code).text);
                 const Json& category = at(finding, "category");

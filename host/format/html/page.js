@@ -30,8 +30,9 @@
   const shapes = ["circle", "rect", "triangle", "rectRot", "cross", "star", "crossRot", "dash"];
   const magnitude = (value) => {
     if (value === null || value === 0) return String(value);
-    const text = Number(value).toPrecision(3);
-    return text.includes("e") ? text.replace(/\.?0+e/, "e") : String(Number(text));
+    const size = Math.abs(value);
+    if (size >= 1e-3 && size < 1e6) return String(Number(Number(value).toPrecision(4)));
+    return Number(value).toExponential(2).replace(/\.?0+e/, "e");
   };
   const axis = (title, more) => Object.assign({
     title: { display: true, text: title, color: colour("--quiet") },
@@ -61,7 +62,7 @@
       const tone = colour(`--series-${(i % 8) + 1}`);
       return {
         label: one.name, data: one.points, borderColor: tone, backgroundColor: tone, borderDash: dashes[i % 8],
-        pointStyle: shapes[i % 8], pointRadius: one.points.length > 60 ? 1 : 4, borderWidth: 2,
+        pointStyle: shapes[i % 8], pointRadius: one.points.length * 20 > figure.clientWidth ? 2 : 4, borderWidth: 2,
       };
     });
     for (const [i, one] of series.entries()) {
@@ -86,7 +87,7 @@
           y: axis("largest magnitude", {
             type: "logarithmic",
             ticks: {
-              color: colour("--quiet"), autoSkip: true, maxTicksLimit: 8,
+              color: colour("--quiet"), maxTicksLimit: 8, autoSkipPadding: 8,
               callback: (value) => (Math.abs(Math.log10(value) % 1) < 1e-6 ? magnitude(value) : null),
             },
           }),
