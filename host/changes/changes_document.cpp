@@ -35,11 +35,6 @@ std::string code_text(const KnownFinding& finding) {
     return finding.severity + "[" + fields::text(finding.document, "code") + "]";
 }
 
-std::string place_text(const KnownFinding& finding) {
-    const std::string place = shown_place(at(finding.document, "location"), finding.cwd);
-    return place.empty() ? "no line" : place;
-}
-
 std::string module_text(const KnownFinding& finding) {
     const std::string module = fields::text(finding.document, "module");
     return module.empty() ? "no module" : module;

@@ -68,6 +68,11 @@ std::string function_of(const KnownFinding& finding) {
     return fields::text(at(finding.document, "location"), "function");
 }
 
+std::string place_text(const KnownFinding& finding) {
+    const std::string place = shown_place(at(finding.document, "location"), finding.cwd);
+    return place.empty() ? "no line" : place;
+}
+
 const char* to_string(Change change) {
     switch (change) {
         case Change::Appeared: return "appeared";

@@ -32,6 +32,9 @@ bool same_place(const KnownFinding& before, const KnownFinding& now);
 /// The function of its line; empty where there is none.
 std::string function_of(const KnownFinding& finding);
 
+/// "losses.py:31", or "no line".
+std::string place_text(const KnownFinding& finding);
+
 /// True where a nightly run should fail: a finding appeared or became more severe.
 bool any_news(const std::vector<ChangedFinding>& changes);
 

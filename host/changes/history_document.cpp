@@ -1,5 +1,6 @@
 #include "host/changes/history_document.h"
 
+#include "host/changes/finding_changes.h"
 #include "host/log/format.h"
 #include "host/report/json_writer.h"
 
@@ -15,11 +16,6 @@ constexpr size_t kMostShown = 12;  ///< nights of which a row of the text has a 
 std::string name_of(const Night& night) {
     if (night.started.size() < 16) return night.path;
     return night.started.substr(0, 10) + " " + night.started.substr(11, 5);
-}
-
-std::string place_text(const KnownFinding& finding) {
-    const std::string place = shown_place(at(finding.document, "location"), finding.cwd);
-    return place.empty() ? "no line" : place;
 }
 
 /// A figure of each night, "-" where the finding is not there; nothing where the same is said of all.

@@ -17,8 +17,6 @@ using fields::real;
 
 namespace {
 
-std::string string_at(const Json& object, const char* key) { return fields::text(object, key); }
-
 std::string lower_first(std::string text) {
     if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
     return text;
@@ -42,7 +40,7 @@ std::string below(const std::string& path, const std::string& folder) {
 
 std::string shown_file(const Json& place, const std::string& cwd) {
     if (const Integer cell = number(place, "cell"); cell > 0) return "cell In[" + digits(cell) + "]";
-    return below(string_at(place, "file"), cwd);
+    return below(fields::text(place, "file"), cwd);
 }
 
 std::string shown_place(const Json& place, const std::string& cwd) {
@@ -50,7 +48,7 @@ std::string shown_place(const Json& place, const std::string& cwd) {
     return shown_file(place, cwd) + ":" + digits(number(place, "line"));
 }
 
-std::string type_text(const Json& tensor) { return string_at(tensor, "dtype") + bracketed(list(tensor, "shape")); }
+std::string type_text(const Json& tensor) { return fields::text(tensor, "dtype") + bracketed(list(tensor, "shape")); }
 
 namespace {
 
@@ -95,9 +93,9 @@ std::string seen_text(const Json& tensor) {
 }
 
 std::string when_text(const Json& finding) {
-    std::string out = "step " + grouped(number(finding, "step")) + ", " + string_at(finding, "phase") + ", op " +
-                      grouped(number(finding, "seq")) + " (" + string_at(finding, "op");
-    const std::string node = string_at(at(finding, "forward"), "node");
+    std::string out = "step " + grouped(number(finding, "step")) + ", " + fields::text(finding, "phase") + ", op " +
+                      grouped(number(finding, "seq")) + " (" + fields::text(finding, "op");
+    const std::string node = fields::text(at(finding, "forward"), "node");
     if (!node.empty()) out += " in " + node;
     out += ")";
     if (at(finding, "rank").is_number_integer()) out += ", rank " + digits(number(finding, "rank"));
@@ -108,11 +106,11 @@ namespace {
 
 /// Of a value that reached nothing that matters.
 std::string fate_text(const Json& last, const std::string& cwd) {
-    const std::string fate = string_at(last, "fate");
+    const std::string fate = fields::text(last, "fate");
     if (fate == "unread") return "no operator read it until the run ended";
     const Json& place = at(last, "location");
     const std::string by =
-        "`" + string_at(last, "op") + "`" + (place.is_object() ? " at " + shown_place(place, cwd) : "");
+        "`" + fields::text(last, "op") + "`" + (place.is_object() ? " at " + shown_place(place, cwd) : "");
     if (fate == "overwritten") return "overwritten by " + by;
     if (fate == "masked") return "masked away by " + by;
     if (fate == "joined") return by + " joined it with an earlier bad value";
@@ -126,8 +124,8 @@ std::string fate_text(const Json& last, const std::string& cwd) {
 
 std::string escape_text(const Json& finding, const std::string& cwd) {
     const Json& escape = at(finding, "escape");
-    const std::string into = string_at(escape, "into");
-    const std::string name = string_at(escape, "name");
+    const std::string into = fields::text(escape, "into");
+    const std::string name = fields::text(escape, "name");
     const std::string called = name.empty() ? "" : " " + name;
     if (into == "loss") return "into the loss" + called;
     if (into == "gradient") return "into " + (name.empty() ? "a gradient" : "the gradient of " + name);
@@ -137,7 +135,7 @@ std::string escape_text(const Json& finding, const std::string& cwd) {
     if (into == "collective") return "into a collective" + (name.empty() ? "" : ", " + name);
     if (into == "host") return "to the host program" + (name.empty() ? "" : ", read by " + name);
     if (at(escape, "last").is_object()) return "nowhere: " + fate_text(at(escape, "last"), cwd);
-    if (string_at(finding, "kind") == "overflow") return "into the results that are computed from it";
+    if (fields::text(finding, "kind") == "overflow") return "into the results that are computed from it";
     return "nowhere: nothing used it";
 }
 
@@ -155,7 +153,7 @@ const char* plural_of(const std::string& kind) {
 std::optional<Integer> bad_since(const Json& finding, const std::string& kind) {
     std::optional<Integer> step;
     for (const Json& item : list(finding, "contaminated")) {
-        if (string_at(item, "kind") != kind) continue;
+        if (fields::text(item, "kind") != kind) continue;
         step = std::min(step.value_or(number(item, "since_step")), number(item, "since_step"));
     }
     return step;
@@ -172,7 +170,7 @@ std::optional<Integer> state_bad_since(const Json& finding) {
 std::string contamination_text(const Json& finding) {
     std::string out;
     for (const std::string kind : {"parameter", "optimizer_state", "buffer", "gradient"}) {
-        if (kind == "gradient" && string_at(at(finding, "escape"), "into") == "gradient") continue;
+        if (kind == "gradient" && fields::text(at(finding, "escape"), "into") == "gradient") continue;
         if (const auto step = bad_since(finding, kind)) {
             out += std::string("; ") + plural_of(kind) + (kind == "optimizer_state" ? " is" : " are") +
                    " not finite since step " + grouped(*step);
@@ -186,12 +184,12 @@ std::string category_text(const Json& finding) {
     const auto confidence = [](const Json& category) {
         return " (" + fixed(real(category, "confidence").value_or(0), 2) + ")";
     };
-    std::string out = string_at(best, "id") + " " + lower_first(string_at(best, "name")) + confidence(best);
+    std::string out = fields::text(best, "id") + " " + lower_first(fields::text(best, "name")) + confidence(best);
     const Json& others = list(finding, "alternatives");
     for (size_t i = 0; i < std::min<size_t>(others.size(), 2); ++i) {
-        std::string slug = string_at(others[i], "slug");
+        std::string slug = fields::text(others[i], "slug");
         std::replace(slug.begin(), slug.end(), '-', ' ');
-        out += (i == 0 ? "; next " : ", ") + string_at(others[i], "id") + " " + slug + confidence(others[i]);
+        out += (i == 0 ? "; next " : ", ") + fields::text(others[i], "id") + " " + slug + confidence(others[i]);
     }
     return out;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "host/base/value_classes.h"
 #include "tests/host/verdict/made_up.h"
 
 namespace numsan {
