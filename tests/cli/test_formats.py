@@ -109,7 +109,7 @@ def test_sarif_of_odd_files(converted):
     assert re.fullmatch(r"[\w%./~-]+", uri, re.ASCII) and unquote(uri) == "dir: 100%/l össes#1.py"
     program = nowhere["locations"][0]["physicalLocation"]["artifactLocation"]  # no line is known
     assert re.fullmatch(r"[\w%./~*'()@-]+", program["uri"], re.ASCII) and program["uriBaseId"] == "SRCROOT"
-    assert "physicalLocation" not in string["locations"][0]
+    assert string["locations"][0]["physicalLocation"]["artifactLocation"] == program
     assert run["tool"]["driver"]["rules"][string["ruleIndex"]]["id"] == "NS999"
 
 
@@ -213,8 +213,8 @@ def test_help_and_documents_name_the_formats():
 
 
 @pytest.mark.parametrize("command, name, expected", [
-    ("report", "sarrif", "format 'sarrif': expected text, json, sarif, junit, markdown, openmetrics or allow; "
-                         "did you mean 'sarif'?"),
+    ("report", "sarrif", "format 'sarrif': expected text, json, html, sarif, junit, markdown, openmetrics or "
+                         "allow; did you mean 'sarif'?"),
     ("diff", "junit", "format 'junit': expected text, json or markdown; did you mean 'text'?")])
 def test_unknown_format(command, name, expected):
     files = ["a", "b"][:1 if command == "report" else 2]
