@@ -42,7 +42,7 @@ const Record* find(const Records& records, Lineage::WriteId id) {
     return found == records.end() || found->second.op == nullptr ? nullptr : &found->second;
 }
 
-const Record* written_by(const Records& records, int64_t seq, const std::string& op) {
+const Record* written_by(const Records& records, OpSeq seq, const std::string& op) {
     for (const auto& [id, record] : records) {
         if (record.seq == seq && record.op != nullptr && op == record.op->name) return &record;
     }
@@ -88,7 +88,7 @@ void add_before(std::vector<ChainLink>& chain, const Birth& birth, const Records
     std::reverse(chain.begin(), chain.end());
 }
 
-void add_after(std::vector<ChainLink>& chain, const Birth& birth, int64_t escape_seq, const Records& records,
+void add_after(std::vector<ChainLink>& chain, const Birth& birth, OpSeq escape_seq, const Records& records,
                const Lineage& lineage, const StackSource* stacks) {
     std::vector<const Record*> later;
     std::unordered_map<Lineage::WriteId, const Record*> from;  // what holds the value -> what it read it from
@@ -115,12 +115,12 @@ void add_after(std::vector<ChainLink>& chain, const Birth& birth, int64_t escape
 
 }  // namespace
 
-std::vector<ChainLink> value_chain(const Birth& birth, const Lineage& lineage, int64_t escape_seq, size_t steps,
+std::vector<ChainLink> value_chain(const Birth& birth, const Lineage& lineage, OpSeq escape_seq, size_t steps,
                                    const StackSource* stacks) {
     std::vector<ChainLink> chain;
     if (steps == 0 || birth.op == "external" || birth.made_at) return chain;
     Records records;
-    const int64_t end = std::max(birth.seq, escape_seq);
+    const OpSeq end = std::max(birth.seq, escape_seq);
     lineage.recent([&](const Record& record) {
         if (record.seq <= end) records.emplace(record.id, record);
     });

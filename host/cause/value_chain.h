@@ -14,7 +14,7 @@ namespace numsan {
 /// the part that was written last is followed, of a backward birth from the forward operator on. After it, each link
 /// read what the one before it wrote, up to the last bad result before op `escape_seq`. Read from what `lineage`
 /// remembers, the last writes of all operators: where it has forgotten one, the chain ends. `steps`: of history.
-std::vector<ChainLink> value_chain(const Birth& birth, const Lineage& lineage, int64_t escape_seq, size_t steps,
+std::vector<ChainLink> value_chain(const Birth& birth, const Lineage& lineage, OpSeq escape_seq, size_t steps,
                                    const StackSource* stacks);
 
 }  // namespace numsan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/base/dtype.h"
+#include "host/base/ids.h"
 #include "host/finding/past_magnitude.h"
 #include "host/finding/place.h"
 #include "host/stacks/kept_stack.h"
@@ -16,7 +17,7 @@ namespace numsan {
 struct ChainLink {
     bool before = false;  ///< it computed what the birth's operator read; else it handed the bad value on
     std::string op;
-    int64_t seq = 0;
+    OpSeq seq{};
     int64_t step = 0;
     DType dtype = DType::Float32;
     bool bad = false;              ///< its result was not finite

@@ -169,7 +169,7 @@ Json chain_document(const std::vector<ChainLink>& chain) {
     for (const ChainLink& link : chain) {
         Json entry = {{"role", link.before ? "before" : "after"},
                       {"op", link.op},
-                      {"seq", link.seq},
+                      {"seq", number(link.seq)},
                       {"step", link.step},
                       {"dtype", info(link.dtype).name},
                       {"bad", link.bad},

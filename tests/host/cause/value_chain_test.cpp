@@ -22,21 +22,21 @@ class ValueChain : public testing::Test {
         event.input_count = 1;
         event.outputs = &written;
         event.output_count = 1;
-        lineage.at_step(step, ++seq);
-        lineage.add(event, written, CpuScanner().range(written), seq, stack, 0);
+        lineage.at_step(step, OpSeq(++seq));
+        lineage.add(event, written, CpuScanner().range(written), OpSeq(seq), stack, 0);
     }
     Birth birth_of(const char* name) const {
         Birth birth;
         birth.kind = kPosInf;
         birth.op = name;
-        birth.seq = birth.forward_seq = seq;
+        birth.seq = birth.forward_seq = OpSeq(seq);
         birth.step = step;
         return birth;
     }
     static std::string text(const std::vector<ChainLink>& chain) {
         std::string out;
         for (const ChainLink& link : chain) {
-            out += std::string(link.before ? "<" : ">") + link.op + ":" + std::to_string(link.seq) +
+            out += std::string(link.before ? "<" : ">") + link.op + ":" + std::to_string(number(link.seq)) +
                    (link.bad ? "!" : "") + " ";
         }
         return out;
@@ -57,8 +57,9 @@ TEST_F(ValueChain, BackToWhatWasReadAndOnToWhatEscaped) {
     op(relu, other, x);
     op(sum, bad, total);
     op(mul, total, later);
-    EXPECT_EQ(text(value_chain(birth, lineage, 5, 32, nullptr)), "<aten::mul:1 >aten::sum:5! ") << "up to the escape";
-    const std::vector<ChainLink> chain = value_chain(birth, lineage, 6, 32, nullptr);
+    EXPECT_EQ(text(value_chain(birth, lineage, OpSeq(5), 32, nullptr)), "<aten::mul:1 >aten::sum:5! ")
+        << "up to the escape";
+    const std::vector<ChainLink> chain = value_chain(birth, lineage, OpSeq(6), 32, nullptr);
     EXPECT_EQ(text(chain), "<aten::mul:1 >aten::sum:5! >aten::mul:6! ");
     EXPECT_EQ(chain[0].absmax, 90);
     EXPECT_EQ(chain[0].absmin, 80);
@@ -73,7 +74,7 @@ TEST_F(ValueChain, HistoryIsOfTheSameOpAtTheSameLine) {
     }
     step = 2;
     op(exp, y, bad);
-    const std::vector<ChainLink> chain = value_chain(birth_of("aten::exp"), lineage, seq, 2, nullptr);
+    const std::vector<ChainLink> chain = value_chain(birth_of("aten::exp"), lineage, OpSeq(seq), 2, nullptr);
     ASSERT_EQ(text(chain), "<aten::mul:5 ");
     ASSERT_EQ(chain[0].history.size(), 2u) << "no more steps than were asked for";
     EXPECT_EQ(chain[0].history[0].step, 1);
@@ -86,12 +87,12 @@ TEST_F(ValueChain, OfABackwardBirthFromTheForwardOpOn) {
     Birth birth = birth_of("aten::mul");
     birth.node = "ExpBackward0";
     birth.forward_op = "aten::exp";
-    birth.forward_seq = 2;
+    birth.forward_seq = OpSeq(2);
     op(relu, x, bad);
-    birth.seq = 3;
-    EXPECT_EQ(text(value_chain(birth, lineage, 3, 32, nullptr)), "") << "no forward op is known";
+    birth.seq = OpSeq(3);
+    EXPECT_EQ(text(value_chain(birth, lineage, OpSeq(3), 32, nullptr)), "") << "no forward op is known";
     birth.has_forward = true;
-    EXPECT_EQ(text(value_chain(birth, lineage, 3, 32, nullptr)), "<aten::mul:1 ");
+    EXPECT_EQ(text(value_chain(birth, lineage, OpSeq(3), 32, nullptr)), "<aten::mul:1 ");
 }
 
 TEST_F(ValueChain, IsBoundedAndOptional) {
@@ -100,11 +101,11 @@ TEST_F(ValueChain, IsBoundedAndOptional) {
     const Birth birth = birth_of("aten::exp");
     const MadeUp *from = &bad, *to = &total;
     for (int i = 0; i < 30; ++i, std::swap(from, to)) op(mul, *from, *to);
-    const std::vector<ChainLink> chain = value_chain(birth, lineage, seq, 32, nullptr);
+    const std::vector<ChainLink> chain = value_chain(birth, lineage, OpSeq(seq), 32, nullptr);
     EXPECT_EQ(std::count_if(chain.begin(), chain.end(), [](const ChainLink& link) { return link.before; }), 6);
     EXPECT_EQ(chain.size(), 18u);
-    EXPECT_TRUE(value_chain(birth, lineage, seq, 0, nullptr).empty()) << "history=0";
-    EXPECT_TRUE(value_chain(birth_of("external"), lineage, seq, 32, nullptr).empty());
+    EXPECT_TRUE(value_chain(birth, lineage, OpSeq(seq), 0, nullptr).empty()) << "history=0";
+    EXPECT_TRUE(value_chain(birth_of("external"), lineage, OpSeq(seq), 32, nullptr).empty());
 }
 
 }  // namespace
