@@ -1,10 +1,12 @@
 """The HTML pages in a headless Chromium: no complaint, nothing loaded, no scrolling sideways, readable in both themes,
 by keyboard and without scripts, whatever is in the reports."""
 import html
+import json
 import re
 import subprocess
 
 import chromium
+import jsonschema
 import made_nights
 import made_reports
 import pytest
@@ -235,3 +237,39 @@ def test_ranks_of_one_job_are_one_page(pages):
     rows = re.findall(r'<tr><th scope="row">(.*?)</th>', page)
     assert [row for row in rows if row.endswith(".json")] == [
         str(pages["rich"].with_suffix("") / f"numsan-{rank}.json") for rank in range(4)]
+
+
+PROGRAM = """
+import torch
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+mask = torch.ones(8, 1)
+for step in range(5):
+    mask[0] = float(step < 4)
+    scaled = model(torch.ones(8, 4)) * mask
+    loss = scaled.reciprocal().sum()  # BUG
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_run_brings_what_a_page_shows(browser, warm, tmp_path):
+    (tmp_path / "train.py").write_text(PROGRAM)
+    result = run_numsan.run_watched_fork(tmp_path / "train.py", cwd=tmp_path)
+    finding = result.findings[0]
+    jsonschema.validate(result.report, json.loads(run_numsan.SCHEMA.read_text()))
+    way = [(link["role"], link["op"]) for link in finding["chain"]]
+    assert ("before", "aten::mul") in way and way[-1] == ("after", "aten::sum"), way
+    assert len(finding["chain"][way.index(("before", "aten::mul"))]["history"]) == 5
+    assert sum(finding["inputs"][0]["exponents"]["counts"]) == 7
+    lines = finding["excerpt"]["lines"]
+    assert lines[finding["location"]["line"] - finding["excerpt"]["first"]].endswith("# BUG") and len(lines) == 8
+    path, = made_reports.write(tmp_path, [result.report], "report.json")
+    numsan("report", path, "--format", "html", "-o", tmp_path / "page.html")
+    page = browser.open(tmp_path / "page.html", 400)
+    assert page.complaints() == []
+    assert page.evaluate("document.querySelectorAll('.finding[open] canvas').length") == 2
+    assert page.evaluate("document.querySelector('.line.marked').textContent").endswith("# BUG")
+    assert page.evaluate("document.querySelectorAll('.chain li.after').length") >= 1
