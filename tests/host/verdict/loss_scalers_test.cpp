@@ -66,6 +66,10 @@ TEST(VerdictScaler, StepThatWasTakenBeginsAnew) {
     }
     t.s.finish();
     EXPECT_TRUE(t.s.outcome.escaped.empty()) << "now and then a batch that cannot be used";
+    EXPECT_EQ(t.s.verdict.counts().scaler_skips, 28);
+    const std::vector<int64_t> steps = t.s.verdict.counts().skipped_steps;
+    EXPECT_EQ(steps.size(), 28u);
+    EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
 }
 
 TEST(VerdictScaler, OverflowIsTheScalersAsLongAsTheScaleIsNotUsedUp) {
