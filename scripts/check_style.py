@@ -18,7 +18,7 @@ from pathlib import Path
 
 WIDEST = 120  # columns, what .clang-format sets
 LONGEST = 500  # lines
-OLDEST_PYTHON = (3, 10)  # that runs interpose/python/scripts
+OLDEST_PYTHON = (3, 10)  # that runs interpose/python/scripts and host/replay
 
 SUFFIXES = {".cpp", ".cc", ".c", ".h", ".hpp", ".cu", ".cuh", ".py", ".def", ".inc", ".S"}
 HEADERS = {".h", ".hpp", ".cuh"}
