@@ -37,6 +37,15 @@ def counts(tensors):
     return total
 
 
+def largest(tensors):
+    """The largest finite magnitude, 0 where there is none."""
+    most = 0.0
+    for values in map(exact, tensors):
+        if values.dtype.is_floating_point and values.numel():
+            most = max(most, float(torch.where(values.isfinite(), values.abs(), torch.zeros_like(values)).max()))
+    return most
+
+
 def zeros(tensors):
     """How many zeros there are; a complex number counts as two."""
     return sum(int((exact(values) == 0).sum()) for values in tensors)

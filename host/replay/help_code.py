@@ -20,7 +20,7 @@ FUNCTIONAL = frozenset((
     "binary_cross_entropy_with_logits cross_entropy log_softmax logsigmoid nll_loss normalize softplus").split())
 MODULES = {
     "torch": (torch, TORCH), "F": (functional, FUNCTIONAL), "torch.special": (torch.special, {"xlog1py", "log_ndtr"}),
-    "torch.linalg": (torch.linalg, {"svdvals", "eigvalsh", "vector_norm"}), "math": (math, {"log", "sqrt"}),
+    "torch.linalg": (torch.linalg, {"cross", "svdvals", "eigvalsh", "vector_norm"}), "math": (math, {"log", "sqrt"}),
 }
 TYPES = frozenset("float16 bfloat16 float32 float64".split())
 BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,

@@ -13,7 +13,8 @@ CODE = re.compile(r"`([^`]*)`")
 
 @dataclass(frozen=True)
 class Trial:
-    """How a row is tried. `role`: result, operand, types, argument, select, scaled or no; `target` is of which."""
+    """How a row is tried. `role`: result, operand, types, argument, select, scaled, attention; no, where the dump has
+    not what it takes; aside, where the row is no change of this op. `target`: of which operand, argument or type."""
 
     role: str
     target: str = ""
@@ -21,7 +22,7 @@ class Trial:
     do: str = ""  # an expression that stands for the code
     like: str = ""  # what healthy values are to be compared with, where it is not the op's result
     code: int = 0  # which of the code spans that compute something
-    reason: str = ""  # of no
+    reason: str = ""  # of no and aside
 
 
 @dataclass
@@ -39,9 +40,9 @@ def is_code(sentence):
 
 def parsed_trial(text):
     """`operand:1 b=1 do=b+eps`"""
-    if text.startswith("no "):
-        return Trial("no", reason=text[3:])
     role, *settings = text.split(" ")
+    if role in ("no", "aside"):
+        return Trial(role, reason=" ".join(settings))
     role, _, target = role.partition(":")
     given = dict(setting.split("=", 1) for setting in settings)
     special = {name: given.pop(name) for name in ("do", "like", "code") if name in given}

@@ -163,6 +163,12 @@ class Sources:
     def _right(self):
         return [value for value in self.arguments if isinstance(value, torch.Tensor)][-1]
 
+    def _mean(self):
+        return _tensor(self.arguments[0]).detach().mean()
+
+    def _deviation(self):
+        return _tensor(self.arguments[0]).detach().std()
+
     # Norms: what is squared and summed, and along what.
     def _normed(self):
         x = _tensor(self.arguments[0])
@@ -251,6 +257,18 @@ class Sources:
         self.preimages.append(x)
         self.about = "exp"
         return x
+
+    def _unit_vector(self):
+        """One of two vectors whose cosine is the operand; rounding takes a cosine past 1, but no angle."""
+        cosine = _tensor(self.arguments[0]).detach()
+        a = torch.zeros((*cosine.shape, 3), dtype=cosine.dtype, device=cosine.device)
+        a[..., 0] = 1
+        return a
+
+    def _turned_vector(self):
+        cosine = _tensor(self.arguments[0]).detach().clamp(-1, 1)
+        b = torch.stack([cosine, (1 - cosine * cosine).sqrt(), torch.zeros_like(cosine)], -1)
+        return self._preimage(b, lambda vectors: vectors[..., 0], "the cosine of two vectors")
 
     def _before_normal(self):
         p = _tensor(self.arguments[0]).detach()

@@ -8,17 +8,20 @@ gives. What is neither is said to have failed, or why it was not tried.
 from dataclasses import dataclass, field
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
 
 import comparison
 import help_rows
 import op_calls
 from help_code import Evaluator, Refused
-from help_sources import Sources
-from operands import Operands, Setting
-from verdicts import dtype_name, largest_of, number
+from help_subject import Subject, gradients_of
+from operands import Setting
+from verdicts import dtype_name, largest_of, number, places
 
-LOST_KINDS = ("underflow", "overflow")  # of findings without a value that is not finite
 CLOSER = 0.1  # an error that is not a tenth of what it was has not been cured
+ROUNDED = 64  # units of the last place: an error below that is rounding, and the finding is about a type's end
+HEADROOM = 0.5  # share of the type's largest value, as the option `headroom`
 
 
 @dataclass
@@ -47,92 +50,6 @@ def values(count, what):
     return f"the {count} {what} values" if count != 1 else f"the one {what} value"
 
 
-class Subject:
-    """The call that help is for: the op or, of a backward pass, the forward op."""
-
-    def __init__(self, replay):
-        dump = replay.dump
-        self.lost = str(dump.finding.get("kind")) in LOST_KINDS or not any(
-            bool(comparison.is_bad(result).any()) for result in replay.reference)
-        self.in_backward = str(dump.finding.get("phase")) == "backward"
-        self.backward = dump.forward is not None and self.in_backward and not self.lost
-        self.call = dump.forward if self.backward else dump.op
-        self.operands = Operands(dump, self.call) if self.backward else replay.operands
-        self.device = replay.device
-        self.trains = self.backward or any(argument.requires_grad and argument.dtype.is_floating_point
-                                           for _, argument in self.operands.tensor_arguments())
-        positional, keywords = self._leaves()
-        baseline = self._call(positional, keywords)
-        self.reference = [result.detach() for result in baseline] if self.backward else replay.reference
-        self.cotangents, self.healthy_gradients = [None], None
-        if self.backward:
-            self._find_cotangents(replay, positional, keywords, baseline)
-
-    def _leaves(self):
-        positional, keywords = self.operands.make(Setting(self.device))
-        for value in op_calls.tensors_of([*positional, *keywords.values()]):
-            if value.dtype.is_floating_point or value.is_complex():
-                value.requires_grad_()
-        return positional, keywords
-
-    def _call(self, positional, keywords):
-        """The op through autograd. What it writes in place is a copy, since autograd keeps the operand."""
-        positional, keywords = list(positional), dict(keywords)
-        for i, argument in enumerate(self.operands.operator._schema.arguments):
-            if argument.alias_info is None or not argument.alias_info.is_write:
-                continue
-            place, where = (argument.name, keywords) if argument.kwarg_only else (i, positional)
-            if isinstance(where[place], torch.Tensor):
-                where[place] = where[place].clone()
-            elif isinstance(where[place], (list, tuple)):
-                where[place] = [value.clone() for value in where[place]]
-        return op_calls.call_operator(self.operands.operator, positional, keywords)
-
-    def _find_cotangents(self, replay, positional, keywords, baseline):
-        """Gradients of the results by which the gradient of the operands is not finite, as in the program."""
-        shape = baseline[0].shape
-        given = [torch.ones(shape, dtype=baseline[0].dtype, device=self.device)]
-        for _, argument in replay.operands.tensor_arguments()[:1]:
-            values_of_it = replay.operands.values(argument)
-            if values_of_it.shape == shape and values_of_it.dtype == given[0].dtype:
-                given.append(values_of_it.to(self.device))
-        self.cotangents = []
-        for cotangent in given:
-            if comparison.is_bad(cotangent).any():
-                continue
-            gradients, why = gradients_of(baseline, [*positional, *keywords.values()], cotangent)
-            if gradients is not None and any(bool(comparison.is_bad(g).any()) for g in gradients):
-                self.cotangents.append(cotangent)
-                self.healthy_gradients = self.healthy_gradients or gradients
-        if not self.cotangents:
-            raise Refused("forward and backward of the dumped forward op give finite gradients here")
-
-    def names(self):
-        """(Sources, leaves) of operands that are made anew."""
-        positional, keywords = self._leaves()
-        named = dict(keywords)
-        for argument, value in zip(self.operands.operator._schema.arguments, positional):
-            named[argument.name] = value
-        return Sources(self.call, positional, named, self.reference), positional, keywords
-
-
-def gradients_of(results, operands, cotangent=None):
-    """(gradients of all operands that have one, "") by `cotangent` or ones; (None, why) where there is none."""
-    leaves = [leaf for leaf in op_calls.tensors_of(operands) if leaf.requires_grad]
-    outputs = [result for result in results if result.requires_grad]
-    if not leaves or not outputs:
-        return None, "no gradient goes through it"
-    if cotangent is not None and outputs[0].shape == cotangent.shape:
-        weights = [cotangent.to(outputs[0].dtype), *(torch.ones_like(output) for output in outputs[1:])]
-    else:
-        weights = [torch.ones_like(output) for output in outputs]
-    try:
-        found = torch.autograd.grad(outputs, leaves, weights, retain_graph=True, allow_unused=True)
-    except (RuntimeError, NotImplementedError) as error:
-        return None, f"no gradient: {str(error).splitlines()[0][:100]}"
-    return [gradient for gradient in found if gradient is not None], ""
-
-
 class HelpTrial:
     """Tries the help lines of a dump's finding."""
 
@@ -150,7 +67,7 @@ class HelpTrial:
 
     def judge(self, text):
         line = self.rows.recognise(text)
-        if line.trial.role == "no":
+        if line.trial.role in ("no", "aside"):
             return Judged(text, "not_tried", line.trial.reason, line.row)
         if self.subject is None:
             return Judged(text, "not_tried", self.why, line.row)
@@ -166,6 +83,7 @@ class HelpTrial:
     def _apply(self, line):
         subject, trial = self.subject, line.trial
         sources, positional, keywords = subject.names()
+        self.about = ""
         leaves = op_calls.tensors_of([*positional, *keywords.values()])
         if trial.role == "types":
             outcome = self._in_type(getattr(torch, trial.target), positional, keywords)
@@ -187,9 +105,9 @@ class HelpTrial:
 
     def _own_op(self, positional, keywords):
         def call(name, arguments):
-            if name.strip("_") != op_calls.base_name(self.subject.call).strip("_") or len(arguments) != 1:
+            if name.strip("_") != op_calls.base_name(self.subject.dumped).strip("_") or len(arguments) != 1:
                 raise Refused(f"`{name}` is not the dumped op")
-            return self.subject._call([arguments[0], *positional[1:]], keywords)[0]
+            return self.subject.call([arguments[0], *positional[1:]], keywords)[0]
         return call
 
     def _value(self, line, evaluator):
@@ -225,10 +143,7 @@ class HelpTrial:
             if target in ("all", "bads"):
                 evaluator.names["x"] = positional[place]
             changed[place] = self._value(line, evaluator)
-        return Outcome(self._call(changed, keywords))
-
-    def _call(self, positional, keywords):
-        return self.subject._call(positional, keywords)
+        return Outcome(self.subject.call(changed, keywords))
 
     def _argument(self, line, evaluator, sources, positional, keywords):
         """A setting of the call is another number, that of `do`."""
@@ -238,17 +153,17 @@ class HelpTrial:
         if name not in names:
             raise Refused(f"the op has no argument `{name}`")
         if schema[names.index(name)].kwarg_only:
-            return Outcome(self._call(positional, {**keywords, name: value}))
+            return Outcome(self.subject.call(positional, {**keywords, name: value}))
         changed = list(positional)
         changed[names.index(name)] = value
-        return Outcome(self._call(changed, keywords))
+        return Outcome(self.subject.call(changed, keywords))
 
     def _select(self, line, evaluator, sources, positional, keywords):
         """The op on those places alone where its result was finite."""
         chosen = sources.get("finite")
         changed = [value.expand(chosen.shape)[chosen] if isinstance(value, torch.Tensor) and value.dim() > 0 else value
                    for value in positional]
-        outcome = Outcome(self._call(changed, keywords))
+        outcome = Outcome(self.subject.call(changed, keywords))
         outcome.like = self.subject.reference[0][chosen]
         return outcome
 
@@ -257,11 +172,20 @@ class HelpTrial:
         changed, place = list(positional), sources.place(line.trial.target)
         while True:
             changed[place] = self._value(line, evaluator)
-            outcome = Outcome(self._call(changed, keywords), undo=evaluator.names.get("scale"))
+            outcome = Outcome(self.subject.call(changed, keywords), undo=evaluator.names.get("scale"))
             if "loss_scale" not in line.trial.names.values() or evaluator.names["scale"] <= 1 or not any(
                     bool(comparison.is_bad(result).any()) for result in outcome.results):
                 return outcome
             evaluator.names["scale"] /= 2  # as a scaler does
+
+    def _attention(self, line, evaluator, sources, positional, keywords):
+        """The kernel of matrix products, in place of the fused one."""
+        named = sources.named
+        mask = named.get("attn_mask", named.get("attn_bias"))
+        with sdpa_kernel(SDPBackend.MATH):
+            return Outcome([scaled_dot_product_attention(
+                named["query"], named["key"], named["value"], attn_mask=mask, is_causal=bool(named.get("is_causal")),
+                scale=named.get("scale"))])
 
     def _in_type(self, dtype, positional, keywords):
         def cast(value):
@@ -270,7 +194,7 @@ class HelpTrial:
             if isinstance(value, (list, tuple)):
                 return [cast(item) for item in value]
             return dtype if isinstance(value, torch.dtype) and value.is_floating_point else value
-        return Outcome(self._call([cast(value) for value in positional],
+        return Outcome(self.subject.call([cast(value) for value in positional],
                                   {name: cast(value) for name, value in keywords.items()}))
 
     # What came of it.
@@ -347,8 +271,8 @@ class HelpTrial:
         if wide and narrow is not None and outcome.undo is None and largest_of(wide[0].dtype) > largest_of(narrow):
             beyond = int((comparison.exact(wide[0]).abs() > largest_of(narrow)).sum())
             if beyond:
-                said.append(f"{beyond} of them are beyond {dtype_name(narrow)}'s {number(largest_of(narrow))}: they have "
-                            f"to stay in {dtype_name(wide[0].dtype)}")
+                said.append(f"{places(beyond)} beyond {dtype_name(narrow)}'s {number(largest_of(narrow))}, to be kept in "
+                            f"{dtype_name(wide[0].dtype)}")
         return said, {"healthy_values": healthy, "largest_change": change}
 
     def _error(self, outcome):
@@ -362,6 +286,11 @@ class HelpTrial:
         pairs = self._pairs(outcome)
         after = max((relative_error(a, comparison.exact(b.reshape(reference.shape)))
                      for (a, reference), b in zip(pairs, exact) if reference.numel() == b.numel()), default=1.0)
+        narrow = next((r.dtype for r in self.subject.reference if r.dtype.is_floating_point), torch.float64)
+        if before <= ROUNDED * comparison.precision_of(narrow):
+            share = max((comparison.largest([result]) / largest_of(result.dtype) for result in outcome.results
+                         if result.dtype.is_floating_point), default=0.0)
+            return f"the largest value is at {number(share)} of its type's range", share <= HEADROOM, {"share": share}
         said = f"the largest error against float64 goes from {number(before)} to {number(after)} of the value"
         return said, after <= before * CLOSER, {"error_before": before, "error_after": after}
 

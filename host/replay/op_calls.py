@@ -104,7 +104,7 @@ def tensors_of(value):
         return [value]
     if isinstance(value, (list, tuple)):
         return [tensor for item in value for tensor in tensors_of(item)]
-    return [torch.tensor(value)] if isinstance(value, (bool, int, float, complex)) else []
+    return []
 
 
 def call_operator(operator, positional, keywords):

@@ -66,8 +66,6 @@ class Replay:
             elif result.kind == "list":
                 for item in result.value:
                     walk(item)
-            elif result.kind in ("number", "bool"):
-                found.append(torch.tensor(result.value))
             elif result.kind == "left_out":
                 found.append(None)
 

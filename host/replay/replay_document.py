@@ -31,6 +31,8 @@ def level_text(run, bad_count):
         if agreement.only_run:
             parts.append(f"{places(agreement.only_run)} not finite here alone")
         return "disagrees: " + ", ".join(parts)
+    if agreement.close and not agreement.difference:
+        return "the same values"
     if agreement.close:
         return f"the same within rounding, by up to {number(agreement.difference)}"
     return f"disagrees: {places(agreement.differing)}, by up to {number(agreement.difference)}"

@@ -35,7 +35,8 @@ def strided(values, strides):
     return memory.as_strided(values.shape, strides)
 
 '''
-FOOTER = '''results = [(torch.view_as_real(r) if r.is_complex() else r).double() for r in {results}]
+FOOTER = '''results = [(torch.view_as_real(r) if r.is_complex() else r).double()
+           for r in {results} if isinstance(r, torch.Tensor)]
 kinds = (torch.isnan, torch.isposinf, torch.isneginf, lambda r: r == 0)
 found = [sum(int(kind(r).sum()) for r in results) for kind in kinds]
 print("nan %d, +inf %d, -inf %d, zero %d; in the program %d, %d, %d, %d" % (*found, *{wanted}))
@@ -91,10 +92,12 @@ class ScriptWriter:
                 f"    result = {call}"]
         body += FOOTER.format(results=self._results(), wanted=[*wanted.values(), zeros]).splitlines()
         used = "\n".join(body)
-        helpers = (READ.format(dump=ascii(self.name)) if "read(" in used else "") + (STRIDED if "strided(" in used else "")
+        helpers = READ.format(dump=ascii(self.name)) if "read(" in used else ""
+        helpers += STRIDED if "strided(" in used else ""
         modules = ", ".join(name for name in MODULES if f"{name}." in helpers + used)
-        head = [f"# {clean(title)}", f"# Made by `numsan replay --script` from {clean(os.path.basename(self.dump.path))}; "
-                "exit status 0 where it happens again.", f"import {modules}", "", "import torch"]
+        source = clean(os.path.basename(self.dump.path))
+        head = [f"# {clean(title)}", f"# Made by `numsan replay --script` from {source}; exit status 0 where it happens again.",
+                f"import {modules}", "", "import torch"]
         text = "\n".join(head) + "\n" + (helpers or "\n").replace("\n\n\n\n", "\n\n\n") + "\n".join(body) + "\n"
         return text
 

@@ -46,7 +46,7 @@ class Verdict:
 
     def _reproduced(self):
         first, device = self.replay.first.agreement, self.replay.device
-        where = f"on {device}" + ("" if self.replay.here else f": {self.replay.dump.device} is not here")
+        where = f"on {device}" + ("" if self.replay.here else f", as {self.replay.dump.device} is not here")
         if op_calls.leaves_memory_unwritten(self.replay.dump.op):
             return False, "it gives memory that nothing has written: what that held is not in the dump"
         if self.replay.dumped is None:
@@ -163,11 +163,9 @@ class Verdict:
             self.shown.append(Shown("PREC", f"{within} of {places(self.bad_count)} that are not finite in {kind} are "
                                             f"finite in float64, and within {kind}'s range"))
         if finite > within:
-            sizes = [float(comparison.exact(result)[..., :].abs().where(comparison.exact(result).isfinite(),
-                                                                        torch.zeros(())).max())
-                     for result in self.replay.run("float64").results if result.numel()]
-            self.notes.append(f"{places(finite - within)} are finite in float64 and beyond {kind}'s range, up to "
-                              f"{number(max(sizes))}")
+            beyond = finite - within
+            self.notes.append(f"{places(beyond)} {'is' if beyond == 1 else 'are'} finite in float64 and beyond {kind}'s "
+                              f"range, up to {number(comparison.largest(self.replay.run('float64').results))}")
         if not finite and self.reproduced:
             self.notes.append("float64 has the same non-finite values: the operands make them, not the type")
 

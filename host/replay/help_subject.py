@@ -1,0 +1,96 @@
+"""The call that a help line is for, ready to be run through autograd, and what comes of it without the help."""
+import torch
+
+import comparison
+import op_calls
+from help_code import Refused
+from help_sources import Sources
+from operands import Operands, Setting
+
+LOST_KINDS = ("underflow", "overflow")  # of findings without a value that is not finite
+
+
+class Subject:
+    """The call that help is for: the op or, of a backward pass, the forward op."""
+
+    def __init__(self, replay):
+        dump = replay.dump
+        self.lost = str(dump.finding.get("kind")) in LOST_KINDS or not any(
+            bool(comparison.is_bad(result).any()) for result in replay.reference)
+        self.in_backward = str(dump.finding.get("phase")) == "backward"
+        self.backward = dump.forward is not None and self.in_backward and not self.lost
+        self.dumped = dump.forward if self.backward else dump.op
+        self.operands = Operands(dump, self.dumped) if self.backward else replay.operands
+        self.device = replay.device
+        self.trains = self.backward or any(argument.requires_grad and argument.dtype.is_floating_point
+                                           for _, argument in self.operands.tensor_arguments())
+        positional, keywords = self._leaves()
+        baseline = self.call(positional, keywords)
+        self.reference = [result.detach() for result in baseline] if self.backward else replay.reference
+        self.cotangents, self.healthy_gradients = [None], None
+        if self.backward:
+            self._find_cotangents(replay, positional, keywords, baseline)
+
+    def _leaves(self):
+        positional, keywords = self.operands.make(Setting(self.device))
+        for value in op_calls.tensors_of([*positional, *keywords.values()]):
+            if value.dtype.is_floating_point or value.is_complex():
+                value.requires_grad_()
+        return positional, keywords
+
+    def call(self, positional, keywords):
+        """The op through autograd. What it writes in place is a copy, since autograd keeps the operand."""
+        positional, keywords = list(positional), dict(keywords)
+        for i, argument in enumerate(self.operands.operator._schema.arguments):
+            if argument.alias_info is None or not argument.alias_info.is_write:
+                continue
+            place, where = (argument.name, keywords) if argument.kwarg_only else (i, positional)
+            if isinstance(where[place], torch.Tensor):
+                where[place] = where[place].clone()
+            elif isinstance(where[place], (list, tuple)):
+                where[place] = [value.clone() for value in where[place]]
+        return op_calls.call_operator(self.operands.operator, positional, keywords)
+
+    def _find_cotangents(self, replay, positional, keywords, baseline):
+        """Gradients of the results by which the gradient of the operands is not finite, as in the program."""
+        shape = baseline[0].shape
+        given = [torch.ones(shape, dtype=baseline[0].dtype, device=self.device)]
+        for _, argument in replay.operands.tensor_arguments()[:1]:
+            values_of_it = replay.operands.values(argument)
+            if values_of_it.shape == shape and values_of_it.dtype == given[0].dtype:
+                given.append(values_of_it.to(self.device))
+        self.cotangents = []
+        for cotangent in given:
+            if comparison.is_bad(cotangent).any():
+                continue
+            gradients, why = gradients_of(baseline, [*positional, *keywords.values()], cotangent)
+            if gradients is not None and any(bool(comparison.is_bad(g).any()) for g in gradients):
+                self.cotangents.append(cotangent)
+                self.healthy_gradients = self.healthy_gradients or gradients
+        if not self.cotangents:
+            raise Refused("forward and backward of the dumped forward op give finite gradients here")
+
+    def names(self):
+        """(Sources, leaves) of operands that are made anew."""
+        positional, keywords = self._leaves()
+        named = dict(keywords)
+        for argument, value in zip(self.operands.operator._schema.arguments, positional):
+            named[argument.name] = value
+        return Sources(self.dumped, positional, named, self.reference), positional, keywords
+
+
+def gradients_of(results, operands, cotangent=None):
+    """(gradients of all operands that have one, "") by `cotangent` or ones; (None, why) where there is none."""
+    leaves = [leaf for leaf in op_calls.tensors_of(operands) if leaf.requires_grad]
+    outputs = [result for result in results if result.requires_grad]
+    if not leaves or not outputs:
+        return None, "no gradient goes through it"
+    if cotangent is not None and outputs[0].shape == cotangent.shape:
+        weights = [cotangent.to(outputs[0].dtype), *(torch.ones_like(output) for output in outputs[1:])]
+    else:
+        weights = [torch.ones_like(output) for output in outputs]
+    try:
+        found = torch.autograd.grad(outputs, leaves, weights, retain_graph=True, allow_unused=True)
+    except (RuntimeError, NotImplementedError) as error:
+        return None, f"no gradient: {str(error).splitlines()[0][:100]}"
+    return [gradient for gradient in found if gradient is not None], ""
