@@ -32,9 +32,10 @@ LAYERS = {
     # Other documents of reports: none of it is part of what runs in a program.
     "host/format": ("host/base", "host/log", "host/options", "host/finding", "host/report"),
     "host/changes": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
+    "host/dump": (*BELOW, "host/track", "host/finding", "host/report"),
     "host/event": JUDGING,
     "host/device": (*JUDGING, "host/event"),
-    "host/session": (*JUDGING, "host/report", "host/event", "host/device"),
+    "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/device"),
     # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
     "host/record": (*JUDGING, "host/report", "host/event", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.
@@ -81,7 +82,7 @@ THIRD_PARTY = {
     "CLI": ("host/cli",),
     "fmt": ("host/log",),
     "spdlog": ("host/log",),
-    "nlohmann": ("host/report", "host/format", "host/changes"),
+    "nlohmann": ("host/report", "host/dump", "host/format", "host/changes"),
     "zlib.h": ("host/record",),
     "gtest": (),
     "gmock": (),

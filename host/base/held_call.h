@@ -62,6 +62,7 @@ struct HeldView {
     int32_t result_count;
     const HeldTensor* tensors;
     int32_t tensor_count;
+    int32_t threads;              ///< that the host's operators may use
     const HeldTensor* generator;  ///< state of the host's generator before an op that draws from it; null: it does not
 };
 

@@ -204,7 +204,7 @@ bool attach(const numsan_stub_api& stub) {
     const TorchInstall torch = describe_torch(find_loaded_torch());
     facts.torch_version = torch.version;
     facts.torch_root = torch.root;
-    g_core.held_bytes = options.dump.empty() && !options.break_at ? 0 : int64_t(1) << 30;
+    g_core.held_bytes = options.dump.empty() && !options.break_at ? 0 : options.dump_limit;
     make_session(options, *stacks, std::move(facts));
 
     AdapterLoadResult result;

@@ -1,6 +1,7 @@
 #include "interpose/torch/hold/held_call.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/jit_type.h>
 
@@ -11,6 +12,7 @@
 
 #include "interpose/torch/describe/each_tensor.h"
 #include "interpose/torch/describe/tensor_view_of.h"
+#include "interpose/torch/hold/forward_calls.h"
 #include "interpose/torch/hold/tensor_copy.h"
 
 namespace numsan {
@@ -18,6 +20,7 @@ namespace {
 
 std::atomic<bool> g_stopped{false};
 thread_local HeldCall* t_current = nullptr;
+constexpr c10::DispatchKeySet kGone(c10::DispatchKey::Meta);
 
 template <class T>
 std::string shown(const T& value) {
@@ -70,10 +73,27 @@ at::Tensor generator_state(c10::ArrayRef<c10::IValue> arguments) {
 
 }  // namespace
 
+bool is_gone(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->key_set().has_all(kGone); }
+
+bool HeldCall::stopped() noexcept { return g_stopped.load(std::memory_order_relaxed); }
 void HeldCall::stop() noexcept { g_stopped.store(true, std::memory_order_relaxed); }
 
+HeldCall* HeldCall::of_past(const Operator& op, std::vector<c10::IValue> arguments, std::vector<c10::IValue> results,
+                            int64_t most_bytes) noexcept {
+    try {
+        auto* made = new HeldCall(op, most_bytes);
+        made->arguments_ = std::move(arguments);
+        made->returned(results);
+        made->past_ = true;
+        if (made->own()) return made;
+        made->drop();
+    } catch (const std::exception&) {
+    }
+    return nullptr;
+}
+
 HeldCall* HeldCall::begin(const Operator& op, c10::ArrayRef<c10::IValue> arguments, int64_t most_bytes) noexcept {
-    if (g_stopped.load(std::memory_order_relaxed)) return nullptr;
+    if (stopped()) return nullptr;
     HeldCall* made = nullptr;
     try {
         made = new HeldCall(op, most_bytes);
@@ -134,14 +154,19 @@ void HeldCall::describe(HeldValue& into, const at::Tensor& tensor, bool result) 
     const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
     into.kind = HeldKind::LeftOut;
     into.text = why_not_copied(tensor);
-    if (into.text != nullptr) return;
+    const bool gone = past_ && is_gone(tensor);
+    if (into.text != nullptr && !gone) return;
     into.dtype = type_name(tensor.scalar_type());
-    into.device = text(tensor.device().str());
+    into.device = gone ? "cpu" : text(tensor.device().str());
     into.ndim = static_cast<int32_t>(impl->dim());
     into.sizes = numbers(impl->sizes());
     into.strides = numbers(impl->strides());
     into.bytes = bytes_of(tensor);
     into.requires_grad = tensor.requires_grad();
+    if (gone) {
+        into.text = "its memory was given back or written before the backward pass came to it";
+        return;
+    }
     const auto before =
         std::find_if(before_.begin(), before_.end(), [&](const Before& had) { return had.impl == impl; });
     const bool copied = !result && before != before_.end();
@@ -247,16 +272,16 @@ bool HeldCall::own() noexcept {
             shown_.push_back({kept.format, kept.stored.data(), static_cast<int32_t>(kept.stored.size()),
                               kept.copy.defined() ? kept.copy.const_data_ptr() : nullptr, kept.bytes});
         }
-        view_ = {op_.name.c_str(),
-                 op_.overload.c_str(),
-                 text(shown(schema)),
-                 argument_values_.data(),
-                 static_cast<int32_t>(argument_values_.size()),
-                 result_values_.data(),
-                 static_cast<int32_t>(result_values_.size()),
-                 shown_.data(),
-                 static_cast<int32_t>(shown_.size()),
-                 nullptr};
+        view_.name = op_.name.c_str();
+        view_.overload = op_.overload.c_str();
+        view_.schema = text(shown(schema));
+        view_.arguments = argument_values_.data();
+        view_.argument_count = static_cast<int32_t>(argument_values_.size());
+        view_.results = result_values_.data();
+        view_.result_count = static_cast<int32_t>(result_values_.size());
+        view_.tensors = shown_.data();
+        view_.tensor_count = static_cast<int32_t>(shown_.size());
+        view_.threads = at::get_num_threads();
         if (generator_.defined()) {
             shown_generator_ = {"U8", numbers(generator_.sizes()), 1, generator_.const_data_ptr(), generator_.numel()};
             view_.generator = &shown_generator_;
@@ -283,6 +308,7 @@ HoldApi hold_api() noexcept {
         call->add_reference();
         return call;
     };
+    api.keep_forward = keep_forward;
     api.drop = [](HeldCall* held) { held->drop(); };
     api.bytes = [](const HeldCall* held) { return held->bytes(); };
     api.view = [](const HeldCall* held) { return &held->view(); };

@@ -27,6 +27,15 @@ struct HeldCall {
     /// nothing is held any more, or there is no memory. At most `most_bytes` are copied.
     static HeldCall* begin(const Operator& op, c10::ArrayRef<c10::IValue> arguments, int64_t most_bytes) noexcept;
 
+    /// Of an op of the past: copies of what is shown. Null: there is no memory.
+    static HeldCall* of_past(const Operator& op, std::vector<c10::IValue> arguments, std::vector<c10::IValue> results,
+                             int64_t most_bytes) noexcept;
+
+    static bool stopped() noexcept;
+
+    /// Before it is kept.
+    c10::ArrayRef<c10::IValue> arguments() const { return arguments_; }
+
     /// After it ran: its results, which must live until the call is kept or dropped.
     void returned(c10::ArrayRef<c10::IValue> results) { results_ = results; }
 
@@ -83,6 +92,7 @@ struct HeldCall {
     c10::ArrayRef<c10::IValue> results_;
     std::vector<Before> before_;
     at::Tensor generator_;
+    bool past_ = false;
     enum class State : uint8_t { Held, Kept, Failed } state_ = State::Held;
 
     std::vector<HeldValue> argument_values_, result_values_;
@@ -106,6 +116,9 @@ class CurrentHold {
   private:
     HeldCall* before_;
 };
+
+/// Stands in place of a tensor of the past whose values are gone: it has a shape and no memory.
+bool is_gone(const at::Tensor& tensor);
 
 /// What the core calls.
 HoldApi hold_api() noexcept;

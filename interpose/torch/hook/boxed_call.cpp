@@ -4,6 +4,7 @@
 
 #include "interpose/torch/describe/each_tensor.h"
 #include "interpose/torch/describe/tensor_view_of.h"
+#include "interpose/torch/hold/forward_calls.h"
 #include "interpose/torch/hook/op_begin.h"
 #include "interpose/torch/hook/thread_buffers.h"
 
@@ -114,6 +115,8 @@ void BoxedCall::report(const CoreApi& core, c10::ArrayRef<c10::IValue> returns, 
     for (size_t i = 0; i < written; ++i) call_.written(s.written[written_ + i], i);
     if (held_ == nullptr) return call_.report(core, sequence);
     held_->returned(returns);
+    if (const uint64_t node = call_.node_of(sequence); node != ~uint64_t(0))
+        note_forward_call(op_, ThreadPlaces::mine().number(), node, held_->arguments(), returns);
     const CurrentHold current(held_);
     call_.report(core, sequence);
 }

@@ -72,6 +72,9 @@ class OpCall {
     /// last node.
     void report(const CoreApi& core, uint64_t sequence = kLastNode);
 
+    /// The number of the node as an event has it; ~0: there is none.
+    uint64_t node_of(uint64_t sequence) const;
+
     /// In place of report(), of an op that threw, after its operands were shown.
     void report_failure(const CoreApi& core);
 
