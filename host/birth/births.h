@@ -41,6 +41,7 @@ class Births {
     BirthKinds made_by(int64_t seq) const { return store_.made_by(seq); }
     bool full() const { return store_.full(); }
     void sweep(std::set<BirthId> used) { store_.sweep(std::move(used), ledger_); }
+    BirthId last() const { return store_.last(); }
     int64_t made() const { return store_.made(); }
     int64_t forgotten() const { return store_.forgotten(); }
     void begin_child() { store_.begin_child(); }

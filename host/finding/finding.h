@@ -73,6 +73,7 @@ struct Finding {
     std::vector<Contaminated> contaminated;
     std::vector<PastMagnitude> history;  ///< oldest first
     int64_t count = 1;
+    std::optional<std::string> dump;  ///< path of the file of what its op was called with
 };
 
 }  // namespace numsan

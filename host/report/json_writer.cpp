@@ -253,7 +253,7 @@ Json finding_document(const Finding& finding) {
     out["contaminated"] = contaminated_document(finding.contaminated);
     out["history"] = history_document(finding.history);
     out["count"] = finding.count;
-    out["dump"] = nullptr;
+    out["dump"] = or_null(finding.dump);
     out["taxonomy"] = taxonomy_codes(category_or_unknown(finding.category.id));
     return out;
 }

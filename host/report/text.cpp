@@ -308,6 +308,8 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     if (const Integer count = number(finding, "count", 1); count > 1) {
         out += row(margin, "repeated:", grouped(count) + " times", style);
     }
+    if (const std::string dump = string_at(finding, "dump"); !dump.empty())
+        out += row(margin, "dump:", dump + "; numsan replay " + dump, style);
     if (!place.is_object()) out += stack_note(finding, style);
     out += place_note("called from", at(finding, "user_location"), style);
     out += place_note("backward started from", at(finding, "backward_location"), style);

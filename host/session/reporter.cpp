@@ -177,6 +177,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
             continue;
         }
         finding.id = "F" + std::to_string(report_.findings.size() + 1);
+        if (dumps_ != nullptr) dump(finding, escaped.birth.id, counts);
         finding_by_mark_[mark] = report_.findings.size();
         know_place(escaped.place, report_.findings.size());
         finding_of_[escaped.birth.id] = report_.findings.size();
@@ -201,6 +202,14 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     }
     merge_counts(counts);
     if (worth_writing) write();
+}
+
+/// Writes the file of what its op was called with, where there is to be one.
+void Reporter::dump(Finding& finding, BirthId birth, const RunSummary& counts) {
+    RunSummary run = report_.run;
+    run.framework_version = counts.framework_version;
+    run.python_version = counts.python_version;
+    if (const std::optional<std::string> problem = dumps_->write(finding, birth, run)) say(*problem);
 }
 
 /// The first step after which state that a checkpoint has is not finite.

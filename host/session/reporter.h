@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "host/dump/dumps.h"
 #include "host/finding/allow_list.h"
 #include "host/finding/place_of.h"
 #include "host/finding/run_summary.h"
@@ -32,6 +33,9 @@ class Reporter {
     void begin(const RunSummary& counts);
     /// There is nothing to report after all: the file of begin() goes again.
     void withdraw();
+
+    /// What writes files of findings; before the first of them. It outlives this.
+    void use(Dumps& dumps) noexcept { dumps_ = &dumps; }
 
     /// Whether a further finding would be kept: see the option max_findings.
     bool has_room() const;
@@ -68,6 +72,7 @@ class Reporter {
     void print(const std::string& text) const;
     void merge_counts(const RunSummary& counts);
     bool suppress(const Finding& finding, BirthId birth);
+    void dump(Finding& finding, BirthId birth, const RunSummary& counts);
     void keep_traced(const Birth& birth, const LiveNames& names);
     void count_again(size_t index, BirthId birth);
     void know_place(const std::string& place, size_t index);
@@ -91,6 +96,7 @@ class Reporter {
     int64_t counted_again_ = 0;
     bool finished_ = false;
     int64_t dropped_findings_ = 0;
+    Dumps* dumps_ = nullptr;         ///< null: none are wanted
     std::atomic<int> log_rank_{-1};  ///< as the log's name has it, which is asked for without the lock; -1: none
     static constexpr int64_t kSafe = INT64_MAX;
     int64_t reported_unsafe_since_ = kSafe;  ///< the step that was printed with a finding; often it is known only later

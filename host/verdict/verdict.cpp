@@ -148,6 +148,15 @@ BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, 
 void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
                  BirthId* born, Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    const BirthId newest = births_.last();
+    follow(event, context, bad_outputs, forward, born, outcome);
+    for (BirthId id = newest + 1; shows_births_ && id <= births_.last(); ++id) {
+        if (births_.find(id) != nullptr && !births_.intended(id)) outcome.born.push_back(id);
+    }
+}
+
+void Verdict::follow(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
+                     const ForwardRecord& forward, BirthId* born, Outcome& outcome) {
     if (checks_.follows()) checks_.follow(event, context, outcome);
     *born = 0;
     if (bad_outputs.any()) met_bad_.store(true, std::memory_order_relaxed);
