@@ -1,4 +1,6 @@
 """The call that a help line is for, ready to be run through autograd, and what comes of it without the help."""
+from dataclasses import replace
+
 import torch
 
 import comparison
@@ -7,6 +9,11 @@ from help_code import Refused
 from help_sources import Sources
 from operands import Operands, Setting
 
+# Forward ops of which autograd keeps the result alone -> an operand that gives it.
+INVERSES = {
+    "sqrt": lambda result: result * result, "rsqrt": lambda result: (result * result).reciprocal(),
+    "exp": torch.log, "reciprocal": torch.reciprocal,
+}
 LOST_KINDS = ("underflow", "overflow")  # of findings without a value that is not finite
 
 
@@ -21,7 +28,9 @@ class Subject:
         self.backward = dump.forward is not None and self.in_backward and not self.lost
         self.dumped = dump.forward if self.backward else dump.op
         self.operands = Operands(dump, self.dumped) if self.backward else replay.operands
-        self.device = replay.device
+        self.device, self.about = replay.device, ""
+        if self.backward:
+            self._restore_operand()
         self.trains = self.backward or any(argument.requires_grad and argument.dtype.is_floating_point
                                            for _, argument in self.operands.tensor_arguments())
         positional, keywords = self._leaves()
@@ -30,6 +39,21 @@ class Subject:
         self.cotangents, self.healthy_gradients = [None], None
         if self.backward:
             self._find_cotangents(replay, positional, keywords, baseline)
+
+    def _restore_operand(self):
+        """The forward operand of a result, where the program had no use for it any more."""
+        name, args = op_calls.base_name(self.dumped), self.dumped.args
+        results = [result for result in self.dumped.results if result.kind == "tensor"]
+        if name not in INVERSES or not args or args[0].kind != "left_out" or not results:
+            return
+        result = self.operands.dump.tensor(results[0])
+        operand = INVERSES[name](result)
+        if not comparison.compare([getattr(torch, name)(operand)], [result]).close:
+            return
+        args[0] = replace(args[0], kind="tensor", tensor="restored", dtype=operand.dtype, sizes=tuple(operand.shape),
+                          strides=(), same_as="")
+        self.operands.keep("restored", operand)
+        self.about = f"with an operand that {name} takes to the dumped result"
 
     def _leaves(self):
         positional, keywords = self.operands.make(Setting(self.device))

@@ -83,7 +83,7 @@ class HelpTrial:
     def _apply(self, line):
         subject, trial = self.subject, line.trial
         sources, positional, keywords = subject.names()
-        self.about = ""
+        self.about = subject.about
         leaves = op_calls.tensors_of([*positional, *keywords.values()])
         if trial.role == "types":
             outcome = self._in_type(getattr(torch, trial.target), positional, keywords)
@@ -99,7 +99,7 @@ class HelpTrial:
         if sources.preimages:
             leaves = sources.preimages
             outcome.why_no_gradient = ""
-        self.about = f"with an operand that {sources.about} takes to the dumped one" if sources.preimages else ""
+            self.about = f"with an operand that {sources.about} takes to the dumped one"
         outcome.gradients, outcome.why_no_gradient = self._gradients(outcome.results, leaves)
         return outcome
 
@@ -271,8 +271,8 @@ class HelpTrial:
         if wide and narrow is not None and outcome.undo is None and largest_of(wide[0].dtype) > largest_of(narrow):
             beyond = int((comparison.exact(wide[0]).abs() > largest_of(narrow)).sum())
             if beyond:
-                said.append(f"{places(beyond)} beyond {dtype_name(narrow)}'s {number(largest_of(narrow))}, to be kept in "
-                            f"{dtype_name(wide[0].dtype)}")
+                said.append(f"{places(beyond)} beyond {dtype_name(narrow)}'s {number(largest_of(narrow))}, to be kept "
+                            f"in {dtype_name(wide[0].dtype)}")
         return said, {"healthy_values": healthy, "largest_change": change}
 
     def _error(self, outcome):

@@ -82,6 +82,10 @@ class Operands:
             self._values[argument.tensor] = self.dump.tensor(argument)
         return self._values[argument.tensor]
 
+    def keep(self, tensor, values):
+        """Values that stand for a tensor of the file."""
+        self._values[tensor] = values
+
     def tensor_arguments(self):
         """[(place, argument)] of all tensors in the arguments, those in lists too."""
         found = []

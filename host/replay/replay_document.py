@@ -4,7 +4,7 @@ import json
 import comparison
 import def_tables
 import torch
-from verdicts import dtype_name, number, places
+from verdicts import are, dtype_name, number, of_places, places
 
 SCHEMA = "numsan.replay/1"
 TOLD = ("KERN", "PREC", "RACE", "HW")  # mechanisms that a replay can tell
@@ -27,7 +27,8 @@ def level_text(run, bad_count):
     if not agreement.places:
         parts = []
         if agreement.only_reference:
-            parts.append(f"{agreement.only_reference} of {places(bad_count)} that are not finite are finite here")
+            healed = agreement.only_reference
+            parts.append(f"{of_places(healed, bad_count)} {are(healed)} finite here")
         if agreement.only_run:
             parts.append(f"{places(agreement.only_run)} not finite here alone")
         return "disagrees: " + ", ".join(parts)

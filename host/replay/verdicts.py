@@ -24,6 +24,16 @@ def places(count):
     return f"{count} value" + ("" if count == 1 else "s")
 
 
+def of_places(some, count, now="are"):
+    """"3 of 4 values that are", "1 of 1 value that is"; `now` is "were" of what was."""
+    one = {"are": "is", "were": "was"}[now]
+    return f"{some} of {places(count)} that {now if count != 1 else one} not finite"
+
+
+def are(count):
+    return "is" if count == 1 else "are"
+
+
 def dtype_name(dtype):
     return str(dtype).removeprefix("torch.")
 
@@ -54,8 +64,9 @@ class Verdict:
         if first.why:
             return False, f"the operator gives {first.why} {where}"
         if not first.places:
-            return False, (f"{first.only_reference} of {places(self.bad_count)} that were not finite are finite {where}"
-                           + (f", and {first.only_run} others are not finite" if first.only_run else ""))
+            healed = of_places(first.only_reference, self.bad_count, "were")
+            healed += f" {are(first.only_reference)} finite {where}"
+            return False, healed + (f", and {first.only_run} others are not" if first.only_run else "")
         if self.bad_count:
             exactly = "" if first.close else "; other values differ"
             what = "1 value is not finite, as in the program" if self.bad_count == 1 else \
@@ -130,10 +141,10 @@ class Verdict:
             return
         both = sum(int((a & b).sum()) for a, b in zip(healed, wide))
         if both and (self.reproduced or not replay.here):
-            absent = "" if replay.here else (f"; {replay.dump.device} is not here, so that whether it does so every time "
-                                             "was not seen")
-            self.shown.append(Shown("KERN", f"{both} of {places(self.bad_count)} that are not finite on "
-                                            f"{replay.dump.device} are finite {name}, in the same type, and in "
+            absent = "" if replay.here else (f"; {replay.dump.device} is not here, so that whether it does so every "
+                                             "time was not seen")
+            which = f"{of_places(both, self.bad_count)} on {replay.dump.device}"
+            self.shown.append(Shown("KERN", f"{which} {are(both)} finite {name}, in the same type, and in "
                                             f"float64{absent}"))
 
     def _representable(self):
@@ -160,11 +171,11 @@ class Verdict:
         names = sorted({dtype_name(result.dtype) for result, bad in zip(self.replay.reference, self.bad) if bad.any()})
         kind = " and ".join(names)
         if within and self.reproduced and not any(shown.mechanism == "KERN" for shown in self.shown):
-            self.shown.append(Shown("PREC", f"{within} of {places(self.bad_count)} that are not finite in {kind} are "
-                                            f"finite in float64, and within {kind}'s range"))
+            which = f"{of_places(within, self.bad_count)} in {kind}"
+            self.shown.append(Shown("PREC", f"{which} {are(within)} finite in float64, and within {kind}'s range"))
         if finite > within:
             beyond = finite - within
-            self.notes.append(f"{places(beyond)} {'is' if beyond == 1 else 'are'} finite in float64 and beyond {kind}'s "
+            self.notes.append(f"{places(beyond)} {are(beyond)} finite in float64 and beyond {kind}'s "
                               f"range, up to {number(comparison.largest(self.replay.run('float64').results))}")
         if not finite and self.reproduced:
             self.notes.append("float64 has the same non-finite values: the operands make them, not the type")
@@ -173,9 +184,9 @@ class Verdict:
         turned = self.replay.run("reversed")
         if turned is None or turned.agreement.why or turned.agreement.places or not self.reproduced:
             return
-        self.notes.append(f"the order decides: {turned.agreement.only_reference} of {places(self.bad_count)} that are "
-                          f"not finite are finite with the operands reversed, and {turned.agreement.only_run} others "
-                          "are not")
+        healed = turned.agreement.only_reference
+        self.notes.append(f"the order decides: {of_places(healed, self.bad_count)} {are(healed)} finite with the "
+                          f"operands reversed, and {turned.agreement.only_run} others are not")
 
 
 def largest_of(dtype):

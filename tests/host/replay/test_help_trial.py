@@ -110,7 +110,8 @@ def test_operands_that_were_left_out(tmp_path):
     path = dump_maker.make_dump(tmp_path / "d.safetensors", "aten::mul", [torch.ones(2), torch.ones(2)],
                                 overload="Tensor", results=[torch.full((2,), float("nan"))],
                                 forward=("aten::sqrt", [torch.zeros(2)]),
-                                finding={"phase": "backward", "help": ["put eps inside the root: `(x + 1e-12).sqrt()`"]})
+                                finding={"phase": "backward",
+                                         "help": ["put eps inside the root: `(x + 1e-12).sqrt()`"]})
     dump = read_dump(path)
     dump.forward.args[0].kind, dump.forward.args[0].why = "left_out", "its memory was given back"
     line = HelpTrial(Replay(dump)).judge_all()[0]
