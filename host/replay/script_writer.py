@@ -96,9 +96,8 @@ class ScriptWriter:
         helpers += STRIDED if "strided(" in used else ""
         modules = ", ".join(name for name in MODULES if f"{name}." in helpers + used)
         source = clean(os.path.basename(self.dump.path))
-        head = [f"# {clean(title)}",
-                f"# Made by `numsan replay --script` from {source}; exit status 0 where it happens again.", f"import {modules}",
-                "", "import torch"]
+        made = f"# Made by `numsan replay --script` from {source}; exit status 0 where it happens again."
+        head = [f"# {clean(title)}", made, f"import {modules}", "", "import torch"]
         text = "\n".join(head) + "\n" + (helpers or "\n").replace("\n\n\n\n", "\n\n\n") + "\n".join(body) + "\n"
         return text
 
