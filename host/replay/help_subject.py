@@ -22,7 +22,8 @@ class Subject:
 
     def __init__(self, replay):
         dump = replay.dump
-        self.lost = str(dump.finding.get("kind")) in LOST_KINDS or not any(
+        self.kind = str(dump.finding.get("kind"))
+        self.lost = self.kind in LOST_KINDS or not any(
             bool(comparison.is_bad(result).any()) for result in replay.reference)
         self.in_backward = str(dump.finding.get("phase")) == "backward"
         self.backward = dump.forward is not None and self.in_backward and not self.lost
@@ -33,12 +34,9 @@ class Subject:
             self._restore_operand()
         self.trains = self.backward or any(argument.requires_grad and argument.dtype.is_floating_point
                                            for _, argument in self.operands.tensor_arguments())
-        positional, keywords = self._leaves()
-        baseline = self.call(positional, keywords)
-        self.reference = [result.detach() for result in baseline] if self.backward else replay.reference
-        self.cotangents, self.healthy_gradients = [None], None
+        self.reference, self.cotangents = replay.reference, [None]
         if self.backward:
-            self._find_cotangents(replay, positional, keywords, baseline)
+            self._find_cotangents(replay)
 
     def _restore_operand(self):
         """The forward operand of a result, where the program had no use for it any more."""
@@ -70,13 +68,17 @@ class Subject:
                 continue
             place, where = (argument.name, keywords) if argument.kwarg_only else (i, positional)
             if isinstance(where[place], torch.Tensor):
-                where[place] = where[place].clone()
+                copy = where[place].clone()
+                where[place] = copy.detach() if argument.kwarg_only else copy  # out= takes no gradient
             elif isinstance(where[place], (list, tuple)):
                 where[place] = [value.clone() for value in where[place]]
         return op_calls.call_operator(self.operands.operator, positional, keywords)
 
-    def _find_cotangents(self, replay, positional, keywords, baseline):
+    def _find_cotangents(self, replay):
         """Gradients of the results by which the gradient of the operands is not finite, as in the program."""
+        positional, keywords = self._leaves()
+        baseline = self.call(positional, keywords)
+        self.reference = [result.detach() for result in baseline]
         shape = baseline[0].shape
         given = [torch.ones(shape, dtype=baseline[0].dtype, device=self.device)]
         for _, argument in replay.operands.tensor_arguments()[:1]:
@@ -87,10 +89,9 @@ class Subject:
         for cotangent in given:
             if comparison.is_bad(cotangent).any():
                 continue
-            gradients, why = gradients_of(baseline, [*positional, *keywords.values()], cotangent)
+            gradients, _ = gradients_of(baseline, [*positional, *keywords.values()], cotangent)
             if gradients is not None and any(bool(comparison.is_bad(g).any()) for g in gradients):
                 self.cotangents.append(cotangent)
-                self.healthy_gradients = self.healthy_gradients or gradients
         if not self.cotangents:
             raise Refused("forward and backward of the dumped forward op give finite gradients here")
 

@@ -287,7 +287,7 @@ class HelpTrial:
         after = max((relative_error(a, comparison.exact(b.reshape(reference.shape)))
                      for (a, reference), b in zip(pairs, exact) if reference.numel() == b.numel()), default=1.0)
         narrow = next((r.dtype for r in self.subject.reference if r.dtype.is_floating_point), torch.float64)
-        if before <= ROUNDED * comparison.precision_of(narrow):
+        if self.subject.kind == "overflow" and before <= ROUNDED * comparison.precision_of(narrow):
             share = max((comparison.largest([result]) / largest_of(result.dtype) for result in outcome.results
                          if result.dtype.is_floating_point), default=0.0)
             return f"the largest value is at {number(share)} of its type's range", share <= HEADROOM, {"share": share}

@@ -30,7 +30,7 @@ help: bound the operand from below: `x.clamp(min=1e-12).log()`
 help, not tried: divide the learning rate by ten
     it acts on other steps than the dumped one
 no help here: use `x.log1p()` where the data hold zeros, counts for instance
-    tried, and does not help: 1 value is still not finite; 1 value of the gradient is not finite
+    tried, and does not help: 1 value is still not finite; gradient finite
 script: {script}
 """
 
