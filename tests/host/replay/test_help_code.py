@@ -17,7 +17,8 @@ REFUSED = [
 COMPUTED = {
     "(x + 1e-12).sqrt()": (X + 1e-12).sqrt(), "x.clamp(min=1e-12).log()": X.clamp(min=1e-12).log(),
     "torch.where(x > 0, torch.where(x > 0, x, 1).sqrt(), 0)": torch.tensor([0.0, 2.0]),
-    "2 * (math.log(2) - x)": 2 * (0.6931471805599453 - X), "x.clamp(-1 + 1e-06, 1 - 1e-06)": X.clamp(-1 + 1e-6, 1 - 1e-6),
+    "2 * (math.log(2) - x)": 2 * (0.6931471805599453 - X),
+    "x.clamp(-1 + 1e-06, 1 - 1e-06)": X.clamp(-1 + 1e-6, 1 - 1e-6),
     "x % x.clamp(min=1)": torch.tensor([0.0, 0.0]), "x.masked_fill(~(x > 0), torch.finfo(x.dtype).min)":
         torch.tensor([torch.finfo(torch.float32).min, 4.0]), "x + 1e-06 * torch.eye(2)": X + 1e-6 * torch.eye(2),
     "F.softplus(x)": torch.nn.functional.softplus(X), "-x": -X, "x[x > 1]": torch.tensor([4.0]),
