@@ -145,7 +145,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         made.cwd = start_cwd_;
         return made;
     }();
-    std::vector<size_t> added;
+    std::vector<std::pair<size_t, BirthId>> added;
     bool worth_writing = false;
     for (const EscapedBirth& escaped : outcome.escaped) {
         // A loop that goes on with bad values makes the same births in every step: only the rules need to see each of
@@ -177,11 +177,10 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
             continue;
         }
         finding.id = "F" + std::to_string(report_.findings.size() + 1);
-        if (dumps_ != nullptr) dump(finding, escaped.birth.id, counts);
         finding_by_mark_[mark] = report_.findings.size();
         know_place(escaped.place, report_.findings.size());
         finding_of_[escaped.birth.id] = report_.findings.size();
-        added.push_back(report_.findings.size());
+        added.emplace_back(report_.findings.size(), escaped.birth.id);
         report_.findings.push_back(std::move(finding));
     }
     for (const Contamination& c : outcome.contaminated) {
@@ -196,7 +195,12 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         list.push_back({c.kind, name->second.name, c.since_step});
         worth_writing = true;
     }
-    for (const size_t index : added) {
+    if (dumps_ != nullptr && dumps_->active() && !added.empty()) {  // a file may take seconds: what is found is safe
+        merge_counts(counts);
+        write();
+    }
+    for (const auto& [index, birth] : added) {
+        if (dumps_ != nullptr) dump(report_.findings[index], birth, counts);
         print(render_finding(report_.findings[index], style));
         reported_unsafe_since_ = std::min(reported_unsafe_since_, unsafe_since(report_.findings[index]));
     }

@@ -7,14 +7,16 @@ torch = pytest.importorskip("torch", reason="dumps are read back with torch, whi
 import dumped  # noqa: E402
 import run_numsan  # noqa: E402
 
+FOLDERS = {}  # of the options of a fork server
 OFFENDERS = pathlib.Path(__file__).resolve().parent / "offenders.py"
 
 
-def run(name, tmp_path_factory, cache={}, **options):
-    """The result of offenders.py NAME and its dumps in the order of the findings. One folder a set of options, since a
-    fork server has one."""
+def run(name, tmp_path_factory, **options):
+    """The result of offenders.py NAME and its dumps in the order of the findings."""
     key = run_numsan.option_text(options)
-    folder = cache.setdefault(key, tmp_path_factory.mktemp("dumps"))
+    if key not in FOLDERS:
+        FOLDERS[key] = tmp_path_factory.mktemp("dumps")
+    folder = FOLDERS[key]
     result = run_numsan.run_watched_fork(OFFENDERS, args=[name], options={"dump": folder, **options})
     assert result.returncode == 0, result.describe()
     if result.report is not None:
@@ -28,7 +30,8 @@ def one_dump(name, tmp_path_factory, **options):
     made = dumped.Dump(paths[0])
     assert f"dump: {paths[0]}; numsan replay {paths[0]}" in " ".join(result.stderr.split()), result.stderr
     reported = [one for one in result.findings if one["dump"] is not None]
-    assert made.about["finding"] == reported[0]
+    for key in ("code", "op", "fingerprint", "location", "inputs", "help", "dump"):
+        assert made.about["finding"][key] == reported[0][key]
     return made, reported[0]
 
 
@@ -74,7 +77,8 @@ def test_what_it_was_called_with(warm, tmp_path_factory):
     assert made.arguments()["self"].tolist() == [1.0, 0.0, 2.0]
     assert made.argument("other")["same_as"] == made.argument("self")["tensor"]
     made, _ = one_dump("shared_views", tmp_path_factory)
-    assert made.arguments() ["self"].tolist() == [1.0, 4.0, 6.0] and made.arguments()["other"].tolist() == [0.0, 0.0, 7.0]
+    assert made.arguments()["self"].tolist() == [1.0, 4.0, 6.0]
+    assert made.arguments()["other"].tolist() == [0.0, 0.0, 7.0]
     assert made.argument("self")["strides"] == [2]
     made, _ = one_dump("expanded", tmp_path_factory)
     assert made.argument("self")["strides"] == [1, 0] and made.argument("self")["sizes"] == [2, 5]

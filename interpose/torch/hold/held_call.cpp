@@ -246,7 +246,7 @@ void HeldCall::describe(std::vector<HeldValue>& into, const c10::IValue& value, 
         for (const c10::IValue& item : elements) describe(into, item, nullptr, element, result);
     } else {
         made.kind = HeldKind::LeftOut;
-        made.text = text(value.tagKind());
+        made.text = past_ ? "it was not kept" : text(value.tagKind());
     }
     into[at] = made;
 }

@@ -39,6 +39,20 @@ void negate(char* at, int64_t count, int64_t first, int64_t step) {
     for (int64_t i = first; i < count; i += step) values[i] = static_cast<Real>(-values[i]);
 }
 
+/// Whether all elements lie within the storage: a program may have given its memory back, as FSDP does.
+bool in_memory(const c10::TensorImpl& impl) {
+    if (impl.numel() == 0) return true;
+    c10::StorageImpl* storage = impl.unsafe_storage().unsafeGetStorageImpl();
+    int64_t first = impl.storage_offset();
+    int64_t last = first;
+    for (int64_t i = 0; i < impl.dim(); ++i) {
+        const int64_t way = (impl.sizes()[i] - 1) * impl.strides()[i];
+        (way < 0 ? first : last) += way;
+    }
+    return storage->_mutable_data_ptr_no_checks().get() != nullptr && first >= 0 &&
+           (last + 1) * static_cast<int64_t>(impl.itemsize()) <= storage->sym_nbytes().maybe_as_int().value_or(0);
+}
+
 /// What a bit of the tensor says of all its elements: `first` and `step` count real parts.
 void negate_lanes(char* at, c10::ScalarType type, int64_t numel, int64_t first, int64_t step) {
     const int64_t lanes = c10::isComplexType(type) ? 2 * numel : numel;
@@ -85,7 +99,7 @@ const char* why_not_copied(const at::Tensor& tensor) {
     const bool negated = tensor.is_neg() || tensor.is_conj();
     const c10::ScalarType type = c10::toRealValueType(tensor.scalar_type());
     if (negated && type != c10::kDouble && type != c10::kFloat && type != c10::kHalf) return "element type";
-    return nullptr;
+    return in_memory(*impl) ? nullptr : "no memory";
 }
 
 int64_t bytes_of(const at::Tensor& tensor) {
@@ -105,10 +119,6 @@ at::Tensor copy_of(const at::Tensor& tensor) {
     auto* to = static_cast<char*>(
         copy.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get());
     const size_t size = impl->itemsize();
-    if (base == nullptr) {
-        std::memset(to, 0, static_cast<size_t>(numel) * size);
-        return copy;
-    }
     const char* from = base + impl->storage_offset() * static_cast<int64_t>(size);
     if (impl->is_contiguous()) {
         std::memcpy(to, from, static_cast<size_t>(numel) * size);
