@@ -106,14 +106,29 @@ def test_the_sentence_counts_what_was_healthy(tmp_path):
     assert line.said == "tried: finite; the 31 healthy values change by at most 0; gradient finite"
 
 
-def test_operands_that_were_left_out(tmp_path):
-    path = dump_maker.make_dump(tmp_path / "d.safetensors", "aten::mul", [torch.ones(2), torch.ones(2)],
+def without_operand(folder, op, value, text):
+    """A backward finding whose forward op has lost its operand, as where autograd kept the result alone."""
+    path = dump_maker.make_dump(folder / "d.safetensors", "aten::mul", [torch.ones(2), torch.ones(2)],
                                 overload="Tensor", results=[torch.full((2,), float("nan"))],
-                                forward=("aten::sqrt", [torch.zeros(2)]),
-                                finding={"phase": "backward",
-                                         "help": ["put eps inside the root: `(x + 1e-12).sqrt()`"]})
+                                forward=(op, [torch.tensor(value)]), finding={"phase": "backward", "help": [text]})
     dump = read_dump(path)
     dump.forward.args[0].kind, dump.forward.args[0].why = "left_out", "its memory was given back"
-    line = HelpTrial(Replay(dump)).judge_all()[0]
+    return HelpTrial(Replay(dump)).judge_all()[0]
+
+
+def test_operands_that_were_left_out(tmp_path):
+    line = without_operand(tmp_path, "aten::log", [0.0, 1.0], "bound the operand from below: `x.clamp(min=1e-12).log()`")
     assert line.judgement == "not_tried" and line.said == \
         "argument `self` was left out of the dump: its memory was given back"
+
+
+@pytest.mark.parametrize("op, value, text", [
+    ("aten::sqrt", [0.0, 4.0], "put eps inside the root: `(x + 1e-12).sqrt()`"),
+    ("aten::rsqrt", [0.0, 4.0], "put eps inside the root: `(x + 1e-12).rsqrt()`"),
+    ("aten::exp", [100.0, 0.0], "bound the operand: `x.clamp(max=88).exp()`"),
+])
+def test_an_operand_is_made_of_the_result(op, value, text, tmp_path):
+    line = without_operand(tmp_path, op, value, text)
+    name = op.removeprefix("aten::")
+    assert line.judgement == "helps", line
+    assert line.said.endswith(f"gradient finite; with an operand that {name} takes to the dumped result"), line
