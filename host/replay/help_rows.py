@@ -35,7 +35,7 @@ class HelpLine:
 
 def is_code(sentence):
     """Whether something between backticks is more than a name."""
-    return any(re.search(r"[^\w{}]", span) for span in CODE.findall(sentence))
+    return any(re.search(r"[^\w{}.]", span) for span in CODE.findall(sentence))
 
 
 def parsed_trial(text):
@@ -68,7 +68,8 @@ class HelpRows:
         table = def_tables.advice()
         self.rows = [(sentence, _pattern(sentence), parsed_trial(fields.get("trial", "no it has no trial")))
                      for sentence, fields in table]
-        self._forward = [bool(fields.get("forward")) for _, fields in table]
+        self._forward = [bool(fields.get("forward")) or "forward op" in sentence or fields.get("facts") == "hidden"
+                         for sentence, fields in table]
 
     def of_forward(self, row):
         """Whether a row is about the op of the forward line, in the backward pass."""

@@ -18,15 +18,17 @@ LOST_KINDS = ("underflow", "overflow")  # of findings without a value that is no
 
 
 class Subject:
-    """The call that help is for: the op or, of a backward pass, the forward op."""
+    """The call that help is for: the dumped op or, with `of_forward`, the forward op, of a finding in a backward pass.
+    Refused where the forward op is not in the dump, or its gradient is finite here."""
 
-    def __init__(self, replay):
+    def __init__(self, replay, of_forward):
         dump = replay.dump
         self.kind = str(dump.finding.get("kind"))
         self.lost = self.kind in LOST_KINDS or not any(
             bool(comparison.is_bad(result).any()) for result in replay.reference)
-        self.in_backward = str(dump.finding.get("phase")) == "backward"
-        self.backward = dump.forward is not None and self.in_backward and not self.lost
+        self.backward = of_forward
+        if of_forward and dump.forward is None:
+            raise Refused("the forward op is not in the dump")
         self.dumped = dump.forward if self.backward else dump.op
         self.operands = Operands(dump, self.dumped) if self.backward else replay.operands
         self.device, self.about = replay.device, ""

@@ -55,9 +55,11 @@ class HelpTrial:
 
     def __init__(self, replay):
         self.replay, self.rows = replay, help_rows.HelpRows()
-        self.subject, self.why = None, ""
+        self.subject = self.own = Subject(replay, False)
+        self.in_backward = str(replay.dump.finding.get("phase")) == "backward" and not self.own.lost
+        self.forward, self.why = None, ""
         try:
-            self.subject = Subject(replay)
+            self.forward = Subject(replay, True) if self.in_backward else None
         except (Refused, op_calls.CannotRun) as error:
             self.why = str(error)
 
@@ -69,10 +71,9 @@ class HelpTrial:
         line = self.rows.recognise(text)
         if line.trial.role in ("no", "aside"):
             return Judged(text, "not_tried", line.trial.reason, line.row)
-        if self.subject is None:
+        if self.in_backward and self.forward is None and self.rows.of_forward(line.row):
             return Judged(text, "not_tried", self.why, line.row)
-        if self.rows.of_forward(line.row) and not self.subject.backward and self.subject.in_backward:
-            return Judged(text, "not_tried", "the forward op is not in the dump", line.row)
+        self.subject = self.forward or self.own
         try:
             with torch.enable_grad():
                 return self._judged(line, self._apply(line))
