@@ -117,7 +117,8 @@ def without_operand(folder, op, value, text):
 
 
 def test_operands_that_were_left_out(tmp_path):
-    line = without_operand(tmp_path, "aten::log", [0.0, 1.0], "bound the operand from below: `x.clamp(min=1e-12).log()`")
+    text = "bound the operand from below: `x.clamp(min=1e-12).log()`"
+    line = without_operand(tmp_path, "aten::log", [0.0, 1.0], text)
     assert line.judgement == "not_tried" and line.said == \
         "argument `self` was left out of the dump: its memory was given back"
 
