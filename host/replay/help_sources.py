@@ -163,12 +163,6 @@ class Sources:
     def _right(self):
         return [value for value in self.arguments if isinstance(value, torch.Tensor)][-1]
 
-    def _mean(self):
-        return _tensor(self.arguments[0]).detach().mean()
-
-    def _deviation(self):
-        return _tensor(self.arguments[0]).detach().std()
-
     # Norms: what is squared and summed, and along what.
     def _normed(self):
         x = _tensor(self.arguments[0])

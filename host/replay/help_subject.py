@@ -82,7 +82,7 @@ class Subject:
         baseline = self.call(positional, keywords)
         self.reference = [result.detach() for result in baseline]
         shape = baseline[0].shape
-        given = [torch.ones(shape, dtype=baseline[0].dtype, device=self.device)]
+        given = [mean_weights(baseline[0].detach())]
         for _, argument in replay.operands.tensor_arguments()[:1]:
             values_of_it = replay.operands.values(argument)
             if values_of_it.shape == shape and values_of_it.dtype == given[0].dtype:
@@ -106,16 +106,21 @@ class Subject:
         return Sources(self.dumped, positional, named, self.reference), positional, keywords
 
 
+def mean_weights(output):
+    """The gradient that a result has in the loss where that is its mean, as losses are."""
+    return torch.full_like(output, 1 / max(output.numel(), 1))
+
+
 def gradients_of(results, operands, cotangent=None):
-    """(gradients of all operands that have one, "") by `cotangent` or ones; (None, why) where there is none."""
+    """(gradients of all operands that have one, "") by `cotangent` or of the mean; (None, why) where there is none."""
     leaves = [leaf for leaf in op_calls.tensors_of(operands) if leaf.requires_grad]
     outputs = [result for result in results if result.requires_grad]
     if not leaves or not outputs:
         return None, "no gradient goes through it"
     if cotangent is not None and outputs[0].shape == cotangent.shape:
-        weights = [cotangent.to(outputs[0].dtype), *(torch.ones_like(output) for output in outputs[1:])]
+        weights = [cotangent.to(outputs[0].dtype), *(mean_weights(output) for output in outputs[1:])]
     else:
-        weights = [torch.ones_like(output) for output in outputs]
+        weights = [mean_weights(output) for output in outputs]
     try:
         found = torch.autograd.grad(outputs, leaves, weights, retain_graph=True, allow_unused=True)
     except (RuntimeError, NotImplementedError) as error:

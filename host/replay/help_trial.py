@@ -76,9 +76,13 @@ class HelpTrial:
         self.subject = self.forward or self.own
         try:
             with torch.enable_grad():
-                return self._judged(line, self._apply(line))
+                judged = self._judged(line, self._apply(line))
         except (Refused, op_calls.CannotRun) as error:
             return Judged(text, "not_tried", str(error), line.row)
+        if judged.judgement == "failed" and line.trial.role == "line":  # which begins before the op, and ends after it
+            why = f"the op alone in {line.trial.target} is not enough, and what is around it is not in the dump"
+            return Judged(text, "not_tried", why, line.row)
+        return judged
 
     # How a line is applied.
     def _apply(self, line):
@@ -86,7 +90,7 @@ class HelpTrial:
         sources, positional, keywords = subject.names()
         self.about = subject.about
         leaves = op_calls.tensors_of([*positional, *keywords.values()])
-        if trial.role == "types":
+        if trial.role in ("types", "line"):
             outcome = self._in_type(getattr(torch, trial.target), positional, keywords)
         else:
             evaluator = Evaluator({name: sources.get(source) for name, source in trial.names.items()},
@@ -292,8 +296,18 @@ class HelpTrial:
             share = max((comparison.largest([result]) / largest_of(result.dtype) for result in outcome.results
                          if result.dtype.is_floating_point), default=0.0)
             return f"the largest value is at {number(share)} of its type's range", share <= HEADROOM, {"share": share}
+        facts = {"error_before": before, "error_after": after}
+        zeros = flushed(((comparison.exact(a), comparison.exact(b)) for a, b in zip(self.subject.reference, exact)))
+        left = flushed(((a, comparison.exact(b)) for (a, _), b in zip(pairs, exact)))
+        if zeros and left <= zeros * CLOSER < zeros:
+            return f"{zeros} values that were flushed to zero become {left}", True, facts
         said = f"the largest error against float64 goes from {number(before)} to {number(after)} of the value"
-        return said, after <= before * CLOSER, {"error_before": before, "error_after": after}
+        return said, after <= before * CLOSER, facts
+
+
+def flushed(pairs):
+    """How many values are zero and not so in float64."""
+    return sum(int(((a.reshape(-1) == 0) & (b.reshape(-1) != 0)).sum()) for a, b in pairs if a.numel() == b.numel())
 
 
 def relative_error(values_of_it, exact):
