@@ -13,8 +13,8 @@ CODE = re.compile(r"`([^`]*)`")
 
 @dataclass(frozen=True)
 class Trial:
-    """How a row is tried. `role`: result, operand, types, line, argument, select, scaled, attention; no, where the dump has
-    not what it takes; aside, where the row is no change of this op. `target`: of which operand, argument or type."""
+    """How a row is tried. `role`: result, operand, types, line, argument, select, scaled, attention; no, where the dump
+    has not what it takes; aside, where the row is no change of this op. `target`: of which operand, argument or type."""
 
     role: str
     target: str = ""

@@ -300,7 +300,7 @@ class HelpTrial:
         zeros = flushed(((comparison.exact(a), comparison.exact(b)) for a, b in zip(self.subject.reference, exact)))
         left = flushed(((a, comparison.exact(b)) for (a, _), b in zip(pairs, exact)))
         if zeros and left <= zeros * CLOSER < zeros:
-            return f"{zeros} values that were flushed to zero become {left}", True, facts
+            return f"of {zeros} flushed to zero {left} stay so", True, facts
         said = f"the largest error against float64 goes from {number(before)} to {number(after)} of the value"
         return said, after <= before * CLOSER, facts
 

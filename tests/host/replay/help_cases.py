@@ -69,7 +69,7 @@ CASES = [
     Case("run `{op}` alone", "aten::mul.Tensor", [t(1, 2), t(3, 4)], change=0, results=[t(NAN, 8)]),
     # Scales.
     lost("scale the loss: `scaler", "aten::mul.Tensor", SMALL),
-    lost("scale the loss: `scaler", "aten::mul.Tensor", [t(*[1e-4] * 20, 6e-8, dtype=H), t(*[1e-4] * 20, 6e-8, dtype=H)]),
+    lost("scale the loss: `scaler", "aten::mul.Tensor", [t(*[1e-4] * 20, 6e-8, dtype=H)] * 2),
     lost("scale the loss: `scaler", "aten::mul.Tensor", [t(6e-8, dtype=H), t(6e-8, dtype=H)], judgement="failed"),
     lost("scale the tensor up before the cast", "aten::_to_copy", copied(t(1e-4, 5e-5), E4), holes={"limit": "448"}),
     lost("scale the tensor into the range", "aten::_to_copy", copied(t(1e-4, 5e-5), E4), holes={"limit": "448"}),
