@@ -14,7 +14,7 @@ CODE = re.compile(r"`([^`]*)`")
 @dataclass(frozen=True)
 class Trial:
     """How a row is tried. `role`: result, operand, types, line, argument, select, scaled, attention; no, where the dump
-    has not what it takes; aside, where the row is no change of this op. `target`: of which operand, argument or type."""
+    has not what it takes; aside, where the row is no change of the op. `target`: of what operand, argument or type."""
 
     role: str
     target: str = ""
