@@ -6,6 +6,14 @@
 
 namespace numsan {
 
+/// The number of an op in program order, from 0.
+enum class OpSeq : int64_t {
+    None = -1,
+    End = INT64_MAX,  ///< after every op
+};
+
+constexpr int64_t number(OpSeq seq) { return static_cast<int64_t>(seq); }
+
 /// The number that autograd gives a node, counted by each thread that runs forward ops.
 enum class NodeSeq : uint64_t { None = ~uint64_t(0) };
 

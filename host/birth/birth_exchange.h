@@ -5,6 +5,7 @@
 
 #include "host/base/dtype.h"
 #include "host/base/health.h"
+#include "host/base/ids.h"
 #include "host/finding/mechanisms.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/birth_id.h"
@@ -31,7 +32,7 @@ struct BirthNote {
     int32_t pid = 0;         ///< of the process that left this
     int32_t line = 0;
     BirthId birth = 0;
-    int64_t seq = 0;
+    OpSeq seq{};
     Mechanism mechanism = Mechanism::None;
     char op[96] = {};
     char function[96] = {};

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "host/base/thresholds.h"
-#include "host/birth/operands.h"
 #include "host/cause/measure.h"
 #include "host/cause/remarks.h"
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 namespace {

@@ -26,11 +26,15 @@ Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& con
     birth.step = context.step;
     birth.stack = KeptStack(context.stack, stacks_);
     birth.forward_stack = KeptStack(0, stacks_);
-    if (context.node != nullptr) birth.node = context.node;
+    birth.last.stack = KeptStack(0, stacks_);
+    if (context.node != nullptr) {
+        birth.node = context.node;
+        birth.node_sequence = context.node_sequence;
+    }
     return birth;
 }
 
-BirthKinds BirthStore::made_by(int64_t seq) const {
+BirthKinds BirthStore::made_by(OpSeq seq) const {
     BirthKinds made;
     for (auto it = births_.rbegin(); it != births_.rend() && (it->second.seq >= seq || it->second.waits); ++it) {
         if (it->second.seq == seq && it->second.kind != 0) made.of(static_cast<Kind>(it->second.kind)) = it->first;
@@ -69,13 +73,17 @@ bool BirthStore::unintended_inf(const BirthKinds& kinds, BirthId& first) const {
     return first != 0;
 }
 
-void BirthStore::sweep(std::set<BirthId> used, const Ledger& ledger) {
+void BirthStore::sweep(std::set<BirthId> used, const Ledger& ledger, const std::function<void(const Birth&)>& dropped) {
     for (const auto& [storage, entry] : ledger.entries()) {
         used.insert(entry.birth, entry.birth + 3);
         used.insert({entry.muted, entry.flushed});
     }
     used.insert({bad_loss, diverged, poisoned});
-    std::erase_if(births_, [&](const auto& item) { return used.count(item.first) == 0; });
+    std::erase_if(births_, [&](const auto& item) {
+        if (used.count(item.first) != 0) return false;
+        dropped(item.second);
+        return true;
+    });
     if (births_.size() >= kMost) {
         while (births_.size() > kMost - kMost / 4) forget_oldest();
     }

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 
+#include "host/base/ids.h"
 #include "host/cause/birth.h"
 #include "host/track/ledger.h"
 #include "host/track/op_context.h"
@@ -42,7 +44,7 @@ class BirthStore {
     int64_t made() const { return made_; }  ///< those that were counted: no intended ones
 
     /// The births that op number `seq` made, by kind.
-    BirthKinds made_by(int64_t seq) const;
+    BirthKinds made_by(OpSeq seq) const;
     /// Adds what is in `from`. An unintended origin outranks an intended one; among equals one that is surely there
     /// another, and then the earlier wins.
     void add_kinds(BirthKinds& into, const BirthKinds& from) const;
@@ -50,7 +52,10 @@ class BirthStore {
     bool unintended_inf(const BirthKinds& kinds, BirthId& first) const;
 
     /// Drops births that nothing in `used` or the ledger refers to, so that memory stays flat over a long run.
-    void sweep(std::set<BirthId> used, const Ledger& ledger);
+    /// Calls `dropped` with each before it goes.
+    void sweep(
+        std::set<BirthId> used, const Ledger& ledger,
+        const std::function<void(const Birth&)>& dropped = [](const Birth&) {});
     bool full() const { return births_.size() >= sweep_at_; }
     /// Births that something went back to and that gave way all the same.
     int64_t forgotten() const { return forgotten_; }

@@ -156,6 +156,7 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
         birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
     } else if (!reads && event.op->op_class != OpClass::Other) {
         birth.mechanism = Mechanism::DATA;
+        birth.literal = true;
         if (in_program) birth.phase = Phase::Data;
         birth.evidence.push_back("the value was written as it is, not computed");
     } else if (const auto number = bad_number(event, birth.phase == Phase::Optimizer); number) {

@@ -2,18 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "host/base/ids.h"
 #include "host/base/scanner.h"
 #include "host/birth/birth_facts.h"
 #include "host/birth/birth_store.h"
 #include "host/birth/exchanged_births.h"
 #include "host/birth/external_births.h"
-#include "host/birth/operands.h"
 #include "host/birth/step_phase.h"
 #include "host/cause/birth.h"
+#include "host/ops/operands.h"
 #include "host/track/forward_record.h"
 #include "host/track/ledger.h"
 
@@ -38,9 +40,14 @@ class Births {
     const Birth* find(BirthId id) const { return store_.find(id); }
     bool intended(BirthId id) const { return store_.intended(id); }
     void add_kinds(BirthKinds& into, const BirthKinds& from) const { store_.add_kinds(into, from); }
-    BirthKinds made_by(int64_t seq) const { return store_.made_by(seq); }
+    BirthKinds made_by(OpSeq seq) const { return store_.made_by(seq); }
     bool full() const { return store_.full(); }
-    void sweep(std::set<BirthId> used) { store_.sweep(std::move(used), ledger_); }
+    void sweep(
+        std::set<BirthId> used, const std::function<void(const Birth&)>& dropped = [](const Birth&) {}) {
+        store_.sweep(std::move(used), ledger_, dropped);
+    }
+    const BirthStore::Births& all() const { return store_.all(); }
+    bool inherited(BirthId id) const { return store_.inherited(id); }
     BirthId last() const { return store_.last(); }
     int64_t made() const { return store_.made(); }
     int64_t forgotten() const { return store_.forgotten(); }

@@ -1,7 +1,7 @@
 #include "host/birth/copied_bits.h"
 
-#include "host/birth/operands.h"
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 namespace {

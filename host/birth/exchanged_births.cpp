@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "host/birth/operands.h"
 #include "host/finding/tables.h"
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 namespace {

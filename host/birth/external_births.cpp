@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string>
 
-#include "host/birth/operands.h"
 #include "host/cause/measure.h"
+#include "host/ops/operands.h"
 #include "host/track/bad_number.h"
 
 namespace numsan {
@@ -129,6 +129,11 @@ BirthKinds ExternalBirths::made(const TensorView& tensor, const OpEvent& event, 
             made.of(kind) = received->bad.of(kind);
             continue;
         }
+        if (received == nullptr && !wraps_memory(event) && ledger_.forgotten() != 0 &&
+            births_.find(births_.poisoned) != nullptr) {  // the tensor may be one of those
+            made.of(kind) = births_.poisoned;
+            continue;
+        }
         const bool compiled = received == nullptr && from_compiled(event, context, tensor);
         const BirthId before = compiled ? before_region(context) : 0;
         made.of(kind) = before != 0 ? before : make(kind, tensor, event, context, health, compiled);
@@ -161,6 +166,7 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     birth.op = "external";
     birth.holder = tensor.impl;
     birth.unread = wraps_memory(event);
+    birth.literal = birth.unread && tensor.numel == 1;
     const bool parameter = is_parameter(tensor) || view_of_parameter(event, context, tensor);
     const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
     if (compiled) {

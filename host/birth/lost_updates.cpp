@@ -172,7 +172,7 @@ std::optional<LostShare> lost_updates(const OpEvent& event, int32_t index) {
     return count.share(weight);
 }
 
-std::optional<LostShare> LostUpdates::of_copy(const TensorView& weight, const TensorView& source, int64_t seq) {
+std::optional<LostShare> LostUpdates::of_copy(const TensorView& weight, const TensorView& source, OpSeq seq) {
     constexpr int64_t kSampled = 512;
     constexpr size_t kMostWeights = 1024;
     const int64_t stride = std::max<int64_t>((weight.numel + kSampled - 1) / kSampled, 1);
@@ -180,7 +180,7 @@ std::optional<LostShare> LostUpdates::of_copy(const TensorView& weight, const Te
     if (known == copies_.end() && copies_.size() >= kMostWeights)
         forget_coldest(copies_, [](const Copy& copy) { return copy.seq; });
     Copy& kept = known != copies_.end() ? known->second : copies_[weight.impl];
-    const bool nothing_between = kept.seq >= 0 && lineage_.written_at(weight.storage) == kept.seq &&
+    const bool nothing_between = kept.seq != OpSeq::None && lineage_.written_at(weight.storage) == kept.seq &&
                                  kept.values.size() == static_cast<size_t>((weight.numel + stride - 1) / stride);
     Count count;
     std::vector<float> now;
@@ -195,7 +195,7 @@ std::optional<LostShare> LostUpdates::of_copy(const TensorView& weight, const Te
     return count.share(weight);
 }
 
-std::optional<std::string> LostUpdates::seen_again(const OpEvent& event, int32_t index, int64_t step, int64_t seq) {
+std::optional<std::string> LostUpdates::seen_again(const OpEvent& event, int32_t index, int64_t step, OpSeq seq) {
     constexpr size_t kMostSights = 1 << 14;
     const TensorView& weight = event.outputs[index];
     const bool due = step > 0 && is_power_of_two(step);

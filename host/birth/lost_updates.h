@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/base/adapter_abi.h"
+#include "host/base/ids.h"
 #include "host/track/lineage.h"
 
 namespace numsan {
@@ -30,22 +31,22 @@ class LostUpdates {
     /// Output `index`, finite and updated by the op with the number `seq`, lost its updates for the second time: says
     /// so once. While a parameter's grow, a rate warms up: the next time counts as the first. Looks in steps 2^k, at
     /// copies in the step after them, too.
-    std::optional<std::string> seen_again(const OpEvent& event, int32_t index, int64_t step, int64_t seq);
+    std::optional<std::string> seen_again(const OpEvent& event, int32_t index, int64_t step, OpSeq seq);
 
   private:
     struct Sight {
         int times = 0;
         double largest = 0;
-        int64_t seq = -1;  ///< of the op it was last seen by
+        OpSeq seq = OpSeq::None;  ///< of the op it was last seen by
     };
     /// What a copy of rounded values left in a weight, some hundred elements of it.
     struct Copy {
-        int64_t seq = -1;
+        OpSeq seq = OpSeq::None;
         std::vector<float> values;
     };
 
     /// p.copy_(p.float() - rate * update): the weight is compared with what the copy before left in it.
-    std::optional<LostShare> of_copy(const TensorView& weight, const TensorView& source, int64_t seq);
+    std::optional<LostShare> of_copy(const TensorView& weight, const TensorView& source, OpSeq seq);
 
     const Lineage& lineage_;
     std::map<const void*, Sight> sights_;

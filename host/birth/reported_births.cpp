@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/birth/operands.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 

@@ -61,7 +61,7 @@ bool StepPhase::of_gradients(const OpEvent& event) const {
         const TensorView& input = event.inputs[i];
         if ((input.flags & kRequiresGrad) != 0) return false;
         found = found || (lineage_.flags(input.storage) & Lineage::kGradient) != 0;
-        lineage_.ancestors(input.storage, INT64_MAX, [&](const Lineage::Record& record, int distance) {
+        lineage_.ancestors(input.storage, OpSeq::End, [&](const Lineage::Record& record, int distance) {
             // The memory may have been used again, for a gradient, since this was written.
             Lineage::Record last;
             found = found || (lineage_.find(record.storage, last) && last.id == record.id &&

@@ -16,7 +16,7 @@ namespace {
 /// A row of advice.def. Every field is a list of words between spaces; an empty one fits everything.
 struct Row {
     const char* sentence;
-    const char* category = "";
+    CategorySet category{};
     MechanismSet mechanism{};
     const char* op = "";         ///< plain names; not for what a known forward op's derivative computes
     const char* forward = "";    ///< plain names of the op that made the autograd node
@@ -85,8 +85,9 @@ bool holds(std::string_view fact, const Features& f) {
     return false;
 }
 
-bool selects(const Row& row, const Features& f, const std::string& category, Mechanism mechanism) {
-    if (!lists(row.category, category) || !lists(row.phase, to_string(f.phase))) return false;
+bool selects(const Row& row, const Features& f, CategoryId category, Mechanism mechanism) {
+    if ((!row.category.empty() && !row.category.contains(category)) || !lists(row.phase, to_string(f.phase)))
+        return false;
     const bool by_zero = mechanism == Mechanism::OVF && f.near_zero;
     if (!row.mechanism.empty() && !row.mechanism.contains(by_zero ? Mechanism::DIV0 : mechanism)) return false;
     const bool names_op = row.op[0] != '\0';
@@ -153,20 +154,20 @@ std::string filled(std::string_view sentence, const Features& f) {
 
 size_t advice_row_count() { return std::size(kRows); }
 
-std::vector<size_t> advice_rows(const Features& features, const std::string& category_id, Mechanism mechanism) {
+std::vector<size_t> advice_rows(const Features& features, CategoryId category, Mechanism mechanism) {
     std::vector<size_t> rows;
     for (size_t i = 0; i < std::size(kRows) && rows.size() < kMaxAdvice; ++i) {
         if (kRows[i].otherwise && !rows.empty()) continue;
-        if (!selects(kRows[i], features, category_id, mechanism)) continue;
+        if (!selects(kRows[i], features, category, mechanism)) continue;
         rows.push_back(i);
         if (kRows[i].enough) break;
     }
     return rows;
 }
 
-std::vector<std::string> advice(const Features& features, const std::string& category_id, Mechanism mechanism) {
+std::vector<std::string> advice(const Features& features, CategoryId category, Mechanism mechanism) {
     std::vector<std::string> sentences;
-    for (const size_t row : advice_rows(features, category_id, mechanism))
+    for (const size_t row : advice_rows(features, category, mechanism))
         sentences.push_back(filled(kRows[row].sentence, features));
     return sentences;
 }

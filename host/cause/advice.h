@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/cause/features.h"
+#include "host/finding/categories.h"
 #include "host/finding/mechanisms.h"
 
 namespace numsan {
@@ -13,10 +14,10 @@ namespace numsan {
 inline constexpr size_t kMaxAdvice = 3;
 
 /// At most kMaxAdvice sentences, one change each, the likeliest first. Pure.
-std::vector<std::string> advice(const Features& features, const std::string& category_id, Mechanism mechanism);
+std::vector<std::string> advice(const Features& features, CategoryId category, Mechanism mechanism);
 
 /// The same as numbers of rows, counted from 0; what tests need to see that no row is out of reach.
-std::vector<size_t> advice_rows(const Features& features, const std::string& category_id, Mechanism mechanism);
+std::vector<size_t> advice_rows(const Features& features, CategoryId category, Mechanism mechanism);
 size_t advice_row_count();
 
 }  // namespace numsan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/base/health.h"
+#include "host/base/ids.h"
 #include "host/cause/features.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
@@ -18,6 +19,16 @@
 
 namespace numsan {
 
+/// The last op that met a bad value: kept with the option `escape=any` alone.
+struct LastMet {
+    Fate fate = Fate::Unread;
+    bool within_derivative = false;  ///< the value ended in the node of torch's that made it
+    std::string op;
+    KeptStack stack;
+    int64_t step = 0;
+    OpSeq seq{};
+};
+
 struct Birth {
     BirthId id = 0;
     KindSet kind = 0;  ///< exactly one bit; 0 for values that are finite, and too small or too large for their type
@@ -25,15 +36,17 @@ struct Birth {
     std::string reader;  ///< the first op that read a value which no op was seen to make
     Mechanism mechanism = Mechanism::None;
     bool intended = false;  ///< an infinity the program wrote down: no finding by itself
+    bool literal = false;   ///< a number that the program wrote down, NaN as a mark for what is missing
     bool escaped = false;
     bool ignored = false;  ///< made inside record_function("numsan:ignore"): no finding, wherever it goes
     bool scaler = false;   ///< a loss scaler caught it: its job, no finding
     Phase phase = Phase::Forward;
     FirstMet met = FirstMet::Unknown;
-    int64_t seq = 0;
+    OpSeq seq{};
     int64_t step = 0;
     KeptStack stack;
     std::string node;
+    NodeSeq node_sequence = NodeSeq::None;
     bool has_forward = false;
     std::string forward_op;
     KeptStack forward_stack;
@@ -42,7 +55,7 @@ struct Birth {
     bool unread = false;           ///< it arrived, and no op has read it yet
     const void* holder = nullptr;  ///< TensorView::impl of the tensor that held it, where no op was seen to make it
     std::optional<Place> made_at;  ///< of a birth in another process, whose stack is not known here
-    int64_t forward_seq = 0;       ///< of the op that made the node; the birth's own outside a backward pass
+    OpSeq forward_seq{};           ///< of the op that made the node; the birth's own outside a backward pass
     Features features;
     /// an infinity of it passed through a root: what it should have been may well be small
     bool through_root = false;
@@ -53,6 +66,7 @@ struct Birth {
     std::vector<TensorFact> inputs;
     std::vector<std::string> evidence;
     std::vector<PastMagnitude> history;  ///< asked for when it escapes
+    LastMet last;
 };
 
 }  // namespace numsan

@@ -48,7 +48,7 @@ double weight_gain(const OpEvent& event, const OpContext& context, std::span<con
     return gain;
 }
 
-void look_upstream(Features& f, const TensorView& operand, double operand_top, int64_t seq, const Lineage& lineage) {
+void look_upstream(Features& f, const TensorView& operand, double operand_top, OpSeq seq, const Lineage& lineage) {
     double smallest = operand_top;
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
         f.operand_known = true;
@@ -72,7 +72,7 @@ void look_upstream(Features& f, const TensorView& operand, double operand_top, i
 
 /// Why a zero of the operand must be of a value that its narrow type cannot hold; empty when it need not. Followed
 /// through ops that turn zeros, and nothing else, into zeros.
-std::string flushed_upstream(const TensorView& operand, const Health& health, int64_t seq, const Lineage& lineage) {
+std::string flushed_upstream(const TensorView& operand, const Health& health, OpSeq seq, const Lineage& lineage) {
     std::string why;
     if (health.zero == 0 || !narrow(operand.dtype)) return why;
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
@@ -115,7 +115,7 @@ bool has_value_at_pole(const OpTraits& logarithm, const TensorFact& operand) {
     return logarithm.form == Form::Log1p ? operand.health.min == -1 : operand.health.zero > 0;
 }
 
-void look_for_wraps(Features& f, const TensorView& operand, const Health& health, int64_t seq, const Lineage& lineage) {
+void look_for_wraps(Features& f, const TensorView& operand, const Health& health, OpSeq seq, const Lineage& lineage) {
     const OpTraits& op = traits_of(f.op);
     const bool overflows = is_exponential(op) || op.form == Form::Hyperbolic;
     const std::optional<WrappedOperand> found = wrapped_operand(operand, health, overflows, seq, lineage);

@@ -10,7 +10,7 @@ namespace numsan {
 namespace {
 
 struct Row {
-    const char* id;
+    CategoryId id;
     Rule rule;
 };
 
@@ -24,7 +24,7 @@ constexpr Row kRules[] = {
 
 Ranking rank_causes(const Features& features) {
     struct Scored {
-        const char* id;
+        CategoryId id;
         double total;
         Score score;
     };

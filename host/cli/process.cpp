@@ -8,14 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <string_view>
-#include <system_error>
 
+#include "host/options/adapter_name.h"
 #include "host/options/cache_folder.h"
 
 extern char** environ;
@@ -89,19 +86,9 @@ LibrarySearch find_library() {
 }
 
 std::vector<std::string> prebuilt_torches() {
-    constexpr std::string_view kStart = "libnumsan_torch-";
-    constexpr size_t kRest = std::string_view("-0123456789abcdef-0123456789abcdef.so").size();  // two hashes
     const std::string library = find_library().path;
-    std::vector<std::string> versions;
-    std::error_code error;
-    const std::string folder = library.substr(0, library.rfind('/') + 1) + kPrebuiltFolder;
-    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-        const std::string name = at->path().filename().string();
-        if (!name.starts_with(kStart) || !name.ends_with(".so") || name.size() <= kStart.size() + kRest) continue;
-        versions.push_back(name.substr(kStart.size(), name.size() - kStart.size() - kRest));
-    }
-    std::sort(versions.begin(), versions.end());
-    return versions;
+    return library.empty() ? std::vector<std::string>{}
+                           : torches_of_adapters(library.substr(0, library.rfind('/') + 1) + kPrebuiltFolder);
 }
 
 std::string variable(const char* name) {

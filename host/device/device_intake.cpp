@@ -52,7 +52,7 @@ bool ask_autograd_facts(const OpEvent& event, uint32_t (&autograd_facts)[kMaxAut
 }  // namespace
 
 void DeviceIntake::op(ThreadState& thread, const OpEvent& event) {
-    const int64_t seq = parts_.ops.fetch_add(1, std::memory_order_relaxed);
+    const OpSeq seq{parts_.ops.fetch_add(1, std::memory_order_relaxed)};
     const char* unseen = std::exchange(thread.unseen, nullptr);
     side_.gradients.pass(event, seq);
     OpContext context = parts_.contexts.begin(thread, seq);

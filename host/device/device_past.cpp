@@ -13,9 +13,9 @@
 namespace numsan {
 
 /// By lineage, which forgets, and by the ops that are looked back at.
-int64_t DevicePast::last_write(const LastWrites& writes, const void* storage) const {
+OpSeq DevicePast::last_write(const LastWrites& writes, const void* storage) const {
     const auto it = writes.find(storage);
-    return std::max(parts_.lineage.written_at(storage), it != writes.end() ? it->second : -1);
+    return std::max(parts_.lineage.written_at(storage), it != writes.end() ? it->second : OpSeq::None);
 }
 
 /// Takes the device's answers on one op's results into the readings. Results that were written since, or are

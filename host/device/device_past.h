@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "host/base/ids.h"
 #include "host/device/device_readings.h"
 #include "host/device/device_side.h"
 #include "host/event/event_parts.h"
@@ -28,9 +29,9 @@ class DevicePast {
     bool is_explained(TensorView tensor, const DeviceHit* hit);
 
   private:
-    using LastWrites = std::map<const void*, int64_t>;  ///< by storage: the number of the op
+    using LastWrites = std::map<const void*, OpSeq>;  ///< by storage: the number of the op
 
-    int64_t last_write(const LastWrites& writes, const void* storage) const;
+    OpSeq last_write(const LastWrites& writes, const void* storage) const;
     void take_results(const DeviceEvent& event, uint64_t number, LoggedOp& op, const LastWrites& writes, size_t& next);
     void mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& answered, const LastWrites& writes);
 

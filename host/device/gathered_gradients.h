@@ -6,6 +6,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/device_scanner.h"
+#include "host/base/ids.h"
 
 namespace numsan {
 
@@ -23,17 +24,18 @@ class GatheredGradients {
         return is_sole(queue) && has_stepped_.load(std::memory_order_relaxed) ? storages_ : nullptr;
     }
     /// `op`: the session's number of ops so far.
-    void held(int64_t op) noexcept {
-        int64_t none = kNone;
+    void held(OpSeq op) noexcept {
+        OpSeq none = OpSeq::None;
         since_.compare_exchange_strong(none, op, std::memory_order_relaxed);
     }
 
     /// At any other event of a device.
-    void pass(const OpEvent& event, int64_t op) noexcept {
+    void pass(const OpEvent& event, OpSeq op) noexcept {
         constexpr int64_t kPatience = 1024;  // ops: those behind are judged after the gradient
         const bool sole = is_sole(event.queue);
-        const int64_t since = since_.load(std::memory_order_relaxed);
-        if (since != kNone && (!sole || event.graph_task == -1 || op - since > kPatience)) flush();
+        const OpSeq since = since_.load(std::memory_order_relaxed);
+        if (since != OpSeq::None && (!sole || event.graph_task == -1 || number(op) - number(since) > kPatience))
+            flush();
     }
 
     /// An optimizer begins.
@@ -42,11 +44,10 @@ class GatheredGradients {
         flush();
     }
     void flush() noexcept {
-        if (since_.exchange(kNone, std::memory_order_relaxed) != kNone) scanner_.flush();
+        if (since_.exchange(OpSeq::None, std::memory_order_relaxed) != OpSeq::None) scanner_.flush();
     }
 
   private:
-    static constexpr int64_t kNone = -1;
     static constexpr uint64_t kMany = ~uint64_t(0);
 
     bool is_sole(const DeviceQueue& queue) noexcept {
@@ -64,7 +65,7 @@ class GatheredGradients {
     DeviceScanner& scanner_;
     const StorageApi* const storages_;
     std::atomic<bool> has_stepped_{false};
-    std::atomic<int64_t> since_{kNone};
+    std::atomic<OpSeq> since_{OpSeq::None};
     std::atomic<uint64_t> sole_{0};  ///< the one queue that was seen
 };
 

@@ -1,6 +1,6 @@
 #include "host/event/context_builder.h"
 
-#include "host/verdict/finding_builder.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "host/base/ids.h"
 #include "host/event/forward_map.h"
 #include "host/event/optimizer_rounds.h"
 #include "host/event/step_counter.h"
@@ -29,7 +30,7 @@ class ContextBuilder {
     ContextBuilder(const Options& options, StackSource& stacks, Lineage& lineage, bool has_python);
 
     /// Where the program is, for op number `seq`. What the operands came from is trace()'s.
-    OpContext begin(const ThreadState& thread, int64_t seq) const {
+    OpContext begin(const ThreadState& thread, OpSeq seq) const {
         OpContext context;
         context.seq = seq;
         context.step = steps_.count();

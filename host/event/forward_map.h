@@ -27,8 +27,8 @@ class ForwardMap {
     struct Record {
         uint64_t thread = 0;
         NodeSeq sequence = NodeSeq::None;
-        int64_t seq = -1;        ///< of the op
-        uint64_t gradients = 1;  ///< 0: recorded with gradients off (the inside of an autograd.Function)
+        OpSeq seq = OpSeq::None;  ///< of the op
+        uint64_t gradients = 1;   ///< 0: recorded with gradients off (the inside of an autograd.Function)
         ForwardRecord forward;
     };
     /// What add() was called with, or would have been.

@@ -10,7 +10,7 @@ namespace numsan {
 namespace {
 
 /// Whether no operator has written the storage since op `seq`, as far as is remembered.
-bool unchanged(const Lineage& lineage, const TensorView& tensor, int64_t seq) {
+bool unchanged(const Lineage& lineage, const TensorView& tensor, OpSeq seq) {
     return lineage.written_at(tensor.storage) <= seq;
 }
 
@@ -60,7 +60,7 @@ void LookBack::look_behind(const NodeEvent& event, int64_t step, Outcome& outcom
 void LookBack::look_back(Outcome& outcome) {
     std::vector<const void*>& pins = this_thread().pins();
     log_.take([&](const std::vector<LoggedOp*>& ops) {
-        std::map<const void*, int64_t> last_writes;
+        std::map<const void*, OpSeq> last_writes;
         for (const LoggedOp* op : ops) {
             for (int32_t i = 0; i < op->event.output_count; ++i) {
                 if (!is_view(op->event, op->outputs[i])) last_writes[op->outputs[i].storage] = op->context.seq;
@@ -71,9 +71,9 @@ void LookBack::look_back(Outcome& outcome) {
     });
 }
 
-void LookBack::read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,
+void LookBack::read_what_is_left(LoggedOp& op, const std::map<const void*, OpSeq>& last_writes,
                                  std::vector<const void*>& pinned) {
-    const int64_t seq = op.context.seq;
+    const OpSeq seq = op.context.seq;
     const auto look = [&](TensorView& tensor) {
         if (!scannable(tensor)) return false;
         const void* data = nullptr;

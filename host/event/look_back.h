@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "host/base/ids.h"
 #include "host/base/scanner.h"
 #include "host/event/op_log.h"
 #include "host/event/past_ops.h"
@@ -39,7 +40,7 @@ class LookBack {
   private:
     bool is_bad(const TensorView& tensor) const;
     void look_back(Outcome& outcome);
-    void read_what_is_left(LoggedOp& op, const std::map<const void*, int64_t>& last_writes,
+    void read_what_is_left(LoggedOp& op, const std::map<const void*, OpSeq>& last_writes,
                            std::vector<const void*>& pinned);
 
     TierPolicy tier_;

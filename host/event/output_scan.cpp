@@ -10,7 +10,7 @@ constexpr int64_t kSharedBytes = 1 << 20;  ///< outputs below are scanned by the
 
 }  // namespace
 
-OutputSet OutputScan::scan_any(const OpEvent& event, int64_t seq, OutputSet wanted, Range* ranges,
+OutputSet OutputScan::scan_any(const OpEvent& event, OpSeq seq, OutputSet wanted, Range* ranges,
                                OpTally& tally) noexcept {
     tally = {};
     // Other threads are writing a collective's results now; they are looked at when they are read.
@@ -34,7 +34,7 @@ OutputSet OutputScan::scan_any(const OpEvent& event, int64_t seq, OutputSet want
             continue;
         }
         tally.add(OpOutcome::Scanned);
-        const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
+        const int64_t size = bytes_of(output);
         tally.bytes += size;
         const ShareWork work = size >= kSharedBytes ? share_.load(std::memory_order_relaxed) : nullptr;
         const bool large = size >= ScanClock::kLargeBytes;

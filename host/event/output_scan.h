@@ -5,8 +5,10 @@
 #include <cstdint>
 
 #include "host/base/adapter_abi.h"
+#include "host/base/ids.h"
 #include "host/base/output_set.h"
 #include "host/base/scanner.h"
+#include "host/base/tensor_bytes.h"
 #include "host/event/op_coverage.h"
 #include "host/event/scan_clock.h"
 
@@ -23,7 +25,7 @@ class OutputScan {
 
     /// Reads the outputs of op number `seq` in `wanted` (see TierPolicy::reads). The result: those that hold something
     /// that is not finite. `ranges` has kMaxRanges entries. Holds what most ops need; the rest is out of its way.
-    OutputSet scan(const OpEvent& event, int64_t seq, OutputSet wanted, Range* ranges, OpTally& tally) noexcept {
+    OutputSet scan(const OpEvent& event, OpSeq seq, OutputSet wanted, Range* ranges, OpTally& tally) noexcept {
         const OpClass op_class = event.op->op_class;
         if (op_class == OpClass::Allocation || op_class == OpClass::Collective || ScanClock::samples(seq)) [[unlikely]]
             return scan_any(event, seq, wanted, ranges, tally);
@@ -37,7 +39,7 @@ class OutputScan {
             } else if (!wanted.contains(i)) {
                 tally.add(OpOutcome::Tier);
             } else {
-                const int64_t size = output.numel * static_cast<int64_t>(info(output.dtype).element_bytes());
+                const int64_t size = bytes_of(output);
                 if (size >= ScanClock::kLargeBytes) [[unlikely]]
                     return scan_any(event, seq, wanted, ranges, tally);
                 tally.add(OpOutcome::Scanned);
@@ -51,7 +53,7 @@ class OutputScan {
         return bad;
     }
     /// The same of any op.
-    OutputSet scan_any(const OpEvent& event, int64_t seq, OutputSet wanted, Range* ranges, OpTally& tally) noexcept;
+    OutputSet scan_any(const OpEvent& event, OpSeq seq, OutputSet wanted, Range* ranges, OpTally& tally) noexcept;
 
     /// Large outputs may be scanned by several threads from now on; null: no longer.
     void share(ShareWork work) noexcept { share_.store(work, std::memory_order_relaxed); }

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "host/base/ids.h"
+
 namespace numsan {
 
 /// [MT] Large outputs are timed one by one; of the other scans one op of 64 stands for all.
@@ -13,8 +15,8 @@ class ScanClock {
     static constexpr int64_t kLargeBytes = 256 << 10;
 
     /// Whether op number `seq` is one of those that are timed. Not every 64th: loops have periods.
-    static bool samples(int64_t seq) noexcept {
-        return (static_cast<uint64_t>(seq) * 0x9E3779B97F4A7C15u) >> (64 - kShift) == 0;
+    static bool samples(OpSeq seq) noexcept {
+        return (static_cast<uint64_t>(number(seq)) * 0x9E3779B97F4A7C15u) >> (64 - kShift) == 0;
     }
 
     static int64_t now() noexcept {

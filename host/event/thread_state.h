@@ -26,7 +26,7 @@ struct ThreadState {
     OptimizerRounds::Step optimizer_step;
     int loader_depth = 0;
     int ignore_depth = 0;
-    int64_t last_parameter_read = -1;
+    OpSeq last_parameter_read = OpSeq::None;
     bool after_compiled = false;
     const char* unseen = nullptr;                ///< why an output of the thread's next op cannot be looked at
     std::vector<const void*>* pinned = nullptr;  ///< storages of a look back, until the event has been dealt with

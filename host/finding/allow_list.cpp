@@ -130,7 +130,7 @@ std::string AllowList::read_condition(std::string_view word, Condition& out) {
             return unknown_value("code", value, "a code such as NS104", kMechanisms,
                                  [](const MechanismInfo& row) { return row.code; });
         case Field::Category:
-            if (find_category(value) != nullptr) break;
+            if (find_category(value).has_value()) break;
             return unknown_value("category", value, "a category such as N8", categories(),
                                  [](const Category& row) { return row.id; });
     }
@@ -216,7 +216,7 @@ bool AllowList::holds(const Condition& condition, const Finding& finding, const 
             return at(finding.location) || at(finding.user_location) || (forward != nullptr && at(forward->location));
         case Field::Module: return in(finding.module) || (forward != nullptr && in(forward->module));
         case Field::Code: return finding.mechanism == condition.mechanism;
-        case Field::Category: return finding.category.id == condition.pattern;
+        case Field::Category: return to_string(finding.category.id) == condition.pattern;
     }
     return false;
 }

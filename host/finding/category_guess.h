@@ -1,12 +1,12 @@
 // A root cause, and how sure the ranking is of it.
 #pragma once
 
-#include <string>
+#include "host/finding/categories.h"
 
 namespace numsan {
 
 struct CategoryGuess {
-    std::string id;  ///< N1..N9 or U, a row of categories.def
+    CategoryId id = "U";
     double confidence = 0;
 };
 

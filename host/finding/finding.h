@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "host/base/ids.h"
 #include "host/finding/category_guess.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
@@ -31,11 +32,19 @@ struct ForwardOp {
     std::vector<StackFrame> stack;
 };
 
+/// The last op that met a value which escaped nowhere.
+struct LastUse {
+    Fate fate = Fate::Unread;
+    std::string op;  ///< none: Unread
+    std::optional<Place> location;
+};
+
 struct Escape {
     EscapeInto into = EscapeInto::Output;
     std::optional<std::string> name;
     int64_t step = 0;
-    int64_t seq = 0;
+    OpSeq seq{};
+    std::optional<LastUse> last{};  ///< of severity info
 };
 
 struct Contaminated {
@@ -55,7 +64,7 @@ struct Finding {
     std::string op;
     Phase phase = Phase::Forward;
     int64_t step = 0;
-    int64_t seq = 0;
+    OpSeq seq{};
     std::optional<int> rank;
     std::optional<Place> location;
     std::optional<Place> user_location;

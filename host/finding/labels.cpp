@@ -47,4 +47,17 @@ const char* to_string(EscapeInto into) {
     return "output";
 }
 
+const char* to_string(Fate fate) {
+    switch (fate) {
+        case Fate::Unread: return "unread";
+        case Fate::ReadLast: return "read_last";
+        case Fate::Joined: return "joined";
+        case Fate::NoFloats: return "no_floats";
+        case Fate::Finite: return "finite";
+        case Fate::Masked: return "masked";
+        case Fate::Overwritten: return "overwritten";
+    }
+    return "unread";
+}
+
 }  // namespace numsan

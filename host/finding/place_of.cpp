@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 
 namespace numsan {
@@ -23,6 +24,27 @@ std::string_view without_blanks(std::string_view text) {
     const size_t first = text.find_first_not_of(" \t\r");
     if (first == std::string_view::npos) return {};
     return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::optional<std::string> line_in(std::istream& in, int wanted) {
+    std::string text;
+    for (int i = 0; i < wanted; ++i) {
+        if (!std::getline(in, text)) return std::nullopt;
+    }
+    const std::string_view line = without_blanks(text);
+    return line.empty() ? std::nullopt : std::optional(std::string(line));
+}
+
+int count_same_above(std::istream& in, const Place& place) {
+    const std::string head = "def " + place.function.substr(place.function.rfind('.') + 1) + "(";
+    std::string text;
+    int same = 0;
+    for (int i = 1; i < place.line && std::getline(in, text); ++i) {
+        const std::string_view line = without_blanks(text);
+        if (line == *place.code) ++same;
+        if (line.starts_with(head) || line.starts_with("async " + head)) same = 0;
+    }
+    return same;
 }
 
 }  // namespace
@@ -76,8 +98,39 @@ size_t PlaceFinder::backward_entry(const std::vector<SourceFrame>& stack) {
     return stack.size();
 }
 
-Place PlaceFinder::place(const SourceFrame& frame) {
-    return {frame.file, frame.line, frame.function, source_line(frame.file, frame.line)};
+const KeptSource* PlaceFinder::kept(const std::string& file, int line, const std::string& function) const {
+    const auto found = sources_.find({{file, line}, function});
+    return found != sources_.end() ? &found->second : nullptr;
+}
+
+void PlaceFinder::learn(const LiveNames::Sources& sources) {
+    constexpr size_t kMostKept = 1 << 12;
+    for (const auto& [line, source] : sources) {
+        if (sources_.size() >= kMostKept) return;
+        sources_.insert_or_assign(line, source);
+    }
+}
+
+Place PlaceFinder::place(const SourceFrame& frame) const {
+    Place made{frame.file, frame.line, frame.function, std::nullopt};
+    if (const KeptSource* source = kept(frame.file, frame.line, frame.function)) {
+        std::istringstream in(source->text);
+        made.code = line_in(in, frame.line);
+        made.cell = source->cell;
+    } else {
+        made.code = source_line(frame.file, frame.line);
+    }
+    return made;
+}
+
+int PlaceFinder::same_lines_above(const Place& place) const {
+    if (!place.code) return 0;
+    if (const KeptSource* source = kept(place.file, place.line, place.function)) {
+        std::istringstream in(source->text);
+        return count_same_above(in, place);
+    }
+    std::ifstream in(place.file);
+    return count_same_above(in, place);
 }
 
 bool is_generated(const std::string& file) {
@@ -88,26 +141,7 @@ bool is_generated(const std::string& file) {
 
 std::optional<std::string> source_line(const std::string& file, int wanted) {
     std::ifstream in(file);
-    std::string text;
-    for (int i = 0; i < wanted; ++i) {
-        if (!std::getline(in, text)) return std::nullopt;
-    }
-    const std::string_view line = without_blanks(text);
-    return line.empty() ? std::nullopt : std::optional(std::string(line));
-}
-
-int same_lines_above(const Place& place) {
-    if (!place.code) return 0;
-    const std::string head = "def " + place.function.substr(place.function.rfind('.') + 1) + "(";
-    std::ifstream in(place.file);
-    std::string text;
-    int same = 0;
-    for (int i = 1; i < place.line && std::getline(in, text); ++i) {
-        const std::string_view line = without_blanks(text);
-        if (line == *place.code) ++same;
-        if (line.starts_with(head) || line.starts_with("async " + head)) same = 0;
-    }
-    return same;
+    return line_in(in, wanted);
 }
 
 }  // namespace numsan

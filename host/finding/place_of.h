@@ -34,14 +34,22 @@ class PlaceFinder {
     /// there.
     static size_t backward_entry(const std::vector<SourceFrame>& stack);
 
-    /// The frame with the text of its line, read from the file now.
-    static Place place(const SourceFrame& frame);
+    /// The frame with the text of its line: what Python keeps of it where that was learned, else read from the file.
+    Place place(const SourceFrame& frame) const;
+
+    /// Lines above this one in its function that read the same.
+    int same_lines_above(const Place& place) const;
+
+    /// Text of lines that lie in no file. A few thousand are kept.
+    void learn(const LiveNames::Sources& sources);
 
   private:
     bool is_standard(const std::string& file) const;
+    const KeptSource* kept(const std::string& file, int line, const std::string& function) const;
 
     std::string torch_root_;
     std::string standard_library_;
+    LiveNames::Sources sources_;
 };
 
 /// A file that torch.compile wrote: by its name, or by the folder that TORCHINDUCTOR_CACHE_DIR names. [MT]
@@ -51,8 +59,5 @@ bool is_from_fx(const std::string& file);
 
 /// Text of one line of a file, without blanks around it; nothing when it cannot be read.
 std::optional<std::string> source_line(const std::string& file, int line);
-
-/// Lines above this one in its function that read the same.
-int same_lines_above(const Place& place);
 
 }  // namespace numsan

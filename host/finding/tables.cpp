@@ -1,24 +1,15 @@
-// The table of root causes as an array.
+// Look-ups in the table of root causes.
 #include "host/finding/tables.h"
 
 namespace numsan {
-namespace {
-
-constexpr Category kCategories[] = {
-#define NUMSAN_CATEGORY(id, slug, name, definition, taxonomy) {id, slug, name, definition, taxonomy},
-#include "host/finding/categories.def"
-#undef NUMSAN_CATEGORY
-};
-
-}  // namespace
 
 std::span<const Category> categories() { return kCategories; }
 
-const Category* find_category(std::string_view id) {
-    for (const Category& row : kCategories) {
-        if (id == row.id) return &row;
+std::optional<CategoryId> find_category(std::string_view id) {
+    for (size_t row = 0; row < std::size(kCategories); ++row) {
+        if (id == kCategories[row].id) return CategoryId(row);
     }
-    return nullptr;
+    return std::nullopt;
 }
 
 std::vector<std::string> taxonomy_codes(const Category& category) {

@@ -1,26 +1,20 @@
 // Lookups in the table of root causes.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace numsan {
+#include "host/finding/categories.h"
 
-/// A row of categories.def. Literals: valid for ever.
-struct Category {
-    const char* id;
-    const char* slug;
-    const char* name;
-    const char* definition;
-    const char* taxonomy;
-};
+namespace numsan {
 
 std::span<const Category> categories();
 
-/// By id ("N3", "U"); null when there is none. [MT]
-const Category* find_category(std::string_view id);
+/// By id ("N3", "U"). [MT]
+std::optional<CategoryId> find_category(std::string_view id);
 
 /// Codes of the taxonomy ("4.2", "5.4"), empty where the category has none. [MT]
 std::vector<std::string> taxonomy_codes(const Category& category);

@@ -143,6 +143,7 @@ std::string program_of(const Json& run) {
 }
 
 std::string shown_file(const Json& place, const std::string& cwd) {
+    if (const auto cell = number(place, "cell"); cell > 0) return "cell In[" + digits(cell) + "]";
     std::string file = fields::text(place, "file");
     if (cwd.size() > 1 && file.starts_with(cwd + "/")) return file.substr(cwd.size() + 1);
     return file;

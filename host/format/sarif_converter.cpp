@@ -121,10 +121,10 @@ class SarifConverter : public KnownConverter {
     }
 
   private:
-    /// Null where no file can be shown: "<string>".
+    /// Null where no file can be shown: "<string>", a cell of a notebook.
     Json physical_location(const Json& place) const {
         const std::string file = fields::text(place, "file");
-        if (file.empty() || file.starts_with('<')) return nullptr;
+        if (file.empty() || file.starts_with('<') || number(place, "cell") > 0) return nullptr;
         const std::string below = shown_file(place, root_);
         Json artifact;
         if (!below.starts_with('/')) {

@@ -139,14 +139,39 @@ constexpr std::string_view plain_op_name(std::string_view op) noexcept {
 
 /// Namespaces that torch registers beside aten, when it is imported or a part of it is.
 inline constexpr std::string_view kTorchNamespaces[] = {
-    "prims", "prim", "debugprims", "rngprims", "sparse", "export", "flex_lib", "inductor", "streams",
+    "prims", "prim", "debugprims", "rngprims", "flex_lib", "inductor",
     // distributed
     "c10d", "c10d_functional", "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "fsdp", "_dtensor", "pippy",
     // quantized, and prepared for one library of kernels
-    "quantized", "_quantized", "quantization", "quantized_decomposed", "mkl", "mkldnn", "mkldnn_prepacked", "onednn",
-    "prepacked", "static_runtime", "onnx", "onnx_symbolic",
+    "quantized", "_quantized", "quantized_decomposed", "mkl", "mkldnn", "mkldnn_prepacked", "onednn", "prepacked",
+    "static_runtime", "onnx_symbolic",
     // about a program rather than of it
-    "profiler", "debug_mode_ops"};
+    "debug_mode_ops"};
+/// Its operators in namespaces whose names are words that a program may well have for its own.
+inline constexpr std::string_view kTorchOperators[] = {"export::access_subclass_inner_tensor",
+                                                       "onnx::Attention",
+                                                       "onnx::Reshape",
+                                                       "onnx::RotaryEmbedding",
+                                                       "onnx::Shape",
+                                                       "profiler::_call_end_callbacks_on_jit_fut",
+                                                       "profiler::_record_function_enter",
+                                                       "profiler::_record_function_enter_new",
+                                                       "profiler::_record_function_exit",
+                                                       "quantization::_Bfloat16QuantizedToFloat",
+                                                       "quantization::_FloatToBfloat16Quantized",
+                                                       "sparse::qlinear",
+                                                       "sparse::qlinear_dynamic",
+                                                       "sparse::qlinear_prepack",
+                                                       "sparse::qlinear_relu",
+                                                       "sparse::qlinear_relu_dynamic",
+                                                       "sparse::qlinear_unpack",
+                                                       "streams::fork",
+                                                       "streams::join",
+                                                       "streams::record_event",
+                                                       "streams::record_stream",
+                                                       "streams::sync_dealloc",
+                                                       "streams::wait_event",
+                                                       "streams::wait_stream"};
 
 /// Whether torch defines the operator; any other is the program's or a library's own. `op` with its namespace.
 constexpr bool is_of_torch(std::string_view op) noexcept {
@@ -156,6 +181,10 @@ constexpr bool is_of_torch(std::string_view op) noexcept {
     for (const std::string_view one : kTorchNamespaces) {
         if (op.substr(0, colons) == one) return true;
     }
+    op = op.substr(0, op.find('.', colons));
+    for (const std::string_view one : kTorchOperators) {
+        if (op == one) return true;
+    }
     return false;
 }
 
@@ -163,6 +192,9 @@ constexpr bool is_of_torch(std::string_view op) noexcept {
 /// the operator is not torch's.
 const OpTraits& traits_of(std::string_view op) noexcept;
 inline const OpTraits& traits_of(const OpEvent& event) noexcept { return traits_of(event.op->name); }
+
+/// True when an autograd node of this name ("MulBackward0") is what this operator ("aten::mul") makes.
+bool node_is_made_by(std::string_view node, std::string_view op);
 
 // Families of forms.
 inline bool is_exponential(const OpTraits& op) { return op.is({Form::Exp, Form::Exp2, Form::Expm1}); }

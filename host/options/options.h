@@ -15,6 +15,7 @@ enum class Tier : uint8_t { Auto, Sentinel, Boundary, Full, Off };
 enum class ColorOption : uint8_t { Auto, Always, Never };
 enum class FailOn : uint8_t { None, Warning, Error };
 enum class Cupti : uint8_t { Auto, On, Off };
+enum class EscapeOption : uint8_t { Matters, Any };
 
 /// "512", "64K", "1.5G" as bytes, K, M, G and T being powers of 1024; -1 for anything else, and for what is too large.
 int64_t bytes_of_text(std::string_view text);

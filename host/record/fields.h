@@ -139,6 +139,11 @@ void fields(Bytes& b, SourceFrame& f) {
 }
 
 template <class Bytes>
+void fields(Bytes& b, KeptSource& s) {
+    all(b, s.text, s.cell);
+}
+
+template <class Bytes>
 void fields(Bytes& b, LiveNames::TensorName& n) {
     all(b, n.name);
     transfer_choice(b, n.role, static_cast<uint64_t>(LiveNames::TensorName::Role::OptimizerState));
@@ -147,7 +152,7 @@ void fields(Bytes& b, LiveNames::TensorName& n) {
 
 template <class Bytes>
 void fields(Bytes& b, LiveNames& n) {
-    all(b, n.modules, n.tensors, n.traced);
+    all(b, n.modules, n.tensors, n.traced, n.sources);
 }
 
 template <class Bytes>

@@ -1,4 +1,4 @@
-// Pages from explain.def and the tables of categories and mechanisms.
+// Pages from the tables of pages and the tables of categories and mechanisms.
 #include "host/report/explain.h"
 
 #include <cctype>
@@ -11,7 +11,7 @@
 namespace numsan {
 namespace {
 
-/// A row of explain.def.
+/// A row of explain_mechanisms.def or explain_categories.def.
 struct Page {
     std::string_view id;
     const char* arises;
@@ -23,7 +23,8 @@ struct Page {
 
 constexpr Page kPages[] = {
 #define NUMSAN_EXPLAIN(id, arises, fix, unseen, program, fixed) {id, arises, fix, unseen, program, fixed},
-#include "host/report/explain.def"
+#include "host/report/explain_categories.def"
+#include "host/report/explain_mechanisms.def"
 #undef NUMSAN_EXPLAIN
 };
 

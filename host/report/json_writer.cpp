@@ -39,8 +39,10 @@ Json object_of(const Map& map) {
 
 Json place_document(const std::optional<Place>& place) {
     if (!place) return nullptr;
-    return {
+    Json out = {
         {"file", place->file}, {"line", place->line}, {"function", place->function}, {"code", or_null(place->code)}};
+    if (place->cell) out["cell"] = *place->cell;
+    return out;
 }
 
 Json stack_document(const std::vector<StackFrame>& stack) {
@@ -118,13 +120,8 @@ Json tensors_document(const std::vector<TensorFact>& tensors) {
     return out;
 }
 
-const Category& category_or_unknown(const std::string& id) {
-    const Category* row = find_category(id);
-    return row ? *row : *find_category("U");
-}
-
 Json category_document(const CategoryGuess& guess) {
-    const Category& row = category_or_unknown(guess.id);
+    const Category& row = guess.id.info();
     const double confidence = std::isfinite(guess.confidence) ? std::clamp(guess.confidence, 0.0, 1.0) : 0.0;
     return {{"id", row.id}, {"slug", row.slug}, {"name", row.name}, {"confidence", confidence}};
 }
@@ -149,9 +146,7 @@ Json forward_document(const std::optional<ForwardOp>& forward) {
 Json contaminated_document(const std::vector<Contaminated>& list) {
     Json out = Json::array();
     for (const Contaminated& item : list) {
-        const bool lasting = item.kind == EscapeInto::Parameter || item.kind == EscapeInto::Gradient ||
-                             item.kind == EscapeInto::OptimizerState || item.kind == EscapeInto::Buffer;
-        if (!lasting) continue;
+        if (!is_state(item.kind)) continue;
         out.push_back({{"kind", to_string(item.kind)}, {"name", item.name}, {"since_step", item.since_step}});
     }
     return out;
@@ -232,7 +227,7 @@ Json finding_document(const Finding& finding) {
     out["kernel"] = nullptr;
     out["phase"] = to_string(finding.phase);
     out["step"] = finding.step;
-    out["seq"] = finding.seq;
+    out["seq"] = number(finding.seq);
     out["rank"] = or_null(finding.rank);
     out["location"] = place_document(finding.location);
     out["user_location"] = place_document(finding.user_location);
@@ -249,12 +244,17 @@ Json finding_document(const Finding& finding) {
     out["escape"] = {{"into", to_string(finding.escape.into)},
                      {"name", or_null(finding.escape.name)},
                      {"step", finding.escape.step},
-                     {"seq", finding.escape.seq}};
+                     {"seq", number(finding.escape.seq)}};
+    if (const auto& last = finding.escape.last) {
+        out["escape"]["last"] = {{"fate", to_string(last->fate)},
+                                 {"op", last->op.empty() ? Json(nullptr) : Json(last->op)},
+                                 {"location", place_document(last->location)}};
+    }
     out["contaminated"] = contaminated_document(finding.contaminated);
     out["history"] = history_document(finding.history);
     out["count"] = finding.count;
     out["dump"] = or_null(finding.dump);
-    out["taxonomy"] = taxonomy_codes(category_or_unknown(finding.category.id));
+    out["taxonomy"] = taxonomy_codes(finding.category.id.info());
     return out;
 }
 

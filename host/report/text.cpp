@@ -27,6 +27,7 @@ constexpr size_t kWidestColumn = 120;
 std::string string_at(const Json& object, const char* key) { return fields::text(object, key); }
 
 std::string shown_file(const Json& place, const TextStyle& style) {
+    if (const Integer cell = number(place, "cell"); cell > 0) return "cell In[" + digits(cell) + "]";
     std::string file = string_at(place, "file");
     if (!style.cwd.empty() && file.starts_with(style.cwd + "/")) return file.substr(style.cwd.size() + 1);
     return file;
@@ -164,7 +165,23 @@ std::string when_text(const Json& finding) {
     return out;
 }
 
-std::string escape_text(const Json& finding) {
+/// Of a value that reached nothing that matters.
+std::string fate_text(const Json& last, const TextStyle& style) {
+    const std::string fate = string_at(last, "fate");
+    if (fate == "unread") return "no operator read it until the run ended";
+    const Json& place = at(last, "location");
+    const std::string by =
+        "`" + string_at(last, "op") + "`" + (place.is_object() ? " at " + shown_place(place, style) : "");
+    if (fate == "overwritten") return "overwritten by " + by;
+    if (fate == "masked") return "masked away by " + by;
+    if (fate == "joined") return by + " joined it with an earlier bad value";
+    const std::string read = "last read by " + by;
+    if (fate == "finite") return read + ", whose result is finite";
+    if (fate == "no_floats") return read + ", whose result is of no floating type";
+    return read + ", and by nothing that matters until the run ended";
+}
+
+std::string escape_text(const Json& finding, const TextStyle& style) {
     const Json& escape = at(finding, "escape");
     const std::string into = string_at(escape, "into");
     const std::string name = string_at(escape, "name");
@@ -176,6 +193,7 @@ std::string escape_text(const Json& finding) {
     if (into == "buffer") return "into " + (name.empty() ? "a buffer" : "the buffer " + name);
     if (into == "collective") return "into a collective" + (name.empty() ? "" : ", " + name);
     if (into == "host") return "to the host program" + (name.empty() ? "" : ", read by " + name);
+    if (at(escape, "last").is_object()) return "nowhere: " + fate_text(at(escape, "last"), style);
     if (string_at(finding, "kind") == "overflow") return "into the results that are computed from it";
     return "nowhere: nothing used it";
 }
@@ -301,7 +319,7 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     std::string out = header(finding, margin, style) + snippet(place, margin, style);
     out += tensor_rows(finding, margin, style);
     out += row(margin, "when:", when_text(finding), style);
-    out += row(margin, "escaped:", escape_text(finding) + contamination_text(finding), style);
+    out += row(margin, "escaped:", escape_text(finding, style) + contamination_text(finding), style);
     out += row(margin, "category:", category_text(finding), style);
     const std::string evidence = evidence_text(finding);
     if (!evidence.empty()) out += row(margin, "because:", evidence, style);
@@ -310,6 +328,9 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     }
     if (const std::string dump = string_at(finding, "dump"); !dump.empty())
         out += row(margin, "dump:", dump + "; numsan replay " + dump, style);
+    const std::string file = string_at(place, "file");
+    if (file.starts_with('<') && string_at(place, "code").empty())
+        out += row(margin, "source:", file + " lies in no file, and Python keeps no text of it", style);
     if (!place.is_object()) out += stack_note(finding, style);
     out += place_note("called from", at(finding, "user_location"), style);
     out += place_note("backward started from", at(finding, "backward_location"), style);

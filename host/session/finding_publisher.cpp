@@ -36,7 +36,11 @@ bool FindingPublisher::in_generated(const Outcome& outcome) const {
 
 TensorReader FindingPublisher::reader() const noexcept {
     const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
-    return adapter != nullptr ? TensorReader{adapter->storage_of, adapter->gradient_of} : TensorReader{};
+    TensorReader made;
+    if (adapter == nullptr) return made;
+    made.storage_of = adapter->storage_of;
+    made.gradient_of = adapter->gradient_of;
+    return made;
 }
 
 bool FindingPublisher::publish(const Outcome& outcome, const LiveNames* known) {
@@ -50,7 +54,18 @@ bool FindingPublisher::publish(const Outcome& outcome, const LiveNames* known) {
     TensorReader tensors = reader();
     tensors.brief = !shown;
     tensors.generated = shown && in_generated(outcome);
-    if (known != nullptr) {
+    for (const EscapedBirth& escaped : outcome.escaped) {
+        if (!shown || escaped.again) continue;
+        tensors.sources_of.insert(tensors.sources_of.end(), {escaped.birth.stack, escaped.birth.forward_stack});
+    }
+    if (known != nullptr && shown) {
+        LiveNames names = *known;
+        tensors.brief = true;  // the rest of it is known
+        LiveNames lines = stacks_.names(tensors);
+        names.traced = std::move(lines.traced);
+        names.sources = std::move(lines.sources);
+        reporter_.add(outcome, names, counts_.now(), tensors);
+    } else if (known != nullptr) {
         reporter_.add(outcome, *known, counts_.now(), tensors);
     } else if (shown ||
                (!outcome.contaminated.empty() && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
@@ -88,13 +103,17 @@ bool FindingPublisher::name_state(bool kept, bool last) {
     return publish(outcome, &names);
 }
 
-bool FindingPublisher::decide_pending(bool failed, bool rests) {
+bool FindingPublisher::decide_pending(bool failed, bool rests, bool last) {
     learn_rank();
     const std::optional<LiveNames> gradients = ask_for_gradients(rests);
     Outcome outcome;
     verdict_.finish(failed, outcome);
-    const bool fresh = publish(outcome, gradients.has_value() ? &*gradients : nullptr);
-    return name_state(verdict_.may_have_contaminated(), true) || fresh;
+    bool fresh = publish(outcome, gradients.has_value() ? &*gradients : nullptr);
+    fresh = name_state(verdict_.may_have_contaminated(), true) || fresh;
+    Outcome absorbed;
+    verdict_.report_absorbed(last, absorbed);
+    publish(absorbed);
+    return fresh;
 }
 
 /// Bad gradients are left at the end: the program may have let go of them, or replaced them.

@@ -30,8 +30,9 @@ class FindingPublisher {
     /// Bad values were written into tensors that may be buffers, moments or averages; or findings may have reached what
     /// the program keeps (`kept`). Asks for names, a few times in a run and at its end (`last`). As publish().
     bool name_state(bool kept, bool last = false);
-    /// The program ends, and has `failed`. `rests`: its threads do not train any more. As publish().
-    bool decide_pending(bool failed, bool rests);
+    /// The program ends, and has `failed`. `rests`: its threads do not train any more. `last`: this is not called
+    /// again. As publish().
+    bool decide_pending(bool failed, bool rests, bool last);
     /// The environment says what a launcher started; a program that numbered its processes itself is asked, seldom.
     void learn_rank() noexcept;
 

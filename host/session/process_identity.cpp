@@ -1,5 +1,6 @@
 #include "host/session/process_identity.h"
 
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 namespace numsan {
 namespace {
@@ -55,6 +57,20 @@ bool has_ended(int64_t pid, const std::string& identity) {
     if (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return true;
     const std::string start = start_of(std::to_string(pid));
     return !start.empty() && place + start != identity;  // the number is another's by now
+}
+
+bool is_own(const ReportOwner& owner, const RunSummary& mine) {
+    return mine.process.empty() ? owner.pid == mine.pid : owner.process == mine.process;
+}
+
+bool is_left_over(const std::string& path, const RunSummary& mine) {
+    constexpr off_t kMostBytes = 16 << 20;  // nothing larger is read while a program starts
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0 && status.st_size > kMostBytes) return false;
+    const std::optional<ReportOwner> owner = owner_of_report(path);
+    if (!owner) return false;
+    const bool own = !mine.process.empty() && is_own(*owner, mine);  // before it ran another program
+    return own || has_ended(owner->pid, owner->process);
 }
 
 }  // namespace numsan

@@ -57,18 +57,12 @@ class PythonSources {
   public:
     /// Files that were changed after this time are none: the program runs what was there before.
     explicit PythonSources(std::time_t until) : until_(until) {}
-    /// Of a forked child, which reads programs of its own: files may be as new as this.
-    void begin_child(std::time_t until) {
-        until_ = until;
-        files_.clear();
-    }
-
     /// Null: no such file, no regular one, one of more than a megabyte, one that was changed, or no Python.
     std::shared_ptr<const PythonSource> find(const std::string& file);
 
   private:
     static constexpr size_t kMostFiles = 64;
-    std::time_t until_;
+    const std::time_t until_;
     std::map<std::string, std::shared_ptr<const PythonSource>> files_;
 };
 

@@ -11,35 +11,15 @@
 #include "host/report/json_writer.h"
 #include "host/report/report_owner.h"
 #include "host/report/text.h"
+#include "host/session/finding_builder.h"
 #include "host/session/process_identity.h"
 #include "host/session/run_facts.h"
-#include "host/verdict/finding_builder.h"
 
 namespace numsan {
 namespace {
 
 std::string absolute(const std::string& path, const std::string& cwd) {
     return path.empty() || path[0] == '/' || cwd.empty() ? path : cwd + "/" + path;
-}
-
-bool is_own(const ReportOwner& owner, const RunSummary& mine) {
-    return mine.process.empty() ? owner.pid == mine.pid : owner.process == mine.process;
-}
-
-/// A report of a process that has ended: processes that share a path must not write over what others found.
-bool is_left_over(const std::string& path, const RunSummary& mine) {
-    constexpr off_t kMostBytes = 16 << 20;  // nothing larger is read while a program starts
-    struct stat status {};
-    if (stat(path.c_str(), &status) == 0 && status.st_size > kMostBytes) return false;
-    const std::optional<ReportOwner> owner = owner_of_report(path);
-    if (!owner) return false;
-    const bool own = !mine.process.empty() && is_own(*owner, mine);  // before it ran another program
-    return own || has_ended(owner->pid, owner->process);
-}
-
-bool is_state(EscapeInto into) {
-    return into == EscapeInto::Parameter || into == EscapeInto::Gradient || into == EscapeInto::OptimizerState ||
-           into == EscapeInto::Buffer;
 }
 
 }  // namespace
@@ -74,6 +54,12 @@ int Reporter::open_log() const {
 void Reporter::print(const std::string& text) const { log_.text(Level::Always, text); }
 
 void Reporter::say(const std::string& text, Level level) const { log_.line(level, text); }
+
+TextStyle Reporter::text_style() const {
+    TextStyle style = detect_style(STDERR_FILENO, options_.color);
+    style.cwd = start_cwd_;
+    return style;
+}
 
 void Reporter::merge_counts(const RunSummary& counts) {
     RunSummary& run = report_.run;
@@ -140,20 +126,17 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     if (nameless && !ask && !outcome.escaped.empty() && !allow_.rules().empty()) own_names.traced = traced_;
     const LiveNames& names = ask || nameless ? own_names : known_names;
     if (finished_) return;  // another thread still runs while the process ends: the last report has been written
-    const TextStyle style = [&] {
-        TextStyle made = detect_style(STDERR_FILENO, options_.color);
-        made.cwd = start_cwd_;
-        return made;
-    }();
+    places_.learn(known_names.sources);
+    const TextStyle style = text_style();
     std::vector<std::pair<size_t, BirthId>> added;
     bool worth_writing = false;
     for (const EscapedBirth& escaped : outcome.escaped) {
         // A loop that goes on with bad values makes the same births in every step: only the rules need to see each of
         // them.
         if (const auto at = finding_by_place_.find(escaped.place);
-            at != finding_by_place_.end() && allow_.rules().empty()) {
+            at != finding_by_place_.end() && allow_.rules().empty() && !is_milder(at->second, escaped.severity)) {
             if (at->second == kDropped) continue;
-            count_again(at->second, escaped.birth.id);
+            count_again(at->second, escaped);
             worth_writing = worth_writing || (counted_again_ & (counted_again_ - 1)) == 0;
             continue;
         }
@@ -165,9 +148,17 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         if (suppress(finding, escaped.birth.id)) continue;
         const std::string mark = place_of_finding(finding);
         const auto known = finding_by_mark_.find(mark);
+        if (known != finding_by_mark_.end() && is_milder(known->second, escaped.severity)) {
+            finding.id = report_.findings[known->second].id;
+            finding_of_[escaped.birth.id] = known->second;
+            finding.dump = report_.findings[known->second].dump;
+            added.emplace_back(known->second, escaped.birth.id);
+            report_.findings[known->second] = std::move(finding);
+            continue;
+        }
         if (known != finding_by_mark_.end()) {
             know_place(escaped.place, known->second);
-            if (known->second != kDropped) count_again(known->second, escaped.birth.id);
+            if (known->second != kDropped) count_again(known->second, escaped);
             continue;
         }
         if (report_.findings.size() >= static_cast<size_t>(options_.max_findings)) {
@@ -195,42 +186,27 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         list.push_back({c.kind, name->second.name, c.since_step});
         worth_writing = true;
     }
-    if (dumps_ != nullptr && dumps_->active() && !added.empty()) {  // a file may take seconds: what is found is safe
-        merge_counts(counts);
-        write();
-    }
-    for (const auto& [index, birth] : added) {
-        if (dumps_ != nullptr) dump(report_.findings[index], birth, counts);
-        print(render_finding(report_.findings[index], style));
-        reported_unsafe_since_ = std::min(reported_unsafe_since_, unsafe_since(report_.findings[index]));
-    }
     merge_counts(counts);
+    const bool dumps = dumps_ != nullptr && dumps_->active() && !added.empty();
+    if (dumps) write();  // a file may take seconds: what is found is safe
+    for (const auto& [index, birth] : added) {
+        Finding& finding = report_.findings[index];
+        if (const auto problem = dumps && !finding.dump ? dumps_->write(finding, birth, report_.run) : std::nullopt)
+            say(*problem);
+        print(render_finding(finding, style));
+        reported_unsafe_since_ = std::min(reported_unsafe_since_, unsafe_since(finding));
+    }
     if (worth_writing) write();
 }
 
-/// Writes the file of what its op was called with, where there is to be one.
-void Reporter::dump(Finding& finding, BirthId birth, const RunSummary& counts) {
-    RunSummary run = report_.run;
-    run.framework_version = counts.framework_version;
-    run.python_version = counts.python_version;
-    if (const std::optional<std::string> problem = dumps_->write(finding, birth, run)) say(*problem);
-}
-
-/// The first step after which state that a checkpoint has is not finite.
-int64_t Reporter::unsafe_since(const Finding& finding) {
-    int64_t since = kSafe;
-    for (const Contaminated& state : finding.contaminated) {
-        if (state.kind != EscapeInto::Gradient) since = std::min(since, state.since_step);
-    }
-    return since;
-}
-
-void Reporter::count_again(size_t index, BirthId birth) {
+void Reporter::count_again(size_t index, const EscapedBirth& escaped) {
     constexpr size_t kMaxKept = 1 << 16;
+    // Not those that were absorbed where others escaped.
+    if (escaped.severity == Severity::Info && report_.findings[index].severity != Severity::Info) return;
     ++counted_again_;
-    ++report_.findings[index].count;
+    report_.findings[index].count += escaped.times;
     if (finding_of_.size() >= kMaxKept) finding_of_.clear();  // of old births: nothing new is contaminated by them
-    finding_of_[birth] = index;
+    finding_of_[escaped.birth.id] = index;
 }
 
 void Reporter::know_place(const std::string& place, size_t index) {
@@ -336,8 +312,7 @@ void Reporter::finish(const RunSummary& counts) {
     if (child_ && report_.findings.empty()) return;
     write();
     if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {
-        TextStyle style = detect_style(STDERR_FILENO, options_.color);
-        style.cwd = start_cwd_;
+        const TextStyle style = text_style();
         int64_t since = kSafe;
         for (const Finding& finding : report_.findings) since = std::min(since, unsafe_since(finding));
         if (since < reported_unsafe_since_) print(render_checkpoint_help(since, style));

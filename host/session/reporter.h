@@ -1,6 +1,7 @@
 // Keeps the report of this process: adds findings, prints them on the log, writes the file anew each time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "host/finding/run_summary.h"
 #include "host/log/log.h"
 #include "host/options/options.h"
+#include "host/report/text_layout.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
 #include "host/verdict/verdict.h"
@@ -70,19 +72,27 @@ class Reporter {
     void write();
     int open_log() const;
     void print(const std::string& text) const;
+    TextStyle text_style() const;
     void merge_counts(const RunSummary& counts);
     bool suppress(const Finding& finding, BirthId birth);
-    void dump(Finding& finding, BirthId birth, const RunSummary& counts);
     void keep_traced(const Birth& birth, const LiveNames& names);
-    void count_again(size_t index, BirthId birth);
+    bool is_milder(size_t index, Severity severity) const;
+    void count_again(size_t index, const EscapedBirth& escaped);
     void know_place(const std::string& place, size_t index);
     void print_unmatched_rules() const;
-    static int64_t unsafe_since(const Finding& finding);
+    /// The first step after which state that a checkpoint has is not finite.
+    static int64_t unsafe_since(const Finding& finding) {
+        int64_t since = kSafe;
+        for (const Contaminated& state : finding.contaminated) {
+            if (state.kind != EscapeInto::Gradient) since = std::min(since, state.since_step);
+        }
+        return since;
+    }
 
     const Options& options_;
     StackSource& stacks_;
     Log log_;
-    const PlaceFinder places_;
+    PlaceFinder places_;  ///< under the lock, as it learns
     AllowList allow_;
     mutable std::mutex mutex_;
     Report report_;

@@ -1,13 +1,13 @@
 #include "host/session/run_facts.h"
 
 #include <link.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <random>
 
 #include "host/base/version.h"
 #include "host/finding/place_of.h"
@@ -28,10 +28,19 @@ std::optional<int> number_in(std::initializer_list<const char*> variables) {
     return std::nullopt;
 }
 
-/// Version 4 of RFC 4122, from the system's entropy: the program's own generators are left alone.
+/// Version 4 of RFC 4122, from the system's entropy: the program's own generators are left alone. Not
+/// std::random_device, which throws where there is none, and asks for the newest C library.
 std::string random_uuid() {
-    std::random_device device;
-    uint32_t words[4] = {device(), device(), device(), device()};
+    uint32_t words[4];
+    if (getrandom(words, sizeof words, GRND_NONBLOCK) != sizeof words) {
+        // A sandbox refuses the call. No other run has these.
+        std::timespec now{};
+        clock_gettime(CLOCK_REALTIME, &now);
+        const uint64_t seconds = static_cast<uint64_t>(now.tv_sec);
+        const uint32_t values[4] = {static_cast<uint32_t>(seconds), static_cast<uint32_t>(now.tv_nsec),
+                                    static_cast<uint32_t>(getpid()), static_cast<uint32_t>(seconds >> 32)};
+        std::memcpy(words, values, sizeof words);
+    }
     words[1] = (words[1] & 0xffff0fffu) | 0x00004000u;
     words[2] = (words[2] & 0x3fffffffu) | 0x80000000u;
     return hex(words[0], 8) + "-" + hex(words[1] >> 16, 4) + "-" + hex(words[1] & 0xffffu, 4) + "-" +

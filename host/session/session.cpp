@@ -1,8 +1,11 @@
 #include "host/session/session.h"
 
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "host/session/run_facts.h"
@@ -14,6 +17,16 @@ bool starts_with(const char* text, const char* prefix) { return std::strncmp(tex
 bool is_optimizer_step(const char* name) { return starts_with(name, "Optimizer.step#"); }
 bool is_data_loader(const char* name) { return starts_with(name, "enumerate(DataLoader)#"); }
 PlaceFinder places_of(const SessionFacts& facts) { return PlaceFinder(facts.torch_root, facts.standard_library); }
+/// What the program tells of a step's loss is the rest of such a name, a number.
+std::optional<double> told_loss(const char* name) {
+    constexpr std::string_view kPrefix = "numsan:loss#";
+    const std::string_view text(name);
+    double value = 0;
+    if (!text.starts_with(kPrefix)) return {};
+    const auto [end, error] = std::from_chars(text.data() + kPrefix.size(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
 bool is_ignore(const char* name) { return std::strcmp(name, "numsan:ignore") == 0; }
 
 }  // namespace
@@ -39,6 +52,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
         parts_.verdict.show_births();
         reporter_.use(dumps_);
     }
+    if (options_.escape == EscapeOption::Any) parts_.verdict.set_strict();
     stacks_.on_own_thread = [] { this_thread().busy = true; };
 }
 
@@ -50,7 +64,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
     try {
         if (event.on_device && devices_.op(thread, event)) [[unlikely]]
             return;
-        const int64_t seq = parts_.ops.fetch_add(1, std::memory_order_relaxed);
+        const OpSeq seq{parts_.ops.fetch_add(1, std::memory_order_relaxed)};
         if (event.output_count > 0) parts_.lineage.prefetch(event.outputs[0].storage);  // most ops have one
         Range ranges[kMaxRanges];
         TierPolicy& tier = look_back_.tier();
@@ -112,7 +126,7 @@ void Session::op_failed(const OpEvent& event) noexcept {
     const ThreadState& thread = this_thread();
     if (thread.busy || !on() || !parts_.verdict.interesting(event, {})) return;
     try {
-        OpContext context = parts_.contexts.begin(thread, parts_.ops.load(std::memory_order_relaxed));
+        OpContext context = parts_.contexts.begin(thread, OpSeq{parts_.ops.load(std::memory_order_relaxed)});
         context.stack = stacks_.capture();
         parts_.verdict.op_failed(event, context);
     } catch (...) {
@@ -129,7 +143,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     if (event.variable == nullptr || thread.busy) return;
     parts_.judge.begin_learning();
     try {
-        OpContext context = parts_.contexts.begin(thread, parts_.ops.load(std::memory_order_relaxed));
+        OpContext context = parts_.contexts.begin(thread, OpSeq{parts_.ops.load(std::memory_order_relaxed)});
         if (context.after_compiled) context.stack = stacks_.capture();
         if (event.variable->device != Device::Cpu && devices_.node(event, context)) return;
         for (int32_t i = 0; i < event.input_count; ++i) parts_.lineage.mark_gradient(event.inputs[i].storage);
@@ -153,6 +167,7 @@ void Session::scope_begin(const char* name) noexcept {
     if (is_data_loader(name)) ++thread.loader_depth;
     if (is_ignore(name)) ++thread.ignore_depth;
     try {
+        if (const std::optional<double> loss = told_loss(name)) parts_.verdict.tell_loss(*loss);
         if (starts_with(name, "Optimizer.zero_grad#") && !devices_.mark(DeviceEvent::Kind::ZeroGrad))
             parts_.verdict.zero_grad();
         if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;
@@ -235,7 +250,7 @@ void Session::decide_pending(bool failed) noexcept {
     devices_.drain();
     name_state(false);
     try {
-        halt_if(publisher_.decide_pending(failed, !halting_.load()));
+        halt_if(publisher_.decide_pending(failed, !halting_.load(), finished_.load()));
     } catch (...) {
         fail("out of memory or a failure while deciding what is pending");
     }
@@ -297,7 +312,6 @@ void Session::after_fork_in_child() noexcept {
     share_scans(nullptr);  // the threads stayed with the parent
     stacks_.unlock();
     parts_.verdict.forget_pending();
-    frames_.begin_child();
     worker_births_.begin_child();
     parts_.verdict.unlock();
     look_back_.log().forget_parents();

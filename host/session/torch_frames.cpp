@@ -1,6 +1,7 @@
 #include "host/session/torch_frames.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,7 +78,11 @@ uint64_t TorchFrames::place(StackId stack) const {
 
 AfterCheck TorchFrames::after_check(StackId check, StackId next) const {
     if (!stacks_.is_python()) return AfterCheck::WentOn;
-    return numsan::after_check(stacks_.resolve(check), stacks_.resolve(next), sources_);
+    std::unique_ptr<PythonSources> sources(sources_.exchange(nullptr));
+    if (sources == nullptr) sources = std::make_unique<PythonSources>(began_);
+    const AfterCheck shown = numsan::after_check(stacks_.resolve(check), stacks_.resolve(next), *sources);
+    delete sources_.exchange(sources.release());
+    return shown;
 }
 
 size_t TorchFrames::worker_loop(const std::vector<SourceFrame>& stack) {

@@ -1,6 +1,7 @@
 // Recognises parts of torch by the Python frames of a stack.
 #pragma once
 
+#include <atomic>
 #include <ctime>
 
 #include "host/session/python_source.h"
@@ -12,6 +13,10 @@ namespace numsan {
 class TorchFrames : public StackFacts {
   public:
     explicit TorchFrames(const StackSource& stacks) : stacks_(stacks) {}
+    ~TorchFrames() override { delete sources_.load(); }
+    TorchFrames(const TorchFrames&) = delete;
+    TorchFrames& operator=(const TorchFrames&) = delete;
+
     bool is_loss(StackId stack) const override;
     bool is_scaler(StackId stack) const override;
     bool is_loading(StackId stack) const override;
@@ -20,7 +25,6 @@ class TorchFrames : public StackFacts {
     uint64_t place(StackId stack) const override;
     const StackSource* source() const override { return &stacks_; }
     AfterCheck after_check(StackId check, StackId next) const override;
-    void begin_child() { sources_.begin_child(std::time(nullptr)); }
 
     /// Where the loop of a DataLoader's worker process is: frames before it run inside the worker. size() when it is
     /// not there.
@@ -30,7 +34,11 @@ class TorchFrames : public StackFacts {
 
   private:
     const StackSource& stacks_;
-    mutable PythonSources sources_{std::time(nullptr)};  ///< of after_check(): the verdict's lock protects it
+    /// Of the process that was started: what its children run was imported before they were forked.
+    const std::time_t began_ = std::time(nullptr);
+    /// Files that after_check() has read. A thread that asks takes them, so that nothing waits for a slow file system
+    /// and a fork finds no lock; another one meanwhile reads files of its own.
+    mutable std::atomic<PythonSources*> sources_{nullptr};
 };
 
 }  // namespace numsan

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,13 @@ struct SourceFrame {
     bool native = false;
     bool traced =
         false;  ///< of the program, at the time when the generated code was made that the frame behind it runs
+    const void* code = nullptr;  ///< of Python: which code object it runs, where that is known; never dereferenced
+};
+
+/// What Python keeps of code that lies in no file: a cell of a notebook, `python -c`, a module in an archive.
+struct KeptSource {
+    std::string text;              ///< from its first line up to the one that was asked for
+    std::optional<int> cell = {};  ///< of a notebook: the number that is shown beside it, from 1
 };
 
 /// Names of what is alive now, by identity: modules by object address; parameters, buffers and optimizer state by
@@ -40,6 +48,10 @@ struct LiveNames {
     /// Lines of code that torch.fx wrote, and the frames of the program that they were made from, innermost first.
     using Traced = std::map<CodeLine, std::vector<SourceFrame>>;
     Traced traced;
+
+    /// Of the lines of TensorReader::sources_of that lie in no file: by file, function and line.
+    using Sources = std::map<std::pair<CodeLine, std::string>, KeptSource>;
+    Sources sources;
 };
 
 /// How a look-up reads tensors (TensorView::impl), each while it is sure to be alive; what is null is not read.
@@ -54,6 +66,8 @@ struct TensorReader {
     bool brief = false;
     /// A stack has code in it that torch.fx wrote: find what that was made from.
     bool generated = false;
+    /// Stacks whose lines are shown: find the text of those that lie in no file.
+    std::vector<StackId> sources_of;
 };
 
 class StackSource {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "host/base/adapter_abi.h"
+#include "host/base/ids.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/birth_id.h"
 
@@ -12,8 +13,8 @@ namespace numsan {
 struct ForwardRecord {
     const OpInfo* op = nullptr;
     StackId stack = 0;
-    BirthId birth = 0;  ///< the bad value this op made itself, if it did
-    int64_t seq = -1;   ///< its number in program order
+    BirthId birth = 0;        ///< the bad value this op made itself, if it did
+    OpSeq seq = OpSeq::None;  ///< its number in program order
 };
 
 }  // namespace numsan

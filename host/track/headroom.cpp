@@ -43,7 +43,7 @@ bool is_scaled(const OpEvent& event, const TensorView& output) {
 
 /// Of what `storage` was computed from, the nearest op that is more than a copy: decides.
 template <class Decide>
-void behind(const void* storage, int64_t seq, const Lineage& lineage, Decide&& decide) {
+void behind(const void* storage, OpSeq seq, const Lineage& lineage, Decide&& decide) {
     lineage.ancestors(storage, seq, [&](const Lineage::Record& record, int distance) {
         const OpTraits& op = traits_of(record.op->name);
         if (distance <= kNearUpstream && propagates(record, op)) return true;
@@ -63,7 +63,7 @@ bool is_scaled(const Lineage::Record& record, const Lineage& lineage) {
 }
 
 /// The program set how large these values may be.
-bool deliberate(const TensorView& operand, int64_t seq, const Lineage& lineage, bool to_bytes) {
+bool deliberate(const TensorView& operand, OpSeq seq, const Lineage& lineage, bool to_bytes) {
     bool found = false;
     behind(operand.storage, seq, lineage, [&](const Lineage::Record& record, const OpTraits& op) {
         // A cast into eight bits has a scale of some shape, whose largest value then is the type's.
@@ -113,7 +113,7 @@ uint64_t near_overflow_pattern(DType dtype, double share) {
     return low;
 }
 
-std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index, int64_t seq, double share,
+std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index, OpSeq seq, double share,
                                             const Scanner& scanner, const Lineage& lineage) {
     const TensorView& output = event.outputs[index];
     const OpTraits& op = traits_of(event);
@@ -140,7 +140,7 @@ std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index,
            ", and what it read was not bounded";
 }
 
-std::optional<Saturation> saturated(const OpEvent& event, int32_t index, int64_t seq, const Lineage& lineage) {
+std::optional<Saturation> saturated(const OpEvent& event, int32_t index, OpSeq seq, const Lineage& lineage) {
     const TensorView& output = event.outputs[index];
     const OpTraits& op = traits_of(event);
     if (!is_cast(op) || output.device != Device::Cpu || output.numel < 8) return std::nullopt;

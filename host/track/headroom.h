@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "host/base/ids.h"
 #include "host/base/scanner.h"
 #include "host/track/lineage.h"
 
@@ -21,7 +22,7 @@ uint64_t near_overflow_pattern(DType dtype, double share);
 /// Output `index` of a forward op came close to the largest number of its type by what the op computed: its operands
 /// had room, and neither a clamp, a constant nor a factor of the program's own keeps the values where they are. Says
 /// what was measured.
-std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index, int64_t seq, double share,
+std::optional<std::string> close_to_largest(const OpEvent& event, int32_t index, OpSeq seq, double share,
                                             const Scanner& scanner, const Lineage& lineage);
 
 struct Saturation {
@@ -31,7 +32,7 @@ struct Saturation {
 
 /// A cast to a 16- or 8-bit type wrote the type's largest number in place of larger values, in a quarter of the tensor
 /// or more. Reads some thousand elements.
-std::optional<Saturation> saturated(const OpEvent& event, int32_t index, int64_t seq, const Lineage& lineage);
+std::optional<Saturation> saturated(const OpEvent& event, int32_t index, OpSeq seq, const Lineage& lineage);
 
 /// [MT] Which places were looked at for this, and how often: where an op's results are always large, by design, that
 /// is found out a few times and then costs nothing. May forget; a place without such a result for kForgotten steps

@@ -198,7 +198,7 @@ bool is_wide(IntegerType type) { return type == IntegerType::Int64; }
 
 }  // namespace
 
-void IntegerWraps::look(const OpEvent& event, int64_t seq) noexcept {
+void IntegerWraps::look(const OpEvent& event, OpSeq seq) noexcept {
     const TensorView& output = event.outputs[0];
     const IntegerOp op = event.op->integer_op;
     if (!holds_integers(output) || output.integer == IntegerType::Bool || output.numel == 0 || event.input_count == 0)
@@ -225,9 +225,9 @@ void IntegerWraps::look(const OpEvent& event, int64_t seq) noexcept {
     wraps_[next_.fetch_add(1, std::memory_order_relaxed) % kKept].store(wrap);
 }
 
-bool IntegerWraps::find(const void* storage, int64_t seq, Wrap& wrap) const noexcept {
+bool IntegerWraps::find(const void* storage, OpSeq seq, Wrap& wrap) const noexcept {
     return std::any_of(wraps_.begin(), wraps_.end(), [&](const AtomicRecord<Wrap>& record) {
-        return record.load(wrap) && wrap.storage == storage && wrap.seq == seq && seq >= 0;
+        return record.load(wrap) && wrap.storage == storage && wrap.seq == seq && seq != OpSeq::None;
     });
 }
 

@@ -8,6 +8,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/atomic_record.h"
+#include "host/base/ids.h"
 
 namespace numsan {
 
@@ -27,7 +28,7 @@ class IntegerWraps {
     struct Wrap {
         const void* storage = nullptr;
         const OpInfo* op = nullptr;
-        int64_t seq = -1;
+        OpSeq seq = OpSeq::None;
         uint64_t type = 0;  ///< IntegerType
         Element negative{};
         Element zero{};
@@ -42,10 +43,10 @@ class IntegerWraps {
                event.outputs[0].integer != IntegerType::None;
     }
     /// After op number `seq`, while its operands are alive.
-    void look(const OpEvent& event, int64_t seq) noexcept;
+    void look(const OpEvent& event, OpSeq seq) noexcept;
 
     /// What op `seq` stored into `storage`, if that wrapped around.
-    bool find(const void* storage, int64_t seq, Wrap& wrap) const noexcept;
+    bool find(const void* storage, OpSeq seq, Wrap& wrap) const noexcept;
 
   private:
     static constexpr size_t kKept = 256;

@@ -28,7 +28,7 @@ Ledger::Entry* Ledger::find(const TensorView& tensor) {
         }
         it->second.data = tensor.storage_data;
     }
-    it->second.used = ++uses_;
+    note_use(it->second);
     return &it->second;
 }
 
@@ -37,10 +37,7 @@ void Ledger::set(const TensorView& tensor, const Entry& entry) {
         clear(tensor);
         return;
     }
-    if (bad_.size() >= most_bad_ && bad_.count(tensor.storage) == 0) {  // most are of memory that is freed by now
-        forgotten_ += static_cast<int64_t>(forget_coldest(
-            bad_, [](const Entry& kept) { return kept.used; }, [&](const void* storage) { drop_presence(storage); }));
-    }
+    if (bad_.size() >= room_ && bad_.count(tensor.storage) == 0) make_room();
     const auto [it, inserted] = bad_.try_emplace(tensor.storage);
     if (inserted) add_presence(tensor.storage);
     const Entry before = it->second;
@@ -49,14 +46,28 @@ void Ledger::set(const TensorView& tensor, const Entry& entry) {
     it->second.data = tensor.storage_data;
     it->second.bytes = tensor.storage_bytes;
     it->second.copied_to = nullptr;
-    it->second.used = ++uses_;
+    note_use(it->second);
+}
+
+void Ledger::make_room() {
+    const size_t before = bad_.size();
+    std::erase_if(bad_, [&](const auto& kept) {
+        const bool old = step_ - kept.second.step_used > kStepsKept;
+        if (old) drop_presence(kept.first);
+        return old;
+    });
+    room_ = std::clamp(2 * bad_.size(), std::min(most_bad_, kManyBad), most_bad_);
+    forgotten_ += static_cast<int64_t>(before - bad_.size());
+    if (bad_.size() < room_) return;
+    forgotten_ += static_cast<int64_t>(forget_coldest(
+        bad_, [](const Entry& kept) { return kept.used; }, [&](const void* storage) { drop_presence(storage); }));
 }
 
 void Ledger::clear(const TensorView& tensor) {
     if (bad_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
 }
 
-void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq) {
+void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, OpSeq seq) {
     clear(tensor);
     if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
     const auto [it, inserted] = unwritten_.try_emplace(tensor.storage);

@@ -2,6 +2,7 @@
 // yet.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -10,16 +11,21 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/huge_array.h"
+#include "host/base/ids.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/birth_id.h"
 
 namespace numsan {
 
 /// Not thread-safe but for may_hold(): the verdict's lock protects it. Bounded: of bad storages, of unwritten and of
-/// received ones those that no op has used for longest give way.
+/// received ones those that no op has used for longest give way. Most
+/// bad storages of a run that has gone bad have died unseen: of more than kManyBad those that no op has used for
+/// kStepsKept steps give way, too.
 class Ledger {
   public:
     static constexpr size_t kMaxBad = 1 << 18;  ///< 40 MiB; a model of 50,000 parameters has 200,000 in a bad step
+    static constexpr size_t kManyBad = 1 << 14;
+    static constexpr int64_t kStepsKept = 1000;
     static constexpr size_t kMaxUnwritten = 8192;
     static constexpr size_t kMaxReceived = 4096;
 
@@ -34,6 +40,7 @@ class Ledger {
         BirthId muted = 0;                ///< zeros that an overflow turned into
         BirthId flushed = 0;              ///< zeros that values too small for the type turned into
         uint64_t used = 0;                ///< when find() or set() had it last, for the ledger itself
+        int64_t step_used = 0;            ///< the same in steps
         const void* copied_to = nullptr;  ///< memory that holds a copy of all bytes, made since the births were set
         KindSet unsure = 0;  ///< kinds of `birth` that may be gone: they were not read since an op may have cured them
 
@@ -48,7 +55,7 @@ class Ledger {
     struct Unwritten {
         const void* data = nullptr;
         StackId stack = 0;
-        int64_t seq = 0;
+        OpSeq seq{};
         uint64_t mark = 0;    ///< number of the marking: an address is marked anew each time it is allocated
         int64_t bytes = 0;    ///< size of the storage
         int64_t missing = 0;  ///< bytes that no op has written yet, if no two wrote the same
@@ -63,6 +70,9 @@ class Ledger {
                wide_[wide_slot(storage)].load(std::memory_order_relaxed) != 0;
     }
 
+    /// The run is in this step from now on.
+    void begin_step(int64_t step) { step_ = step; }
+
     /// The storage's bad kinds, or null. An entry of a storage that died and whose address lives on is dropped here;
     /// one that has moved to its copy's memory, as share_memory_() makes it, goes on.
     Entry* find(const TensorView& tensor);
@@ -75,7 +85,7 @@ class Ledger {
         const void* data = nullptr;
         const OpInfo* op = nullptr;
         StackId stack = 0;
-        int64_t seq = 0;
+        OpSeq seq{};
         int64_t step = 0;
         double sent = 0;    ///< largest magnitude that this process put into a sum, else 0
         int64_t from = -1;  ///< the rank that sent it, within its group; -1: all of them, or it is not known
@@ -85,7 +95,7 @@ class Ledger {
     void mark_received(const TensorView& tensor, const Received& received);
     const Received* received(const TensorView& tensor) const;
 
-    void mark_unwritten(const TensorView& tensor, StackId stack, int64_t seq);
+    void mark_unwritten(const TensorView& tensor, StackId stack, OpSeq seq);
     const Unwritten* unwritten(const TensorView& tensor) const;
     /// Memory stays unwritten until ops have written as many bytes as it has.
     void mark_written(const TensorView& tensor);
@@ -96,6 +106,12 @@ class Ledger {
     int64_t forgotten() const { return forgotten_; }
 
   private:
+    void make_room();
+    void note_use(Entry& entry) {
+        entry.used = ++uses_;
+        entry.step_used = step_;
+    }
+
     static constexpr size_t kSlots = 4096;
     static constexpr int kWideBits = 18;
     static size_t slot(const void* storage) {
@@ -119,7 +135,9 @@ class Ledger {
 
     const size_t most_bad_;
     std::unordered_map<const void*, Entry> bad_;
+    size_t room_ = std::min(most_bad_, kManyBad);  ///< how many bad storages may be kept before some give way
     uint64_t uses_ = 0;
+    int64_t step_ = 0;
     int64_t forgotten_ = 0;
     std::unordered_map<const void*, Unwritten> unwritten_;
     std::unordered_map<const void*, Received> received_;

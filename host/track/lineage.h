@@ -16,6 +16,7 @@
 #include "host/base/atomic_record.h"
 #include "host/base/health.h"
 #include "host/base/huge_array.h"
+#include "host/base/ids.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/integer_wraps.h"
 #include "host/track/step_starts.h"
@@ -47,7 +48,7 @@ class Lineage {
         WriteId id = 0;
         const void* storage = nullptr;
         const OpInfo* op = nullptr;
-        int64_t seq = -1;
+        OpSeq seq = OpSeq::None;
         uint64_t largest = 0;   ///< magnitude pattern, see Range
         uint64_t smallest = 0;  ///< smallest non-zero magnitude pattern, ~0 when there is none
         int64_t numel = 0;
@@ -93,10 +94,10 @@ class Lineage {
     void prefetch(const void* storage) const noexcept { __builtin_prefetch(&places_[slot(storage)], 1); }
     bool touched(const void* storage) const noexcept { return (flags(storage) & kTouched) != 0; }
 
-    /// The number of the op that wrote the storage last, -1 where that is not remembered.
-    int64_t written_at(const void* storage) const noexcept {
+    /// The number of the op that wrote the storage last, None where that is not remembered.
+    OpSeq written_at(const void* storage) const noexcept {
         const Place* place = place_of(storage);
-        return place == nullptr ? -1 : place->seq.load(std::memory_order_relaxed);
+        return place == nullptr ? OpSeq::None : place->seq.load(std::memory_order_relaxed);
     }
 
     bool find(const void* storage, Record& record) const noexcept {
@@ -112,8 +113,8 @@ class Lineage {
     /// The storage is new memory, whatever was remembered of its address.
     void forget(const void* storage) noexcept {
         const size_t at = slot(storage);
-        if (places_[at].holds(storage)) places_[at].hold(nullptr, 0, 0, -1);
-        if (places_[at ^ 1].holds(storage)) places_[at ^ 1].hold(nullptr, 0, 0, -1);
+        if (places_[at].holds(storage)) places_[at].hold(nullptr, 0, 0, OpSeq::None);
+        if (places_[at ^ 1].holds(storage)) places_[at ^ 1].hold(nullptr, 0, 0, OpSeq::None);
     }
 
     /// The storage holds a leaf's gradient.
@@ -122,12 +123,12 @@ class Lineage {
         const bool known = place.holds(storage);
         place.hold(storage, (known ? flags(storage) : 0u) | kState | kTouched | kGradient,
                    known ? place.last.load(std::memory_order_relaxed) : 0,
-                   known ? place.seq.load(std::memory_order_relaxed) : -1);
+                   known ? place.seq.load(std::memory_order_relaxed) : OpSeq::None);
     }
 
     /// `output` was written by `event`. An op that writes in place keeps what its operand came from. `known`: of the
     /// first kMaxKnown inputs, as known() answered since anything of ours wrote their storages; null: not asked yet.
-    void add(const OpEvent& event, const TensorView& output, const Range& range, int64_t seq, StackId stack,
+    void add(const OpEvent& event, const TensorView& output, const Range& range, OpSeq seq, StackId stack,
              uint16_t flags, const Known* known = nullptr) noexcept {
         WriteId inputs[kMaxInputs] = {};
         uint32_t count = 0;
@@ -179,7 +180,7 @@ class Lineage {
     /// returns true (false: do not look behind this one). Nothing is visited where the storage was written at or after
     /// op `before`.
     template <class Visit>
-    void ancestors(const void* storage, int64_t before, Visit&& visit) const {
+    void ancestors(const void* storage, OpSeq before, Visit&& visit) const {
         struct Step {
             WriteId id;
             int distance;
@@ -212,8 +213,8 @@ class Lineage {
     }
 
     /// Op `seq` belongs to `step`; the step that it belonged to, -1 when that is forgotten.
-    void at_step(int64_t step, int64_t seq) noexcept { steps_.op(step, seq); }
-    int64_t step_of(int64_t seq) const noexcept { return steps_.step_of(seq); }
+    void at_step(int64_t step, OpSeq seq) noexcept { steps_.op(step, seq); }
+    int64_t step_of(OpSeq seq) const noexcept { return steps_.step_of(seq); }
 
     /// What integer ops among them stored in place of results that did not fit.
     IntegerWraps& wraps() noexcept { return wraps_; }
@@ -271,7 +272,7 @@ class Lineage {
     struct alignas(32) Place {
         std::atomic<uint64_t> flags{0};  ///< key of the storage, Record::flags in the lower 16 bits; 0: free
         std::atomic<WriteId> last{0};
-        std::atomic<int64_t> seq{0};
+        std::atomic<OpSeq> seq{OpSeq{}};
 
         bool holds(const void* storage) const noexcept {
             return (flags.load(std::memory_order_relaxed) ^ key(storage)) <= 0xffff;
@@ -280,7 +281,7 @@ class Lineage {
             return {last.load(std::memory_order_relaxed), static_cast<uint16_t>(flags.load(std::memory_order_relaxed))};
         }
         bool free() const noexcept { return flags.load(std::memory_order_relaxed) == 0; }
-        void hold(const void* storage, unsigned known, WriteId id, int64_t written) noexcept {
+        void hold(const void* storage, unsigned known, WriteId id, OpSeq written) noexcept {
             last.store(id, std::memory_order_relaxed);
             seq.store(written, std::memory_order_relaxed);
             flags.store(key(storage) | known, std::memory_order_relaxed);

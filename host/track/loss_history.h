@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include "host/base/thresholds.h"
 
@@ -12,7 +13,16 @@ namespace numsan {
 /// Not thread-safe: the verdict's lock protects it.
 class LossHistory {
   public:
-    void add(double value) { values_[count_++ % kKept] = std::fabs(value); }
+    void add(double value) {
+        keep(value);
+        started_ = true;
+    }
+
+    /// Of a loss that the program tells at the end of a step: it counts where no backward pass has started since the
+    /// last one, whose value this is.
+    void tell(double value) {
+        if (!std::exchange(started_, false) && std::isfinite(value)) keep(value);
+    }
 
     /// How many times larger than the smallest kept the last one is, when the magnitude has grown in each of the last
     /// three steps and by kDivergedGrowth or more; else 0.
@@ -27,10 +37,12 @@ class LossHistory {
 
   private:
     static constexpr size_t kKept = 32;
+    void keep(double value) { values_[count_++ % kKept] = std::fabs(value); }
     double at(size_t back) const { return values_[(count_ - 1 - back) % kKept]; }
 
     double values_[kKept] = {};
     size_t count_ = 0;
+    bool started_ = false;
 };
 
 }  // namespace numsan

@@ -11,7 +11,7 @@
 namespace numsan {
 
 struct OpContext {
-    int64_t seq = 0;   ///< number of the op in program order
+    OpSeq seq{};       ///< number of the op in program order
     int64_t step = 0;  ///< finished optimizer steps
     StackId stack = 0;
     bool in_module = false;
@@ -21,12 +21,12 @@ struct OpContext {
     bool from_module = false;  ///< an operand was computed inside a module, or from such a value
     /// an operand is a parameter, a gradient or an average of them, gradients are off, no module runs
     bool on_state = false;
-    bool after_compiled = false;       ///< the last node that ended on this thread was a compiled region's
-    double headroom = 0;               ///< option of that name; 0: nothing is said of large values
-    uint16_t near_overflow = 0;        ///< bit i: output i of a narrow type is close to the largest number of it
-    bool underflow = true;             ///< zeros that values too small for their type turned into are to be reported
-    bool in_backward = false;          ///< inside a backward(): a node runs, or a hook between nodes
-    int64_t last_parameter_read = -1;  ///< number of this thread's last forward op that read a parameter
+    bool after_compiled = false;  ///< the last node that ended on this thread was a compiled region's
+    double headroom = 0;          ///< option of that name; 0: nothing is said of large values
+    uint16_t near_overflow = 0;   ///< bit i: output i of a narrow type is close to the largest number of it
+    bool underflow = true;        ///< zeros that values too small for their type turned into are to be reported
+    bool in_backward = false;     ///< inside a backward(): a node runs, or a hook between nodes
+    OpSeq last_parameter_read = OpSeq::None;  ///< number of this thread's last forward op that read a parameter
     bool on_library_thread =
         false;                   ///< a thread without Python in a Python process, outside every node: a library's own
     bool ignored = false;        ///< inside record_function("numsan:ignore")

@@ -14,7 +14,7 @@ enum class AfterCheck : uint8_t {
     WentOn,  ///< nothing says so
 };
 
-/// [MT] Asked under the verdict's lock, for few events.
+/// [MT] Asked for few events, under the verdict's lock but for after_check(), which may read files.
 class StackFacts {
   public:
     virtual ~StackFacts() = default;

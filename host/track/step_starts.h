@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "host/base/atomic_record.h"
+#include "host/base/ids.h"
 
 namespace numsan {
 
@@ -16,12 +17,12 @@ class StepStarts {
     StepStarts() : starts_(std::make_unique<AtomicRecord<Start>[]>(kKept)) {}
 
     /// Op `seq` belongs to `step`. A late call, of a step before the last, changes nothing.
-    void op(int64_t step, int64_t seq) noexcept {
+    void op(int64_t step, OpSeq seq) noexcept {
         if (step > last_.load(std::memory_order_relaxed)) begin(step, seq);
     }
 
     /// The step that op `seq` was part of; -1 when that is not remembered.
-    int64_t step_of(int64_t seq) const noexcept {
+    int64_t step_of(OpSeq seq) const noexcept {
         const int64_t last = last_.load(std::memory_order_relaxed);
         for (int64_t step = last; step >= 0 && step > last - int64_t(kKept); --step) {
             Start start;
@@ -34,10 +35,10 @@ class StepStarts {
   private:
     struct Start {
         int64_t step = -1;
-        int64_t seq = -1;
+        OpSeq seq = OpSeq::None;
     };
 
-    [[gnu::noinline, gnu::cold]] void begin(int64_t step, int64_t seq) noexcept {
+    [[gnu::noinline, gnu::cold]] void begin(int64_t step, OpSeq seq) noexcept {
         int64_t last = last_.load(std::memory_order_relaxed);
         if (step > last && last_.compare_exchange_strong(last, step, std::memory_order_relaxed))
             starts_[static_cast<size_t>(step) % kKept].store({step, seq});

@@ -62,7 +62,7 @@ std::string description_of(const IntegerWraps::Wrap& wrap, const Element& elemen
 }  // namespace
 
 std::optional<WrappedOperand> wrapped_operand(const TensorView& operand, const Health& health, bool overflows,
-                                              int64_t seq, const Lineage& lineage) {
+                                              OpSeq seq, const Lineage& lineage) {
     std::optional<WrappedOperand> found;
     uint8_t changes = 0;  // by every op that was visited: each lies before, or beside, what is visited next
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "host/base/health.h"
+#include "host/base/ids.h"
 #include "host/track/lineage.h"
 
 namespace numsan {
@@ -19,6 +20,6 @@ struct WrappedOperand {
 /// Only where the value that was stored and the values of the operand agree, and what it should have been would have
 /// been in order. `health` is the operand's; `overflows`: it is at fault for its size, else for its sign or a zero.
 std::optional<WrappedOperand> wrapped_operand(const TensorView& operand, const Health& health, bool overflows,
-                                              int64_t seq, const Lineage& lineage);
+                                              OpSeq seq, const Lineage& lineage);
 
 }  // namespace numsan

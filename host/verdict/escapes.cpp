@@ -66,10 +66,8 @@ void Escapes::escape(const BirthKinds& kinds, EscapeInto into, const void* impl,
 
 void Escapes::report(const PendingEscape escape, Severity severity, Outcome& outcome) {
     Birth& birth = *births_.find(escape.birth);
-    const bool named = escape.into == EscapeInto::Parameter || escape.into == EscapeInto::Gradient ||
-                       escape.into == EscapeInto::Buffer || escape.into == EscapeInto::OptimizerState;
     if (escape.into == EscapeInto::Parameter && !birth.intended) births_.set_poisoned(birth.id);
-    if (named) contaminate(birth, escape.into, escape.impl, escape.step, outcome);
+    if (is_state(escape.into)) contaminate(birth, escape.into, escape.impl, escape.step, outcome);
     if (birth.escaped) return;
     birth.escaped = true;
     if (birth.mechanism == Mechanism::HYPER) births_.set_diverged(birth.id);
@@ -98,6 +96,27 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     made.again = again;
     made.place = std::move(place);
     if (!made.again && birth.kind != 0) ++bad_places_;
+    outcome.escaped.push_back(std::move(made));
+}
+
+Birth Escapes::with_history(const Birth& birth) const {
+    Birth made = birth;
+    made.history = magnitude_history(birth, lineage_, history_);
+    return made;
+}
+
+void Escapes::report_absorbed(const Birth& birth, std::string place, int64_t times, Outcome& outcome) const {
+    EscapedBirth made;
+    made.birth = birth;
+    made.birth.features.scaler = scaler_seen_;
+    made.birth.features.loss_known = loss_seq_ > birth.forward_seq;
+    if (made.birth.features.loss_known && birth.forward_seq > loss_parameter_read_)
+        made.birth.features.after_parameters = true;
+    made.severity = Severity::Info;
+    made.step = birth.last.fate == Fate::Unread ? birth.step : birth.last.step;
+    made.seq = birth.last.fate == Fate::Unread ? birth.seq : birth.last.seq;
+    made.place = std::move(place);
+    made.times = times;
     outcome.escaped.push_back(std::move(made));
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "host/base/ids.h"
 #include "host/birth/births.h"
 #include "host/track/lineage.h"
 #include "host/track/stack_facts.h"
@@ -44,6 +45,14 @@ class Escapes {
     /// A reported birth has reached a further tensor.
     void contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome);
 
+    /// What makes two births the same to a reader, and whether one there was reported, as far as is remembered.
+    std::string place_of(const Birth& birth) const;
+    bool has_reported(const std::string& place) const { return reported_places_.count(place) != 0; }
+    /// Reports `times` births at a place of which this is the first, and which have escaped nowhere.
+    void report_absorbed(const Birth& birth, std::string place, int64_t times, Outcome& outcome) const;
+    /// A birth as it is reported later: with the magnitudes before it.
+    Birth with_history(const Birth& birth) const;
+
     /// Whether that birth is reported and the tensor among those that it reached, or no more of them are kept: then
     /// nothing that it reaches there can matter.
     bool has_named(BirthId id, EscapeInto into, const void* impl) const {
@@ -53,7 +62,7 @@ class Escapes {
     }
 
     /// backward() starts with op `seq`; the last op before it that read a parameter was `parameter_read`.
-    void loss_begins(int64_t seq, int64_t parameter_read) {
+    void loss_begins(OpSeq seq, OpSeq parameter_read) {
         loss_seq_ = seq;
         loss_parameter_read_ = parameter_read;
     }
@@ -69,7 +78,6 @@ class Escapes {
   private:
     static constexpr size_t kMostPlaces = 1 << 12;
 
-    std::string place_of(const Birth& birth) const;
     bool is_new(const std::string& place);
 
     const StackFacts& stacks_;
@@ -95,8 +103,9 @@ class Escapes {
     std::set<std::string> reported_places_;
     std::deque<std::string> places_in_order_;  ///< the same, oldest first: beyond kMostPlaces they give way
     int64_t forgotten_ = 0;
-    int64_t loss_parameter_read_ = -1;  ///< last forward op that read a parameter before the last backward() began
-    int64_t loss_seq_ = -1;
+    OpSeq loss_parameter_read_ =
+        OpSeq::None;  ///< last forward op that read a parameter before the last backward() began
+    OpSeq loss_seq_ = OpSeq::None;
     int64_t escaped_ = 0;
     int64_t bad_places_ = 0;
     bool scaler_seen_ = false;

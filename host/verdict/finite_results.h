@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 
+#include "host/base/ids.h"
 #include "host/base/scanner.h"
 #include "host/birth/births.h"
 #include "host/birth/lost_updates.h"
@@ -48,7 +49,7 @@ class FiniteResults {
     /// Sites whose results were close to the largest number of their type, and where that was seen.
     struct NearOverflow {
         int64_t last_step = -1;
-        int64_t last_seq = -1;
+        OpSeq last_seq = OpSeq::None;
         int steps = 0;
         int looks = 0;
         bool scaled = false;  ///< values are cut to the type's range after a scale: it may follow them
@@ -56,7 +57,7 @@ class FiniteResults {
     };
     struct Flush {
         BirthId first = 0;  ///< birth at this site
-        int64_t last_seq = -1;
+        OpSeq last_seq = OpSeq::None;
     };
     static constexpr size_t kMostSites = 256;  ///< of either; a site that was not seen for longest gives way
     std::map<OpSite, NearOverflow> near_overflows_;

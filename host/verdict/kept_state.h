@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "host/base/ids.h"
 #include "host/birth/births.h"
 #include "host/track/ledger.h"
 #include "host/track/op_context.h"
@@ -18,7 +19,7 @@ struct StateWrite {
     const void* impl = nullptr;
     const void* storage = nullptr;  ///< must still hold it when the name is looked up: addresses are used again
     int64_t step = 0;
-    int64_t seq = 0;
+    OpSeq seq{};
     StackId stack = 0;
 };
 

@@ -18,8 +18,6 @@ constexpr int kMostAdded = 8;  ///< ops between what was found for one optimizer
 
 }  // namespace
 
-/// Whether the value would come about at any scale. Only what is certain counts: an overflow of what was scaled would
-/// not.
 bool LossScalers::comes_at_any_scale(const Birth& birth) const {
     if (birth.phase == Phase::Forward || birth.phase == Phase::Data || birth.phase == Phase::Load)
         return !stacks_.is_scaler(birth.stack);
@@ -86,7 +84,7 @@ void LossScalers::scale_changes(const OpEvent& event, Outcome& outcome) {
             continue;
         }
         found.insert(input.storage);
-        lineage_.ancestors(input.storage, INT64_MAX, [&](const Lineage::Record& record, int distance) {
+        lineage_.ancestors(input.storage, OpSeq::End, [&](const Lineage::Record& record, int distance) {
             found.insert(record.storage);
             return distance < kMostAdded;
         });

@@ -32,6 +32,10 @@ class LossScalers {
     /// An op of a loss scaler: it unscales gradients and notes whether one is bad, or it changes the scale.
     void op(const OpEvent& event, Outcome& outcome);
 
+    /// Whether the value would come about at any scale. Only what is certain counts: an overflow of what was scaled
+    /// would not.
+    bool comes_at_any_scale(const Birth& birth) const;
+
     /// The end of the run: reports what a scaler skipped that never let a step pass.
     void end(Outcome& outcome);
 
@@ -40,7 +44,6 @@ class LossScalers {
     void scale_changes(const OpEvent& event, Outcome& outcome);
     /// Reports what was held back for this scaler: all of it, or what no scale avoids.
     void give_up(const void* scaler, const std::string& why, Outcome& outcome, bool all = false);
-    bool comes_at_any_scale(const Birth& birth) const;
 
     const Scanner& scanner_;
     const StackFacts& stacks_;

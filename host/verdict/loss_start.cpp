@@ -6,9 +6,9 @@ namespace numsan {
 namespace {
 
 /// Whether op `seq` leads to the loss by ops that read no parameter: it is a term of the loss, whatever runs after it.
-bool is_term(const Lineage& lineage, const void* loss, int64_t seq) {
+bool is_term(const Lineage& lineage, const void* loss, OpSeq seq) {
     bool found = false;
-    lineage.ancestors(loss, INT64_MAX, [&](const Lineage::Record& record, int) {
+    lineage.ancestors(loss, OpSeq::End, [&](const Lineage::Record& record, int) {
         found = found || record.seq == seq;
         return !found && record.seq > seq && !traits_of(record.op->name).has(kLayer) && !lineage.reads_state(record);
     });

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "host/base/ids.h"
 #include "host/cause/birth.h"
 
 namespace numsan {
@@ -16,9 +17,10 @@ struct EscapedBirth {
     EscapeInto into = EscapeInto::Output;
     const void* impl = nullptr;  ///< identity of the tensor it reached, for its name
     int64_t step = 0;
-    int64_t seq = 0;
+    OpSeq seq{};
     StackId stack = 0;   ///< backward births: where backward() was called
     std::string place;   ///< op, stack, node and mechanism: what makes two births the same to a reader
+    int64_t times = 1;   ///< births at this place that are reported at once
     bool again = false;  ///< the same place was reported before: count it, do not repeat it
 };
 

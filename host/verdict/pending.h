@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/base/ids.h"
 #include "host/cause/birth.h"
 #include "host/track/op_context.h"
 
@@ -41,7 +42,7 @@ struct PendingEscape {
     EscapeInto into = EscapeInto::Output;
     const void* impl = nullptr;
     int64_t step = 0;
-    int64_t seq = 0;
+    OpSeq seq{};
     StackId stack = 0;
     const void* storage = nullptr;  ///< of a gradient: where it lies
     const void* leaf = nullptr;     ///< of a gradient: where its leaf lies, whatever tensor writes to it

@@ -32,7 +32,7 @@ void ValueChecks::begin(const OpEvent& event, const OpContext& context, const Bi
 void ValueChecks::answer(const OpEvent& event, const OpContext& context) {
     BirthKinds found;
     bool of_loss = false;
-    lineage_.ancestors(event.inputs[0].storage, INT64_MAX, [&](const Lineage::Record& record, int) {
+    lineage_.ancestors(event.inputs[0].storage, OpSeq::End, [&](const Lineage::Record& record, int) {
         const auto held = ledger_.entries().find(record.storage);
         const bool still = held != ledger_.entries().end() && lineage_.known(record.storage).last == record.id;
         BirthKinds here = still ? held->second : is_bad(record) ? births_.made_by(record.seq) : BirthKinds{};
@@ -52,16 +52,18 @@ void ValueChecks::answer(const OpEvent& event, const OpContext& context) {
     follows_.store(true, std::memory_order_relaxed);
 }
 
-void ValueChecks::follow(const OpEvent& event, const OpContext& context, Outcome& outcome) {
-    constexpr size_t kMaxKept = 1 << 10;
-    if (!follows() || event.thread != followed_.thread) return;
+std::optional<ValueChecks::Question> ValueChecks::question(const OpEvent& event, const OpContext& context) const {
+    if (!follows() || event.thread != followed_.thread) return std::nullopt;
     const auto known = after_check_.find({followed_.stack, context.stack});
-    const AfterCheck shown =
-        known != after_check_.end() ? known->second : stacks_.after_check(followed_.stack, context.stack);
-    if (known == after_check_.end()) {
-        if (after_check_.size() >= kMaxKept) after_check_.clear();
-        after_check_[{followed_.stack, context.stack}] = shown;
-    }
+    return Question{followed_.stack, known != after_check_.end() ? std::optional(known->second) : std::nullopt};
+}
+
+void ValueChecks::follow(const Question& asked, const OpEvent& event, const OpContext& context, Outcome& outcome) {
+    constexpr size_t kMaxKept = 1 << 10;
+    if (!follows() || event.thread != followed_.thread || asked.check != followed_.stack || !asked.shown) return;
+    const AfterCheck shown = *asked.shown;
+    if (after_check_.size() >= kMaxKept) after_check_.clear();
+    after_check_[{followed_.stack, context.stack}] = shown;
     if (shown == AfterCheck::Within && ++followed_.ops < kMostFollowed) return;
     follows_.store(false, std::memory_order_relaxed);
     if (shown != AfterCheck::Raised) return;

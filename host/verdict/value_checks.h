@@ -6,9 +6,11 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "host/base/ids.h"
 #include "host/birth/births.h"
 #include "host/track/ledger.h"
 #include "host/track/lineage.h"
@@ -22,9 +24,8 @@ namespace numsan {
 class ValueChecks {
   public:
     /// All outlive this.
-    ValueChecks(const StackFacts& stacks, const Lineage& lineage, const Ledger& ledger, Births& births,
-                PendingStore& pending, Escapes& escapes)
-        : stacks_(stacks), lineage_(lineage), ledger_(ledger), births_(births), pending_(pending), escapes_(escapes) {}
+    ValueChecks(const Lineage& lineage, const Ledger& ledger, Births& births, PendingStore& pending, Escapes& escapes)
+        : lineage_(lineage), ledger_(ledger), births_(births), pending_(pending), escapes_(escapes) {}
 
     /// An op that reads something bad (`before`) and returns no values of its own may be the first of a check.
     void begin(const OpEvent& event, const OpContext& context, const BirthKinds& before);
@@ -40,14 +41,21 @@ class ValueChecks {
 
     /// A check has read an answer about something bad, and what runs after it is looked at. [MT]
     bool follows() const noexcept { return follows_.load(std::memory_order_relaxed); }
-    /// An op runs while follows().
-    void follow(const OpEvent& event, const OpContext& context, Outcome& outcome);
+    /// Where the check was that an op may belong to, and what the op shows of it where that is known by now. None: the
+    /// op is another thread's.
+    struct Question {
+        StackId check = 0;
+        std::optional<AfterCheck> shown;
+    };
+    std::optional<Question> question(const OpEvent& event, const OpContext& context) const;
+    /// An op runs while follows(). `asked`: its question, and what StackFacts::after_check() has said, which is asked
+    /// under no lock.
+    void follow(const Question& asked, const OpEvent& event, const OpContext& context, Outcome& outcome);
 
     /// The program is over. Whether it failed may be known only later: what is not reported yet is kept.
     void end(bool failed, Outcome& outcome);
 
   private:
-    const StackFacts& stacks_;
     const Lineage& lineage_;
     const Ledger& ledger_;
     Births& births_;
@@ -57,13 +65,13 @@ class ValueChecks {
     std::atomic<bool> follows_{false};
     /// The answer that was read last, and what the ops after it have shown by now.
     struct Followed {
-        int64_t seq = 0;
+        OpSeq seq{};
         uint64_t thread = 0;
         StackId stack = 0;
         int ops = 0;
     } followed_;
     std::map<std::pair<StackId, StackId>, AfterCheck> after_check_;
-    std::set<int64_t> losses_;  ///< numbers of the ops that such a check of a loss began with
+    std::set<OpSeq> losses_;  ///< numbers of the ops that such a check of a loss began with
 };
 
 }  // namespace numsan

@@ -40,8 +40,9 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
       loss_start_(scanner, stacks, lineage, ledger_, losses_, births_, escapes_),
       gradients_(scanner, parameters, ledger_, births_, pending_, escapes_),
       scalers_(scanner, stacks, lineage, ledger_, births_, pending_, escapes_),
-      checks_(stacks, lineage, ledger_, births_, pending_, escapes_),
-      kept_(ledger_, births_, escapes_) {}
+      checks_(lineage, ledger_, births_, pending_, escapes_),
+      kept_(ledger_, births_, escapes_),
+      absorbed_(scanner, ledger_, births_, pending_, escapes_, scalers_) {}
 
 bool Verdict::touches_held(const OpEvent& event) const noexcept {
     for (int32_t i = 0; i < event.input_count; ++i) {
@@ -59,34 +60,6 @@ bool Verdict::interesting_by_class(const OpEvent& event) const noexcept {
     if (event.input_count != 1) return false;
     if (!scannable(event.inputs[0])) return met_bad_.load(std::memory_order_relaxed);
     return scanner_.range(event.inputs[0]).suspicious;
-}
-
-bool Verdict::knows(const TensorView& tensor) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return ledger_.find(tensor) != nullptr;
-}
-
-bool Verdict::is_sure_of(const TensorView& tensor) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const BirthKinds* known = ledger_.find(tensor);
-    return known != nullptr && known->is_sure();
-}
-
-void Verdict::forget(const TensorView& tensor) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ledger_.clear(tensor);
-}
-
-Ledger::Entry Verdict::births_in(const TensorView& tensor) {
-    if (!ledger_.may_hold(tensor.storage)) return {};
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const BirthKinds* known = ledger_.find(tensor);
-    return known != nullptr ? *known : BirthKinds{};
-}
-
-void Verdict::adopt(const TensorView& tensor, const Ledger::Entry& births) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ledger_.set(tensor, births);
 }
 
 /// Which births the op read. With clean outputs only what the ledger knows matters; otherwise every operand is looked
@@ -147,7 +120,9 @@ BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, 
 
 void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
                  BirthId* born, Outcome& outcome) {
+    const std::optional<ValueChecks::Question> asked = checks_.follows() ? look_at_check(event, context) : std::nullopt;
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (asked) checks_.follow(*asked, event, context, outcome);
     const BirthId newest = births_.last();
     follow(event, context, bad_outputs, forward, born, outcome);
     for (BirthId id = newest + 1; shows_births_ && id <= births_.last(); ++id) {
@@ -157,10 +132,9 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
 
 void Verdict::follow(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
                      const ForwardRecord& forward, BirthId* born, Outcome& outcome) {
-    if (checks_.follows()) checks_.follow(event, context, outcome);
     *born = 0;
     if (bad_outputs.any()) met_bad_.store(true, std::memory_order_relaxed);
-    last_step_ = std::max(last_step_, context.step);
+    begin_step(context);
     if (births_.full()) sweep();
     if (event.op->op_class == OpClass::Allocation) {
         for (int32_t i = 0; i < event.output_count; ++i) {
@@ -177,6 +151,7 @@ void Verdict::follow(const OpEvent& event, const OpContext& context, OutputSet b
     if (context.on_library_thread) {
         // A library's own thread: part of something that was called elsewhere. What it wrote is written, nothing is
         // born.
+        if (absorbed_.enabled()) absorbed_.read(event, context);
         for (int32_t i = 0; i < event.output_count; ++i) {
             if (scannable(event.outputs[i]) && ledger_.received(event.outputs[i]) == nullptr)
                 ledger_.mark_written(event.outputs[i]);
@@ -191,7 +166,9 @@ void Verdict::follow(const OpEvent& event, const OpContext& context, OutputSet b
         collectives_.receive(event, context, before);
         return;
     }
+    if (absorbed_.enabled()) absorbed_.begin(event);
     write_outputs(event, context, bad_outputs, forward, before, born, outcome);
+    if (absorbed_.enabled()) absorbed_.end(event, context);
 }
 
 bool Verdict::is_certain(const OpEvent& event) {
@@ -230,7 +207,7 @@ void Verdict::sweep() {
     std::set<BirthId> used;
     pending_.add_births(used);
     kept_.add_births(used);
-    births_.sweep(std::move(used));
+    births_.sweep(std::move(used), [this](const Birth& birth) { absorbed_.drop(birth); });
 }
 
 void Verdict::write_outputs(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
@@ -300,10 +277,10 @@ bool Verdict::repeat(const OpEvent& event, const OpContext& context, OutputSet b
         adopts_storage(event) || checks_.follows())
         return false;
     const std::lock_guard<std::mutex> lock(mutex_);
+    begin_step(context);
     if (gradients_.may_concern(event)) return false;
     const BirthKinds births = reported_.handed_on(event, context, bad_outputs, ranges, range_count);
     if (births.finite()) return false;
-    last_step_ = std::max(last_step_, context.step);
     *born = 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const BirthKinds now = reported_.write(event, i, births, context.step);
@@ -364,6 +341,7 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, OutputSet o
         return;
     const std::lock_guard<std::mutex> lock(mutex_);
     gradients_.read(event, context);
+    if (absorbed_.enabled()) absorbed_.read(event, context);
     const bool lists = is_over_lists(event);
     BirthKinds kinds = lists ? BirthKinds{} : unread_.handed_on(event, 0);
     for (const Kind kind : {kPosInf, kNegInf}) {
@@ -395,98 +373,6 @@ void Verdict::node(const NodeEvent& event, const OpContext& context) {
     if (!gradients_.any_wait() && !unseen && std::none_of(event.inputs, end, may_hold)) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     gradients_.arrive(event, context, unseen);
-}
-
-bool Verdict::has_undecided_gradients() {
-    if (!gradients_.any_wait()) return false;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return gradients_.undecided();
-}
-
-void Verdict::keep_gradients(const std::map<const void*, std::set<const void*>>& leaves) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    gradients_.keep(leaves);
-}
-
-void Verdict::zero_grad() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    gradients_.zero();
-}
-
-std::vector<StateWrite> Verdict::take_state_writes() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return kept_.take_writes();
-}
-
-void Verdict::confirm(const StateWrite& write, EscapeInto into, Outcome& outcome) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    kept_.confirm(write, into, outcome);
-}
-
-bool Verdict::optimizer_end() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return kept_.end_step();
-}
-
-void Verdict::find_contaminated(const std::vector<KeptTensor>& kept, Outcome& outcome) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    kept_.find_contaminated(kept, outcome);
-}
-
-bool Verdict::may_have_contaminated() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return escapes_.reported_any() && !ledger_.entries().empty();
-}
-
-void Verdict::optimizer_begin(Outcome& outcome) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stepped_ = true;
-    checks_.step();
-    for (const PendingPolicy& policy : kPendingPolicies) {
-        if (policy.at_step == PendingFate::Report)
-            escapes_.report_all(pending_.take(policy.reason), policy.severity, outcome);
-        if (policy.at_step == PendingFate::Drop) pending_.of(policy.reason).clear();
-    }
-}
-
-void Verdict::finish(bool failed, Outcome& outcome) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const PendingPolicy& policy : kPendingPolicies) {
-        if (policy.at_end == PendingFate::Report)
-            escapes_.report_all(pending_.take(policy.reason), policy.severity, outcome);
-        if (policy.at_end == PendingFate::Ask) decide_at_end(policy, failed, outcome);
-    }
-}
-
-void Verdict::decide_at_end(const PendingPolicy& policy, bool failed, Outcome& outcome) {
-    switch (policy.reason) {
-        case PendingReason::Gradient: return gradients_.end(stepped_, outcome);
-        case PendingReason::Scaler: return scalers_.end(outcome);
-        case PendingReason::Checked: return checks_.end(failed, outcome);
-        case PendingReason::NearLimitUnstepped:
-            if (last_step_ == 0) escapes_.report_all(pending_.take(policy.reason), policy.severity, outcome);
-            return;
-        default: return;  // the table says it
-    }
-}
-
-void Verdict::forget_pending() {
-    pending_.clear();
-    kept_.forget();
-    births_.begin_child();
-}
-
-Verdict::Counts Verdict::counts() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return {births_.made(), escapes_.escaped(), std::max<int64_t>(births_.made() - escapes_.escaped(), 0)};
-}
-
-std::map<std::string, int64_t> Verdict::forgotten() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return {{"bad tensors", ledger_.forgotten()},
-            {"births", births_.forgotten()},
-            {"waiting escapes", pending_.forgotten()},
-            {"places", escapes_.forgotten()}};
 }
 
 }  // namespace numsan

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,11 +14,12 @@
 #include "host/base/output_set.h"
 #include "host/base/scanner.h"
 #include "host/birth/births.h"
+#include "host/birth/collective_results.h"
 #include "host/birth/copied_bits.h"
 #include "host/birth/reported_births.h"
 #include "host/track/ledger.h"
 #include "host/track/loss_history.h"
-#include "host/verdict/collective_results.h"
+#include "host/verdict/absorbed_births.h"
 #include "host/verdict/escapes.h"
 #include "host/verdict/finite_results.h"
 #include "host/verdict/kept_state.h"
@@ -108,6 +110,8 @@ class Verdict {
     /// One of them is: a buffer, a moment, an averaged parameter.
     void confirm(const StateWrite& write, EscapeInto into, Outcome& outcome);
     void zero_grad();
+    /// The program says what a step's loss was.
+    void tell_loss(double value);
 
     /// An optimizer has ended a step. True: what the program keeps should be looked up now for find_contaminated(), as
     /// a finding was made in this step or the one before.
@@ -120,6 +124,9 @@ class Verdict {
 
     /// The program ends, and has `failed`: what is pending is decided.
     void finish(bool failed, Outcome& outcome);
+
+    /// The same, after finish(): what has escaped nowhere, where that is to be reported. `last`: no more is decided.
+    void report_absorbed(bool last, Outcome& outcome);
 
     struct Counts {
         int64_t births = 0;
@@ -138,6 +145,8 @@ class Verdict {
     void set_history(size_t steps) { escapes_.set_history(steps); }
     /// Fills Outcome::born from now on; before the first op.
     void show_births() { shows_births_ = true; }
+    /// Births that escape nowhere are reported, too; before the first op.
+    void set_strict() { absorbed_.enable(); }
     /// In a forked child: what the parent has to report is the parent's.
     void forget_pending();
     /// See Births. Before the first op.
@@ -154,6 +163,8 @@ class Verdict {
     void wrote_in_place(const OpEvent& event, const OpContext& context, const TensorView& output, const BirthKinds& now,
                         Outcome& outcome);
     void sweep();
+    void begin_step(const OpContext& context);
+    std::optional<ValueChecks::Question> look_at_check(const OpEvent& event, const OpContext& context);
     void escapes_of(const OpEvent& event, const OpContext& context, const BirthKinds& before, Outcome& outcome);
     void decide_at_end(const PendingPolicy& policy, bool failed, Outcome& outcome);
 
@@ -176,6 +187,7 @@ class Verdict {
     LossScalers scalers_;
     ValueChecks checks_;
     KeptState kept_;
+    AbsorbedBirths absorbed_;
     std::atomic<bool> met_bad_{false};  ///< something was not finite: a number the program reads may show it
     int64_t last_step_ = 0;
     bool shows_births_ = false;

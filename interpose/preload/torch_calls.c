@@ -20,8 +20,8 @@ HIDDEN _Atomic(void*) numsan_torch_in_use[NUMSAN_TORCH_CALLS];
 
 static void stand_in_for(const struct numsan_torch_caller* torch) {
     static atomic_flag chosen = ATOMIC_FLAG_INIT;
-    if (!torch->is_torch || atomic_load(&numsan_torch_size) || atomic_flag_test_and_set(&chosen)) return;
-    if (!numsan_keep_torch(torch)) return;
+    if (!torch->is_torch || atomic_load(&numsan_torch_size)) return;
+    if (!numsan_keep_torch(torch) || atomic_flag_test_and_set(&chosen)) return; /* the next caller tries again */
     for (int i = 0; i < NUMSAN_TORCH_CALLS; i++) {
         atomic_store(&numsan_torch_in_use[i], torch->functions[i]);
         atomic_store(&numsan_torch_own[i], torch->functions[i]);

@@ -11,6 +11,7 @@
 #include "interpose/python/api/gate.h"
 #include "interpose/python/layout/frame_walk.h"
 #include "interpose/python/layout/layout_check.h"
+#include "interpose/python/names/kept_sources.h"
 #include "interpose/python/names/live_names.h"
 
 namespace numsan {
@@ -344,7 +345,7 @@ std::vector<SourceFrame> PythonStacks::resolve(StackId id) const {
     const std::lock_guard<std::mutex> lock(mutex_);  // codes are forgotten with stacks
     for (const StoredFrame& frame : table_.frames(id)) {
         const Code& code = code_in(frame);
-        result.push_back({code.file, code.function, frame.line, frame.self, false});
+        result.push_back({code.file, code.function, frame.line, frame.self, false, false, code.code});
     }
     return result;
 }
@@ -353,7 +354,13 @@ LiveNames PythonStacks::names(const TensorReader& reader) {
     if (mode_ == Mode::None) return {};
     const InsidePython inside;
     if (!inside || !python_usable(*api_)) return {};
-    return live_names(*api_, mode_ == Mode::Raw ? &layout_ : nullptr, reader, on_own_thread);
+    LiveNames found = live_names(*api_, mode_ == Mode::Raw ? &layout_ : nullptr, reader, on_own_thread);
+    std::vector<SourceFrame> frames;
+    for (const StackId stack : reader.sources_of) {
+        for (SourceFrame& frame : resolve(stack)) frames.push_back(std::move(frame));
+    }
+    found.sources = kept_sources(*api_, std::move(frames), on_own_thread);
+    return found;
 }
 
 }  // namespace numsan

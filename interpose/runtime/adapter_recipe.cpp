@@ -1,13 +1,12 @@
 #include "interpose/runtime/adapter_recipe.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 
 #include "host/base/version.h"
 #include "host/log/format.h"
+#include "host/options/adapter_name.h"
 #include "interpose/runtime/adapter_cache.h"
 #include "interpose/runtime/compiler.h"
 #include "interpose/runtime/string_abi.h"
@@ -93,16 +92,11 @@ AdapterRecipe::AdapterRecipe(TorchInstall torch, fs::path sources)
     build_ = build_hash(sources_, abi_);
 }
 
-std::string AdapterRecipe::stem() const {
-    std::string version = torch_.version;
-    for (char& c : version)
-        if (!std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("._+-", c)) c = '_';
-    return "libnumsan_torch-" + version + "-" + build_;
+std::string AdapterRecipe::prebuilt_name() const { return adapter_name(torch_.version, build_, hash(torch_.commit)); }
+
+std::string AdapterRecipe::cached_name() const {
+    return adapter_name(torch_.version, build_, hash(torch_.cpu_library));
 }
-
-std::string AdapterRecipe::prebuilt_name() const { return stem() + "-" + hash(torch_.commit) + ".so"; }
-
-std::string AdapterRecipe::cached_name() const { return stem() + "-" + hash(torch_.cpu_library) + ".so"; }
 
 TorchInstall describe_torch(const std::string& cpu_library) {
     TorchInstall torch;

@@ -42,8 +42,6 @@ class AdapterRecipe {
     const TorchInstall& torch() const { return torch_; }
 
   private:
-    std::string stem() const;
-
     TorchInstall torch_;
     std::filesystem::path sources_;
     std::string abi_;    ///< the flag that says which strings torch's functions take

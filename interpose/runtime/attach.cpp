@@ -22,6 +22,7 @@
 #include "interpose/python/distributed.h"
 #include "interpose/python/frames.h"
 #include "interpose/python/higher_order_ops.h"
+#include "interpose/python/names/kept_sources.h"
 #include "interpose/python/standard_library.h"
 #include "interpose/runtime/adapter_loader.h"
 #include "interpose/runtime/attach_cuda.h"
@@ -173,6 +174,22 @@ void make_session(const Options& options, StackSource& stacks, SessionFacts fact
 
 const char* adapter_origin() noexcept { return g_adapter_origin != nullptr ? g_adapter_origin->c_str() : ""; }
 
+void Front::scope(const char* name, bool begins) noexcept {
+    if (g_adapter == nullptr) return;
+    const CoreApi& core = g_recorder != nullptr ? *g_recorded_core : g_core;
+    begins ? core.scope_begin(name) : core.scope_end(name);
+}
+
+void Front::decide() noexcept {
+    if (g_adapter != nullptr) decide_pending(false);
+}
+
+bool Front::report(std::string& text) {
+    if (g_adapter == nullptr) return false;
+    text = g_session->reporter().json();
+    return true;
+}
+
 bool attach(const numsan_stub_api& stub) {
     static bool attached = false;
     if (attached) return g_session != nullptr;
@@ -235,6 +252,7 @@ bool attach(const numsan_stub_api& stub) {
     const bool running = python != nullptr && python_usable(*python);
     // A key that another library holds is in no thread's set.
     if (running && std::strcmp(g_adapter->hook, "fallback") == 0) pass_higher_order_ops(*python);
+    if (running) remember_main_code(*python);
     if (running) call_before_python_ends(*python, decide_pending);
     return true;
 }

@@ -1,6 +1,8 @@
 // What libnumsan_core.so shows (exports.map), but for what doctor asks of Python. Keep every exception on this side.
 #include <sys/auxv.h>
 
+#include <cstdint>
+#include <cstring>
 #include <exception>
 #include <string>
 
@@ -46,6 +48,28 @@ extern "C" __attribute__((visibility("default"))) int numsan_core_cuda(const num
 /// adapter_origin(), for `numsan doctor`, which asks through ctypes.
 extern "C" __attribute__((visibility("default"))) const char* numsan_adapter_origin() noexcept {
     return numsan::adapter_origin();
+}
+
+// What python/numsan/_library.py calls, through ctypes, without the interpreter's lock.
+
+extern "C" __attribute__((visibility("default"))) void numsan_scope(const char* name, int begins) noexcept {
+    if (name != nullptr) numsan::Front::scope(name, begins != 0);
+}
+
+extern "C" __attribute__((visibility("default"))) void numsan_decide() noexcept { numsan::Front::decide(); }
+
+/// Copies the report, without a zero behind it, if it has at most `size` bytes. Returns how many it has; -1 where there
+/// is none: nothing is watched.
+extern "C" __attribute__((visibility("default"))) int64_t numsan_report(char* into, int64_t size) noexcept {
+    try {
+        std::string text;
+        if (!numsan::Front::report(text)) return -1;
+        const auto bytes = static_cast<int64_t>(text.size());
+        if (into != nullptr && bytes <= size) std::memcpy(into, text.data(), text.size());
+        return bytes;
+    } catch (...) {
+        return -1;  // out of memory
+    }
 }
 
 static_assert(noexcept(numsan_core_attach(nullptr)) && noexcept(numsan_core_cuda(nullptr)));

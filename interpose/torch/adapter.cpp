@@ -6,8 +6,7 @@
 #include "interpose/torch/describe/storage_watch.h"
 #include "interpose/torch/describe/tensor_view_of.h"
 #include "interpose/torch/describe/thread_pool.h"
-#include "interpose/torch/hold/forward_calls.h"
-#include "interpose/torch/hold/held_call.h"
+#include "interpose/torch/hold/hold_api.h"
 #include "interpose/torch/hook/dispatch_hook.h"
 #include "interpose/torch/hook/hook_state.h"
 #include "interpose/torch/hook/record_hook.h"
@@ -36,10 +35,7 @@ extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* nums
     }
     try {
         const bool holds = core->held_bytes > 0;
-        if (holds) {
-            g_api.hold = hold_api();
-            hold_forward_calls(core->held_bytes);
-        }
+        if (holds) g_api.hold = hold_api(core->held_bytes);
         if (!install_dispatch_hook(holds)) {  // arguments can be held as IValues only
             install_record_hook();
             g_api.hook = "record_function";

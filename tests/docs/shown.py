@@ -6,7 +6,8 @@ from run_numsan import REPO
 
 DOCUMENTS = [REPO / "README.md", REPO / "ARCHITECTURE.md", *sorted((REPO / "docs").glob("**/*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LANGUAGES = {"sh", "python", "text"}  # a command in a fence without a language would be missed
+# A command in a fence without a language would be missed.
+LANGUAGES = {"sh", "python", "text", "bash", "yaml", "dockerfile"}
 
 
 @dataclass

@@ -22,6 +22,7 @@ ELSEWHERE = {
     "scripts/build": ("scripts/test", '"$ROOT/scripts/build"'),
     "build/bin/numsan run -- ./trainer": ("tests/programs_cpp/test_libtorch.py", "launcher=launcher"),
     "tests/suite/run": ("scripts/test", "tests/suite/run"),
+    "pytest --numsan": ("tests/python/test_pytest_plugin.py", "numsan.pytest_plugin"),
 }
 # The programs that the documents call train.py and healthy.py.
 TRAIN = """
@@ -37,7 +38,7 @@ for step in range(3):
 """
 HEALTHY = TRAIN.replace(" -9", " 2")
 # `name=value` in backquotes that is no option.
-OTHER_NAMES = {"multiprocessing_context"}
+OTHER_NAMES = {"multiprocessing_context", "decide"}
 
 SHOWING = [document for document in shown.DOCUMENTS if any(f.language == "sh" for f in shown.fences(document))]
 
@@ -49,7 +50,7 @@ def commands_of(document):
 @pytest.fixture
 def place(warm, tmp_path):
     """A folder in which the documents' commands mean what they say, and the environment for them."""
-    for name in ("scripts", "tests"):
+    for name in ("scripts", "tests", "python"):
         (tmp_path / name).symlink_to(run_numsan.REPO / name)
     (tmp_path / "build").symlink_to(run_numsan.BUILD)
     (tmp_path / "train.py").write_text(TRAIN)
@@ -60,6 +61,8 @@ def place(warm, tmp_path):
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\nexec "{run_numsan.PYTHON}" "$@"\n')
     python.chmod(0o755)
+    for name in ("sbatch", "srun"):
+        (python.parent / name).symlink_to(run_numsan.REPO / "tests/docs/slurm_stand_in.py")
     environment = run_numsan.plain_environment({
         "NUMSAN_CACHE": str(run_numsan.CACHE), "NUMSAN_PYTHON": run_numsan.PYTHON, "NO_COLOR": "1",
         "PATH": f"{python.parent}:{os.environ['PATH']}"})
@@ -79,8 +82,8 @@ def test_commands_run(document, place):
     folder, environment = place
     printed = None
     for fence in shown.fences(document):
-        if fence.language == "python":
-            name = re.match(r"# (\S+\.py)\n", fence.text)
+        if fence.language in ("python", "bash"):
+            name = re.match(r"# (\S+\.(?:py|sbatch))\n", fence.text)
             assert name, f"{document}:{fence.line}: the first line of a program is `# NAME.py`"
             (folder / name[1]).write_text(fence.text)
         elif fence.language == "text" and fence.follows and printed is not None:

@@ -24,11 +24,18 @@ def exported(library):
 
 
 def test_core_shows_its_entry_points_only(build):
-    assert exported(CORE) == {"numsan_core_attach", "numsan_core_cuda", "numsan_adapter_origin", "numsan_python_stacks"}
+    assert exported(CORE) == {"numsan_core_attach", "numsan_core_cuda", "numsan_adapter_origin", "numsan_python_stacks",
+                              "numsan_scope", "numsan_decide", "numsan_report"}
 
 
 def test_core_needs_libc_only(build):
     assert set(dynamic(CORE, "NEEDED")) <= LIBC
+
+
+def test_core_leaves_the_c_librarys_random_numbers_alone(build):
+    """Its own entropy comes from the system call: arc4random would ask for a C library of 2022 or later."""
+    needed = {line.split()[-1].partition("@")[0] for line in tool("nm", "-D", "--undefined-only", CORE).splitlines()}
+    assert "getrandom" in needed and not needed & {"arc4random", "rand", "random", "srand"}, needed
 
 
 def test_core_is_never_unloaded(build):

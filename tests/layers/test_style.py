@@ -32,7 +32,9 @@ def test_this_tree():
         ("host/a.cpp", "\n" + "x" * 121 + "\n", "2: 121 columns, at most 120"),
         ("host/a.py", "#" + "x" * 120 + "\n", "1: 121 columns, at most 120"),
         ("host/a.cpp", 'auto a = R"(' + "x" * 120 + ')";\n', "1: 135 columns, at most 120"),
-        ("cuda/a.cu", "x\n" * 501, "501: 501 lines, at most 500"),
+        ("cuda/a.cu", "x\n" * 401, "401: 401 lines, at most 400"),
+        ("host/a.def", "x\n" * 401, "401: 401 lines, at most 400"),
+        ("tests/a.py", "x = 1\n" * 501, "501: 501 lines, at most 500"),
         ("interpose/python/scripts/a.py", "x = 1\nx = = 1\n", "2: no Python 3.10: invalid syntax"),
         ("cuda/a.cuh", "#pragma once\nx \n", "2: blanks at the end of the line"),
         ("host/a.def", "x\t\n", "1: blanks at the end of the line"),
@@ -50,9 +52,11 @@ def test_untidy(tmp_path, path, text, said):
 @pytest.mark.parametrize(
     "path, text",
     [
-        ("host/a.cpp", "x" * 120 + "\n" * 500),
+        ("host/a.cpp", "x" * 120 + "\n" * 400),
+        ("tests/host/a_test.cpp", "x\n" * 500),
+        ("host/cause/advice.def", "x\n" * 600),  # there is a reason
         ("host/a.cpp", "// " + "\N{MULTIPLICATION SIGN}" * 117 + "\n"),  # columns, not bytes
-        ("host/a.def", "x" * 200 + "\n" * 600),
+        ("host/a.def", "x" * 200 + "\n" * 400),
         ("host/a.h", "// what it is for\n#pragma once\n"),
         ("host/a.cpp", ""),
         ("tests/host/a_test.cpp", 'auto a = R"json(\n' + "x" * 200 + ' \n)json";\n'),

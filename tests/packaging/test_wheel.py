@@ -106,8 +106,9 @@ def test_the_files(wheel):
     assert len(prebuilt) == 1 and next(iter(prebuilt)).startswith(libraries + "prebuilt/libnumsan_torch-2."), prebuilt
     programs = {"numsan-0.1.0.data/scripts/numsan", libraries + "libnumsan.so", libraries + "libnumsan_core.so"}
     told = {f"numsan-0.1.0.dist-info/{name}"
-            for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", "licenses/NOTICE")}
-    package = {"numsan/__init__.py", "numsan/__main__.py"}
+            for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE", "licenses/NOTICE")}
+    package = {f"numsan/{path.name}" for path in (run_numsan.REPO / "python/numsan").iterdir() if path.is_file()}
+    assert {"numsan/__init__.py", "numsan/pytest_plugin.py", "numsan/py.typed"} <= package
     shared = {f"numsan-0.1.0.data/data/share/{name}" for name in (
         "doc/numsan/LICENSE", "doc/numsan/NOTICE", "man/man1/numsan.1", "bash-completion/completions/numsan",
         "zsh/site-functions/_numsan")}

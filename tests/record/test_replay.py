@@ -56,6 +56,13 @@ def test_the_same_report(program, warm, tmp_path):
     check(done, recording)
 
 
+def test_values_that_go_nowhere(warm, tmp_path):
+    done, recording = record(SUITE / "controls/q25_winsorised_z_scores.py", tmp_path, escape="any")
+    assert [finding["severity"] for finding in done.findings] == ["info"], done.describe()
+    again = check(done, recording)
+    assert again.findings[0]["escape"]["last"]["fate"] == "masked", again.describe()
+
+
 @pytest.mark.parametrize("tier", ["sentinel", "boundary"])
 def test_a_look_back(tier, warm, tmp_path):
     done, recording = record(PROGRAMS / "log_of_negative" / "victim.py", tmp_path, tier=tier)

@@ -85,7 +85,7 @@ def test_mechanism_is_in_every_table_and_its_tests_fail(build, tree, tmp_path):
     enum, before = [one["$defs"]["finding"]["properties"]["mechanism"]["enum"] for one in (schema, published)]
     assert enum == [*before, "ALIAS"]
     assert '"ALIAS")' in files["tests/suite/markers.py"]
-    page = re.search(r'^NUMSAN_EXPLAIN\("ALIAS",.*?(?=^NUMSAN_EXPLAIN)', files["host/report/explain.def"], re.M | re.S)
+    page = re.search(r'^NUMSAN_EXPLAIN\("ALIAS",.*?"\)\n', files["host/report/explain_mechanisms.def"], re.M | re.S)
     assert page[0].count("raise SystemExit(\"FILL IN") == 2
     test = tree / "tests/host/cause/mechanism_alias_test.cpp"
     said = compiled_test(tree, tmp_path, "mechanism", test, "host/report/explain.cpp", "host/finding/tables.cpp")
@@ -99,7 +99,7 @@ def test_rule_is_asked_and_its_tests_fail(build, tree, tmp_path):
     assert files["host/finding/categories.def"].index(f'"{word}", "bad-luck"') < \
         files["host/finding/categories.def"].index('NUMSAN_CATEGORY("U"')
     assert f'{{"{word}", bad_luck}}' in files["host/cause/ranking.cpp"]
-    assert f'NUMSAN_EXPLAIN("{word}",' in files["host/report/explain.def"]
+    assert f'NUMSAN_EXPLAIN("{word}",' in files["host/report/explain_categories.def"]
     schema = json.loads(files["host/report/report.schema.json"])
     assert word in schema["$defs"]["category"]["properties"]["id"]["enum"]
     said = compiled_test(tree, tmp_path, "rule", "tests/host/cause/rules/bad_luck_test.cpp",

@@ -57,7 +57,7 @@ inline Finding build_finding() {
     finding.op = "aten::div";
     finding.phase = Phase::Backward;
     finding.step = 412;
-    finding.seq = 91234;
+    finding.seq = OpSeq{91234};
     finding.location = Place{"/home/user/job/losses.py", 31, "distance", "return (a - b).pow(2).sum(-1).sqrt()"};
     finding.backward_location = Place{"/home/user/job/train.py", 88, "main", "loss.backward()"};
     finding.module = "model.head";
@@ -69,7 +69,7 @@ inline Finding build_finding() {
     finding.alternatives = {{"N2", 0.06}};
     finding.evidence = {"every input of SqrtBackward0 was finite", "the divisor 2*sqrt(x) has 3 zeros"};
     finding.help = {"keep the argument away from zero: `(d2 + eps).sqrt()`, with eps inside the root"};
-    finding.escape = {EscapeInto::Gradient, "model.head.weight", 412, 91260};
+    finding.escape = {EscapeInto::Gradient, "model.head.weight", 412, OpSeq{91260}};
     finding.contaminated = {{EscapeInto::Parameter, "model.head.weight", 412}};
     return finding;
 }

@@ -1,5 +1,5 @@
-// What the ops that made autograd's nodes were called with, as long as it is alive: referred to weakly, in rings of fixed
-// size. Only where CoreApi::held_bytes asks for it.
+// What the ops that made autograd's nodes were called with, as long as it is alive: referred to weakly, in rings of
+// fixed size. Only where CoreApi::held_bytes asks for it.
 #pragma once
 
 #include <ATen/core/ivalue.h>

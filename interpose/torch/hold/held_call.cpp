@@ -12,7 +12,6 @@
 
 #include "interpose/torch/describe/each_tensor.h"
 #include "interpose/torch/describe/tensor_view_of.h"
-#include "interpose/torch/hold/forward_calls.h"
 #include "interpose/torch/hold/tensor_copy.h"
 
 namespace numsan {
@@ -300,20 +299,6 @@ bool HeldCall::own() noexcept {
 CurrentHold::CurrentHold(HeldCall* call) noexcept : before_(std::exchange(t_current, call)) {}
 CurrentHold::~CurrentHold() { t_current = before_; }
 
-HoldApi hold_api() noexcept {
-    HoldApi api{};
-    api.keep = []() -> HeldCall* {
-        HeldCall* call = t_current;
-        if (call == nullptr || !call->own()) return nullptr;
-        call->add_reference();
-        return call;
-    };
-    api.keep_forward = keep_forward;
-    api.drop = [](HeldCall* held) { held->drop(); };
-    api.bytes = [](const HeldCall* held) { return held->bytes(); };
-    api.view = [](const HeldCall* held) { return &held->view(); };
-    api.stop = HeldCall::stop;
-    return api;
-}
+HeldCall* CurrentHold::get() noexcept { return t_current; }
 
 }  // namespace numsan

@@ -110,6 +110,7 @@ class CurrentHold {
   public:
     explicit CurrentHold(HeldCall* call) noexcept;
     ~CurrentHold();
+    static HeldCall* get() noexcept;  ///< null: nothing is held
     CurrentHold(const CurrentHold&) = delete;
     CurrentHold& operator=(const CurrentHold&) = delete;
 
@@ -119,8 +120,5 @@ class CurrentHold {
 
 /// Stands in place of a tensor of the past whose values are gone: it has a shape and no memory.
 bool is_gone(const at::Tensor& tensor);
-
-/// What the core calls.
-HoldApi hold_api() noexcept;
 
 }  // namespace numsan

@@ -115,7 +115,7 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
     EXPECT_EQ(birth.mechanism, Mechanism::UNINIT);
     EXPECT_EQ(birth.op, "aten::empty");
     EXPECT_EQ(birth.stack, 9u);
-    EXPECT_EQ(birth.seq, 3);
+    EXPECT_EQ(birth.seq, OpSeq{3});
     EXPECT_EQ(birth.phase, Phase::Forward);
     EXPECT_EQ(birth.evidence,
               std::vector<std::string>{"nothing wrote this memory between its allocation and the read by aten::mul"});
@@ -273,7 +273,7 @@ TEST_F(BirthsTest, BackwardBirthKnowsItsForwardOp) {
     EXPECT_EQ(birth.forward_op, "aten::sqrt");
     EXPECT_EQ(birth.features.forward_op, "sqrt");
     EXPECT_EQ(birth.forward_stack, 4u);
-    EXPECT_EQ(birth.forward_seq, 12);
+    EXPECT_EQ(birth.forward_seq, OpSeq{12});
     EXPECT_EQ(birth.node, "SqrtBackward0");
     EXPECT_EQ(birth.features.mechanism, Mechanism::SING);
     EXPECT_EQ(birth.features.phase, Phase::Backward);

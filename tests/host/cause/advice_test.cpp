@@ -20,7 +20,7 @@ namespace numsan {
 namespace {
 
 struct Case {
-    const char* category;
+    CategoryId category;
     Mechanism mechanism;
     Features features;
 };
@@ -214,7 +214,7 @@ const Case kCases[] = {
 
 std::string heading(const Case& made) {
     const Features& f = made.features;
-    std::string text = std::string(made.category) + " " + to_string(made.mechanism) + " " + f.op + " " +
+    std::string text = std::string(to_string(made.category)) + " " + to_string(made.mechanism) + " " + f.op + " " +
                        to_string(f.phase) + " " + info(f.dtype).name;
     if (!f.forward_op.empty()) text += " of " + f.forward_op;
     if (!f.saturating.empty()) text += " after " + f.saturating;

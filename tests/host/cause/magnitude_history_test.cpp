@@ -18,8 +18,8 @@ class MagnitudeHistory : public testing::Test {
         event.op = &info;
         event.outputs = &output;
         event.output_count = 1;
-        lineage.at_step(step, ++seq);
-        lineage.add(event, output, CpuScanner().range(output), seq, stack, 0);
+        lineage.at_step(step, OpSeq{++seq});
+        lineage.add(event, output, CpuScanner().range(output), OpSeq{seq}, stack, 0);
     }
     std::string history(const Birth& birth, size_t steps = 32) const {
         std::string text;
@@ -34,7 +34,7 @@ class MagnitudeHistory : public testing::Test {
         birth.op = "aten::exp";
         birth.stack = 4;
         birth.step = step;
-        birth.seq = seq;
+        birth.seq = OpSeq{seq};
         return birth;
     }
     const OpInfo exp{"aten::exp", "", OpClass::Other, false, 0}, mul{"aten::mul", "", OpClass::Other, false, 1};

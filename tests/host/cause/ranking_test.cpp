@@ -14,7 +14,7 @@ namespace {
 
 TEST(Ranking, NothingMeasuredIsUnknown) {
     const Ranking ranking = rank_causes(features_of("mul", Mechanism::None, kNaN));
-    EXPECT_EQ(ranking.guesses.front().id, "U");
+    EXPECT_EQ(ranking.guesses.front().id, CategoryId{"U"});
     EXPECT_EQ(ranking.facts, Facts{}) << "nothing speaks for not knowing";
 }
 
@@ -25,7 +25,7 @@ TEST(Ranking, NamesEveryCauseOnceLikeliestFirst) {
     double sum = 0;
     double last = 1;
     for (const CategoryGuess& guess : ranking.guesses) {
-        EXPECT_TRUE(ids.insert(guess.id).second) << guess.id;
+        EXPECT_TRUE(ids.insert(to_string(guess.id)).second) << to_string(guess.id);
         EXPECT_GT(guess.confidence, 0);
         EXPECT_LE(guess.confidence, last);
         last = guess.confidence;
@@ -41,7 +41,7 @@ TEST(Ranking, MoreEvidenceMakesSurer) {
     const double bare = rank_causes(f).guesses.front().confidence;
     f.saturating = "sigmoid";
     const Ranking saturated = rank_causes(f);
-    EXPECT_EQ(saturated.guesses.front().id, "N4");
+    EXPECT_EQ(saturated.guesses.front().id, CategoryId{"N4"});
     EXPECT_GT(saturated.guesses.front().confidence, bare);
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 TEST(ScanClock, OneOpOfSixtyFourStandsForAll) {
     int all = 0, of_a_loop = 0;
-    for (int64_t seq = 0; seq < 64'000; ++seq) all += ScanClock::samples(seq) ? 1 : 0;
-    for (int64_t seq = 5; seq < 64'000 * 64; seq += 64) of_a_loop += ScanClock::samples(seq) ? 1 : 0;
+    for (int64_t seq = 0; seq < 64'000; ++seq) all += ScanClock::samples(OpSeq{seq}) ? 1 : 0;
+    for (int64_t seq = 5; seq < 64'000 * 64; seq += 64) of_a_loop += ScanClock::samples(OpSeq{seq}) ? 1 : 0;
     EXPECT_NEAR(all, 1000, 20);
     EXPECT_NEAR(of_a_loop, 1000, 20) << "one op of a loop of 64";
     ScanClock clock;

@@ -96,8 +96,9 @@ TEST(PlaceOf, CountsEqualLinesOfAFunction) {
     const std::string path = testing::TempDir() + "numsan_same_" + std::to_string(getpid()) + ".py";
     std::ofstream(path) << "def f(x):\n  x = log(x)\n  x = log(x)\nclass A:\n  def g(self, x):\n    x = log(x)\n"
                            "  async def h(\n      x):\n    x = log(x)\n    y = 1\n    x = log(x)\n";
+    const PlaceFinder finder("");
     const auto above = [&](int line, const char* function) {
-        return same_lines_above({path, line, function, source_line(path, line)});
+        return finder.same_lines_above({path, line, function, source_line(path, line), {}});
     };
     EXPECT_EQ(above(2, "f"), 0);
     EXPECT_EQ(above(3, "f"), 1);
@@ -105,9 +106,24 @@ TEST(PlaceOf, CountsEqualLinesOfAFunction) {
     EXPECT_EQ(above(9, "A.h"), 0);
     EXPECT_EQ(above(11, "A.h"), 1);
     EXPECT_EQ(above(11, "<lambda>"), 4) << "a function without a def of its own";
-    EXPECT_EQ(same_lines_above({path, 3, "f", std::nullopt}), 0);
-    EXPECT_EQ(same_lines_above({"/nowhere/at/all.py", 3, "f", "x"}), 0);
+    EXPECT_EQ(finder.same_lines_above({path, 3, "f", {}, {}}), 0);
+    EXPECT_EQ(finder.same_lines_above({"/nowhere/at/all.py", 3, "f", "x", {}}), 0);
     std::remove(path.c_str());
+}
+
+TEST(PlaceOf, LinesThatLieInNoFileAreLearned) {
+    PlaceFinder finder("");
+    finder.learn({{{{"/tmp/ipykernel_1/2.py", 3}, "f"}, {"def f(x):\n    x = log(x)\n    x = log(x)", 7}},
+                  {{{"<string>", 1}, "<module>"}, {"log(x)"}}});
+    const Place cell = finder.place({"/tmp/ipykernel_1/2.py", "f", 3});
+    EXPECT_EQ(cell.code, "x = log(x)");
+    EXPECT_EQ(cell.cell, 7);
+    EXPECT_EQ(finder.same_lines_above(cell), 1);
+    EXPECT_EQ(finder.place({"/tmp/ipykernel_1/2.py", "g", 3}).code, std::nullopt) << "of another function";
+    const Place command = finder.place({"<string>", "<module>", 1});
+    EXPECT_EQ(command.code, "log(x)");
+    EXPECT_EQ(command.cell, std::nullopt);
+    EXPECT_EQ(finder.place({"<string>", "<module>", 2}).code, std::nullopt);
 }
 
 TEST(PlaceOf, ReadsTheLine) {
@@ -121,7 +137,7 @@ TEST(PlaceOf, ReadsTheLine) {
     EXPECT_EQ(source_line(path, 0), std::nullopt);
     EXPECT_EQ(source_line(path, -1), std::nullopt);
     EXPECT_EQ(source_line("/nowhere/at/all.py", 1), std::nullopt);
-    const Place place = PlaceFinder::place({path, "forward", 2, nullptr, false});
+    const Place place = PlaceFinder("").place({path, "forward", 2, nullptr, false});
     EXPECT_EQ(place.file, path);
     EXPECT_EQ(place.line, 2);
     EXPECT_EQ(place.function, "forward");

@@ -28,6 +28,16 @@ TEST(OpTraits, AreFoundByAnyName) {
     EXPECT_EQ(traits_of("").form, Form::Unknown);
 }
 
+TEST(OpTraits, OperatorOfTheProgramsInANamespaceThatTorchHasToo) {
+    for (const char* mine : {"sparse::log", "streams::log", "export::log", "onnx::log", "profiler::log"}) {
+        EXPECT_FALSE(is_of_torch(mine)) << mine;
+        EXPECT_EQ(traits_of(mine).form, Form::Unknown) << mine;
+    }
+    EXPECT_TRUE(is_of_torch("sparse::qlinear_relu"));
+    EXPECT_TRUE(is_of_torch("streams::fork.default"));
+    EXPECT_TRUE(is_of_torch("prims::log"));
+}
+
 TEST(OpTraits, AreOneRowForAllDevices) {
     EXPECT_EQ(&traits_of("aten::cudnn_convolution"), &traits_of("aten::mkldnn_convolution"));
     EXPECT_EQ(&traits_of("aten::_cudnn_ctc_loss"), &traits_of("aten::_ctc_loss"));
@@ -88,6 +98,35 @@ TEST(IntegerOpOf, FollowsFromTheForm) {
     EXPECT_EQ(op_table::integer_op("aten::div"), IntegerOp::None);
     EXPECT_EQ(op_table::integer_op("aten::_foreach_add"), IntegerOp::None);
     EXPECT_EQ(op_table::integer_op("mylib::add"), IntegerOp::None);
+}
+
+struct Pair {
+    const char* node;
+    const char* op;
+    bool same;
+};
+
+TEST(NodeIsMadeBy, Table) {
+    const Pair table[] = {
+        {"MulBackward0", "aten::mul", true},
+        {"MulBackward0", "aten::mul_", true},
+        {"MulBackward0", "aten::div", false},
+        {"NllLossBackward0", "aten::nll_loss_forward", true},
+        {"ScaledDotProductFlashAttentionForCpuBackward0", "aten::_scaled_dot_product_flash_attention_for_cpu", true},
+        {"LogSoftmaxBackward0", "aten::_log_softmax", true},
+        {"LogBackward0", "aten::log", true},
+        {"LogBackward0", "aten::exp", false},
+        {"AddmmBackward0", "aten::addmm", true},
+        {"NativeBatchNormBackward0", "aten::native_batch_norm", true},
+        {"LinalgVectorNormBackward0", "aten::linalg_vector_norm", true},
+        {"SqrtBackward0", "aten::clamp", false},
+        {"MeanBackward1", "aten::mean", true},
+        {"torch::autograd::AccumulateGrad", "aten::mul", false},
+        {"Backward", "aten::mul", false},
+        {"", "aten::mul", false},
+        {"MulBackward0", "", false},
+    };
+    for (const Pair& p : table) EXPECT_EQ(node_is_made_by(p.node, p.op), p.same) << p.node << " " << p.op;
 }
 
 }  // namespace

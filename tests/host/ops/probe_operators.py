@@ -1,10 +1,10 @@
 """Asks the installed torch about its operators.
 
-usage: probe_operators.py names|kernels|semantics|namespaces
+usage: probe_operators.py names|kernels|semantics|others
 
 names      plain names of all operators of aten
 kernels    those of them that compute tensors by a kernel of their own
-namespaces of operators that torch registers, aten's and those for torch's own tests left out
+others      operators that torch registers in other namespaces than aten; those for its own tests left out
 semantics  NAME, held|wrong|not called, WHY of each row of the table that says which results are finite
 """
 import importlib
@@ -113,26 +113,26 @@ def semantics():
                 yield f"{name}\t{verdict}\t{why}"
 
 
-def namespaces():
+def others():
     for part in ("ao.quantization", "ao.quantization.fx", "ao.ns.fx.graph_matcher", "distributed", "distributed.fsdp",
                  "distributed.tensor", "distributed.pipelining", "distributed._symmetric_memory", "distributed.nn",
                  "distributed.rpc", "export", "onnx", "_inductor.lowering", "nn.attention.flex_attention",
                  "utils.flop_counter", "utils._debug_mode"):
         importlib.import_module(f"torch.{part}")
-    found = {name.split("::")[0] for name in torch._C._dispatch_get_all_op_names()}
-    return sorted(name for name in found - {"aten"} if "test" not in name)
+    found = {name.split(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+    return sorted(name for name in found if not name.startswith("aten::") and "test" not in name.split("::")[0])
 
 
 def main(question):
     if question == "semantics":
         return semantics()
-    if question == "namespaces":
-        return namespaces()
+    if question == "others":
+        return others()
     kept = [schema for schema in schemas() if question == "names" or has_kernel(schema)]
     return sorted({operator_table.plain(schema.name) for schema in kept} - {""})
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in (["names"], ["kernels"], ["semantics"], ["namespaces"]):
+    if sys.argv[1:] not in (["names"], ["kernels"], ["semantics"], ["others"]):
         raise SystemExit(__doc__)
     print("\n".join(main(sys.argv[1])))

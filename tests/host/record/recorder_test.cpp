@@ -52,6 +52,19 @@ TEST(Recorder, NamesAreThoseOfTheRun) {
     EXPECT_EQ(found[0]["contaminated"][0]["name"], "head.weight");
 }
 
+TEST(Recorder, LinesThatLieInNoFileAreInTheFile) {
+    RecordedRun run;
+    MadeUp bad{kNan}, x{-1};
+    run.op(kLog, {x.view()}, {bad.returned()});
+    run.stacks.live.sources[{{"/home/me/model.py", 3}, "forward"}] = {"\n\ny = log(x)", 4};
+    run.loss(bad);
+    RecordedRun::recorder->finish(0);
+    const json found = run.same_findings();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["location"]["code"], "y = log(x)");
+    EXPECT_EQ(found[0]["location"]["cell"], 4);
+}
+
 TEST(Recorder, ANumberThatIsReadFromMemoryIsInTheFile) {
     RecordedRun run;
     double number = std::nan("");

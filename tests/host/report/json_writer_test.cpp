@@ -52,12 +52,33 @@ TEST(JsonWriter, NonFiniteNumbersAndInvalidUtf8StayValidJson) {
     EXPECT_EQ(document["findings"][0]["title"], "first infinity of this run: broken \xef\xbf\xbd\xef\xbf\xbd text");
 }
 
+TEST(JsonWriter, ACellHasItsNumber) {
+    Finding finding = testing::build_finding();
+    EXPECT_FALSE(finding_document(finding)["location"].contains("cell"));
+    finding.location->cell = 7;
+    EXPECT_EQ(finding_document(finding)["location"]["cell"], 7);
+}
+
 TEST(JsonWriter, History) {
     Finding finding = build_finding();
     EXPECT_EQ(finding_document(finding)["history"].dump(), "[]");
     finding.history = {{411, 640.0}, {412, std::nullopt}};
     EXPECT_EQ(finding_document(finding)["history"].dump(),
               R"([{"step":411,"absmax":640.0},{"step":412,"absmax":null}])");
+}
+
+TEST(JsonWriter, LastOpThatMetAValueWhichEscapedNowhere) {
+    Finding finding = testing::build_finding();
+    EXPECT_FALSE(finding_document(finding)["escape"].contains("last"));
+    finding.escape.last = LastUse{Fate::Masked, "aten::where", Place{"/job/loss.py", 21, "loss", "x"}};
+    auto last = finding_document(finding)["escape"]["last"];
+    EXPECT_EQ(last["fate"], "masked");
+    EXPECT_EQ(last["op"], "aten::where");
+    EXPECT_EQ(last["location"]["line"], 21);
+    finding.escape.last = LastUse{};
+    last = finding_document(finding)["escape"]["last"];
+    EXPECT_EQ(last["fate"], "unread");
+    EXPECT_TRUE(last["op"].is_null() && last["location"].is_null());
 }
 
 TEST(JsonWriter, Verdict) {

@@ -39,7 +39,7 @@ TEST(Text, WithoutALineAndWithValuesGone) {
     finding.forward.reset();
     finding.inputs[0].health = Health{};
     finding.severity = Severity::Warning;
-    finding.escape = {EscapeInto::Host, std::nullopt, 412, 91260};
+    finding.escape = {EscapeInto::Host, std::nullopt, 412, OpSeq{91260}};
     finding.count = 1234567;
     expect_golden("no_line.txt", render_finding(finding, plain()));
 }
@@ -54,6 +54,19 @@ TEST(Text, NamesTheDumpAndTheCommandThatRunsIt) {
         << render_finding(finding, plain());
 }
 
+TEST(Text, LinesThatLieInNoFile) {
+    Finding finding = build_finding();
+    finding.location->file = "/tmp/ipykernel_1/2.py";
+    finding.location->cell = 7;
+    const std::string cell = render_finding(finding, plain());
+    EXPECT_NE(cell.find("  --> cell In[7]:31 in distance"), std::string::npos) << cell;
+    EXPECT_EQ(cell.find("source:"), std::string::npos) << cell;
+    finding.location = Place{"<string>", 31, "<module>", {}};
+    const std::string none = render_finding(finding, plain());
+    EXPECT_NE(none.find("   = source:   <string> lies in no file, and Python keeps no text of it\n"), std::string::npos)
+        << none;
+}
+
 TEST(Text, FiniteValuesCloseToTheLargest) {
     Finding finding = build_finding();
     finding.kind = FindingKind::Overflow;
@@ -62,9 +75,30 @@ TEST(Text, FiniteValuesCloseToTheLargest) {
     finding.happened = "`aten::mm` made values close to the largest float16";
     finding.outputs[0].health.pos_inf = finding.outputs[0].health.nan = 0;
     finding.outputs[0].health.first_bad = -1;
-    finding.escape = {EscapeInto::Output, std::nullopt, 412, 91260};
+    finding.escape = {EscapeInto::Output, std::nullopt, 412, OpSeq{91260}};
     finding.contaminated.clear();
     expect_golden("near_overflow.txt", render_finding(finding, plain()));
+}
+
+TEST(Text, WhatBecameOfAValueThatEscapedNowhere) {
+    Finding finding = build_finding();
+    finding.severity = Severity::Info;
+    finding.contaminated.clear();
+    std::string all;
+    for (const Fate fate :
+         {Fate::Unread, Fate::ReadLast, Fate::Joined, Fate::NoFloats, Fate::Finite, Fate::Masked, Fate::Overwritten}) {
+        LastUse last{fate, "aten::where", Place{"/home/user/job/loss.py", 21, "loss", std::nullopt}};
+        if (fate == Fate::Unread) last = {};
+        finding.escape = {EscapeInto::Output, std::nullopt, 412, OpSeq{91260}, last};
+        const std::string text = render_finding(finding, plain());
+        const size_t row = text.find("   = escaped:");
+        all +=
+            (all.empty() ? text.substr(0, text.find('\n') + 1) : "") + text.substr(row, text.find('\n', row) + 1 - row);
+    }
+    finding.escape.last = LastUse{Fate::Masked, "aten::where", std::nullopt};
+    const std::string text = render_finding(finding, plain());
+    EXPECT_NE(text.find("nowhere: masked away by `aten::where`\n"), std::string::npos) << text;
+    expect_golden("absorbed.txt", all);
 }
 
 TEST(Text, IncompleteSummary) {

@@ -39,7 +39,7 @@ class ReporterTest : public ::testing::Test {
         made.birth.op = "aten::log";
         made.birth.kind = kNaN;
         made.birth.mechanism = Mechanism::DOM;
-        made.birth.seq = seq;
+        made.birth.seq = OpSeq{seq};
         made.birth.stack = stack;
         made.into = EscapeInto::Loss;
         made.severity = severity;

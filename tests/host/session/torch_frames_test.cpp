@@ -2,7 +2,12 @@
 #include "host/session/torch_frames.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+#include <utime.h>
 
+#include <cstdio>
+#include <ctime>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,6 +122,27 @@ TEST_F(TorchFramesTest, TensorThatArrivesFromAnotherProcess) {
     EXPECT_TRUE(TorchFrames::arrives({torch("multiprocessing/reductions.py", "rebuild_tensor"), main_program()}));
     EXPECT_FALSE(TorchFrames::arrives({torch("multiprocessing/reductions.py", "reduce_tensor"), main_program()}));
     EXPECT_FALSE(TorchFrames::arrives({}));
+}
+
+TEST_F(TorchFramesTest, FileThatWasChangedSinceTheStartShowsNothingOfACheck) {
+    const std::string file = testing::TempDir() + "numsan_check_" + std::to_string(getpid()) + ".py";
+    std::ofstream(file) << "for batch in batches:\n"
+                           "    try:\n"
+                           "        assert loss.isfinite()\n"
+                           "        loss.backward()\n"
+                           "    except AssertionError:\n"
+                           "        continue\n";
+    stacks.stacks[1] = {{file, "<module>", 3, nullptr, false}};
+    stacks.stacks[2] = {{file, "<module>", 1, nullptr, false}};
+    const auto written = [&](std::time_t when) {
+        const utimbuf times{when, when};
+        EXPECT_EQ(utime(file.c_str(), &times), 0);
+    };
+    written(std::time(nullptr) + 3600);
+    EXPECT_EQ(frames.after_check(1, 2), AfterCheck::WentOn);
+    written(1000);
+    EXPECT_EQ(TorchFrames(stacks).after_check(1, 2), AfterCheck::Raised);
+    std::remove(file.c_str());
 }
 
 TEST_F(TorchFramesTest, ClassBeforeTheNameDoesNotMatter) {

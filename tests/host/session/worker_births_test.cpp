@@ -59,7 +59,7 @@ class WorkerBirthsTest : public testing::Test {
         birth.kind = kNaN;
         birth.op = "aten::div";
         birth.mechanism = Mechanism::DIV0;
-        birth.seq = 9;
+        birth.seq = OpSeq{9};
         birth.stack = kInWorker;
     }
 
@@ -91,7 +91,7 @@ TEST_F(WorkerBirthsTest, ParentFindsTheLineInTheWorker) {
     EXPECT_STREQ(found.function, "__getitem__");
     EXPECT_EQ(found.line, 7);
     EXPECT_EQ(found.birth, 5u);
-    EXPECT_EQ(found.seq, 9);
+    EXPECT_EQ(found.seq, OpSeq{9});
     EXPECT_NE(found.pid, getpid());
     EXPECT_FALSE(found.intended || found.inherited);
     found = note_of(2);
@@ -184,7 +184,7 @@ TEST_F(WorkerBirthsTest, ManyWorkersAtOnceLeaveWholeNotes) {
             table.begin_child();
             for (int64_t i = 0; i < 4000; ++i) {
                 birth.id = static_cast<BirthId>(i + 1);
-                birth.seq = i % 50;
+                birth.seq = OpSeq{i % 50};
                 table.leave(note_of(i % 50), birth);
             }
             _exit(0);
@@ -194,7 +194,7 @@ TEST_F(WorkerBirthsTest, ManyWorkersAtOnceLeaveWholeNotes) {
     for (int64_t i = 0; i < 20000; ++i) {
         BirthNote found = note_of(i % 50);
         if (!table.find(found, kArrival)) continue;
-        ASSERT_EQ(found.seq, i % 50);
+        ASSERT_EQ(found.seq, OpSeq{i % 50});
         ASSERT_NE(found.pid, parent);
         ASSERT_STREQ(found.file, "/home/me/data.py");
     }
@@ -292,7 +292,7 @@ TEST(BirthNote, StepIsThatOfTheFirstUse) {
     s.stream.loss(out);
     const Birth birth = s.stream.only().birth;
     EXPECT_EQ(birth.step, 4) << "a batch may arrive while others are waited for";
-    EXPECT_EQ(birth.seq, 1);
+    EXPECT_EQ(birth.seq, OpSeq{1});
     EXPECT_EQ(birth.reader, "aten::neg");
 }
 

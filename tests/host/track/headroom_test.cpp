@@ -64,12 +64,12 @@ class Close : public testing::Test {
         event.inputs = inputs.data();
         const TensorView view = output.returned();
         event.outputs = &view;
-        lineage.add(event, view, scanner.range(view), ++seq, 1, 0);
+        lineage.add(event, view, scanner.range(view), OpSeq{++seq}, 1, 0);
     }
     std::optional<std::string> close(const char* op, std::vector<TensorView> inputs, const MadeUpTensor& output,
                                      OpClass op_class = OpClass::Other) {
-        return close_to_largest(MadeUpOp(op, std::move(inputs), {output.returned()}, op_class).event(), 0, seq + 1, 0.5,
-                                scanner, lineage);
+        return close_to_largest(MadeUpOp(op, std::move(inputs), {output.returned()}, op_class).event(), 0,
+                                OpSeq{seq + 1}, 0.5, scanner, lineage);
     }
     CpuScanner scanner;
     Lineage lineage;
@@ -129,11 +129,11 @@ class Saturated : public Close {
     void SetUp() override { write("aten::mul", {uncut.view()}, uncut); }
     std::optional<std::string> cast(const MadeUpTensor& from, const MadeUpTensor& to) {
         const auto found =
-            saturated(MadeUpOp("aten::_to_copy", {from.view()}, {to.returned()}).event(), 0, seq + 1, lineage);
+            saturated(MadeUpOp("aten::_to_copy", {from.view()}, {to.returned()}).event(), 0, OpSeq{seq + 1}, lineage);
         return found ? std::optional(found->evidence) : std::nullopt;
     }
     bool follows_scale(const MadeUpTensor& from, const MadeUpTensor& to) {
-        return saturated(MadeUpOp("aten::_to_copy", {from.view()}, {to.returned()}).event(), 0, seq + 1, lineage)
+        return saturated(MadeUpOp("aten::_to_copy", {from.view()}, {to.returned()}).event(), 0, OpSeq{seq + 1}, lineage)
             ->scaled;
     }
     MadeUp uncut{std::vector<float>(8, 2000)}, cut{std::vector<float>(8, 448)};

@@ -137,7 +137,7 @@ TEST(IntegerWraps, OldOnesMakeRoom) {
     MadeUpOp made("aten::add", {a.view(), a.view()}, {sum.view()}, OpClass::Other, {1});
     made.info.integer_op = IntegerOp::Add;
     IntegerWraps wraps;
-    for (int64_t seq = 0; seq < 1000; ++seq) wraps.look(made.event(), seq);
+    for (int64_t seq = 0; seq < 1000; ++seq) wraps.look(made.event(), OpSeq{seq});
     Wrap wrap;
     EXPECT_FALSE(wraps.find(&sum, 0, wrap));
     EXPECT_TRUE(wraps.find(&sum, 999, wrap));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -119,7 +120,7 @@ TEST(Ledger, AllocationEndsWhatTheAddressHeldBefore) {
     EXPECT_EQ(ledger.find(t), nullptr);
     ASSERT_NE(ledger.unwritten(t), nullptr);
     EXPECT_EQ(ledger.unwritten(t)->stack, 7u);
-    EXPECT_EQ(ledger.unwritten(t)->seq, 8);
+    EXPECT_EQ(ledger.unwritten(t)->seq, OpSeq{8});
     EXPECT_EQ(ledger.unwritten(at(address(1), address(3))), nullptr);
 }
 
@@ -145,7 +146,7 @@ TEST(Ledger, AFreshMarkOutlivesOldMarksOfTheSameAddress) {
     ledger.mark_unwritten(reused, 1, 2);
     for (uintptr_t i = 10; i < 20; ++i) ledger.mark_unwritten(at(address(i), address(i)), 1, 3);
     ASSERT_NE(ledger.unwritten(reused), nullptr);
-    EXPECT_EQ(ledger.unwritten(reused)->seq, 2);
+    EXPECT_EQ(ledger.unwritten(reused)->seq, OpSeq{2});
 }
 
 TEST(Ledger, BadStoragesAreBoundedAndTheColdestGoFirst) {
@@ -165,12 +166,43 @@ TEST(Ledger, BadStoragesAreBoundedAndTheColdestGoFirst) {
     EXPECT_FALSE(ledger.may_hold_any()) << "what gave way is not counted as present";
 }
 
+TEST(Ledger, OfManyBadStoragesThoseOfAThousandStepsAgoGiveWay) {
+    Ledger ledger;
+    const TensorView used = at(address(0), address(0));
+    ledger.set(used, nan_of(1));
+    uintptr_t last = 0;
+    for (int64_t step = 0; step < 20000; ++step) {  // ten a step that die, at addresses that do not come again
+        ledger.begin_step(step);
+        for (int i = 0; i < 10; ++i) {
+            ++last;
+            ledger.set(at(address(last), address(last)), nan_of(1));
+        }
+        ASSERT_NE(ledger.find(used), nullptr);
+        ASSERT_LE(ledger.entries().size(), 2 * Ledger::kManyBad);
+        const uintptr_t recent = last - std::min<uintptr_t>(last - 1, 10 * (Ledger::kStepsKept - 1));
+        ASSERT_TRUE(ledger.may_hold(address(recent))) << "step " << step;
+    }
+    EXPECT_EQ(ledger.forgotten() + static_cast<int64_t>(ledger.entries().size()), static_cast<int64_t>(last) + 1);
+    std::vector<const void*> left;
+    for (const auto& [storage, entry] : ledger.entries()) left.push_back(storage);
+    for (const void* storage : left) ledger.clear(at(storage, storage));
+    EXPECT_FALSE(ledger.may_hold_any()) << "what gave way is not counted as present";
+}
+
+TEST(Ledger, ManyBadStoragesOfOneStepAreAllKept) {
+    Ledger ledger;
+    constexpr uintptr_t kOfOneStep = 100000;
+    for (uintptr_t n = 0; n < kOfOneStep; ++n) ledger.set(at(address(n), address(n)), nan_of(1));
+    EXPECT_EQ(ledger.entries().size(), kOfOneStep);
+    EXPECT_EQ(ledger.forgotten(), 0);
+}
+
 TEST(Ledger, ReceivedMarksAreBoundedAndTheOldestGoFirst) {
     Ledger ledger;
     constexpr auto kMany = static_cast<int64_t>(2 * Ledger::kMaxReceived);
     for (int64_t n = 0; n < kMany; ++n) {
         Ledger::Received received;
-        received.seq = n;
+        received.seq = OpSeq{n};
         ledger.mark_received(at(address(static_cast<uintptr_t>(n)), address(0)), received);
     }
     const auto there = [&](int64_t n) {

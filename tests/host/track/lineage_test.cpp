@@ -25,13 +25,13 @@ class LineageTest : public testing::Test {
         event.input_count = static_cast<int32_t>(inputs.size());
         event.outputs = &output;
         event.output_count = 1;
-        lineage.add(event, output, CpuScanner().range(output), seq, 5, flags);
+        lineage.add(event, output, CpuScanner().range(output), OpSeq{seq}, 5, flags);
     }
     /// Storages and distances, in the order visited.
     std::vector<std::pair<const void*, int>> visited(const MadeUpTensor& from, int64_t before,
                                                      int deepest = 100) const {
         std::vector<std::pair<const void*, int>> seen;
-        lineage.ancestors(&from, before, [&](const Lineage::Record& record, int distance) {
+        lineage.ancestors(&from, OpSeq{before}, [&](const Lineage::Record& record, int distance) {
             seen.emplace_back(record.storage, distance);
             return distance < deepest;
         });
@@ -50,18 +50,18 @@ TEST_F(LineageTest, RemembersTheLastWrite) {
     add({a.view(), c.view()}, b.returned(), 9, Lineage::kTouched | Lineage::kInModule);
     ASSERT_TRUE(lineage.find(&b, record));
     EXPECT_EQ(record.op, &kMul);
-    EXPECT_EQ(record.seq, 9);
+    EXPECT_EQ(record.seq, OpSeq{9});
     EXPECT_EQ(record.stack, 5u);
     EXPECT_EQ(record.numel, 3);
     EXPECT_EQ(record.dtype, DType::Float32);
     EXPECT_EQ(record.largest, encoded(8, DType::Float32));
     EXPECT_EQ(record.smallest, encoded(2, DType::Float32));
-    EXPECT_EQ(lineage.written_at(&b), 9);
+    EXPECT_EQ(lineage.written_at(&b), OpSeq{9});
     EXPECT_EQ(record.input_count, 0) << "nobody was seen to write the operands";
     EXPECT_TRUE(lineage.touched(&b));
     EXPECT_EQ(lineage.flags(&b), Lineage::kTouched | Lineage::kInModule);
     EXPECT_EQ(lineage.flags(&a), 0) << "an operand is not written";
-    EXPECT_EQ(lineage.written_at(&a), -1);
+    EXPECT_EQ(lineage.written_at(&a), OpSeq::None);
     add({a.view()}, b.returned(), 10);
     EXPECT_FALSE(lineage.touched(&b)) << "what was written anew has nothing of what was there";
 }
@@ -103,7 +103,7 @@ TEST_F(LineageTest, TwoStoragesOfOnePlaceAreBothRemembered) {
         const TensorView output = at(folded(n));
         event.outputs = &output;
         event.output_count = 1;
-        lineage.add(event, output, Range{}, seq, 5, Lineage::kTouched);
+        lineage.add(event, output, Range{}, OpSeq{seq}, 5, Lineage::kTouched);
     };
     const auto known = [&](uintptr_t n) { return lineage.touched(at(folded(n)).storage); };
     remember(1, 1);
@@ -127,7 +127,7 @@ TEST_F(LineageTest, AGradientThatTakesAPlaceLeavesNothingOfWhoHeldIt) {
         output.storage = folded(n);
         event.outputs = &output;
         event.output_count = 1;
-        lineage.add(event, output, Range{}, static_cast<int64_t>(n), 5, Lineage::kTouched);
+        lineage.add(event, output, Range{}, OpSeq{static_cast<int64_t>(n)}, 5, Lineage::kTouched);
     }
     lineage.mark_gradient(folded(3));
     Lineage::Record record;
@@ -151,7 +151,7 @@ TEST_F(LineageTest, ListsGoPlaceByPlace) {
     event.outputs = outputs.data();
     event.output_count = 3;
     for (const TensorView& input : inputs) add({}, input, 0);
-    for (const TensorView& output : outputs) lineage.add(event, output, CpuScanner().range(output), 1, 5, 0);
+    for (const TensorView& output : outputs) lineage.add(event, output, CpuScanner().range(output), OpSeq{1}, 5, 0);
     EXPECT_EQ(visited(out_b, 2), (Seen{{&out_b, 0}, {&b, 1}, {&y, 1}}));
 }
 
@@ -207,7 +207,7 @@ TEST_F(LineageTest, AWriteOfLongAgoIsForgottenButForItsMarks) {
     EXPECT_FALSE(lineage.find(&a, record)) << "its place in the ring is another's";
     EXPECT_EQ(visited(a, 1 << 20), Seen{});
     EXPECT_TRUE(lineage.touched(&a));
-    EXPECT_EQ(lineage.written_at(&a), 1);
+    EXPECT_EQ(lineage.written_at(&a), OpSeq{1});
     EXPECT_TRUE(lineage.find(&b, record));
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <initializer_list>
 
 namespace numsan {
@@ -35,6 +36,20 @@ TEST(LossHistory, NeedsThreeDecades) {
 }
 
 TEST(LossHistory, LooksAtMagnitudes) { EXPECT_TRUE(diverging({1, -10, 1e3, -1e6})); }
+
+TEST(LossHistory, WhatIsToldCountsWhereNoBackwardPassStarted) {
+    LossHistory told;
+    for (const double value : {1., 10., 1e3, 1e6}) told.tell(value);
+    EXPECT_EQ(told.divergence(), 1e6);
+    told.tell(std::nan(""));
+    EXPECT_EQ(told.divergence(), 1e6) << "what is not finite is no magnitude";
+    LossHistory both;
+    for (const double value : {1., 10., 1e3, 1e6}) {
+        both.add(value);
+        both.tell(value);
+    }
+    EXPECT_EQ(both.divergence(), 1e6) << "the same value twice would be no growth";
+}
 
 TEST(LossHistory, ForgetsWhatIsOld) {
     LossHistory history;

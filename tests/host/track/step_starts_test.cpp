@@ -6,7 +6,7 @@
 namespace numsan {
 namespace {
 
-TEST(StepStarts, NothingWasSeen) { EXPECT_EQ(StepStarts().step_of(7), -1); }
+TEST(StepStarts, NothingWasSeen) { EXPECT_EQ(StepStarts().step_of(OpSeq{7}), -1); }
 
 TEST(StepStarts, OpsBetweenTheStarts) {
     StepStarts starts;
@@ -15,18 +15,18 @@ TEST(StepStarts, OpsBetweenTheStarts) {
     starts.op(1, 10);
     starts.op(3, 20);
     starts.op(1, 21);
-    EXPECT_EQ(starts.step_of(0), 0);
-    EXPECT_EQ(starts.step_of(9), 0);
-    EXPECT_EQ(starts.step_of(10), 1);
-    EXPECT_EQ(starts.step_of(19), 1);
-    EXPECT_EQ(starts.step_of(100), 3) << "what is told late changes nothing";
+    EXPECT_EQ(starts.step_of(OpSeq{0}), 0);
+    EXPECT_EQ(starts.step_of(OpSeq{9}), 0);
+    EXPECT_EQ(starts.step_of(OpSeq{10}), 1);
+    EXPECT_EQ(starts.step_of(OpSeq{19}), 1);
+    EXPECT_EQ(starts.step_of(OpSeq{100}), 3) << "what is told late changes nothing";
 }
 
 TEST(StepStarts, ForgetsTheOldest) {
     StepStarts starts;
     for (int64_t step = 0; step < 2000; ++step) starts.op(step, 10 * step);
-    EXPECT_EQ(starts.step_of(19995), 1999);
-    EXPECT_EQ(starts.step_of(15), -1);
+    EXPECT_EQ(starts.step_of(OpSeq{19995}), 1999);
+    EXPECT_EQ(starts.step_of(OpSeq{15}), -1);
 }
 
 }  // namespace

@@ -21,12 +21,13 @@ class WrappedOperandTest : public testing::Test {
             past.emplace_back(name, std::move(inputs), std::vector<TensorView>{output}, OpClass::Other, scalars);
         op.info.integer_op = computes;
         const OpEvent event = op.event();
-        if (IntegerWraps::concerns(event)) lineage.wraps().look(event, seq);
-        lineage.add(event, output, Range{}, seq++, 1, 0);
+        if (IntegerWraps::concerns(event)) lineage.wraps().look(event, OpSeq{seq});
+        lineage.add(event, output, Range{}, OpSeq{seq++}, 1, 0);
     }
     /// What is told of `operand`, of an op that needs its sign.
     std::string told(const MadeUp& operand, bool overflows = false) {
-        const auto found = wrapped_operand(operand.view(), scanner.health(operand.view()), overflows, seq, lineage);
+        const auto found =
+            wrapped_operand(operand.view(), scanner.health(operand.view()), overflows, OpSeq{seq}, lineage);
         return found ? found->evidence : "";
     }
 
@@ -111,7 +112,7 @@ TEST_F(WrappedOperandTest, MeasuredOfFloatsAndOfIntegersThemselves) {
     const MadeUp result{kNan}, cast{-1794967296.0F};
     ran("aten::mul", {side.view(), side.view()}, area.view(), IntegerOp::Multiply);
     OpContext context;
-    context.seq = seq++;
+    context.seq = OpSeq{seq++};
     MadeUpOp of_integers("aten::sqrt", {area.view()}, {result.returned()});
     const Features f = measure(of_integers.event(), context, {}, kNaN, lineage);
     EXPECT_EQ(f.wrapped, kProduct);

@@ -29,7 +29,7 @@ TEST_F(State, ConfirmedWriteIsAnError) {
         const std::vector<StateWrite> writes = other.verdict.take_state_writes();
         ASSERT_EQ(writes.size(), 1u);
         EXPECT_EQ(writes[0].impl, &running);
-        EXPECT_EQ(writes[0].seq, 1);
+        EXPECT_EQ(writes[0].seq, OpSeq{1});
         EXPECT_TRUE(other.verdict.take_state_writes().empty()) << "taken once";
         other.verdict.confirm(writes[0], into, other.outcome);
         ASSERT_EQ(other.outcome.escaped.size(), 1u);

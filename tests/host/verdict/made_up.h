@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <map>
@@ -148,8 +149,10 @@ struct MadeUpStacks : StackFacts {
     bool in_generated(StackId s) const override { return s == kGeneratedStack; }
     uint64_t place(StackId s) const override { return s; }
     AfterCheck after_check(StackId, StackId next) const override {
+        if (asked) asked();
         return next == kGeneratedStack ? after : AfterCheck::Within;
     }
+    std::function<void()> asked;            ///< is called as after_check() is
     AfterCheck after = AfterCheck::WentOn;  ///< of ops on kGeneratedStack; all others belong to the check
 };
 
@@ -194,7 +197,7 @@ class Stream {
         for (size_t i = 0; i < outputs.size() && op_class != OpClass::Allocation; ++i) {
             if (range_of(outputs[i]).suspicious) bad.add(static_cast<int32_t>(i));
         }
-        context.seq = next_seq_++;
+        context.seq = OpSeq{next_seq_++};
         BirthId born = 0;
         if (vanishing || verdict.interesting(event, bad)) {
             std::vector<Range> ranges;

@@ -1,6 +1,8 @@
 // The verdict on checks that programs make of their own values.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -187,6 +189,22 @@ TEST(VerdictChecks, OpsOfTheCheckItselfDecideNothing) {
     run_on(c, AfterCheck::Raised);
     EXPECT_EQ(c.s.outcome.escaped.size(), 0u) << "of a pair of stacks the first answer holds";
     EXPECT_EQ(c.reported(true), 1u);
+}
+
+TEST(VerdictChecks, SourcesAreReadUnderNoLock) {
+    Checked c;
+    std::future<void> other;
+    bool waited = false;
+    c.s.stacks.asked = [&] {
+        other = std::async(std::launch::async, [&] { (void)c.s.verdict.counts(); });
+        waited = other.wait_for(std::chrono::seconds(10)) != std::future_status::ready;
+    };
+    c.ask();
+    c.read();
+    run_on(c, AfterCheck::Raised);
+    ASSERT_TRUE(other.valid()) << "it was asked";
+    EXPECT_FALSE(waited) << "another thread got the lock meanwhile";
+    EXPECT_EQ(c.s.only().severity, Severity::Warning);
 }
 
 TEST(VerdictChecks, AfterAStepNothingIsFollowed) {

@@ -2,6 +2,7 @@
 // same.
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <vector>
 
 #include "tests/host/verdict/made_up.h"
@@ -85,6 +86,24 @@ TEST(VerdictRepeat, ValueFromOutsideBesideABadOperandIsFound) {
     run.s.loss(total);
     ASSERT_EQ(run.s.outcome.escaped.size(), 2u);
     EXPECT_EQ(run.s.outcome.escaped[1].birth.op, "external");
+}
+
+TEST(VerdictRepeat, WhatMayBeAForgottenTensorIsNotCalledData) {
+    for (const bool fresh : {false, true}) {  // a tensor that was just made of the program's own values is no old one
+        GoneBad run;
+        std::deque<MadeUp> dead;
+        for (size_t n = 0; n <= 2 * Ledger::kManyBad; ++n) {
+            if (n == Ledger::kManyBad) run.s.context.step += Ledger::kStepsKept + 1;
+            dead.emplace_back(std::vector<float>{kNan});
+            run.s.op("aten::mul", {run.parameter.view(), run.batch.view()}, {dead.back().returned()});
+        }
+        MadeUp old{kNan}, total{kNan};
+        ASSERT_GT(run.s.verdict.forgotten().at("bad tensors"), 0);
+        if (fresh) run.s.op("aten::lift_fresh", {old.view()}, {old.returned()}, OpClass::Constant);
+        run.s.op("aten::sum", {old.view()}, {total.returned()});
+        run.s.loss(total);
+        EXPECT_EQ(run.s.outcome.escaped.size(), fresh ? 2u : 1u);
+    }
 }
 
 TEST(VerdictRepeat, ParameterThatIsGoodAgainAndGoesBadAnewIsAFindingOfItsOwn) {

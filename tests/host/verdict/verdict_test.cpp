@@ -22,8 +22,8 @@ TEST(Verdict, BirthConsequenceAndLoss) {
     EXPECT_EQ(s.only().birth.mechanism, Mechanism::DOM);
     EXPECT_EQ(s.only().birth.kind, kNaN);
     EXPECT_EQ(s.only().birth.phase, Phase::Forward);
-    EXPECT_EQ(s.only().birth.seq, 0);
-    EXPECT_EQ(s.only().seq, 3);
+    EXPECT_EQ(s.only().birth.seq, OpSeq{0});
+    EXPECT_EQ(s.only().seq, OpSeq{3});
     EXPECT_EQ(s.only().into, EscapeInto::Loss);
     EXPECT_EQ(s.only().severity, Severity::Error);
     ASSERT_EQ(s.only().birth.inputs.size(), 1u);
@@ -254,7 +254,7 @@ TEST(Verdict, MemoryThatNothingWrote) {
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().birth.mechanism, Mechanism::UNINIT);
     EXPECT_EQ(s.only().birth.stack, 9u) << "the allocation is the place to look at";
-    EXPECT_EQ(s.only().birth.seq, 0);
+    EXPECT_EQ(s.only().birth.seq, OpSeq{0});
 }
 
 TEST(Verdict, PlaceholderOfWhatOneRankSendsIsNotSent) {
@@ -467,7 +467,7 @@ TEST(Verdict, ManyAbsorbedBirthsDoNotCrowdOutALaterOne) {
     for (int i = 0; i < 40000; ++i) s.op("aten::log", {x.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_EQ(s.only().birth.seq, 39999);
+    EXPECT_EQ(s.only().birth.seq, OpSeq{39999});
     EXPECT_EQ(s.verdict.counts().births, 40000);
     EXPECT_EQ(s.verdict.counts().absorbed, 39999);
 }

@@ -15,8 +15,8 @@ LAYOUTS = "interpose/python/layout/layouts.def"
 def build(path, before=()):
     """The library at `path`. Headers and tables in the folders `before` stand in for those of the checkout."""
     names = ("api/api", "api_walk", "layout/layout", "layout/layout_check", "frames", "api/gate",
-             "names/functions_in", "names/name_finder", "names/live_names", "names/object_walk", "names/tensor_fields",
-             "names/variables", "api/own_thread")
+             "names/functions_in", "names/kept_sources", "names/name_finder", "names/live_names", "names/object_walk",
+             "names/tensor_fields", "names/variables", "api/own_thread")
     sources = [*(ROOT / f"interpose/python/{name}.cpp" for name in names), ROOT / "host/stacks/stack_table.cpp",
                ROOT / "tests/interpose/python/stacks_library.cpp"]
     folders = [f"-I{folder}" for folder in (*before, ROOT, GENERATED)]

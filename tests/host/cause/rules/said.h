@@ -26,7 +26,7 @@ inline double total(Rule rule, const Features& features) {
     return score.total();
 }
 
-inline std::string winner(const Features& features) { return rank_causes(features).guesses.front().id; }
+inline std::string winner(const Features& features) { return to_string(rank_causes(features).guesses.front().id); }
 
 /// An op in a module's forward, far from the loss, in the middle of a run that goes well.
 inline Features features_of(const char* op, Mechanism mechanism, KindSet kind) {

@@ -1,4 +1,4 @@
-#include "host/verdict/collective_results.h"
+#include "host/birth/collective_results.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// From an escaped birth to a finding: places, names, titles, fingerprints; and which op made an autograd node.
-#include "host/verdict/finding_builder.h"
+// From an escaped birth to a finding: places, names, titles, fingerprints.
+#include "host/session/finding_builder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,35 +14,6 @@
 
 namespace numsan {
 namespace {
-
-struct Pair {
-    const char* node;
-    const char* op;
-    bool same;
-};
-
-TEST(NodeIsMadeBy, Table) {
-    const Pair table[] = {
-        {"MulBackward0", "aten::mul", true},
-        {"MulBackward0", "aten::mul_", true},
-        {"MulBackward0", "aten::div", false},
-        {"NllLossBackward0", "aten::nll_loss_forward", true},
-        {"ScaledDotProductFlashAttentionForCpuBackward0", "aten::_scaled_dot_product_flash_attention_for_cpu", true},
-        {"LogSoftmaxBackward0", "aten::_log_softmax", true},
-        {"LogBackward0", "aten::log", true},
-        {"LogBackward0", "aten::exp", false},
-        {"AddmmBackward0", "aten::addmm", true},
-        {"NativeBatchNormBackward0", "aten::native_batch_norm", true},
-        {"LinalgVectorNormBackward0", "aten::linalg_vector_norm", true},
-        {"SqrtBackward0", "aten::clamp", false},
-        {"MeanBackward1", "aten::mean", true},
-        {"torch::autograd::AccumulateGrad", "aten::mul", false},
-        {"Backward", "aten::mul", false},
-        {"", "aten::mul", false},
-        {"MulBackward0", "", false},
-    };
-    for (const Pair& p : table) EXPECT_EQ(node_is_made_by(p.node, p.op), p.same) << p.node << " " << p.op;
-}
 
 const char* kTorchFile = "/env/site-packages/torch/autograd/graph.py";
 
@@ -64,7 +35,7 @@ class Builder : public testing::Test {
         escaped.birth.op = "aten::log";
         escaped.birth.mechanism = Mechanism::DOM;
         escaped.birth.stack = 1;
-        escaped.birth.seq = 5;
+        escaped.birth.seq = OpSeq{5};
         escaped.birth.step = 2;
         escaped.into = EscapeInto::Loss;
         TensorFact output;
@@ -89,12 +60,12 @@ TEST_F(Builder, Forward) {
     escaped.impl = &weight;
     escaped.into = EscapeInto::Parameter;
     escaped.step = 3;
-    escaped.seq = 9;
+    escaped.seq = OpSeq{9};
     const Finding f = build();
     EXPECT_EQ(f.kind, FindingKind::NaN);
     EXPECT_EQ(f.op, "aten::log");
     EXPECT_EQ(f.step, 2);
-    EXPECT_EQ(f.seq, 5);
+    EXPECT_EQ(f.seq, OpSeq{5});
     ASSERT_TRUE(f.location.has_value());
     EXPECT_EQ(f.location->file, "/home/me/model.py");
     EXPECT_EQ(f.location->line, 12);
@@ -106,7 +77,7 @@ TEST_F(Builder, Forward) {
     EXPECT_EQ(f.escape.into, EscapeInto::Parameter);
     EXPECT_EQ(f.escape.name, "model.head.weight");
     EXPECT_EQ(f.escape.step, 3);
-    EXPECT_EQ(f.escape.seq, 9);
+    EXPECT_EQ(f.escape.seq, OpSeq{9});
     EXPECT_FALSE(f.help.empty());
 }
 
@@ -167,9 +138,9 @@ TEST_F(Builder, WhatAModuleWithParametersComputesLastIsTheModels) {
     f.op = "div";
     f.reduction = "std";
     f.touched = f.operand_touched = f.loss_known = f.after_parameters = true;
-    EXPECT_EQ(build().category.id, "N7");
+    EXPECT_EQ(build().category.id, CategoryId{"N7"});
     stacks.live.tensors.clear();
-    EXPECT_EQ(build().category.id, "N4") << "a module without parameters is a loss";
+    EXPECT_EQ(build().category.id, CategoryId{"N4"}) << "a module without parameters is a loss";
 }
 
 TEST_F(Builder, BufferThatNothingWroteIsBadFromTheStart) {
@@ -179,7 +150,7 @@ TEST_F(Builder, BufferThatNothingWroteIsBadFromTheStart) {
     EXPECT_EQ(build().phase, Phase::Forward);
     stacks.live.tensors[&weight].role = LiveNames::TensorName::Role::Buffer;
     EXPECT_EQ(build().phase, Phase::Load);
-    EXPECT_EQ(build().category.id, "N6");
+    EXPECT_EQ(build().category.id, CategoryId{"N6"});
 }
 
 TEST_F(Builder, BackwardPointsAtTheForwardLine) {
@@ -258,7 +229,7 @@ TEST_F(Builder, TitleOfEveryMechanismSaysSomething) {
 
 TEST_F(Builder, FingerprintIsOfThePlaceAndNotOfTheTime) {
     const std::string before = build().fingerprint;
-    escaped.birth.seq = 500;
+    escaped.birth.seq = OpSeq{500};
     escaped.birth.step = 60;
     const std::string place = place_of_finding(build());
     stacks.live.modules.begin()->second = "model.tail";  // the same line, of another layer
@@ -268,6 +239,18 @@ TEST_F(Builder, FingerprintIsOfThePlaceAndNotOfTheTime) {
     EXPECT_EQ(build().fingerprint, before);
     escaped.birth.op = "aten::sqrt";
     EXPECT_NE(build().fingerprint, before);
+}
+
+TEST_F(Builder, FingerprintOfACellIsThatOfItsLine) {
+    const auto of_cell = [&](const char* file, int number) {
+        stacks.stacks[1][1].file = file;
+        PlaceFinder learned = places;
+        learned.learn({{{{file, 12}, "forward"}, {std::string(11, '\n') + "log(x)", number}}});
+        return build_finding(escaped, stacks, stacks.live, learned);
+    };
+    const Finding first = of_cell("/tmp/ipykernel_1/2.py", 3), again = of_cell("/tmp/ipykernel_9/8.py", 5);
+    ASSERT_EQ(first.location->cell, 3);
+    EXPECT_EQ(first.fingerprint, again.fingerprint) << "the cell was edited elsewhere, and run again";
 }
 
 TEST_F(Builder, EqualLinesOfAFunctionAreTwoPlaces) {

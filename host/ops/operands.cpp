@@ -1,4 +1,4 @@
-#include "host/birth/operands.h"
+#include "host/ops/operands.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,7 +1,6 @@
-#include "host/verdict/finding_builder.h"
+#include "host/session/finding_builder.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 
 #include "host/cause/advice.h"
@@ -21,17 +20,19 @@ std::string kept_place_of(const Finding& finding) {
     std::string key = std::string(to_string(diverged ? Mechanism::OVF : finding.mechanism)) + "|" + finding.op + "|" +
                       to_string(finding.phase);
     if (finding.location) {
+        // A cell's file is named after its text, its number counts how often cells were run.
         const std::string& file = finding.location->file;
-        key += "|" + file.substr(file.rfind('/') + 1) + ":" + finding.location->function + ":" +
+        key += "|" + (finding.location->cell ? "cell" : file.substr(file.rfind('/') + 1)) + ":" +
+               finding.location->function + ":" +
                finding.location->code.value_or(std::to_string(finding.location->line));
     }
     return key;
 }
 
 /// Of the module too: one line may be many layers.
-std::string fingerprint_of(const Finding& finding) {
+std::string fingerprint_of(const Finding& finding, const PlaceFinder& places) {
     std::string key = kept_place_of(finding) + "|" + finding.module.value_or("");
-    const int same = finding.location ? same_lines_above(*finding.location) : 0;
+    const int same = finding.location ? places.same_lines_above(*finding.location) : 0;
     if (same > 0) key += "|" + std::to_string(same);
     uint64_t hash = 14695981039346656037ull;  // FNV-1a, 64 bit
     for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -120,7 +121,7 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
         finding.stack.insert(finding.stack.begin(), StackFrame{"autograd", birth.node, std::nullopt, std::nullopt});
         const SourceFrame* inside = entry < stack.size() ? places.innermost(stack, 0, entry) : nullptr;
         const SourceFrame* called = places.innermost(stack, entry < stack.size() ? entry + 1 : 0);
-        if (called != nullptr) finding.backward_location = PlaceFinder::place(*called);
+        if (called != nullptr) finding.backward_location = places.place(*called);
         // torch made that code out of the forward's lines: the program wrote no backward.
         own_backward = inside != nullptr && runs_own_code(stack, entry, places);
         const bool traced = inside != nullptr && !own_backward;
@@ -135,11 +136,11 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
             forward.module = module_of(made, names);
             forward.stack = frames_of(made);
             const SourceFrame* line = traced ? inside : places.innermost(made);
-            if (line != nullptr) forward.location = PlaceFinder::place(*line);
+            if (line != nullptr) forward.location = places.place(*line);
             if (!own_backward && line != nullptr) {
                 finding.location = forward.location;
                 const SourceFrame* user = traced ? own : places.innermost_user(made);
-                if (user != nullptr) finding.user_location = PlaceFinder::place(*user);
+                if (user != nullptr) finding.user_location = places.place(*user);
                 finding.module = forward.module;
                 finding.forward = std::move(forward);
                 return false;
@@ -147,8 +148,8 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
             finding.forward = std::move(forward);
         }
     }
-    if (at != nullptr) finding.location = PlaceFinder::place(*at);
-    if (own != nullptr) finding.user_location = PlaceFinder::place(*own);
+    if (at != nullptr) finding.location = places.place(*at);
+    if (own != nullptr) finding.user_location = places.place(*own);
     if (birth.made_at) {  // the stack is that of the place where the tensor arrived
         if (own == nullptr) finding.user_location = finding.location;
         finding.location = birth.made_at;
@@ -157,6 +158,13 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
                              StackFrame{"python", birth.made_at->function, birth.made_at->file, birth.made_at->line});
     }
     return own_backward;
+}
+
+LastUse last_use(const LastMet& last, const StackSource& stacks, const LiveNames& names, const PlaceFinder& places) {
+    LastUse made{last.fate, last.op, std::nullopt};
+    const std::vector<SourceFrame> stack = with_traced_frames(stacks.resolve(last.stack), names.traced, places);
+    if (const SourceFrame* at = places.innermost(stack)) made.location = PlaceFinder::place(*at);
+    return made;
 }
 
 }  // namespace
@@ -186,7 +194,9 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
         finding.user_location.reset();
     }
     finding.happened = happened(birth);
-    finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq};
+    finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq, std::nullopt};
+    if (escaped.severity == Severity::Info) finding.escape.last = last_use(birth.last, stacks, names, places);
+    finding.count = escaped.times;
     const auto holder = names.tensors.find(birth.holder);
     const bool buffer = holder != names.tensors.end() && holder->second.role == LiveNames::TensorName::Role::Buffer;
     if (buffer && finding.mechanism == Mechanism::UNINIT) finding.phase = Phase::Load;
@@ -194,22 +204,8 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
         finding.escape.name = it->second.name;
     rank(finding, birth, own_backward,
          in_layer(with_traced_frames(stacks.resolve(birth.stack), names.traced, places), names));
-    finding.fingerprint = fingerprint_of(finding);
+    finding.fingerprint = fingerprint_of(finding, places);
     return finding;
-}
-
-bool node_is_made_by(const std::string& node, const std::string& op) {
-    const auto letters = [](const std::string& text) {
-        std::string kept;
-        for (const char c : text) {
-            if (c != '_') kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        }
-        return kept;
-    };
-    const size_t end = node.rfind("Backward");
-    const std::string made = letters(node.substr(0, end));
-    const std::string from = letters(std::string(plain_op_name(op)));
-    return !made.empty() && from.find(made) != std::string::npos;
 }
 
 }  // namespace numsan

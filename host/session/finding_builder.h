@@ -15,7 +15,4 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
 /// Mechanism, op, phase and line: births that agree in these are one finding, whichever layer they are of.
 std::string place_of_finding(const Finding& finding);
 
-/// True when an autograd node of this name ("MulBackward0") is what this operator ("aten::mul") makes.
-bool node_is_made_by(const std::string& node, const std::string& op);
-
 }  // namespace numsan

@@ -1,0 +1,112 @@
+"""A real kernel: `%load_ext numsan`, the restart under numsan, findings by cell."""
+import os
+import pathlib
+import time
+
+import jupyter_client.manager
+import pytest
+import run_numsan
+
+LAYER = """import torch
+def layer(x):
+    y = x * 2
+    return y.log()  # BUG
+"""
+BAD = """%%numsan
+
+w = torch.nn.Parameter(torch.zeros(2))
+w.sqrt().sum().backward()  # BUG
+torch.optim.SGD([w], 0.1).step()
+'shown'
+"""
+
+
+class Kernel:
+    """A kernel and what its cells print: stdout, stderr and results in one text."""
+
+    def __init__(self, folder):
+        environment = run_numsan.plain_environment({
+            "PYTHONPATH": str(run_numsan.REPO / "python"), "NUMSAN_BUILD": str(run_numsan.BUILD),
+            "NUMSAN_CACHE": str(run_numsan.CACHE), "IPYTHONDIR": str(folder / "ipython"), "NO_COLOR": "1",
+            "NUMSAN_OPTIONS": "report=none:history=16"})
+        environment.pop("PYTEST_CURRENT_TEST", None)  # else it leaves descriptors 1 and 2 as they are
+        self.manager, self.client = jupyter_client.manager.start_new_kernel(cwd=str(folder), env=environment)
+        self.process = self.manager.provisioner.pid
+
+    def run(self, cell, answer=None, until=""):
+        """(status, text), where what was written to a descriptor may come late: the text has `until` in it."""
+        texts = []
+
+        def take(message):
+            content = message["content"]
+            texts.append(content.get("text") or content.get("data", {}).get("text/plain") or
+                         "".join(content.get("traceback", [])))
+
+        def answer_it(message):
+            texts.append(message["content"]["prompt"])
+            self.client.input(answer)
+
+        reply = self.client.execute_interactive(cell, allow_stdin=answer is not None, stdin_hook=answer_it,
+                                                output_hook=take, timeout=120)
+        self.number = reply["content"]["execution_count"]
+        while until not in "".join(texts):
+            texts.append(self.client.get_iopub_msg(timeout=30)["content"].get("text", ""))
+        return reply["content"]["status"], "".join(texts)
+
+    def wait_for_restart(self):
+        """The same process, with another environment."""
+        environment, deadline = pathlib.Path(f"/proc/{self.process}/environ"), time.monotonic() + 60
+        while b"libnumsan.so" not in environment.read_bytes():
+            assert time.monotonic() < deadline, "the kernel did not start again"
+            time.sleep(0.05)
+        self.client.wait_for_ready(timeout=60)
+
+
+@pytest.fixture
+def kernel(warm, tmp_path):
+    kernel = Kernel(tmp_path)
+    yield kernel
+    kernel.client.stop_channels()
+    kernel.manager.shutdown_kernel(now=True)
+
+
+def test_a_notebook(kernel):
+    status, text = kernel.run("%load_ext numsan\nx = 1\nx")
+    assert (status, text) == ("ok", "1")
+    status, text = kernel.run("%%numsan\nx = 2", answer="n")
+    assert status == "error" and "start this kernel again under numsan? all variables are lost [y/N]" in text, text
+    assert "`%numsan restart` starts it again" in text, text
+    status, text = kernel.run("%%numsan\nx = 2")  # nobody can be asked, as under nbconvert
+    assert status == "error" and "`%numsan restart` starts it again" in text, text
+    assert kernel.run("x") == ("ok", "1"), "the cell was not run"
+    status, text = kernel.run("%numsan restart tier fast")
+    assert status == "error" and "expected nothing, or `restart` and options" in text, text
+
+    status, text = kernel.run("%numsan restart tier=full history=8")
+    assert status == "ok" and "the kernel starts again under numsan" in text, text
+    kernel.wait_for_restart()
+    assert os.path.exists(f"/proc/{kernel.process}") and kernel.manager.is_alive()
+    status, text = kernel.run("print('to fd 1', flush=True)\nx")
+    assert status == "error" and "NameError" in text and "to fd 1" in text, text
+
+    assert kernel.run("%load_ext numsan")[0] == "ok"
+    status, text = kernel.run(LAYER)
+    assert (status, text) == ("ok", ""), text
+    defined = kernel.number
+    status, text = kernel.run("%%numsan\nfloat(layer(torch.ones(2)).exp().sum())")
+    assert status == "ok" and text == "4.0numsan: no finding in this cell\n", text
+
+    status, text = kernel.run(BAD, until="w.sqrt().sum().backward()  # BUG")
+    assert status == "ok" and "'shown'" in text and "numsan: 1 finding in this cell" in text, text
+    place = f"cell In[{kernel.number}]:4"
+    assert f"--> {place} in <module>" in text and f" at {place}\n" in text, text
+    assert "4  |     w.sqrt().sum().backward()  # BUG" in text, text
+
+    status, text = kernel.run("float(layer(-torch.ones(2)).sum())", until="y.log()  # BUG")
+    assert f"--> cell In[{defined}]:4 in layer" in text and "4  |     return y.log()  # BUG" in text, text
+    status, text = kernel.run("import numsan, json\n"
+                              "print([(f['location']['cell'], f['location']['code']) for f in numsan.findings()])")
+    assert text == (f"[({int(place.split('[')[1].split(']')[0])}, 'w.sqrt().sum().backward()  # BUG'), "
+                    f"({defined}, 'return y.log()  # BUG')]\n"), text
+    status, text = kernel.run("%numsan")
+    assert "numsan: 2 findings so far" in text and f"--> {place} in <module>" in text, text
