@@ -32,9 +32,10 @@ LAYERS = {
     # Other documents of reports: none of it is part of what runs in a program.
     "host/format": ("host/base", "host/log", "host/options", "host/finding", "host/report"),
     "host/changes": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
+    "host/dump": (*BELOW, "host/track", "host/finding", "host/report"),
     "host/event": JUDGING,
     "host/device": (*JUDGING, "host/event"),
-    "host/session": (*JUDGING, "host/report", "host/event", "host/device"),
+    "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/device"),
     # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
     "host/record": (*JUDGING, "host/report", "host/event", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.
@@ -63,8 +64,9 @@ LAYERS = {
     "interpose/python": ("host/base", "host/stacks"),
     "interpose/preload": ("interpose/runtime/stub_abi.h",),
     "interpose/torch/describe": ("host/base", "host/ops"),
-    "interpose/torch/hook": ("host/base", "interpose/torch/describe"),
-    "interpose/torch": ("host/base", "interpose/torch/hook", "interpose/torch/describe"),
+    "interpose/torch/hold": ("host/base", "interpose/torch/describe"),
+    "interpose/torch/hook": ("host/base", "interpose/torch/describe", "interpose/torch/hold"),
+    "interpose/torch": ("host/base", "interpose/torch/hook", "interpose/torch/hold", "interpose/torch/describe"),
     "interpose/cupti": ("host/base", "cuda/kernel/scan_table.h"),
     "interpose/nvtx": (),
     "cuda/kernel": ("host/base",),
@@ -80,7 +82,7 @@ THIRD_PARTY = {
     "CLI": ("host/cli",),
     "fmt": ("host/log",),
     "spdlog": ("host/log",),
-    "nlohmann": ("host/report", "host/format", "host/changes"),
+    "nlohmann": ("host/report", "host/dump", "host/format", "host/changes"),
     "rapidjson": ("host/report",),
     "kainjow": ("host/format",),
     "zlib.h": ("host/record",),

@@ -22,7 +22,7 @@ LONGEST_TEST = 500  # of a file of tests: its cases, one after another
 LONGER = {  # tables that are longer, and why they are one
     "host/cause/advice.def": "the first rows that fit are shown: their order is of all of them",
 }
-OLDEST_PYTHON = (3, 10)  # that runs interpose/python/scripts
+OLDEST_PYTHON = (3, 10)  # that runs interpose/python/scripts and host/replay
 
 SUFFIXES = {".cpp", ".cc", ".c", ".h", ".hpp", ".cu", ".cuh", ".py", ".def", ".inc", ".S"}
 HEADERS = {".h", ".hpp", ".cuh"}

@@ -18,6 +18,7 @@ PARTS = (
     ("libnumsan.so", r"/libnumsan\.so$"),
     ("libnumsan_core.so, with the device code", r"/libnumsan_core\.so$"),
     ("the adapter's sources", r"/lib/numsan/adapter/"),
+    ("Python of `numsan replay`", r"/lib/numsan/replay/"),
     ("licences", r"/licenses/|/doc/numsan/"),
     ("manual page and completion", r"/share/"),
     ("package and metadata", r""),

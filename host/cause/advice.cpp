@@ -27,6 +27,7 @@ struct Row {
     const char* facts = "";  ///< all of them hold, see holds()
     bool otherwise = false;  ///< only when no row before it fits
     bool enough = false;     ///< no row after it is shown
+    const char* trial = "";  ///< how `numsan replay --try` applies it: host/replay/help_rows.py reads it
 };
 
 constexpr Row kRows[] = {

@@ -1,6 +1,9 @@
-// numsan replay: makes the report of a recorded run again, and compares it with the one that the run wrote.
+// numsan replay: makes the report of a recorded run again, and compares it with the one that the run wrote; a dump is
+// passed on.
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "host/cli/commands.h"
 #include "host/record/replay.h"
@@ -41,26 +44,39 @@ int judge(const std::string& path, const Replayed& made) {
     return kDiffers;
 }
 
+/// A safetensors file has a length of 8 bytes and then JSON; by its name it is one whatever it holds.
+bool is_dump(const std::string& path) {
+    if (path.ends_with(".safetensors")) return true;
+    std::array<char, 9> start{};
+    std::ifstream file(path, std::ios::binary);
+    return file.read(start.data(), start.size()) && start[8] == '{';
+}
+
 }  // namespace
 
-int replay(const std::string& path, const std::string& output) {
+int replay(const ReplayFlags& flags) {
+    if (is_dump(flags.path)) return replay_dump(flags);
+    if (flags.trials || !flags.script.empty() || flags.format != "text") {
+        complain(flags.path + ": expected a dump for --try, --script and --format, found no safetensors file");
+        return kUsage;
+    }
     Replayed made;
     try {
-        RecordReader reader = RecordReader::of_file(path);
+        RecordReader reader = RecordReader::of_file(flags.path);
         Replay replay(reader);
         use_environment_of(replay.facts());
         made = replay.play();
     } catch (const RecordError& error) {
-        complain(path + ": " + error.what());
+        complain(flags.path + ": " + error.what());
         return kUsage;
     }
-    if (!output.empty()) {
-        if (const auto error = write_atomically(output, made.report)) {
+    if (!flags.output.empty()) {
+        if (const auto error = write_atomically(flags.output, made.report)) {
             complain(*error);
             return kUsage;
         }
     }
-    return judge(path, made);
+    return judge(flags.path, made);
 }
 
 }  // namespace numsan::cli

@@ -12,7 +12,7 @@ namespace numsan::cli {
 
 inline constexpr int kOk = 0;
 inline constexpr int kLimited = 1;  ///< doctor: something would not be seen
-inline constexpr int kDiffers = 1;  ///< replay: another report
+inline constexpr int kDiffers = 1;  ///< replay: another report, or the dumped op does something else now
 inline constexpr int kNews = 1;     ///< diff: a finding appeared or became more severe
 inline constexpr int kUsage = 2;    ///< wrong usage, unreadable file, cannot work
 
@@ -35,8 +35,20 @@ int history(const std::string& folder, const std::string& format, const std::str
 
 int explain(const std::string& word);
 
-/// Makes the report of a recording again; `output` empty writes it nowhere.
-int replay(const std::string& path, const std::string& output);
+/// What `numsan replay` is asked for. All but `path` and `output` are for a dump.
+struct ReplayFlags {
+    std::string path;    ///< a recording or a dump
+    std::string output;  ///< the report of a recording, what is said of a dump; empty writes it nowhere or to stdout
+    std::string script;  ///< where a program that reproduces a dump is written; empty writes none
+    std::string format = "text";
+    bool trials = false;  ///< try each help line
+};
+
+/// Makes the report of a recording again, or runs the op of a dump again.
+int replay(const ReplayFlags& flags);
+
+/// The second of these: a Python that has torch does it, with the files of host/replay.
+int replay_dump(const ReplayFlags& flags);
 
 /// `command` may be empty: python3 is then what would run.
 int doctor(const std::vector<std::string>& command);

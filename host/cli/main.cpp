@@ -178,11 +178,22 @@ int dispatch(Words words) {
     std::string word;
     explain_command->add_option("CODE", word, "NS102, SING, N3, unsafe-gradient, ...")->required();
 
-    CLI::App* replay_command = app.add_subcommand("replay", "make the report of a recording again, without torch");
-    std::string recording;
-    std::string made_again;
-    replay_command->add_option("RECORD", recording, "what `numsan run --record RECORD` wrote")->required();
-    replay_command->add_option("-o,--output", made_again, "write the report there, as JSON");
+    CLI::App* replay_command = app.add_subcommand(
+        "replay", "run the op of a dump again, or make the report of a recording again, without torch");
+    ReplayFlags replayed;
+    replay_command
+        ->add_option("FILE", replayed.path,
+                     "what `numsan run --dump FOLDER` wrote for a finding, or `numsan run --record FILE` of a run")
+        ->required();
+    replay_command->add_flag("--try", replayed.trials, "of a dump: apply each help line, and say whether it helps");
+    replay_command->add_option("--script", replayed.script, "of a dump: write a program there that needs torch alone")
+        ->type_name("PATH");
+    replay_command->add_option("--format", replayed.format, "of a dump: text or json")
+        ->check(CLI::IsMember({"text", "json"}))
+        ->type_name("NAME");
+    replay_command
+        ->add_option("-o,--output", replayed.output, "write the report of a recording there, or what a dump shows")
+        ->type_name("PATH");
 
     CLI::App* doctor_command =
         app.add_subcommand("doctor", "what would be seen on this machine: numsan doctor [-- CMD...]");
@@ -213,7 +224,7 @@ int dispatch(Words words) {
     if (diff_command->parsed()) return diff(base, now, document.format, document.output, document.color);
     if (history_command->parsed()) return history(nights, document.format, document.output, document.color);
     if (explain_command->parsed()) return explain(word);
-    if (replay_command->parsed()) return replay(recording, made_again);
+    if (replay_command->parsed()) return replay(replayed);
     if (doctor_command->parsed()) return doctor(command);
     if (const auto text = shell_file(table_name, app)) {
         std::fputs(text->c_str(), stdout);

@@ -44,6 +44,16 @@ int exit_status_of(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/// Without what is preloaded here.
+std::vector<char*> child_environment() {
+    std::vector<char*> environment;
+    for (char** entry = environ; entry && *entry; ++entry) {
+        if (std::strncmp(*entry, "LD_PRELOAD=", 11) != 0) environment.push_back(*entry);
+    }
+    environment.push_back(nullptr);
+    return environment;
+}
+
 }  // namespace
 
 std::string own_folder() {
@@ -123,11 +133,7 @@ Answer ask(const std::vector<std::string>& command) {
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     const std::vector<char*> arguments = argument_vector(command);
-    std::vector<char*> environment;
-    for (char** entry = environ; entry && *entry; ++entry) {
-        if (std::strncmp(*entry, "LD_PRELOAD=", 11) != 0) environment.push_back(*entry);
-    }
-    environment.push_back(nullptr);
+    const std::vector<char*> environment = child_environment();
     pid_t child = -1;
     const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environment.data());
     posix_spawn_file_actions_destroy(&actions);
@@ -138,6 +144,15 @@ Answer ask(const std::vector<std::string>& command) {
     }
     close(ends[0]);
     return answer;
+}
+
+int call(const std::vector<std::string>& command) {
+    if (command.empty()) return -1;
+    const std::vector<char*> arguments = argument_vector(command);
+    const std::vector<char*> environment = child_environment();
+    pid_t child = -1;
+    if (posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environment.data()) != 0) return -1;
+    return exit_status_of(child);
 }
 
 }  // namespace numsan::cli

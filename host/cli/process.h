@@ -44,4 +44,7 @@ struct Answer {
 /// Runs `command` without LD_PRELOAD, stdin and stderr at /dev/null, and collects its stdout.
 Answer ask(const std::vector<std::string>& command);
 
+/// Runs `command` without LD_PRELOAD and with our stdin, stdout and stderr; its status as in Answer.
+int call(const std::vector<std::string>& command);
+
 }  // namespace numsan::cli

@@ -86,6 +86,7 @@ struct Finding {
     int excerpt_line = 0;                ///< number of the first line of `excerpt`
     std::vector<std::string> excerpt;    ///< the lines around `location`, as they stand in the file
     int64_t count = 1;
+    std::optional<std::string> dump;  ///< path of the file of what its op was called with
 };
 
 }  // namespace numsan

@@ -87,6 +87,9 @@ std::vector<OptionRow> make_rows() {
     auto number = [&](const char* key, const char* noun, double initial, double low, double high, const char* meaning) {
         rows.push_back({key, number_text(initial), range_text(noun, low, high), number_text(initial), meaning, {}});
     };
+    auto size = [&](const char* key, const char* initial, const char* meaning) {
+        rows.push_back({key, initial, "bytes as 512, 64K, 100M, 1G", initial, meaning, {}});
+    };
     auto text = [&](const char* key, const char* initial, Empty empty, const char* meaning) {
         const char* other = empty == Empty::Required ? "none" : "nothing";
         rows.push_back({key,
@@ -100,11 +103,13 @@ std::vector<OptionRow> make_rows() {
 #define NUMSAN_SWITCH(key, member, initial, meaning) toggle(#key, initial, meaning);
 #define NUMSAN_NUMBER(key, member, type, initial, low, high, meaning) \
     number(#key, number_noun<type>(), initial, low, high, meaning);
+#define NUMSAN_SIZE(key, member, initial, low, meaning) size(#key, initial, meaning);
 #define NUMSAN_TEXT(key, member, initial, empty, meaning) text(#key, initial, Empty::empty, meaning);
 #include "host/options/options.def"
 #undef NUMSAN_CHOICE
 #undef NUMSAN_SWITCH
 #undef NUMSAN_NUMBER
+#undef NUMSAN_SIZE
 #undef NUMSAN_TEXT
     for (OptionRow& row : rows) row.missing = missing(row.key);
     return rows;
@@ -117,6 +122,13 @@ bool read_text(std::string_view text, Empty empty, std::string& out) {
     return !bad;
 }
 
+bool read_size(std::string_view text, int64_t low, int64_t& out) {
+    const int64_t bytes = bytes_of_text(text);
+    if (bytes < low) return false;
+    out = bytes;
+    return true;
+}
+
 enum class Outcome { Set, BadValue, UnknownKey };
 
 Outcome assign(Options& options, std::string_view name, std::string_view value) {
@@ -127,12 +139,15 @@ Outcome assign(Options& options, std::string_view name, std::string_view value) 
     if (name == #key) return outcome(read_switch(value, options.member));
 #define NUMSAN_NUMBER(key, member, type, initial, low, high, meaning) \
     if (name == #key) return outcome(read_number<type>(value, low, high, options.member));
+#define NUMSAN_SIZE(key, member, initial, low, meaning) \
+    if (name == #key) return outcome(read_size(value, low, options.member));
 #define NUMSAN_TEXT(key, member, initial, empty, meaning) \
     if (name == #key) return outcome(read_text(value, Empty::empty, options.member));
 #include "host/options/options.def"
 #undef NUMSAN_CHOICE
 #undef NUMSAN_SWITCH
 #undef NUMSAN_NUMBER
+#undef NUMSAN_SIZE
 #undef NUMSAN_TEXT
     return Outcome::UnknownKey;
 }
@@ -166,17 +181,42 @@ std::string current(const Options& options, std::string_view name) {
     if (name == #key) return options.member ? "1" : "0";
 #define NUMSAN_NUMBER(key, member, type, initial, low, high, meaning) \
     if (name == #key) return number_text(static_cast<double>(options.member));
+#define NUMSAN_SIZE(key, member, initial, low, meaning) \
+    if (name == #key) return text_of_bytes(options.member);
 #define NUMSAN_TEXT(key, member, initial, empty, meaning) \
     if (name == #key) return options.member;
 #include "host/options/options.def"
 #undef NUMSAN_CHOICE
 #undef NUMSAN_SWITCH
 #undef NUMSAN_NUMBER
+#undef NUMSAN_SIZE
 #undef NUMSAN_TEXT
     return {};
 }
 
+constexpr std::string_view kSizes = "KMGT";
+
 }  // namespace
+
+int64_t bytes_of_text(std::string_view text) {
+    double unit = 1;
+    if (const size_t power = text.empty() ? kSizes.npos : kSizes.find(text.back()); power != kSizes.npos) {
+        unit = std::exp2(10.0 * static_cast<double>(power + 1));
+        text.remove_suffix(1);
+    }
+    double value = 0;
+    if (!read_number(text, 0.0, std::exp2(62) / unit, value)) return -1;
+    return static_cast<int64_t>(value * unit);
+}
+
+std::string text_of_bytes(int64_t bytes) {
+    size_t power = 0;
+    while (bytes != 0 && bytes % 1024 == 0 && power < kSizes.size()) {
+        bytes /= 1024;
+        ++power;
+    }
+    return std::to_string(bytes) + (power > 0 ? std::string(1, kSizes[power - 1]) : "");
+}
 
 const std::vector<OptionRow>& option_rows() {
     static const std::vector<OptionRow>& rows = *new std::vector<OptionRow>(make_rows());  // usable during exit

@@ -17,16 +17,23 @@ enum class FailOn : uint8_t { None, Warning, Error };
 enum class Cupti : uint8_t { Auto, On, Off };
 enum class EscapeOption : uint8_t { Matters, Any };
 
+/// "512", "64K", "1.5G" as bytes, K, M, G and T being powers of 1024; -1 for anything else, and for what is too large.
+int64_t bytes_of_text(std::string_view text);
+/// Back again: "1G".
+std::string text_of_bytes(int64_t bytes);
+
 /// The options in force. Fields start as their defaults; meanings and units are in options.def.
 struct Options {
 #define NUMSAN_CHOICE(key, member, type, values, meaning) type member{};
 #define NUMSAN_SWITCH(key, member, initial, meaning) bool member = initial;
 #define NUMSAN_NUMBER(key, member, type, initial, low, high, meaning) type member = initial;
+#define NUMSAN_SIZE(key, member, initial, low, meaning) int64_t member = bytes_of_text(initial);
 #define NUMSAN_TEXT(key, member, initial, empty, meaning) std::string member = initial;
 #include "host/options/options.def"
 #undef NUMSAN_CHOICE
 #undef NUMSAN_SWITCH
 #undef NUMSAN_NUMBER
+#undef NUMSAN_SIZE
 #undef NUMSAN_TEXT
 };
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -22,14 +23,37 @@ std::string reason(const std::string& path, int error) {
 }
 
 /// 0, or the errno of what failed.
-int write_all(int fd, const std::string& text) {
+int write_all(int fd, const char* data, size_t bytes) {
+    constexpr size_t kMost = size_t(1) << 30;  // of one call
     size_t done = 0;
-    while (done < text.size()) {
-        const ssize_t count = write(fd, text.data() + done, text.size() - done);
+    while (done < bytes) {
+        const ssize_t count = write(fd, data + done, std::min(bytes - done, kMost));
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return errno;
         if (count == 0) return ENOSPC;
         done += static_cast<size_t>(count);
+    }
+    return 0;
+}
+
+int write_zeros(int fd, size_t bytes) {
+    if (lseek(fd, static_cast<off_t>(bytes), SEEK_CUR) >= 0) {
+        const off_t end = lseek(fd, 0, SEEK_CUR);
+        return end >= 0 && ftruncate(fd, end) == 0 ? 0 : errno;
+    }
+    static constexpr char kZeros[4096] = {};
+    for (int error = 0; bytes > 0; bytes -= std::min(bytes, sizeof kZeros)) {
+        error = write_all(fd, kZeros, std::min(bytes, sizeof kZeros));
+        if (error != 0) return error;
+    }
+    return 0;
+}
+
+int write_all(int fd, const std::vector<FilePart>& parts) {
+    for (const FilePart& part : parts) {
+        const int error = part.data != nullptr ? write_all(fd, static_cast<const char*>(part.data), part.bytes)
+                                               : write_zeros(fd, part.bytes);
+        if (error != 0) return error;
     }
     return 0;
 }
@@ -44,12 +68,12 @@ struct stat entry_at(const std::string& path) {
     return entry;
 }
 
-int write_directly(const std::string& path, const std::string& text, const struct stat& there) {
+int write_directly(const std::string& path, const std::vector<FilePart>& parts, const struct stat& there) {
     // a pipe without a reader must not block
     const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | no_new_link(there));
     if (fd < 0) return errno;
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    const int error = write_all(fd, text);
+    const int error = write_all(fd, parts);
     close(fd);
     return error;
 }
@@ -77,7 +101,7 @@ std::string temporary_name(const std::string& target) {
     return folder_of(target) + ".numsan-" + std::to_string(getpid()) + "-" + std::to_string(counter++) + ".tmp";
 }
 
-int replace_file(const std::string& target, const std::string& text, mode_t mode, bool keep_mode) {
+int replace_file(const std::string& target, const std::vector<FilePart>& parts, mode_t mode, bool keep_mode) {
     std::string temporary;
     int fd = -1;
     for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
@@ -86,7 +110,7 @@ int replace_file(const std::string& target, const std::string& text, mode_t mode
         if (fd < 0 && errno != EEXIST) return errno;
     }
     if (fd < 0) return EEXIST;
-    int error = write_all(fd, text);
+    int error = write_all(fd, parts);
     if (!error && keep_mode && fchmod(fd, mode) != 0) error = errno;
     if (close(fd) != 0 && !error) error = errno;
     if (!error && rename(temporary.c_str(), target.c_str()) != 0) error = errno;
@@ -97,6 +121,10 @@ int replace_file(const std::string& target, const std::string& text, mode_t mode
 }  // namespace
 
 std::optional<std::string> write_atomically(const std::string& path, const std::string& text) {
+    return write_atomically(path, std::vector<FilePart>{{text.data(), text.size()}});
+}
+
+std::optional<std::string> write_atomically(const std::string& path, const std::vector<FilePart>& parts) {
     if (path.empty()) return "cannot write a report: the path is empty";
     const HeldSignals held;
     const struct stat there = entry_at(path);
@@ -106,7 +134,7 @@ std::optional<std::string> write_atomically(const std::string& path, const std::
     const bool exists = stat(path.c_str(), &status) == 0;
     if (exists && S_ISDIR(status.st_mode)) return reason(path, EISDIR);
     if (exists && !S_ISREG(status.st_mode)) {
-        const int error = write_directly(path, text, there);
+        const int error = write_directly(path, parts, there);
         return error ? std::optional(reason(path, error)) : std::nullopt;
     }
     std::string target = path;
@@ -117,7 +145,7 @@ std::optional<std::string> write_atomically(const std::string& path, const std::
     }
     // Of another user's file no permission is taken over by which others could change ours.
     const mode_t kept = status.st_uid == geteuid() ? 0777 : 0755;
-    const int error = replace_file(target, text, status.st_mode & kept, exists);
+    const int error = replace_file(target, parts, status.st_mode & kept, exists);
     if (!error) return std::nullopt;
     const std::string folder = folder_of(target);
     if (error == ENOENT && !folder.empty()) return reason(path, error) + " (the folder " + folder + " is missing)";

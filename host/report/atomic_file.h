@@ -1,8 +1,10 @@
 // Files that are either the old version or the new one, never half of it, and files that only grow.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace numsan {
 
@@ -12,6 +14,15 @@ namespace numsan {
 /// A link that belongs neither to this user nor to root is not followed, nor is such a pipe in a folder that everybody
 /// may write: in /tmp another user could choose our files otherwise. [MT]
 std::optional<std::string> write_atomically(const std::string& path, const std::string& text);
+
+/// A piece of a file; `data` null: so many zeros, which take no room on disk where the file system can.
+struct FilePart {
+    const void* data;
+    size_t bytes;
+};
+
+/// The same of a new file of many pieces.
+std::optional<std::string> write_atomically(const std::string& path, const std::vector<FilePart>& parts);
 
 /// A descriptor that appends to `path`, which is made if need be (0644 less the umask), under the same rule about what
 /// other users put there; -1 when there is none. [MT]

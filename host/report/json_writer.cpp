@@ -279,7 +279,7 @@ Json finding_document(const Finding& finding) {
     if (!finding.excerpt.empty())
         out["excerpt"] = {{"first", finding.excerpt_line}, {"lines", strings(finding.excerpt)}};
     out["count"] = finding.count;
-    out["dump"] = nullptr;
+    out["dump"] = or_null(finding.dump);
     out["taxonomy"] = taxonomy_codes(finding.category.id.info());
     return out;
 }

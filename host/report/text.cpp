@@ -167,6 +167,8 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     if (const Integer count = number(finding, "count", 1); count > 1) {
         out += row(margin, "repeated:", grouped(count) + " times", style);
     }
+    if (const std::string dump = string_at(finding, "dump"); !dump.empty())
+        out += row(margin, "dump:", dump + "; numsan replay " + dump, style);
     const std::string file = string_at(place, "file");
     if (file.starts_with('<') && string_at(place, "code").empty())
         out += row(margin, "source:", file + " lies in no file, and Python keeps no text of it", style);

@@ -130,7 +130,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     if (finished_) return;  // another thread still runs while the process ends: the last report has been written
     places_.learn(known_names.sources);
     const TextStyle style = text_style();
-    std::vector<size_t> added;
+    std::vector<std::pair<size_t, BirthId>> added;
     bool worth_writing = false;
     for (const EscapedBirth& escaped : outcome.escaped) {
         // A loop that goes on with bad values makes the same births in every step: only the rules need to see each of
@@ -153,7 +153,8 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         if (known != finding_by_mark_.end() && is_milder(known->second, escaped.severity)) {
             finding.id = report_.findings[known->second].id;
             finding_of_[escaped.birth.id] = known->second;
-            added.push_back(known->second);
+            finding.dump = report_.findings[known->second].dump;
+            added.emplace_back(known->second, escaped.birth.id);
             report_.findings[known->second] = std::move(finding);
             continue;
         }
@@ -172,7 +173,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         finding_by_mark_[mark] = report_.findings.size();
         know_place(escaped.place, report_.findings.size());
         finding_of_[escaped.birth.id] = report_.findings.size();
-        added.push_back(report_.findings.size());
+        added.emplace_back(report_.findings.size(), escaped.birth.id);
         report_.findings.push_back(std::move(finding));
     }
     for (const Contamination& c : outcome.contaminated) {
@@ -187,26 +188,17 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         list.push_back({c.kind, name->second.name, c.since_step});
         worth_writing = true;
     }
-    for (const size_t index : added) {
-        print(render_finding(report_.findings[index], style));
-        reported_unsafe_since_ = std::min(reported_unsafe_since_, unsafe_since(report_.findings[index]));
-    }
     merge_counts(counts);
-    if (worth_writing) write();
-}
-
-/// The first step after which state that a checkpoint has is not finite.
-int64_t Reporter::unsafe_since(const Finding& finding) {
-    int64_t since = kSafe;
-    for (const Contaminated& state : finding.contaminated) {
-        if (state.kind != EscapeInto::Gradient) since = std::min(since, state.since_step);
+    const bool dumps = dumps_ != nullptr && dumps_->active() && !added.empty();
+    if (dumps) write();  // a file may take seconds: what is found is safe
+    for (const auto& [index, birth] : added) {
+        Finding& finding = report_.findings[index];
+        if (const auto problem = dumps && !finding.dump ? dumps_->write(finding, birth, report_.run) : std::nullopt)
+            say(*problem);
+        print(render_finding(finding, style));
+        reported_unsafe_since_ = std::min(reported_unsafe_since_, unsafe_since(finding));
     }
-    return since;
-}
-
-/// What was reported as absorbed has escaped after all, while the program ended.
-bool Reporter::is_milder(size_t index, Severity severity) const {
-    return index != kDropped && severity != Severity::Info && report_.findings[index].severity == Severity::Info;
+    if (worth_writing) write();
 }
 
 void Reporter::count_again(size_t index, const EscapedBirth& escaped) {

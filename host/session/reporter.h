@@ -1,6 +1,7 @@
 // Keeps the report of this process: adds findings, prints them on the log, writes the file anew each time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "host/dump/dumps.h"
 #include "host/finding/allow_list.h"
 #include "host/finding/place_of.h"
 #include "host/finding/run_summary.h"
@@ -33,6 +35,9 @@ class Reporter {
     void begin(const RunSummary& counts);
     /// There is nothing to report after all: the file of begin() goes again.
     void withdraw();
+
+    /// What writes files of findings; before the first of them. It outlives this.
+    void use(Dumps& dumps) noexcept { dumps_ = &dumps; }
 
     /// Whether a further finding would be kept: see the option max_findings.
     bool has_room() const;
@@ -75,7 +80,14 @@ class Reporter {
     void count_again(size_t index, const EscapedBirth& escaped);
     void know_place(const std::string& place, size_t index);
     void print_unmatched_rules() const;
-    static int64_t unsafe_since(const Finding& finding);
+    /// The first step after which state that a checkpoint has is not finite.
+    static int64_t unsafe_since(const Finding& finding) {
+        int64_t since = kSafe;
+        for (const Contaminated& state : finding.contaminated) {
+            if (state.kind != EscapeInto::Gradient) since = std::min(since, state.since_step);
+        }
+        return since;
+    }
 
     const Options& options_;
     StackSource& stacks_;
@@ -94,6 +106,7 @@ class Reporter {
     int64_t counted_again_ = 0;
     bool finished_ = false;
     int64_t dropped_findings_ = 0;
+    Dumps* dumps_ = nullptr;         ///< null: none are wanted
     std::atomic<int> log_rank_{-1};  ///< as the log's name has it, which is asked for without the lock; -1: none
     static constexpr int64_t kSafe = INT64_MAX;
     int64_t reported_unsafe_since_ = kSafe;  ///< the step that was printed with a finding; often it is known only later

@@ -41,12 +41,17 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       parts_(options_, scanner, readings_, stacks, frames_, !facts_.python_version.empty()),
       look_back_(options_.tier, scanner, parts_.lineage, parts_.verdict, parts_.past),
       devices_(options_, scanner, readings_, parts_, *this),
+      dumps_(options_),
       reporter_(options_, stacks, places_of(facts_), facts_.run ? *facts_.run : run_facts(options_)),
       off_(reporter_),
       counts_(parts_, devices_, stacks, facts_, off_),
       publisher_(parts_.verdict, stacks, reporter_, counts_) {
     parts_.verdict.set_exchange(facts_.over_notes != nullptr ? facts_.over_notes(worker_births_) : &worker_births_);
     parts_.verdict.set_history(static_cast<size_t>(options_.history));
+    if (!options_.dump.empty()) {
+        parts_.verdict.show_births();
+        reporter_.use(dumps_);
+    }
     if (options_.escape == EscapeOption::Any) parts_.verdict.set_strict();
     stacks_.on_own_thread = [] { this_thread().busy = true; };
 }
@@ -108,9 +113,11 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
     OpLog& log = look_back_.log();
     if (bad.any()) devices_.settle();
     if (log.usable()) look_back_.look_behind(event, bad, context.step, outcome);
+    outcome.born.clear();  // those are ops of the past
     if (!parts_.judge.judge(event, context, bad, ranges, made, thread.accumulates(), outcome, &operands) &&
         !wanted.is_all())
         log.add(event, context, made.record, made.node, wanted.others());
+    if (!outcome.born.empty()) dumps_.keep(outcome.born, event, context);
     publish(outcome);
     LookBack::unpin(thread, log);
 }
@@ -203,6 +210,7 @@ void Session::end_optimizer_step(ThreadState& thread) noexcept {
 void Session::use(const AdapterApi& adapter) noexcept {
     counts_.use(adapter);
     publisher_.use(adapter);
+    dumps_.use(adapter.hold);
     devices_.use(adapter.storages);
     if (look_back_.tier().keeps_log()) look_back_.log().use(adapter.storages);
     if (options_.verbosity < 2 || !uses_record_function(adapter)) return;
@@ -282,6 +290,7 @@ int Session::finish(int status) noexcept {
 
 void Session::before_fork() noexcept {
     reporter_.lock();
+    dumps_.lock();
     devices_.lock();
     parts_.contexts.rounds().lock();
     look_back_.log().lock();
@@ -295,6 +304,7 @@ void Session::after_fork_in_parent() noexcept {
     look_back_.log().unlock();
     parts_.contexts.rounds().unlock();
     devices_.unlock();
+    dumps_.unlock();
     reporter_.unlock();
 }
 
@@ -309,6 +319,8 @@ void Session::after_fork_in_child() noexcept {
     parts_.contexts.rounds().unlock();
     devices_.begin_child();
     devices_.unlock();
+    dumps_.begin_child();
+    dumps_.unlock();
     try {
         reporter_.begin_child();
     } catch (...) {

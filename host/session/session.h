@@ -8,6 +8,7 @@
 #include "host/base/scanner.h"
 #include "host/device/device_readings.h"
 #include "host/device/devices.h"
+#include "host/dump/dumps.h"
 #include "host/event/event_parts.h"
 #include "host/event/look_back.h"
 #include "host/options/options.h"
@@ -97,6 +98,7 @@ class Session : private DeviceOwner {
     EventParts parts_;
     LookBack look_back_;
     Devices devices_;
+    Dumps dumps_;
     Reporter reporter_;
     OffSwitch off_;
     RunCounts counts_;

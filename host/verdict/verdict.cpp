@@ -62,34 +62,6 @@ bool Verdict::interesting_by_class(const OpEvent& event) const noexcept {
     return scanner_.range(event.inputs[0]).suspicious;
 }
 
-bool Verdict::knows(const TensorView& tensor) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return ledger_.find(tensor) != nullptr;
-}
-
-bool Verdict::is_sure_of(const TensorView& tensor) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const BirthKinds* known = ledger_.find(tensor);
-    return known != nullptr && known->is_sure();
-}
-
-void Verdict::forget(const TensorView& tensor) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ledger_.clear(tensor);
-}
-
-Ledger::Entry Verdict::births_in(const TensorView& tensor) {
-    if (!ledger_.may_hold(tensor.storage)) return {};
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const BirthKinds* known = ledger_.find(tensor);
-    return known != nullptr ? *known : BirthKinds{};
-}
-
-void Verdict::adopt(const TensorView& tensor, const Ledger::Entry& births) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ledger_.set(tensor, births);
-}
-
 /// Which births the op read. With clean outputs only what the ledger knows matters; otherwise every operand is looked
 /// at.
 BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad) {
@@ -151,6 +123,15 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
     const std::optional<ValueChecks::Question> asked = checks_.follows() ? look_at_check(event, context) : std::nullopt;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (asked) checks_.follow(*asked, event, context, outcome);
+    const BirthId newest = births_.last();
+    follow(event, context, bad_outputs, forward, born, outcome);
+    for (BirthId id = newest + 1; shows_births_ && id <= births_.last(); ++id) {
+        if (births_.find(id) != nullptr && !births_.intended(id)) outcome.born.push_back(id);
+    }
+}
+
+void Verdict::follow(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
+                     const ForwardRecord& forward, BirthId* born, Outcome& outcome) {
     *born = 0;
     if (bad_outputs.any()) met_bad_.store(true, std::memory_order_relaxed);
     begin_step(context);

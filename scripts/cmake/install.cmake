@@ -11,7 +11,7 @@ else()
 endif()
 install(PROGRAMS ${built}/bin/numsan DESTINATION ${commands})
 install(PROGRAMS ${built}/lib/libnumsan.so ${built}/lib/libnumsan_core.so DESTINATION ${libraries})
-install(DIRECTORY ${built}/lib/adapter DESTINATION ${libraries})
+install(DIRECTORY ${built}/lib/adapter ${built}/lib/replay DESTINATION ${libraries} PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY ${built}/share/ DESTINATION ${shared} OPTIONAL)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/NOTICE DESTINATION ${shared}/doc/numsan)
 

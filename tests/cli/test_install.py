@@ -63,6 +63,8 @@ def test_nothing_of_the_build_is_needed(installed):
     shipped = {path for path in files(run_numsan.BUILD / "lib/adapter")}
     folder = (installed / libraries[0]).parent / "adapter"
     assert files(folder) == shipped and "interpose/torch/adapter.cpp" in shipped
+    replayed = {path.name for path in (run_numsan.REPO / "host/replay").glob("*.py")} | {"advice.def", "mechanisms.def"}
+    assert files(folder.parent / "replay") == replayed and "replay_dump.py" in replayed
 
 
 @pytest.mark.parametrize("library_folder", ["lib", "lib64", "lib/x86_64-linux-gnu"])

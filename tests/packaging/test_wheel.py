@@ -101,6 +101,7 @@ def test_the_files(wheel):
     adapter = run_numsan.BUILD / "lib/adapter"
     sources = {f"{libraries}adapter/{path.relative_to(adapter).as_posix()}"
                for path in adapter.rglob("*") if path.is_file()}
+    sources |= {f"{libraries}replay/{path.name}" for path in (run_numsan.BUILD / "lib/replay").iterdir()}
     prebuilt = {name for name in names if name.startswith(libraries + "prebuilt/")}
     assert len(prebuilt) == 1 and next(iter(prebuilt)).startswith(libraries + "prebuilt/libnumsan_torch-2."), prebuilt
     programs = {"numsan-0.1.0.data/scripts/numsan", libraries + "libnumsan.so", libraries + "libnumsan_core.so"}

@@ -88,6 +88,14 @@ def check(case, tmp_path, options):
     return reports, watched.stdout
 
 
+@pytest.mark.parametrize("case", ["gpt2", "grad_scaler", "lbfgs"])
+def test_holding_arguments_for_a_dump_changes_nothing(case, warm, tmp_path):
+    folder = tmp_path / "dumps"
+    check(case, tmp_path, {"dump": folder})
+    expected = 1 if case in LONG else 0  # of the bad value that follows a long one
+    assert len(list(folder.glob("*"))) == expected
+
+
 COMPILED = ["compiled_aot_eager", "compiled_inductor"]
 
 

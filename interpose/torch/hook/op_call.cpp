@@ -112,6 +112,11 @@ __attribute__((cold, noinline)) void OpCall::skip(const at::Tensor& tensor) {
     core.op_failed(&event);
 }
 
+uint64_t OpCall::node_of(uint64_t sequence) const {
+    if (!places_.grad_enabled()) return ~uint64_t(0);
+    return sequence == kLastNode ? at::sequence_number::peek() - 1 : sequence;
+}
+
 void OpCall::report(const CoreApi& core, uint64_t sequence) {
     OpEvent event;
     event.op = &op_.info;
@@ -121,9 +126,7 @@ void OpCall::report(const CoreApi& core, uint64_t sequence) {
     event.output_count = output_count_;
     event.grad_enabled = places_.grad_enabled();
     event.thread = event.grad_enabled ? places_.number() : 0;
-    event.forward_sequence = !event.grad_enabled     ? ~uint64_t(0)
-                             : sequence == kLastNode ? at::sequence_number::peek() - 1
-                                                     : sequence;
+    event.forward_sequence = node_of(sequence);
     event.infinite_scalar = infinite_scalar_;
     event.graph_task = torch::autograd::get_current_graph_task_id();
     event.autograd_facts = autograd_facts_of;

@@ -60,7 +60,8 @@ TEST(Options, UnknownKeyNamesTheNearest) {
 TEST(Options, BadNumbersAndSwitchesAreRefused) {
     for (const char* text :
          {"budget=", "budget=nan", "budget=1e400", "budget=5x", "headroom=2", "exitcode=256", "exitcode=6.5",
-          "verbosity=-1", "halt=yes", "halt", "report=", "=", "max_findings=99999999999999999999"}) {
+          "verbosity=-1", "halt=yes", "halt", "report=", "=", "max_findings=99999999999999999999",
+          "dump_limit=", "dump_limit=0", "dump_limit=-1K", "dump_limit=1X", "dump_limit=K", "dump_limit=1e30T"}) {
         Options options;
         EXPECT_EQ(complaints_of(text, options).size(), 1u) << text;
         EXPECT_THAT(non_default(options), IsEmpty()) << text;
@@ -70,11 +71,22 @@ TEST(Options, BadNumbersAndSwitchesAreRefused) {
 TEST(Options, WhatIsSetAndDoesNothingIsSaid) {
     Options options;
     EXPECT_TRUE(without_effect(options).empty());
-    options.dump = "/tmp/inputs";
     options.break_at = true;
     EXPECT_EQ(without_effect(options),
-              (std::vector<std::string>{"dump has no effect: this version does not write the inputs of an op to files",
-                                        "break has no effect: this version does not stop in pdb"}));
+              (std::vector<std::string>{"break has no effect: this version does not stop in pdb"}));
+}
+
+TEST(Options, BytesAreSaidInPowersOf1024) {
+    EXPECT_EQ(bytes_of_text("512"), 512);
+    EXPECT_EQ(bytes_of_text("64K"), 65536);
+    EXPECT_EQ(bytes_of_text("1.5M"), 1572864);
+    EXPECT_EQ(bytes_of_text("2T"), int64_t(1) << 41);
+    Options options;
+    EXPECT_THAT(complaints_of("dump_limit=100M", options), IsEmpty());
+    EXPECT_THAT(non_default(options), ElementsAre(Pair("dump_limit", "100M")));
+    EXPECT_EQ(text_of_bytes(1000), "1000");
+    EXPECT_THAT(complaints_of("dump_limit=1GB", options),
+                ElementsAre(HasSubstr("bad value '1GB': expected bytes as 512, 64K, 100M, 1G")));
 }
 
 TEST(Options, ComplaintsAreOneLine) {

@@ -23,6 +23,16 @@ TEST(AtomicFile, ReplacesAndLeavesNoTemporaryFile) {
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1);
 }
 
+TEST(AtomicFile, WritesPiecesInTheirOrderAndZerosWhereThereIsNoData) {
+    const ScratchFolder scratch;
+    const std::vector<FilePart> parts = {{"ab", 2}, {nullptr, 3}, {"c", 1}, {nullptr, 1 << 20}};
+    EXPECT_EQ(write_atomically(scratch.file("d"), parts), std::nullopt);
+    EXPECT_EQ(file_text(scratch.file("d")), std::string("ab\0\0\0c", 6) + std::string(1 << 20, '\0'));
+    struct stat status {};
+    ASSERT_EQ(stat(scratch.file("d").c_str(), &status), 0);
+    EXPECT_LT(status.st_blocks * 512, 1 << 20) << "zeros at the end take room on disk";
+}
+
 TEST(AtomicFile, KeepsTheOldFileWhenNothingMoreFits) {
     const ScratchFolder scratch;
     ASSERT_EQ(write_atomically(scratch.file("r.json"), "old"), std::nullopt);

@@ -16,6 +16,14 @@ TEST(ReportDifference, TimesAndVersionsAreNone) {
     EXPECT_EQ(report_differences(to_json(before), to_json(now)), std::vector<std::string>());
 }
 
+TEST(ReportDifference, AReplayHasNoTensorsToDump) {
+    Report before, now;
+    before.findings.emplace_back();
+    now.findings.emplace_back();
+    before.findings[0].dump = "dumps/numsan-7-1.safetensors";
+    EXPECT_EQ(report_differences(to_json(before), to_json(now)), std::vector<std::string>());
+}
+
 TEST(ReportDifference, SaysWhatItWasAndIs) {
     Report before, now;
     before.run.steps = 3;

@@ -44,6 +44,16 @@ TEST(Text, WithoutALineAndWithValuesGone) {
     expect_golden("no_line.txt", render_finding(finding, plain()));
 }
 
+TEST(Text, NamesTheDumpAndTheCommandThatRunsIt) {
+    Finding finding = build_finding();
+    EXPECT_EQ(render_finding(finding, plain()).find("dump:"), std::string::npos);
+    finding.dump = "d/numsan-7-1.safetensors";
+    EXPECT_NE(render_finding(finding, plain())
+                  .find("   = dump:     d/numsan-7-1.safetensors; numsan replay d/numsan-7-1.safetensors\n"),
+              std::string::npos)
+        << render_finding(finding, plain());
+}
+
 TEST(Text, LinesThatLieInNoFile) {
     Finding finding = build_finding();
     finding.location->file = "/tmp/ipykernel_1/2.py";

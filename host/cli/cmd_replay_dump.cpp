@@ -1,0 +1,72 @@
+// numsan replay of a dump: finds a Python that has torch, and has it run the files of host/replay.
+#include <unistd.h>
+
+#include "host/cli/commands.h"
+#include "host/cli/process.h"
+
+namespace numsan::cli {
+namespace {
+
+constexpr int kDiedOfSignal = 128;  ///< added to the number of the signal
+
+/// The interpreters that are asked for torch: the one that is named, else those of PATH and beside this command.
+std::vector<std::string> candidates() {
+    if (const std::string named = variable("NUMSAN_PYTHON"); !named.empty()) return {named};
+    std::vector<std::string> found;
+    if (const auto python = find_program("python3")) found.push_back(*python);
+    const std::string beside = own_folder() + "/python3";
+    if (access(beside.c_str(), X_OK) == 0 && (found.empty() || found.front() != beside)) found.push_back(beside);
+    return found;
+}
+
+bool has_torch(const std::string& python) {
+    return ask({python, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"})
+               .status == 0;
+}
+
+/// Empty after a complaint.
+std::string python_with_torch() {
+    const std::vector<std::string> pythons = candidates();
+    std::string looked_at;
+    for (const std::string& python : pythons) {
+        if (has_torch(python)) return python;
+        looked_at += (looked_at.empty() ? "" : ", ") + python;
+    }
+    complain("a dump is replayed by a python that has torch: " +
+             (looked_at.empty() ? "no python3 is on PATH" : "there is no torch in " + looked_at) +
+             "; NUMSAN_PYTHON=/path/to/python names another");
+    return "";
+}
+
+}  // namespace
+
+int replay_dump(const ReplayFlags& flags) {
+    if (access(flags.path.c_str(), R_OK) != 0) {
+        complain(flags.path + ": no file that can be read");
+        return kUsage;
+    }
+    const LibrarySearch search = find_library();
+    const std::string program = search.path.substr(0, search.path.rfind('/') + 1) + "replay/replay_dump.py";
+    if (search.path.empty() || access(program.c_str(), R_OK) != 0) {
+        complain("replay/replay_dump.py is missing beside libnumsan.so; looked at " + search.places());
+        return kUsage;
+    }
+    const std::string python = python_with_torch();
+    if (python.empty()) return kUsage;
+    set_variable("PYTHONSAFEPATH", std::nullopt);  // the program's folder has its modules
+    if (variable("TORCH_CPP_LOG_LEVEL").empty())
+        set_variable("TORCH_CPP_LOG_LEVEL", "ERROR");  // it warns of dumped calls
+    std::vector<std::string> command = {python, "-B", program, "--format=" + flags.format};
+    if (flags.trials) command.emplace_back("--try");
+    if (!flags.script.empty()) command.push_back("--script=" + flags.script);
+    if (!flags.output.empty()) command.push_back("--output=" + flags.output);
+    command.insert(command.end(), {"--", flags.path});
+    const int status = call(command);
+    if (status > kDiedOfSignal) {
+        complain(flags.path + ": python died of signal " + std::to_string(status - kDiedOfSignal) +
+                 " while it ran the op");
+    }
+    return status == kOk || status == kDiffers ? status : kUsage;
+}
+
+}  // namespace numsan::cli

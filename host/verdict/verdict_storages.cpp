@@ -1,0 +1,34 @@
+// Verdict: what is asked and said of one storage.
+#include "host/verdict/verdict.h"
+
+namespace numsan {
+
+bool Verdict::knows(const TensorView& tensor) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return ledger_.find(tensor) != nullptr;
+}
+
+bool Verdict::is_sure_of(const TensorView& tensor) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const BirthKinds* known = ledger_.find(tensor);
+    return known != nullptr && known->is_sure();
+}
+
+void Verdict::forget(const TensorView& tensor) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ledger_.clear(tensor);
+}
+
+Ledger::Entry Verdict::births_in(const TensorView& tensor) {
+    if (!ledger_.may_hold(tensor.storage)) return {};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const BirthKinds* known = ledger_.find(tensor);
+    return known != nullptr ? *known : BirthKinds{};
+}
+
+void Verdict::adopt(const TensorView& tensor, const Ledger::Entry& births) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ledger_.set(tensor, births);
+}
+
+}  // namespace numsan
