@@ -148,6 +148,7 @@ def collected_threads(manifest, stored, mended):
 def threads_table(_):
     """One row a metric, one column for the open and one for the frozen families."""
     if not THREADS.exists():
+        yield "numsan has not been run on all of them yet."
         return
     results = json.loads(THREADS.read_text())
     parts = results["families"]
