@@ -1,0 +1,55 @@
+"""A physics-informed network for moisture: diffusivity goes with the predicted content to the power 1.2, which goes below 0."""
+# label: phase=forward mechanism=DOM category=N4 category_alt=N2,N7 birth_op=aten::pow kind=nan first_step=0
+# label: severity=error loss_stays_finite=no dtype=fp32 model=pinn family=power_of_negative needs= fragile=no
+# label: thread=prateekbhustali/Physics-Informed-Neural-Networks#1 uses= fix_kind=clamp
+# fix: the answer is that the predicted content may be negative and must be kept from it before the power is taken in the
+# fix: residual; the network itself stays as it is
+import os
+
+import torch
+from torch import nn
+
+FIXED = os.environ.get("FIXED") == "1"
+
+
+class Content(nn.Module):
+    """Moisture as a function of place and time."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(2, 24), nn.Tanh(), nn.Linear(24, 24), nn.Tanh(), nn.Linear(24, 1))
+
+    def forward(self, point):
+        return self.net(point)
+
+
+def slope(value, point):
+    return torch.autograd.grad(value, point, torch.ones_like(value), create_graph=True)[0]
+
+
+def residual(model, point):
+    """u_t - (D(u) u_x)_x with D = 0.1 u^1.2"""
+    point = point.requires_grad_()
+    content = model(point)
+    u_x, u_t = slope(content, point).split(1, dim=1)
+    wet = content.clamp_min(1e-6) if FIXED else content
+    diffusivity = 0.1 * wet**1.2  # BUG
+    flux_x = slope(diffusivity * u_x, point)[:, :1]
+    return u_t - flux_x
+
+
+def initial(model, count=32):
+    x = torch.rand(count, 1)
+    return (model(torch.cat([x, torch.zeros_like(x)], dim=1)) - torch.sin(torch.pi * x)).square().mean()
+
+
+torch.manual_seed(12)
+model = Content()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for step in range(4):
+    interior = torch.rand(64, 2)
+    loss = residual(model, interior).square().mean() + initial(model)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(f"residual and start {loss.item():.5f}")
