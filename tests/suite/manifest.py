@@ -164,6 +164,12 @@ def load(suite=SUITE, name="suite"):
     return manifest
 
 
+def of_families(manifest, families):
+    """The part of a manifest of threads whose families are open or frozen, or all of any manifest."""
+    return {key: [entry for entry in entries if families == "all" or entry["frozen"] == (families == "frozen")]
+            for key, entries in manifest.items()}
+
+
 def mended(manifest):
     """The bug programs of threads as what they are with FIXED=1: healthy programs."""
     keys = ("file", "story", "dtype", "needs", "intended_lines", "family", "frozen")

@@ -1,7 +1,8 @@
-"""Self-supervised training in half precision prints skipped steps in its first iterations; the scale finds its level."""
+"""Self-supervised training in half precision prints skipped steps at its start; the scale finds its level."""
 # label: tempts=loss_scale max_severity=warning dtype=fp16 needs= family=loss_scale_search
 # label: thread=facebookresearch/swav#47 uses=timm
-# why: dynamic loss scaling begins with a scale that is too high, skips a few steps and goes on; the maintainers say so, and
+# why: dynamic loss scaling begins with a scale that is too high, skips a few steps and goes on; the maintainers say
+# why: so, and
 # why: all parameters stay finite
 import timm
 import torch

@@ -1,7 +1,8 @@
-"""Graph convolutions take the inverse root of degrees that are zero for isolated nodes, and write zeros over the infinities."""
+"""Graph convolutions take the inverse root of degrees that are zero for isolated nodes, then drop the infinities."""
 # label: tempts=infinite_degree max_severity=none dtype=fp32 needs= family=isolated_nodes_masked
 # label: thread=mlx-graphs/mlx-graphs#18 uses=
-# why: only counts are divided by, no gradient goes through them, and the infinities are replaced before they meet a feature
+# why: only counts are divided by, no gradient goes through them, and the infinities are replaced before they meet a
+# why: feature
 import torch
 from torch import nn
 

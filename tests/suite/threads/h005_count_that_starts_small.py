@@ -1,7 +1,8 @@
 """A running mean and deviation of observations starts with a count of 1e-4, which a reader took for a missing guard."""
 # label: tempts=tiny_count max_severity=none dtype=fp32 needs= family=running_count
 # label: thread=openai/baselines#586 uses=
-# why: the count only weighs the initial guess; after the first batch it is that batch's size plus 1e-4, and nothing divides by
+# why: the count only weighs the initial guess; after the first batch it is that batch's size plus 1e-4, and nothing
+# why: divides by
 # why: less than one sample
 import torch
 from torch import nn

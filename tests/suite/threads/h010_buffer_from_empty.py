@@ -1,4 +1,4 @@
-"""A replay memory is made by torch.empty(), whose garbage alarms a reader; only rows that were written are ever read."""
+"""A replay memory is made by torch.empty(), whose garbage alarms a reader; only rows that were written are read."""
 # label: tempts=unwritten_memory max_severity=none dtype=fp32 needs= family=empty_buffer
 # label: thread=pytorch/pytorch#24263 uses=
 # why: torch.empty() is meant to leave memory as it is, says the maintainer; each row is written before it can be drawn

@@ -1,4 +1,4 @@
-"""A flow of monotone bumps keeps the identity outside its interval by where(); the inverse's root is taken there, too."""
+"""A flow of monotone bumps keeps the identity outside its interval by where(); the inverse's root is taken there."""
 # label: phase=forward mechanism=DOM category=N3 category_alt=N2 birth_op=aten::sqrt kind=nan first_step=24
 # label: severity=error loss_stays_finite=yes dtype=fp32 model=flow family=flow_spline_tails needs= fragile=no
 # label: thread=danielward27/flowjax#240 uses= fix_kind=where

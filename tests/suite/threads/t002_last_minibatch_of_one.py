@@ -2,7 +2,8 @@
 # label: phase=forward mechanism=DIV0 category=N4 category_alt=N1,N2,N7 birth_op=aten::std kind=nan first_step=36
 # label: severity=error loss_stays_finite=no dtype=fp32 model=policy family=advantage_of_one needs= fragile=no
 # label: thread=DLR-RM/stable-baselines3#1028 uses= fix_kind=guard
-# fix: advantages are normalised only where the minibatch has more than one of them; the batch is legal, so the loss is at fault
+# fix: advantages are normalised only where the minibatch has more than one of them; the batch is legal, so the loss
+# fix: is at fault
 import os
 
 import torch

@@ -1,5 +1,6 @@
 """Binary gates by a concrete relaxation at low temperature; a sample that is exactly 0 has no log probability."""
-# label: phase=forward mechanism=DOM category=N2 category_alt=N4,N5 birth_op=aten::log,aten::log1p kind=-inf first_step=0
+# label: phase=forward mechanism=DOM category=N2 category_alt=N4,N5 birth_op=aten::log,aten::log1p kind=-inf
+# label: first_step=0
 # label: severity=error loss_stays_finite=no dtype=fp32 model=autoencoder family=concrete_sample needs= fragile=no
 # label: thread=pytorch/pytorch#18254 uses= fix_kind=clamp
 # fix: the relaxed sample is kept between eps and 1 - eps after the sigmoid

@@ -1,5 +1,6 @@
 """Two stages of training share a schedule of the rate; the second has no warm-up and its first rate is 0 / 0."""
-# label: phase=optimizer mechanism=HYPER category=N5 category_alt= birth_op=aten::add_,aten::_foreach_add_,aten::mul kind=nan first_step=30
+# label: phase=optimizer mechanism=HYPER category=N5 category_alt= birth_op=aten::add_,aten::_foreach_add_,aten::mul
+# label: kind=nan first_step=30
 # label: severity=error loss_stays_finite=yes dtype=fp32 model=conv family=warm_up_of_zero needs= fragile=no
 # label: thread=mlcommons/hpc#27 uses= fix_kind=schedule
 # fix: the warm-up formula is used only where there are warm-up steps; any number of them is allowed

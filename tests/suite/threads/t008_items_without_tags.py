@@ -1,12 +1,13 @@
 """Contrastive training where the similarity of tag vectors says which items belong together; one item has no tag."""
 # label: phase=forward mechanism=DIV0 category=N4 category_alt=N1,N2 birth_op=aten::div kind=nan first_step=22
 # label: severity=error loss_stays_finite=no dtype=fp32 model=mlp family=cosine_without_eps needs= fragile=no
-# label: thread=google-deepmind/optax#946 uses= fix_kind=eps
+# label: thread=google-deepmind/optax#946 uses=torchvision fix_kind=eps
 # fix: the cosine similarity in the loss gets a smallest norm; items without tags are legal
 import os
 
 import torch
 from torch import nn
+from torchvision.ops import MLP
 
 FIXED = os.environ.get("FIXED") == "1"
 TAGS = 10
@@ -43,7 +44,7 @@ def batch(step, size=32):
 
 torch.manual_seed(94)
 MIXING = torch.randn(TAGS, 16)
-encoder = nn.Sequential(nn.Linear(16, 48), nn.GELU(), nn.Linear(48, 24))
+encoder = MLP(16, [48, 24], activation_layer=nn.GELU)
 criterion = TagContrast()
 optimizer = torch.optim.AdamW(encoder.parameters(), lr=2e-3)
 for step in range(24):

@@ -1,5 +1,6 @@
 """Triplet fine-tuning of a sentence encoder; a deduplication step failed and an anchor is its own positive."""
-# label: phase=backward mechanism=SING category=N3 category_alt=N4,N1 birth_op=aten::div,aten::mul kind=+inf,nan first_step=21
+# label: phase=backward mechanism=SING category=N3 category_alt=N4,N1 birth_op=aten::div,aten::mul kind=+inf,nan
+# label: first_step=21
 # label: severity=error loss_stays_finite=yes dtype=fp32 model=transformer family=distance_at_zero needs= fragile=no
 # label: thread=huggingface/sentence-transformers#4033 uses=transformers fix_kind=stable_function
 # fix: the distance is taken by the vector norm, whose derivative at zero is zero, instead of a root of a sum of squares
@@ -50,4 +51,5 @@ for step in range(22):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-print(f"triplet loss {loss.item():.4f}, word vectors {encoder.bert.embeddings.word_embeddings.weight.norm().item():.3f}")
+words = encoder.bert.embeddings.word_embeddings.weight
+print(f"triplet loss {loss.item():.4f}, word vectors {words.norm().item():.3f}")

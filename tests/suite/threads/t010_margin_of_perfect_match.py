@@ -1,4 +1,4 @@
-"""An additive angular margin after one-shot imprinting: a face meets its own embedding, whose cosine rounds above one."""
+"""An additive angular margin after one-shot imprinting: a face meets its own embedding, its cosine rounds above one."""
 # label: phase=forward mechanism=DOM category=N4 category_alt=N2,N3 birth_op=aten::sqrt kind=nan first_step=21
 # label: severity=error loss_stays_finite=no dtype=fp32 model=resnet family=angular_margin needs= fragile=no
 # label: thread=ronghuaiyang/arcface-pytorch#32 uses=torchvision fix_kind=clamp

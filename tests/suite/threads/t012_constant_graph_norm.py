@@ -1,5 +1,6 @@
 """Layer normalisation graph by graph adds its eps after the root; a graph of one plain atom has no variance."""
-# label: phase=backward mechanism=SING category=N3 category_alt=N7 birth_op=aten::div,aten::mul kind=+inf,nan first_step=25
+# label: phase=backward mechanism=SING category=N3 category_alt=N7 birth_op=aten::div,aten::mul kind=+inf,nan
+# label: first_step=25
 # label: severity=error loss_stays_finite=yes dtype=fp32 model=gnn family=norm_eps_outside needs= fragile=no
 # label: thread=pyg-team/pytorch_geometric#2917 uses= fix_kind=eps
 # fix: eps goes inside the root, so that its derivative at zero variance is finite

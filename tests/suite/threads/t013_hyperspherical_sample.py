@@ -1,8 +1,10 @@
-"""A hyperspherical autoencoder samples around its mean direction; as it sharpens, a proposal's cosine is exactly one."""
-# label: phase=backward mechanism=SING category=N3 category_alt=N2,N7,N8 birth_op=aten::div,aten::mul kind=+inf,-inf,nan first_step=
+"""A hyperspherical autoencoder samples around its mean; as it sharpens, a proposal's cosine is exactly one."""
+# label: phase=backward mechanism=SING category=N3 category_alt=N2,N7,N8 birth_op=aten::div,aten::mul
+# label: kind=+inf,-inf,nan first_step=
 # label: severity=error loss_stays_finite=yes dtype=fp32 model=vae family=von_mises_fisher needs= fragile=no
 # label: thread=clementchadebec/benchmark_VAE#79 uses= fix_kind=clamp
-# fix: 1 - w^2 is clamped to a small positive number before the root, as in the original sampler; the value is right without it, the slope is not
+# fix: 1 - w^2 is clamped to a small positive number before the root, as in the original sampler; the value is right
+# fix: without it, the slope is not
 import os
 
 import torch

@@ -1,4 +1,4 @@
-"""A variational graph autoencoder on raw interaction counts; a hub's log variance is large and its exponential infinite."""
+"""A variational graph autoencoder on raw contact counts; a hub's log variance is large, its exponential infinite."""
 # label: phase=forward mechanism=OVF category=N2 category_alt=N4,N7,N1 birth_op=aten::exp kind=+inf first_step=3
 # label: severity=error loss_stays_finite=no dtype=fp32 model=gnn family=log_variance needs= fragile=no
 # label: thread=pyg-team/pytorch_geometric#500 uses= fix_kind=clamp

@@ -2,7 +2,8 @@
 # label: phase=forward mechanism=DOM category=N4 category_alt=N3,N2 birth_op=aten::log kind=-inf first_step=
 # label: severity=error loss_stays_finite=yes dtype=fp32 model=mlp family=mixture_density needs= fragile=no
 # label: thread=tonyduan/mixture-density-network#4 uses= fix_kind=stable_function
-# fix: log weights come from the logits directly instead of a logarithm of the softmax; the value of the loss is the same,
+# fix: log weights come from the logits directly instead of a logarithm of the softmax; the value of the loss is the
+# fix: same,
 # fix: as logsumexp hides the -inf, and only the gradient shows it, so N3 is arguable
 import os
 

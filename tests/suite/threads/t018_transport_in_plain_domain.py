@@ -1,5 +1,6 @@
 """Discriminant analysis by optimal transport with a weak regulariser: a row of the Gibbs kernel is all zero."""
-# label: phase=forward mechanism=DIV0 category=N4 category_alt=N2,N5 birth_op=aten::div,aten::reciprocal kind=+inf,nan first_step=0
+# label: phase=forward mechanism=DIV0 category=N4 category_alt=N2,N5 birth_op=aten::div,aten::reciprocal kind=+inf,nan
+# label: first_step=0
 # label: severity=error loss_stays_finite=no dtype=fp32 model=linear family=sinkhorn_domain needs= fragile=no
 # label: thread=PythonOT/POT#336 uses= fix_kind=stable_function
 # fix: scaling goes on in the log domain with logsumexp, which allows such regularisers

@@ -1,4 +1,4 @@
-"""An observation normaliser starts its mean at 0; the walker lives near 1800, and rounding leaves a negative variance."""
+"""An observation normaliser starts its mean at 0; a walker lives near 1800, and rounding makes a variance negative."""
 # label: phase=forward mechanism=DOM category=N6 category_alt=N2,N7,N8 birth_op=aten::sqrt kind=nan first_step=0
 # label: severity=error loss_stays_finite=no dtype=fp32 model=policy family=running_normaliser needs= fragile=no
 # label: thread=Unity-Technologies/ml-agents#4299 uses= fix_kind=init

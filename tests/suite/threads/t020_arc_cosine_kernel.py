@@ -1,5 +1,6 @@
 """Gaussian process with an arc-cosine kernel: on the diagonal the angle is the arc cosine of exactly one."""
-# label: phase=backward mechanism=SING category=N3 category_alt=N2 birth_op=aten::rsqrt,aten::mul,aten::div kind=+inf,nan first_step=0
+# label: phase=backward mechanism=SING category=N3 category_alt=N2 birth_op=aten::rsqrt,aten::mul,aten::div
+# label: kind=+inf,nan first_step=0
 # label: severity=error loss_stays_finite=yes dtype=fp64 model=gp family=arc_cosine needs= fragile=no
 # label: thread=GPflow/GPflow#409 uses= fix_kind=scale
 # fix: the cosine is multiplied by a number slightly below one before the arc cosine, so the slope stays finite

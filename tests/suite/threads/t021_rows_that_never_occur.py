@@ -1,5 +1,6 @@
-"""A hand-written optimizer adds eps after the reciprocal root; tokens of a new vocabulary slice have no gradient yet."""
-# label: phase=optimizer mechanism=DIV0 category=N5 category_alt=N2 birth_op=aten::rsqrt,aten::rsqrt_ kind=+inf first_step=24
+"""A hand-written optimizer adds eps after the reciprocal root; words of a new vocabulary slice have no gradient yet."""
+# label: phase=optimizer mechanism=DIV0 category=N5 category_alt=N2 birth_op=aten::rsqrt,aten::rsqrt_ kind=+inf
+# label: first_step=24
 # label: severity=error loss_stays_finite=yes dtype=fp32 model=embedding family=optimizer_denominator needs= fragile=no
 # label: thread=kozistr/pytorch_optimizer#481 uses= fix_kind=eps
 # fix: eps is added before rsqrt() and no longer after it; a setting of the optimizer is at fault by the suite's usage

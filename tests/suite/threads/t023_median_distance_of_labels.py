@@ -1,5 +1,6 @@
 """An independence penalty sets its kernel's width to the median distance; most of a batch has the same group label."""
-# label: phase=forward mechanism=DIV0 category=N4 category_alt=N1,N2,N5 birth_op=aten::reciprocal,aten::div kind=+inf first_step=23
+# label: phase=forward mechanism=DIV0 category=N4 category_alt=N1,N2,N5 birth_op=aten::reciprocal,aten::div kind=+inf
+# label: first_step=23
 # label: severity=error loss_stays_finite=no dtype=fp32 model=mlp family=kernel_width needs= fragile=no
 # label: thread=neurodata/hyppo#93 uses= fix_kind=guard
 # fix: where the median is zero the kernel's precision is set to a fixed value instead of its reciprocal

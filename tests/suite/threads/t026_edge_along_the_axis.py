@@ -1,4 +1,4 @@
-"""An equivariant potential rotates edges by their angles; the hand-written slope of atan2 divides by an underflowed square."""
+"""An equivariant potential turns edges by their angles; a hand-written slope of atan2 divides by an underflow."""
 # label: phase=backward mechanism=DIV0 category=N3 category_alt=N8 birth_op=aten::div kind=+inf,-inf,nan first_step=22
 # label: severity=error loss_stays_finite=yes dtype=fp32 model=gnn family=edge_angles needs= fragile=no
 # label: thread=facebookresearch/fairchem#1574 uses= fix_kind=clamp

@@ -1,5 +1,6 @@
-"""Half precision gradients are clipped by a norm that is summed in half precision, too: infinite, so nothing is learned."""
-# label: phase=optimizer mechanism=OVF category=N8 category_alt=N5 birth_op=aten::pow,aten::sum,aten::square kind=+inf first_step=0
+"""Half precision gradients are clipped by a norm that is summed in half precision, too; nothing is learned."""
+# label: phase=optimizer mechanism=OVF category=N8 category_alt=N5 birth_op=aten::pow,aten::sum,aten::square kind=+inf
+# label: first_step=0
 # label: severity=warning loss_stays_finite=yes dtype=fp16 model=linear family=half_norm needs= fragile=no
 # label: thread=facebookresearch/fairscale#263 uses= fix_kind=dtype
 # fix: the norm is computed in float32 whatever the type of the gradients; nothing but the updates shows the bug, as the

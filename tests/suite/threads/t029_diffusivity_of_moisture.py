@@ -1,18 +1,24 @@
-"""A physics-informed network for moisture: diffusivity goes with the predicted content to the power 1.2, which goes below 0."""
+"""A physics-informed network for moisture: diffusivity is the predicted content to the power 1.2, also below 0."""
 # label: phase=forward mechanism=DOM category=N4 category_alt=N2,N7 birth_op=aten::pow kind=nan first_step=0
 # label: severity=error loss_stays_finite=no dtype=fp32 model=pinn family=power_of_negative needs= fragile=no
-# label: thread=prateekbhustali/Physics-Informed-Neural-Networks#1 uses= fix_kind=clamp
-# fix: the answer is that the predicted content may be negative and must be kept from it before the power is taken in the
+# label: thread=prateekbhustali/Physics-Informed-Neural-Networks#1 uses=lightning fix_kind=clamp
+# fix: the answer is that the predicted content may be negative and must be kept from it before the power is taken in
+# fix: the
 # fix: residual; the network itself stays as it is
+import logging
 import os
+import warnings
 
+import lightning
 import torch
 from torch import nn
 
 FIXED = os.environ.get("FIXED") == "1"
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+warnings.filterwarnings("ignore")
 
 
-class Content(nn.Module):
+class Content(lightning.LightningModule):
     """Moisture as a function of place and time."""
 
     def __init__(self):
@@ -21,6 +27,13 @@ class Content(nn.Module):
 
     def forward(self, point):
         return self.net(point)
+
+    def training_step(self, batch, _):
+        self.last = residual(self, batch[0]).square().mean() + initial(self)
+        return self.last
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), lr=1e-3)
 
 
 def slope(value, point):
@@ -45,11 +58,8 @@ def initial(model, count=32):
 
 torch.manual_seed(12)
 model = Content()
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-for step in range(4):
-    interior = torch.rand(64, 2)
-    loss = residual(model, interior).square().mean() + initial(model)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-print(f"residual and start {loss.item():.5f}")
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.rand(256, 2)), batch_size=64)
+trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+                            enable_progress_bar=False, enable_model_summary=False)
+trainer.fit(model, loader)
+print(f"residual and start {model.last.item():.5f}")

@@ -1,4 +1,4 @@
-"""Angular functions of molecules padded to one size: a missing neighbour has distance 0, and its angle is masked afterwards."""
+"""Angular functions of molecules padded to one size: a missing neighbour has distance 0, its angle is masked later."""
 # label: phase=forward mechanism=DIV0 category=N3 category_alt=N2,N7 birth_op=aten::div kind=nan first_step=20
 # label: severity=error loss_stays_finite=yes dtype=fp32 model=gnn family=padded_angles needs= fragile=no
 # label: thread=atomistic-machine-learning/schnetpack#87 uses= fix_kind=where

@@ -1,4 +1,4 @@
-"""PPO in half precision guards the logarithm of the deviation by 1e-8, which is zero there, once the policy is confident."""
+"""PPO in half precision guards the logarithm of the deviation by 1e-8, which is zero there, once it is confident."""
 # label: phase=forward mechanism=DOM category=N8 category_alt=N4,N2,N5 birth_op=aten::log kind=-inf first_step=
 # label: severity=error loss_stays_finite=no dtype=fp16 model=policy family=half_eps needs= fragile=no
 # label: thread=kscalelabs/minppo#19 uses= fix_kind=eps
