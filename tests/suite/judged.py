@@ -4,8 +4,9 @@
     judged.py            lists the programs that were not judged as they are now
     judged.py --write    asks the oracle about those, and keeps in judged.json what it has no complaint about
 
-The programs of threads/ with FIXED=1 are judged as healthy ones. A label that was right stays right while neither the program nor the oracle changes, so a test run asks the oracle about
-the others only; with NUMSAN_TEST_ALL=1 (scripts/test --all) about all, on the torch that is installed.
+The programs of threads/ with FIXED=1 are judged as healthy ones. A label that was right stays right while neither the
+program nor the oracle changes, so a test run asks the oracle about the others only; with NUMSAN_TEST_ALL=1
+(scripts/test --all) about all, on the torch that is installed.
 """
 import argparse
 import hashlib
