@@ -24,8 +24,9 @@ class SmoothRatio(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
 
     @torch.no_grad()
-    def step(self, closure=None):
-        loss = closure() if closure is None else torch.enable_grad()(closure)()
+    def step(self, closure):
+        with torch.enable_grad():
+            loss = closure()
         for group in self.param_groups:
             fast, slow = group["betas"]
             for p in group["params"]:

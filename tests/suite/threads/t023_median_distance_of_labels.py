@@ -41,16 +41,19 @@ class FairScorer(nn.Module):
         return code, self.head(code).squeeze(-1)
 
 
-def applicants(share, size=40):
-    group = (torch.arange(size) < share * size).float()[:, None]
-    return torch.randn(size, 10) + 0.5 * group, group
+def applicants(step, size=40):
+    group = torch.arange(size) % 4
+    if step == 23:
+        group[: size - 2] = 0  # a branch office with hardly anyone of the other groups
+    group = nn.functional.one_hot(group, 4).float()
+    return torch.randn(size, 10) + 0.5 * group[:, :1], group
 
 
 torch.manual_seed(92)
 scorer = FairScorer(10)
 optimizer = torch.optim.Adam(scorer.parameters(), lr=2e-3)
 for step in range(25):
-    x, group = applicants(0.05 if step == 23 else 0.5)  # a branch office with hardly anyone of the group
+    x, group = applicants(step)
     code, score = scorer(x)
     loss = nn.functional.binary_cross_entropy_with_logits(score, (x[:, 0] > 0).float()) + dependence(code, group)
     optimizer.zero_grad()
