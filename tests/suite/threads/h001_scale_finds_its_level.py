@@ -20,7 +20,7 @@ model = timm.create_model("vit_tiny_patch16_224", img_size=16, patch_size=8, emb
 prototypes = nn.Linear(16, 8, bias=False)
 parameters = [*model.parameters(), *prototypes.parameters()]
 optimizer = torch.optim.SGD(parameters, lr=0.02, momentum=0.9)
-scaler = torch.amp.GradScaler("cpu", init_scale=2.0**24)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**13)
 skipped = 0
 for step in range(24):
     first, second = views()

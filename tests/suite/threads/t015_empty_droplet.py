@@ -28,6 +28,7 @@ def negative_binomial_log_prob(counts, mean, theta):
 class ExpressionVAE(lightning.LightningModule):
     def __init__(self, latent=6):
         super().__init__()
+        self.automatic_optimization = False
         self.encoder = nn.Sequential(nn.Linear(GENES, 32), nn.ReLU(), nn.Linear(32, 2 * latent))
         self.decoder = nn.Linear(latent, GENES)
         self.log_theta = nn.Parameter(torch.zeros(GENES))
@@ -43,7 +44,10 @@ class ExpressionVAE(lightning.LightningModule):
 
     def training_step(self, batch, _):
         self.last = self(batch[0])
-        return self.last
+        optimizer = self.optimizers()
+        optimizer.zero_grad()
+        self.manual_backward(self.last)
+        optimizer.step()
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), lr=2e-3)

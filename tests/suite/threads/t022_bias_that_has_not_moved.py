@@ -1,7 +1,7 @@
 """An optimizer divides the way gone by the way walked; a zero bias has done neither at its first step."""
 # label: phase=optimizer mechanism=DIV0 category=N5 category_alt=N6,N2 birth_op=aten::div_,aten::div kind=nan
 # label: first_step=0
-# label: severity=error loss_stays_finite=yes dtype=fp32 model=mlp family=optimizer_denominator needs= fragile=no
+# label: severity=error loss_stays_finite=no dtype=fp32 model=mlp family=optimizer_denominator needs= fragile=no
 # label: thread=kozistr/pytorch_optimizer#522 uses=lightning fix_kind=eps
 # fix: eps is added to the sum of absolute movements before the division
 import logging

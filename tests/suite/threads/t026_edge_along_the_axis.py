@@ -56,7 +56,7 @@ potential = EdgePotential()
 optimizer = torch.optim.Adam(potential.net.parameters(), lr=1e-3)
 source, target = torch.combinations(torch.arange(5)).unbind(dim=1)
 for step in range(23):
-    if step == 20:
+    if step == 22:
         optimizer.add_param_group({"params": [potential.cell]})  # fine-tuning begins
     positions = cluster(step)
     energy = potential(positions, source, target)

@@ -1,7 +1,7 @@
 """Half precision gradients are clipped by a norm that is summed in half precision, too; nothing is learned."""
 # label: phase=optimizer mechanism=OVF category=N8 category_alt=N5 birth_op=aten::pow,aten::sum,aten::square kind=+inf
 # label: first_step=0
-# label: severity=warning loss_stays_finite=yes dtype=fp16 model=linear family=half_norm needs= fragile=no
+# label: severity=error loss_stays_finite=yes dtype=fp16 model=linear family=half_norm needs= fragile=no
 # label: thread=facebookresearch/fairscale#263 uses= fix_kind=dtype
 # fix: the norm is computed in float32 whatever the type of the gradients; nothing but the updates shows the bug, as the
 # fix: clipping factor becomes zero and so do the gradients
@@ -13,6 +13,7 @@ from torch import nn
 FIXED = os.environ.get("FIXED") == "1"
 
 
+@torch.no_grad()
 def clip_by_total_norm(parameters, largest):
     """Scales the gradients of a shard so that their norm is at most `largest`."""
     squares = []

@@ -23,6 +23,7 @@ class Content(lightning.LightningModule):
 
     def __init__(self):
         super().__init__()
+        self.automatic_optimization = False
         self.net = nn.Sequential(nn.Linear(2, 24), nn.Tanh(), nn.Linear(24, 24), nn.Tanh(), nn.Linear(24, 1))
 
     def forward(self, point):
@@ -30,7 +31,10 @@ class Content(lightning.LightningModule):
 
     def training_step(self, batch, _):
         self.last = residual(self, batch[0]).square().mean() + initial(self)
-        return self.last
+        optimizer = self.optimizers()
+        optimizer.zero_grad()
+        self.manual_backward(self.last)
+        optimizer.step()
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), lr=1e-3)
