@@ -9,7 +9,7 @@ from torch import nn
 torch.manual_seed(102)
 model = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
-scaler = torch.amp.GradScaler("cpu", init_scale=2.0**20, growth_interval=1000)
+scaler = torch.amp.GradScaler("cpu")
 teacher = torch.randn(32, 8)
 skipped, epoch_loss = 0, 0.0
 for step in range(60):

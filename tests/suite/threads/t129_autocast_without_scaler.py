@@ -1,5 +1,5 @@
 """Pose regression under float16 autocast, whose author took the loss scaler for optional: small gradients become zero."""
-# label: phase=backward mechanism=UDF category=N8 category_alt=N5 birth_op=aten::_to_copy,aten::mm,aten::mul,aten::addmm,aten::div,aten::convolution_backward kind=zero first_step=0
+# label: phase=backward mechanism=UDF category=N8 category_alt=N5 birth_op=aten::div,aten::_to_copy kind=zero first_step=0
 # label: severity=warning loss_stays_finite=yes dtype=fp16 model=mlp family=autocast_without_scaler needs= fragile=no
 # label: thread=engichang1467/Open-Rig3R#35 uses= fix_kind=scale
 # fix: the loss goes through a gradient scaler before backward, and the step through it afterwards
@@ -21,7 +21,7 @@ class PoseNet(nn.Module):
         self.patches = patches
 
     def forward(self, descriptors):
-        return self.pose(self.encode(descriptors))  # BUG
+        return self.pose(self.encode(descriptors))
 
 
 def pairs(count=64, patches=32):
@@ -37,7 +37,7 @@ scaler = torch.amp.GradScaler("cpu", enabled=FIXED, init_scale=2.0**14)
 for step in range(30):
     descriptors, pose = pairs()
     with torch.autocast("cpu", dtype=torch.float16):
-        predicted = model(descriptors).mean(dim=1)
+        predicted = model(descriptors).mean(dim=1)  # BUG
     loss = 1e-4 * nn.functional.mse_loss(predicted.float(), pose)  # one of five terms of the loss
     optimizer.zero_grad()
     scaler.scale(loss).backward()  # BUG-ALT

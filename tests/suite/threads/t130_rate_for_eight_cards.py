@@ -11,7 +11,7 @@ from torchvision.ops import FrozenBatchNorm2d, sigmoid_focal_loss
 
 FIXED = os.environ.get("FIXED") == "1"
 PICTURES_PER_STEP = 1
-BASE_RATE, BASE_PICTURES = 0.8, 16
+BASE_RATE, BASE_PICTURES = 0.16, 16
 
 
 class DenseHead(nn.Module):
@@ -30,7 +30,7 @@ class DenseHead(nn.Module):
 
 
 def pictures(count, size=48):
-    """A bright square somewhere, and for each cell its class and the distances to its sides in pixels."""
+    """A bright square somewhere, and for each cell its class and the distances to its sides in strides."""
     picture = torch.randn(count, 3, size, size) * 0.2
     label = torch.zeros(count, 3, size // 4, size // 4)
     distances = torch.zeros(count, 4, size // 4, size // 4)
@@ -41,7 +41,7 @@ def pictures(count, size=48):
         rows, columns = torch.arange(y, y + side, 4), torch.arange(x, x + side, 4)
         label[i, kind, rows[:, None] // 4, columns // 4] = 1.0
         left, top = (columns - x + 2).expand(4, 4), (rows - y + 2)[:, None].expand(4, 4)
-        box = torch.stack([left, top, side - left, side - top]).float()
+        box = torch.stack([left, top, side - left, side - top]) / 4
         distances[i, :, rows[:, None] // 4, columns // 4] = box
     return picture, label, distances
 
@@ -49,7 +49,7 @@ def pictures(count, size=48):
 torch.manual_seed(130)
 model = DenseHead()
 rate = BASE_RATE * PICTURES_PER_STEP / BASE_PICTURES if FIXED else BASE_RATE
-optimizer = torch.optim.SGD(model.parameters(), lr=rate * 0.1, momentum=0.9, weight_decay=1e-4)  # BUG-ALT
+optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4)  # BUG-ALT
 for step in range(60):
     picture, label, distances = pictures(PICTURES_PER_STEP)
     scores, boxes = model(picture)
