@@ -1,8 +1,8 @@
-"""Sampling with top-k returns scores of -inf for all tokens that were ruled out; those of the chosen ones are finite."""
+"""Sampling with top-k gives scores of -inf to all tokens that it rules out; those of the chosen tokens are finite."""
 # label: tempts=sentinel max_severity=none dtype=fp32 needs= family=generation_scores
 # label: thread=huggingface/transformers#28906 uses=transformers
-# why: a processor rules tokens out by -inf, the softmax of such scores is right; the answer in the thread was that it is
-# why: meant so, and that the logits before the processors can be asked for
+# why: a processor rules tokens out by -inf, the softmax of such scores is right; the answer in the thread was that it
+# why: is meant so, and that the logits before the processors can be asked for
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 

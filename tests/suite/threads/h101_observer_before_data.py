@@ -18,8 +18,8 @@ class QuantLinear(nn.Module):
     def __init__(self, inputs, outputs):
         super().__init__()
         self.linear = nn.Linear(inputs, outputs)
-        self.activation = FakeQuantize(observer=MinMaxObserver, quant_min=0, quant_max=255, dtype=torch.quint8)  # INTENDED
-        self.weight = FakeQuantize(observer=PerChannelMinMaxObserver, quant_min=-128, quant_max=127,  # INTENDED
+        self.activation = FakeQuantize(MinMaxObserver, quant_min=0, quant_max=255, dtype=torch.quint8)  # INTENDED
+        self.weight = FakeQuantize(PerChannelMinMaxObserver, quant_min=-128, quant_max=127,  # INTENDED
                                    dtype=torch.qint8, qscheme=torch.per_channel_symmetric, ch_axis=0)
 
     def forward(self, x):

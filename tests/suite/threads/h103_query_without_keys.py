@@ -1,4 +1,4 @@
-"""Scaled dot-product attention over clips of several lengths: a clip without a frame attends to nothing and gets zeros."""
+"""Scaled dot-product attention over clips of any length: a clip without frames attends to nothing and gets zeros."""
 # label: tempts=empty-row max_severity=none dtype=fp32 needs= family=attention_no_keys
 # label: thread=pytorch/pytorch#131060 uses=
 # why: since that change the attention of a row that may see nothing is zero, in value and in gradient

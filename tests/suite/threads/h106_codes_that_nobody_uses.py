@@ -1,4 +1,4 @@
-"""A vector-quantised autoencoder with averaged codes: most codes are never chosen, Laplace smoothing keeps their share."""
+"""A vector-quantised autoencoder with averaged codes: most codes are never chosen, Laplace smoothing helps them."""
 # label: tempts=zero-count max_severity=none dtype=fp32 needs= family=codebook_smoothing
 # label: thread=zalandoresearch/pytorch-vq-vae#5 uses=
 # why: the counts of unused codes decay to zero, the smoothed counts do not, so that no code is divided by zero; the
@@ -53,4 +53,4 @@ for step in range(120):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-print(f"loss {loss.item():.4f}, {len(chosen.unique())} of 64 codes in use, fewest uses {model.book.count.min().item():.1e}")
+print(f"loss {loss.item():.4f}, {len(chosen.unique())} of 64 codes in use, least {model.book.count.min().item():.1e}")

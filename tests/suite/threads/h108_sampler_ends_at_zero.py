@@ -1,7 +1,8 @@
 """A Karras sampler's list of noise levels ends with 0, and each step divides by the level that it comes from."""
 # label: tempts=zero-division max_severity=none dtype=fp32 needs= family=diffusion_last_sigma
 # label: thread=crowsonkb/k-diffusion#23 uses=
-# why: no step starts from level 0, so nothing is divided by it; the trailing 0 is what makes the last step denoise fully
+# why: no step starts from level 0, so nothing is divided by it; the trailing 0 is what makes the last step denoise
+# why: fully
 import torch
 from torch import nn
 

@@ -1,6 +1,6 @@
 """CIoU for an anchor-free detector: the aspect ratio divides by the height of a predicted box, which a ReLU makes 0."""
-# label: phase=forward mechanism=DIV0 category=N4 category_alt=N3,N2 birth_op=aten::div kind=+inf first_step=
-# label: severity=error loss_stays_finite=yes dtype=fp32 model=detector family=detection_ciou needs= fragile=no
+# label: phase=forward mechanism=DIV0 category=N4 category_alt=N3,N2 birth_op=aten::div kind=+inf first_step=23
+# label: severity=error loss_stays_finite=no dtype=fp32 model=detector family=detection_ciou needs= fragile=no
 # label: thread=ultralytics/yolov5#8546 uses= fix_kind=eps
 # fix: a small number is added to the heights where the aspect ratio divides by them; the arctangent hides the infinity
 # fix: in the forward pass, the gradient of the division brings it out (so N3 is defensible)

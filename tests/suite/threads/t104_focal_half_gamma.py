@@ -1,6 +1,6 @@
 """Binary focal loss with gamma 0.5: once a pixel is certain, the root of its remaining doubt has no slope."""
-# label: phase=backward mechanism=SING category=N3 category_alt=N4,N5 birth_op=aten::pow,aten::mul,aten::div kind=+inf,nan first_step=
-# label: severity=error loss_stays_finite=yes dtype=fp32 model=cnn family=segmentation_focal_gamma needs= fragile=no
+# label: phase=backward mechanism=SING category=N3 category_alt=N4,N5 birth_op=aten::pow kind=+inf first_step=64
+# label: severity=error loss_stays_finite=no dtype=fp32 model=cnn family=segmentation_focal_gamma needs= fragile=no
 # label: thread=kornia/kornia#918 uses= fix_kind=eps
 # fix: the small number that protects the logarithms is added inside of the powers, too
 import os

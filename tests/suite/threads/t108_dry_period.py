@@ -2,8 +2,8 @@
 # label: phase=data mechanism=DIV0 category=N2 category_alt=N1 birth_op=external kind=nan first_step=24
 # label: severity=error loss_stays_finite=no dtype=fp32 model=gnn family=lightning_field_standardisation needs= fragile=no
 # label: thread=mllam/neural-lam#189 uses=lightning fix_kind=where
-# fix: where a field's deviation is zero the standardised field is zero; weather without rain is legal, so the formula is
-# fix: to blame (N2), which is the dataset's own (N1)
+# fix: where a field's deviation is zero the standardised field is zero; weather without rain is legal, so the formula
+# fix: is to blame (N2), which is the dataset's own (N1)
 import logging
 import os
 import warnings
@@ -20,7 +20,7 @@ warnings.filterwarnings("ignore")
 
 
 class ForecastWindows(Dataset):
-    """(state now, state next) of 16 grid points with wind, temperature and rain; months have statistics of their own."""
+    """(state now, next) of 16 grid points with wind, temperature and rain; months have statistics of their own."""
 
     def __init__(self, months=6, hours=33, points=16):
         rng = np.random.default_rng(108)

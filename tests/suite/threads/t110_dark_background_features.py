@@ -1,6 +1,6 @@
-"""A perceptual loss on masked brain slices: features of the empty background are zero, and so is the root of their sum."""
+"""A perceptual loss on masked brain slices: features of the background are zero, and so is the root of their sum."""
 # label: phase=backward mechanism=SING category=N3 category_alt=N4,N2 birth_op=aten::div kind=nan first_step=21
-# label: severity=error loss_stays_finite=yes dtype=fp32 model=cnn family=perceptual_normalise needs= fragile=no
+# label: severity=error loss_stays_finite=no dtype=fp32 model=cnn family=perceptual_normalise needs= fragile=no
 # label: thread=Project-MONAI/MONAI#8982 uses=torchvision fix_kind=eps
 # fix: the small number moves from behind the square root into it
 import os
@@ -20,7 +20,9 @@ def normalise(features, eps=1e-8):
 
 
 class PerceptualLoss(nn.Module):
-    def __init__(self, stages=(2, 5)):
+    """Compares features before their rectifiers."""
+
+    def __init__(self, stages=(1, 4)):
         super().__init__()
         layers = vgg11(weights=None).features
         bounds = (0, *stages)

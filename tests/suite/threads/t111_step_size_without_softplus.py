@@ -1,5 +1,5 @@
-"""A selective state-space layer written by hand forgets the softplus of its step size: negative steps amplify the state."""
-# label: phase=forward mechanism=OVF category=N7 category_alt=N2 birth_op=aten::add,aten::mul kind=+inf,-inf,nan first_step=
+"""A selective state-space layer forgets the softplus of its step size: negative steps amplify the state."""
+# label: phase=forward mechanism=OVF category=N7 category_alt=N2 birth_op=aten::add,aten::mul kind=+inf,-inf,nan first_step=24
 # label: severity=error loss_stays_finite=no dtype=fp32 model=ssm family=ssm_step_size needs= fragile=no
 # label: thread=alxndrTL/mamba.py#53 uses= fix_kind=structure
 # fix: the projected step size goes through a softplus, so that the decay never exceeds one

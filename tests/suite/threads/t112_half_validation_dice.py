@@ -2,8 +2,8 @@
 # label: phase=forward mechanism=OVF category=N8 category_alt=N4 birth_op=aten::sum kind=+inf first_step=24
 # label: severity=warning loss_stays_finite=yes dtype=fp16 model=cnn family=segmentation_half_dice needs= fragile=no
 # label: thread=ultralytics/ultralytics#24554 uses= fix_kind=dtype
-# fix: the probabilities and the sums of the Dice loss are float32; its formula stays. Only validation is in half, so the
-# fix: bad value reaches the printed metric and the choice of the best epoch, not the training
+# fix: the probabilities and the sums of the Dice loss are float32; its formula stays. Only validation is in half, so
+# fix: the bad value reaches the printed metric and the choice of the best epoch, not the training
 import copy
 import os
 

@@ -51,6 +51,7 @@ def frame(number, size=64):
 
 
 torch.manual_seed(113)
+running = 0.0
 model, criterion = Segmenter(), SemanticLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
 for number in range(34):
@@ -59,4 +60,5 @@ for number in range(34):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-print(f"semantic loss {loss.item():.4f}")
+    running += loss.item()
+print(f"mean semantic loss {running / 34:.4f}")

@@ -1,9 +1,9 @@
-"""An audio flow is converted to another order of channels: the determinant of its mixing turns negative, logdet is NaN."""
-# label: phase=forward mechanism=DOM category=N2 category_alt=N4,N6 birth_op=aten::logdet,aten::where,aten::log,aten::add,aten::masked_fill kind=nan first_step=25
+"""An audio flow is converted to another order of channels: its determinant turns negative, and logdet is NaN."""
+# label: phase=forward mechanism=DOM category=N2 category_alt=N4,N6 birth_op=aten::where,aten::scalar_tensor,aten::logdet,aten::log kind=nan first_step=25
 # label: severity=error loss_stays_finite=no dtype=fp32 model=flow family=flow_logdet_sign needs= fragile=no
 # label: thread=NVIDIA/waveglow#35 uses= fix_kind=stable_function
-# fix: the logarithm of the absolute determinant replaces logdet, which knows positive determinants only; what was loaded
-# fix: stays as it is (it is invertible, so N2 before N6)
+# fix: the logarithm of the absolute determinant replaces logdet, which knows positive determinants only; what was
+# fix: loaded stays as it is (it is invertible, so N2 before N6)
 import os
 
 import torch
@@ -32,7 +32,8 @@ class InvertibleMixing(nn.Module):
 class Coupling(nn.Module):
     def __init__(self, channels, width=24):
         super().__init__()
-        self.net = nn.Sequential(nn.Conv1d(channels // 2, width, 3, padding=1), nn.ReLU(), nn.Conv1d(width, channels, 1))
+        self.net = nn.Sequential(nn.Conv1d(channels // 2, width, 3, padding=1), nn.ReLU(),
+                                 nn.Conv1d(width, channels, 1))
         nn.init.zeros_(self.net[-1].weight)
 
     def forward(self, z):

@@ -27,10 +27,11 @@ def sinkhorn(scores, rounds=3):
 
 
 class SwappedPrediction(nn.Module):
-    def __init__(self, prototypes=12, features=16):
+    def __init__(self, prototypes=12, features=32):
         super().__init__()
         self.backbone = timm.create_model("test_resnet", pretrained=False, num_classes=0)
-        self.project = nn.Sequential(nn.Linear(self.backbone.num_features, 64), nn.ReLU(), nn.Linear(64, features))
+        self.project = nn.Sequential(nn.Linear(self.backbone.num_features, 64), nn.ReLU(), nn.Linear(64, features),
+                                     nn.BatchNorm1d(features))
         self.prototypes = nn.Linear(features, prototypes, bias=False)
 
     def scores(self, view):

@@ -1,4 +1,4 @@
-"""A text encoder from a bfloat16 run is used in float16: the last matrix of its feed-forward layers leaves the range."""
+"""A text encoder from a bfloat16 run is used in float16: the last matrix of a feed-forward layer leaves the range."""
 # label: phase=forward mechanism=OVF category=N8 category_alt=N7 birth_op=aten::mm,aten::matmul,aten::linear kind=+inf,-inf first_step=23
 # label: severity=error loss_stays_finite=no dtype=fp16 model=transformer family=half_feed_forward needs= fragile=no
 # label: thread=huggingface/transformers#20683 uses= fix_kind=dtype

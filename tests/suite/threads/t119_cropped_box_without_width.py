@@ -1,5 +1,5 @@
-"""Anchors are matched to boxes that a random crop cut down to no width at all; the target is the logarithm of 0."""
-# label: phase=forward mechanism=DOM category=N1 category_alt=N4,N2 birth_op=aten::log kind=-inf first_step=23
+"""Anchors are matched to boxes; a crop leaves one that ends before it begins, and the logarithm of its width is NaN."""
+# label: phase=forward mechanism=DOM category=N1 category_alt=N4,N2 birth_op=aten::log kind=nan first_step=23
 # label: severity=error loss_stays_finite=no dtype=fp32 model=detector family=detection_degenerate_box needs= fragile=no
 # label: thread=pytorch/vision#1120 uses=torchvision fix_kind=data
 # fix: boxes without width or height are dropped from the annotations (the library refuses them since)
@@ -17,20 +17,20 @@ SIZE = 64.0
 def crop(boxes, left, right):
     """What is left of the boxes in a vertical strip of the picture."""
     boxes = boxes.clone()
-    boxes[:, 0::2] = boxes[:, 0::2].clamp(left, right)  # BUG-ALT
+    boxes[:, 0], boxes[:, 2] = boxes[:, 0].clamp(min=left), boxes[:, 2].clamp(max=right)  # BUG-ALT
     if FIXED:
         boxes = boxes[(boxes[:, 2:] > boxes[:, :2]).all(dim=1)]
     return boxes
 
 
 def picture(step):
-    """Boxes with corners on whole pixels; picture 23 is cropped where one of them begins."""
+    """Boxes with corners on whole pixels; picture 23 is cropped before one of them begins."""
     corner = torch.randint(0, 32, (6, 2)).float()
     boxes = torch.cat([corner, corner + torch.randint(6, 30, (6, 2))], dim=1)
     left, right = 0.0, SIZE
     if step == 23:
         boxes[0] = torch.tensor([40.0, 8.0, 52.0, 40.0])
-        right = 40.0
+        right = 38.0
     boxes = crop(boxes, left, right)
     canvas = torch.zeros(1, 1, int(SIZE), int(SIZE))
     for x1, y1, x2, y2 in boxes.long():

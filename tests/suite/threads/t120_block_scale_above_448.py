@@ -1,4 +1,4 @@
-"""Four-bit weights with an fp8 scale per block: an empty block's scale falls back to 1 and no longer fits when rescaled."""
+"""Four-bit weights with an fp8 scale per block: an empty block has scale 1, which no longer fits when rescaled."""
 # label: phase=forward mechanism=OVF category=N8 category_alt=N2,N7 birth_op=aten::_to_copy,aten::copy_,aten::to kind=nan first_step=26
 # label: severity=error loss_stays_finite=no dtype=fp8 model=mlp family=quantiser_fp8_block_scale needs= fragile=no
 # label: thread=NVIDIA/Model-Optimizer#1397 uses= fix_kind=clamp

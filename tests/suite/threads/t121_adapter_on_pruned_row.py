@@ -1,4 +1,4 @@
-"""Weight-decomposed low-rank adapters are put on a pruned network: a row of zeros has no direction to be normalised to."""
+"""Weight-decomposed adapters are put on a pruned network: a row of zeros has no direction to be normalised to."""
 # label: phase=forward mechanism=DIV0 category=N2 category_alt=N6,N7 birth_op=aten::div kind=nan first_step=22
 # label: severity=error loss_stays_finite=no dtype=fp32 model=mlp family=adapter_weight_norm needs= fragile=no
 # label: thread=KohakuBlueleaf/LyCORIS#166 uses= fix_kind=eps

@@ -1,9 +1,9 @@
-"""A robot policy normalises images by statistics of its dataset; they are computed on bytes, and squares of bytes wrap."""
+"""A robot policy normalises images by statistics of its dataset: computed on bytes, whose squares wrap around."""
 # label: phase=data mechanism=OVF category=N8 category_alt=N1,N2 birth_op=aten::div,aten::sqrt kind=+inf,-inf,nan first_step=21
 # label: severity=error loss_stays_finite=no dtype=fp32 model=cnn family=byte_statistics needs= fragile=no
 # label: thread=huggingface/lerobot#3697 uses= fix_kind=dtype
-# fix: batches are converted to floating point before means and means of squares are taken; the division by the deviation
-# fix: is where the wrapped number first shows
+# fix: batches are converted to floating point before means and means of squares are taken; the division by the
+# fix: deviation is where the wrapped number first shows
 import os
 
 import torch

@@ -1,4 +1,4 @@
-"""An image processor is told not to rescale; mean and deviation are cast to the type of the image, and 0.27 becomes 0."""
+"""An image processor is told not to rescale; its deviation is cast to the type of the image, and 0.27 becomes 0."""
 # label: phase=data mechanism=DIV0 category=N8 category_alt=N5,N1,N2 birth_op=aten::div kind=+inf,nan first_step=22
 # label: severity=error loss_stays_finite=no dtype=fp32 model=transformer family=byte_normalisation needs= fragile=no
 # label: thread=huggingface/transformers#27249 uses=transformers fix_kind=dtype

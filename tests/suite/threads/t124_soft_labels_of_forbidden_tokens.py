@@ -1,4 +1,4 @@
-"""A decoder rules tokens out with -inf; the second stage has soft labels, and a share of zero times -inf is no number."""
+"""A decoder rules tokens out with -inf; the second stage has soft labels, and zero times -inf is no number."""
 # label: phase=forward mechanism=INDET category=N4 category_alt=N7 birth_op=aten::mul kind=nan first_step=24
 # label: severity=error loss_stays_finite=no dtype=fp32 model=rnn family=soft_labels_of_masked needs= fragile=no
 # label: thread=google-deepmind/optax#896 uses= fix_kind=where

@@ -1,7 +1,7 @@
-"""WGAN-GP: the critic's rectifiers are all off at an interpolated point, and the norm of its zero slope has no slope."""
+"""WGAN-GP: all of the critic's rectifiers are off at a point between, and the norm of a zero slope has no slope."""
 # label: phase=backward mechanism=SING category=N3 category_alt=N4,N2 birth_op=aten::div,aten::mul kind=-inf,+inf,nan first_step=26
-# label: severity=error loss_stays_finite=yes dtype=fp32 model=gan family=gan_gradient_penalty needs= fragile=no
-# label: thread=pytorch/pytorch#2534 uses= fix_kind=eps
+# label: severity=error loss_stays_finite=no dtype=fp32 model=gan family=gan_gradient_penalty needs= fragile=no
+# label: thread=keras-team/keras-io#2364 uses= fix_kind=eps
 # fix: a small number is added to the sum of squares under the root of the gradient norm
 import os
 

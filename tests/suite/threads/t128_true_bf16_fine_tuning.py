@@ -1,4 +1,4 @@
-"""Fine-tuning in true bfloat16 at a rate of 3e-6: updates are smaller than the last bit of the weights, nothing moves."""
+"""Fine-tuning in true bfloat16 at a rate of 3e-6: updates are less than the last bit of the weights."""
 # label: phase=optimizer mechanism=PREC category=N8 category_alt=N5 birth_op=aten::add_,aten::_foreach_add_,aten::addcdiv_,aten::_foreach_addcdiv_,aten::sub_,aten::mul_ kind=zero first_step=
 # label: severity=warning loss_stays_finite=yes dtype=bf16 model=mlp family=bf16_lost_updates needs= fragile=no
 # label: thread=meta-pytorch/torchtune#2254 uses=lightning fix_kind=dtype

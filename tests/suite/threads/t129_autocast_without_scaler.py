@@ -1,4 +1,4 @@
-"""Pose regression under float16 autocast, whose author took the loss scaler for optional: small gradients become zero."""
+"""Pose regression under float16 autocast whose author took the loss scaler for optional: gradients become zero."""
 # label: phase=backward mechanism=UDF category=N8 category_alt=N5 birth_op=aten::div,aten::_to_copy kind=zero first_step=0
 # label: severity=warning loss_stays_finite=yes dtype=fp16 model=mlp family=autocast_without_scaler needs= fragile=no
 # label: thread=engichang1467/Open-Rig3R#35 uses= fix_kind=scale

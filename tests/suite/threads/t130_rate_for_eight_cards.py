@@ -19,7 +19,8 @@ class DenseHead(nn.Module):
 
     def __init__(self, channels=16, classes=3):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, channels, 5, stride=4, padding=2), FrozenBatchNorm2d(channels), nn.ReLU())
+        self.stem = nn.Sequential(nn.Conv2d(3, channels, 5, stride=4, padding=2), FrozenBatchNorm2d(channels),
+                                  nn.ReLU())
         self.tower = nn.Sequential(*(m for _ in range(3) for m in (nn.Conv2d(channels, channels, 3, padding=1),
                                                                   nn.ReLU())))
         self.score, self.box = nn.Conv2d(channels, classes, 1), nn.Conv2d(channels, 4, 1)

@@ -1,4 +1,4 @@
-"""Experts of this rank get their rows in one grouped product; rows of other ranks' experts are left as the memory was."""
+"""Experts of this rank get their rows in one grouped product; rows of other ranks' experts are left unwritten."""
 # label: phase=forward mechanism=UNINIT category=N9 category_alt=N6,N2 birth_op=aten::empty,aten::new_empty,aten::fill_,external kind=nan first_step=24
 # label: severity=error loss_stays_finite=no dtype=fp32 model=moe family=moe_grouped_product_tail needs= fragile=no
 # label: thread=huggingface/transformers#48205 uses= fix_kind=mask

@@ -1,4 +1,4 @@
-"""A student learns from a teacher's solver steps; with betas rescaled to zero terminal SNR the first sigma is infinite."""
+"""A student learns from a teacher's solver steps; with zero terminal SNR the solver's first sigma is infinite."""
 # label: phase=data mechanism=DIV0 category=N5 category_alt=N2,N4 birth_op=aten::div kind=+inf first_step=0
 # label: severity=error loss_stays_finite=no dtype=fp32 model=diffusion family=diffusion_infinite_sigma needs= fragile=no
 # label: thread=huggingface/diffusers#7097 uses= fix_kind=schedule

@@ -2,8 +2,8 @@
 # label: phase=forward mechanism=DIV0 category=N5 category_alt=N7,N2 birth_op=aten::div kind=nan first_step=0
 # label: severity=error loss_stays_finite=no dtype=fp32 model=cnn family=stochastic_depth_rate needs= fragile=no
 # label: thread=NVIDIA-NeMo/Speech#6120 uses= fix_kind=schedule
-# fix: the probabilities go from 1 / L to the full rate, (l + 1) / L, which holds for any number of layers; that number is
-# fix: the configuration's (so N5), the formula could be called unsafe (N2)
+# fix: the probabilities go from 1 / L to the full rate, (l + 1) / L, which holds for any number of layers; that number
+# fix: is the configuration's (so N5), the formula could be called unsafe (N2)
 import os
 
 import torch

@@ -1,4 +1,4 @@
-"""Depth estimation from a memory-mapped archive: a few frames hold pixels that are not a number, and resizing spreads them."""
+"""Depth estimation from a memory-mapped archive: a few frames hold pixels that are no number; resizing spreads them."""
 # label: phase=data mechanism=DATA category=N1 category_alt= birth_op=external kind=nan first_step=25
 # label: severity=error loss_stays_finite=no dtype=fp32 model=cnn family=depth_damaged_frames needs= fragile=no
 # label: thread=prs-eth/Marigold#111 uses=torchvision fix_kind=data

@@ -1,4 +1,4 @@
-"""CTC written with plain probabilities: after three hundred frames their product is zero, and so is the sum in the log."""
+"""CTC written with plain probabilities: after three hundred frames their product is zero, and its log infinite."""
 # label: phase=forward mechanism=UDF category=N4 category_alt=N8,N2 birth_op=aten::log kind=-inf first_step=21
 # label: severity=error loss_stays_finite=no dtype=fp32 model=rnn family=speech_ctc_underflow needs= fragile=no
 # label: thread=rakeshvar/rnn_ctc#2 uses= fix_kind=stable_function
