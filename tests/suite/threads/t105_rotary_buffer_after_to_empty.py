@@ -4,6 +4,7 @@
 # label: thread=macwiatrak/Bacformer#36 uses=transformers fix_kind=init
 # fix: the non-persistent rotary buffers are computed again after the memory was made, before the model is used
 import os
+import tempfile
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -46,10 +47,10 @@ def batches(count, length=24):
         yield rows
 
 
-path = f"/tmp/tiny_llama_{os.getpid()}.pt"
-pretrained_checkpoint(path)
-model = materialise(path)
-os.remove(path)
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "tiny_llama.pt")
+    pretrained_checkpoint(path)
+    model = materialise(path)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for tokens in batches(6):
     loss = model(input_ids=tokens, labels=tokens).loss  # BUG-ALT

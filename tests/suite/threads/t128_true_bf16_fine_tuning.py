@@ -1,5 +1,5 @@
 """Fine-tuning in true bfloat16 at a rate of 3e-6: updates are less than the last bit of the weights."""
-# label: phase=optimizer mechanism=PREC category=N8 category_alt=N5 birth_op=aten::add_,aten::_foreach_add_,aten::addcdiv_,aten::_foreach_addcdiv_,aten::sub_,aten::mul_ kind=zero first_step=
+# label: phase=optimizer mechanism=PREC category=N8 category_alt=N5 birth_op=aten::addcdiv_,aten::_foreach_addcdiv_,aten::add_,aten::_foreach_add_ kind=zero first_step=
 # label: severity=warning loss_stays_finite=yes dtype=bf16 model=mlp family=bf16_lost_updates needs= fragile=no
 # label: thread=meta-pytorch/torchtune#2254 uses=lightning fix_kind=dtype
 # fix: the weights are kept in float32 and only the arithmetic of the layers is bfloat16

@@ -1,5 +1,5 @@
 """A detector head is trained on one card with the learning rate of a schedule made for sixteen pictures on eight."""
-# label: phase=forward mechanism=HYPER category=N5 category_alt=N7,N4 birth_op=aten::convolution,aten::mkldnn_convolution,aten::addmm,aten::smooth_l1_loss,aten::mul kind=+inf,-inf,nan first_step=
+# label: phase=forward mechanism=HYPER category=N5 category_alt=N7,N4 birth_op=aten::convolution,aten::mkldnn_convolution kind=+inf,-inf first_step=8
 # label: severity=error loss_stays_finite=no dtype=fp32 model=detector family=detection_learning_rate needs= fragile=no
 # label: thread=facebookresearch/detectron2#508 uses=torchvision fix_kind=config
 # fix: the learning rate is scaled down by the ratio of pictures per step; nothing else changes
