@@ -24,7 +24,9 @@ class PerceptualLoss(nn.Module):
 
     def __init__(self, stages=(1, 4)):
         super().__init__()
-        layers = vgg11(weights=None).features
+        layers = vgg11(weights=None).features[:stages[-1]]
+        for layer in layers:
+            layer.inplace = False
         bounds = (0, *stages)
         self.stages = nn.ModuleList(layers[a:b] for a, b in zip(bounds, bounds[1:])).requires_grad_(False).eval()
 
