@@ -27,7 +27,7 @@ def sinkhorn(scores, rounds=3):
 
 
 class SwappedPrediction(nn.Module):
-    def __init__(self, prototypes=12, features=24):
+    def __init__(self, prototypes=12, features=22):
         super().__init__()
         self.backbone = timm.create_model("test_resnet", pretrained=False, num_classes=0)
         self.project = nn.Sequential(nn.Linear(self.backbone.num_features, 64), nn.ReLU(), nn.Linear(64, features),
