@@ -7,12 +7,13 @@
 #include <cstring>
 
 #include "host/base/device_queue.h"
+#include "host/base/held_call.h"
 #include "host/base/scanner.h"
 #include "host/base/tensor_view.h"
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 11;
+inline constexpr uint32_t kAdapterAbi = 12;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -127,6 +128,9 @@ struct CoreApi {
     void (*skipped)(const char* why);           ///< an output was not looked at; `why` is a literal
     void (*fail)(const char* why);              ///< internal failure: one line, then everything off
     ReplaceTorchCalls replace_torch_calls = nullptr;  ///< null: they are not to be had
+    /// More than 0: the arguments of each op are held while it runs, so that HoldApi can keep up to so many bytes of
+    /// them. Read once, when the adapter is attached.
+    int64_t held_bytes = 0;
 };
 
 /// Weak references to storages (TensorView::storage). [MT] Nothing throws. What is watched may die, but its address is
@@ -153,6 +157,7 @@ struct AdapterApi {
     StorageApi storages;
     /// on torch's own pool, and only where an op of the calling thread has used it; null: there is none
     ShareWork share;
+    HoldApi hold = {};  ///< null where CoreApi::held_bytes is 0
 };
 
 inline bool uses_record_function(const AdapterApi& adapter) {

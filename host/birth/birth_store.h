@@ -39,6 +39,7 @@ class BirthStore {
     Birth& make(KindSet kind, const OpEvent& event, const OpContext& context, Phase phase);
     void drop(BirthId id) { births_.erase(id); }
     void count() { ++made_; }
+    BirthId last() const { return last_; }  ///< the newest that was ever made
     int64_t made() const { return made_; }  ///< those that were counted: no intended ones
 
     /// The births that op number `seq` made, by kind.

@@ -47,6 +47,7 @@ class Births {
     }
     const BirthStore::Births& all() const { return store_.all(); }
     bool inherited(BirthId id) const { return store_.inherited(id); }
+    BirthId last() const { return store_.last(); }
     int64_t made() const { return store_.made(); }
     int64_t forgotten() const { return store_.forgotten(); }
     void begin_child() { store_.begin_child(); }

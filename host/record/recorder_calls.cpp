@@ -200,9 +200,10 @@ struct Recorder::Calls {
 };
 
 const CoreApi& Recorder::over(const CoreApi& core) {
-    static const CoreApi recording{kAdapterAbi,        Calls::op_end,      Calls::op_failed, Calls::node_begin,
-                                   Calls::node_end,    Calls::scope_begin, Calls::scope_end, Calls::before_write,
-                                   Calls::before_wait, Calls::skipped,     Calls::fail,      core.replace_torch_calls};
+    static CoreApi recording{kAdapterAbi,        Calls::op_end,      Calls::op_failed, Calls::node_begin,
+                             Calls::node_end,    Calls::scope_begin, Calls::scope_end, Calls::before_write,
+                             Calls::before_wait, Calls::skipped,     Calls::fail,      core.replace_torch_calls};
+    recording.held_bytes = core.held_bytes;
     core_ = &core;
     return recording;
 }

@@ -35,6 +35,8 @@ struct Contamination {
 struct Outcome {
     std::vector<EscapedBirth> escaped;
     std::vector<Contamination> contaminated;
+    /// Births that this op made, without intended ones: where Verdict::show_births was called.
+    std::vector<BirthId> born;
 };
 
 }  // namespace numsan

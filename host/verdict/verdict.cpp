@@ -151,6 +151,15 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
     const std::optional<ValueChecks::Question> asked = checks_.follows() ? look_at_check(event, context) : std::nullopt;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (asked) checks_.follow(*asked, event, context, outcome);
+    const BirthId newest = births_.last();
+    judge(event, context, bad_outputs, forward, born, outcome);
+    for (BirthId id = newest + 1; shows_births_ && id <= births_.last(); ++id) {
+        if (births_.find(id) != nullptr && !births_.intended(id)) outcome.born.push_back(id);
+    }
+}
+
+void Verdict::judge(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
+                    BirthId* born, Outcome& outcome) {
     *born = 0;
     if (bad_outputs.any()) met_bad_.store(true, std::memory_order_relaxed);
     begin_step(context);

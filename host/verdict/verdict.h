@@ -145,6 +145,8 @@ class Verdict {
     void set_history(size_t steps) { escapes_.set_history(steps); }
     /// Births that escape nowhere are reported, too; before the first op.
     void set_strict() { absorbed_.enable(); }
+    /// Fills Outcome::born from now on; before the first op.
+    void show_births() { shows_births_ = true; }
     /// In a forked child: what the parent has to report is the parent's.
     void forget_pending();
     /// See Births. Before the first op.
@@ -153,6 +155,8 @@ class Verdict {
   private:
     bool touches_held(const OpEvent& event) const noexcept;
     bool interesting_by_class(const OpEvent& event) const noexcept;
+    void judge(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
+               BirthId* born, Outcome& outcome);
     BirthKinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);
     void write_outputs(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
                        const ForwardRecord& forward, const BirthKinds& before, BirthId* born, Outcome& outcome);
@@ -186,6 +190,7 @@ class Verdict {
     AbsorbedBirths absorbed_;
     std::atomic<bool> met_bad_{false};  ///< something was not finite: a number the program reads may show it
     int64_t last_step_ = 0;
+    bool shows_births_ = false;
     bool stepped_ = false;  ///< an optimizer has begun a step
     /// Within a look back: births that results which are no longer there go back to.
     std::map<const void*, BirthKinds> unavailable_;

@@ -69,7 +69,7 @@ bool replace_torch_calls(const TorchCalls& ours, TorchCalls& theirs) {
     return true;
 }
 
-const CoreApi g_core = {
+CoreApi g_core = {
     kAdapterAbi,
     op_end,
     [](const OpEvent* event) { g_session->op_failed(*event); },
@@ -221,6 +221,7 @@ bool attach(const numsan_stub_api& stub) {
     const TorchInstall torch = describe_torch(find_loaded_torch());
     facts.torch_version = torch.version;
     facts.torch_root = torch.root;
+    g_core.held_bytes = options.dump.empty() && !options.break_at ? 0 : int64_t(1) << 30;
     make_session(options, *stacks, std::move(facts));
 
     AdapterLoadResult result;

@@ -6,6 +6,7 @@
 #include "interpose/torch/describe/storage_watch.h"
 #include "interpose/torch/describe/tensor_view_of.h"
 #include "interpose/torch/describe/thread_pool.h"
+#include "interpose/torch/hold/held_call.h"
 #include "interpose/torch/hook/dispatch_hook.h"
 #include "interpose/torch/hook/hook_state.h"
 #include "interpose/torch/hook/record_hook.h"
@@ -19,8 +20,8 @@ void thread_start() {
 
 void stop() { set_core_api(nullptr); }
 
-AdapterApi g_api = {kAdapterAbi, thread_start, stop, "fallback", storage_of, gradient_of, {watch, unwatch, pin, unpin},
-                    share_work};
+AdapterApi g_api = {
+    kAdapterAbi, thread_start, stop, "fallback", storage_of, gradient_of, {watch, unwatch, pin, unpin}, share_work, {}};
 
 }  // namespace
 }  // namespace numsan
@@ -33,7 +34,9 @@ extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* nums
         return nullptr;
     }
     try {
-        if (!install_dispatch_hook()) {
+        const bool holds = core->held_bytes > 0;
+        if (holds) g_api.hold = hold_api();
+        if (!install_dispatch_hook(holds)) {  // arguments can be held as IValues only
             install_record_hook();
             g_api.hook = "record_function";
         }

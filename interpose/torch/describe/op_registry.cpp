@@ -98,6 +98,7 @@ std::unique_ptr<Operator> make(const c10::OperatorHandle& handle) {
     made->info.name = made->name.c_str();
     made->info.overload = made->overload.c_str();
     made->info.id = next++;
+    made->draws = handle.hasTag(at::Tag::nondeterministic_seeded);
     made->calls_anew = keys_that_call_anew(handle);
     // A library's own operator may be Python or C++ code made of aten ops: those are where a bad value is born.
     made->hides_inner_ops = made->name.rfind("aten::", 0) == 0 && made->info.op_class != OpClass::Composite;

@@ -23,6 +23,7 @@ struct alignas(64) Operator {
     uint16_t returns = 0;
     bool element_wise = false;    ///< see element_wise.def
     bool hides_inner_ops = true;  ///< inner ops of this op are not events of their own
+    bool draws = false;           ///< random numbers, of a generator
 
     /// identity; an operator that is defined anew may have the address of an old one
     const c10::FunctionSchema* schema = nullptr;

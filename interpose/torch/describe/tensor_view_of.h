@@ -28,6 +28,9 @@ inline constexpr c10::DispatchKeySet kOnCpu(c10::DispatchKey::CPU);
 inline constexpr c10::DispatchKeySet kOnCuda(c10::DispatchKey::CUDA);
 inline constexpr c10::DispatchKeySet kOnOther(c10::DispatchKey::PrivateUse1);
 
+/// One word on the path of every op: `keys` has those of all operands.
+inline bool may_touch_device(c10::DispatchKeySet keys) { return keys.has_all(kOnCuda) || keys.has_all(kOnOther); }
+
 /// False for every type of a torch that has no such type.
 template <class Type>
 constexpr bool is_e8m0(Type type) {

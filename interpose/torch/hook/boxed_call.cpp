@@ -1,8 +1,9 @@
 #include "interpose/torch/hook/boxed_call.h"
 
-#include <optional>
 #include <vector>
 
+#include "interpose/torch/describe/each_tensor.h"
+#include "interpose/torch/describe/tensor_view_of.h"
 #include "interpose/torch/hook/op_begin.h"
 #include "interpose/torch/hook/thread_buffers.h"
 
@@ -25,35 +26,6 @@ struct Scratch {
 
 Scratch& scratch() { return ThreadBuffers<Scratch>::mine(); }
 
-/// Lists of lists, which collectives take. Plain lists of numbers are not looked into.
-template <class Visit>
-void for_each_nested_tensor(const c10::IValue& value, Visit&& visit);
-
-template <class Visit>
-void for_each_tensor(const c10::IValue& value, Visit&& visit) {
-    if (value.isTensor()) {
-        const at::Tensor& tensor = value.toTensor();
-        if (tensor.defined()) visit(tensor);
-    } else if (value.isTensorList()) {
-        for (const at::Tensor& tensor : value.toTensorVector()) {
-            if (tensor.defined()) visit(tensor);
-        }
-    } else if (value.isOptionalTensorList()) {
-        for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
-            if (tensor.has_value() && tensor->defined()) visit(*tensor);
-        }
-    } else if (value.isList() && !value.isIntList() && !value.isDoubleList() && !value.isBoolList()) {
-        for_each_nested_tensor(value, visit);
-    }
-}
-
-template <class Visit>
-void for_each_nested_tensor(const c10::IValue& value, Visit&& visit) {
-    for (const c10::IValue& element : value.toListRef()) {
-        if (element.isTensor() || element.isList()) for_each_tensor(element, visit);
-    }
-}
-
 size_t count_tensors(const c10::IValue& value) {
     size_t count = 0;
     for_each_tensor(value, [&](const at::Tensor&) { ++count; });
@@ -69,6 +41,7 @@ BoxedCall::BoxedCall(const Operator& op)
       call_(op, ThreadPlaces::mine()) {}
 
 BoxedCall::~BoxedCall() {
+    if (held_ != nullptr) held_->drop();
     Scratch& s = scratch();
     s.operands.resize(operands_);
     s.written.resize(written_);
@@ -102,6 +75,8 @@ c10::DispatchKeySet BoxedCall::take(const CoreApi& core, c10::ArrayRef<c10::IVal
         }
     }
     begin.done();
+    if (core.held_bytes > 0 && !may_touch_device(keys)) [[unlikely]]
+        held_ = HeldCall::begin(op_, arguments, core.held_bytes);
     return keys;
 }
 
@@ -137,6 +112,9 @@ void BoxedCall::report(const CoreApi& core, c10::ArrayRef<c10::IValue> returns, 
         for_each_tensor(returns[i], [&](const at::Tensor& tensor) { call_.returned(tensor, i); });
     }
     for (size_t i = 0; i < written; ++i) call_.written(s.written[written_ + i], i);
+    if (held_ == nullptr) return call_.report(core, sequence);
+    held_->returned(returns);
+    const CurrentHold current(held_);
     call_.report(core, sequence);
 }
 

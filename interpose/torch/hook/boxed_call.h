@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "interpose/torch/describe/op_registry.h"
+#include "interpose/torch/hold/held_call.h"
 #include "interpose/torch/hook/op_call.h"
 
 namespace numsan {
@@ -39,6 +40,7 @@ class BoxedCall {
     const Operator& op_;
     const size_t operands_, written_;  ///< where this call's begin in the buffers
     uint64_t internal_ = 0;            ///< bits of the operands that internals.def names
+    HeldCall* held_ = nullptr;         ///< where CoreApi::held_bytes asks for it
     OpCall call_;
 };
 

@@ -82,7 +82,7 @@ void show_ops_of_this_thread() {
     if (dispatch_hook_installed()) c10::impl::tls_set_dispatch_key_included(kHookKey, true);
 }
 
-bool install_dispatch_hook() {
+bool install_dispatch_hook(bool boxed) {
     if (kHookKey == c10::DispatchKey::Undefined) return false;
     try {
         auto made = std::make_unique<Registrations>();
@@ -90,7 +90,7 @@ bool install_dispatch_hook() {
 #define NUMSAN_FALLTHROUGH(name) made->kernel(name_of("aten::" name), c10::KernelFunction::makeFallthrough());
 #include "interpose/torch/describe/fallthrough.def"
 #undef NUMSAN_FALLTHROUGH
-        register_typed_hooks(*made);
+        if (!boxed) register_typed_hooks(*made);
         g_registrations = made.release();
     } catch (const std::exception&) {
         return false;  // another library has a fallback on the key; ours are taken back

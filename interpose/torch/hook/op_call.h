@@ -10,21 +10,11 @@
 #include <cstdint>
 
 #include "host/base/adapter_abi.h"
+#include "interpose/torch/describe/hook_key.h"
 #include "interpose/torch/describe/op_registry.h"
 #include "interpose/torch/hook/thread_places.h"
 
 namespace numsan {
-
-/// Undefined in a torch without DispatchKey::Fake, which no library of torch's own uses.
-template <class Key>
-constexpr Key find_hook_key() {
-    if constexpr (requires { Key::Fake; }) {
-        return Key::Fake;
-    } else {
-        return Key::Undefined;
-    }
-}
-inline constexpr auto kHookKey = find_hook_key<c10::DispatchKey>();
 
 /// The keys an operator is called on with: everything behind ours.
 inline c10::DispatchKeySet behind_hook(c10::DispatchKeySet keys) {

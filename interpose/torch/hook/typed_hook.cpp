@@ -59,9 +59,6 @@ template <class T>
 inline constexpr bool is_place =
     std::is_same_v<Plain<T>, c10::Device> || std::is_same_v<Plain<T>, std::optional<c10::Device>>;
 
-/// One word on the path of every op: `keys` has those of all operands.
-inline bool may_touch_device(c10::DispatchKeySet keys) { return keys.has_all(kOnCuda) || keys.has_all(kOnOther); }
-
 /// As an IValue would hold it: enumerations are integers, truth values are no numbers.
 template <class T>
 void show_number(OpCall& call, const T& value) {
