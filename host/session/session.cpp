@@ -111,8 +111,16 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
     if (!parts_.judge.judge(event, context, bad, ranges, made, thread.accumulates(), outcome, &operands) &&
         !wanted.is_all())
         log.add(event, context, made.record, made.node, wanted.others());
+    if (breaks_ != nullptr) breaks_->born(thread, event, context, outcome);
     publish(outcome);
     LookBack::unpin(thread, log);
+}
+
+void Session::publish(const Outcome& outcome) {
+    const bool found = publisher_.publish(outcome);
+    if (found && breaks_ != nullptr && !finished_.load())
+        breaks_->published(this_thread(), outcome, stacks_.is_python() ? stacks_.capture() : 0);
+    halt_if(found);
 }
 
 void Session::op_failed(const OpEvent& event) noexcept {
@@ -131,9 +139,10 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     ThreadState& thread = this_thread();
     if (!on()) return;
     thread.begin_node(event);
+    if (thread.busy) return;
     parts_.contexts.steps().node(event.variable == nullptr ? nullptr : event.variable->storage);
     parts_.contexts.rounds().backward();
-    if (event.variable == nullptr || thread.busy) return;
+    if (event.variable == nullptr) return;
     parts_.judge.begin_learning();
     try {
         OpContext context = parts_.contexts.begin(thread, parts_.ops.load(std::memory_order_relaxed));

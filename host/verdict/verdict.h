@@ -147,6 +147,8 @@ class Verdict {
     void set_strict() { absorbed_.enable(); }
     /// Fills Outcome::born from now on; before the first op.
     void show_births() { shows_births_ = true; }
+    /// One of them; nothing where it was dropped.
+    std::optional<Birth> birth(BirthId id) const;
     /// In a forked child: what the parent has to report is the parent's.
     void forget_pending();
     /// See Births. Before the first op.

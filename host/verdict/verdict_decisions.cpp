@@ -104,6 +104,12 @@ void Verdict::decide_at_end(const PendingPolicy& policy, bool failed, Outcome& o
     }
 }
 
+std::optional<Birth> Verdict::birth(BirthId id) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Birth* found = births_.find(id);
+    return found != nullptr ? std::optional(*found) : std::nullopt;
+}
+
 void Verdict::forget_pending() {
     pending_.clear();
     kept_.forget();

@@ -1,0 +1,15 @@
+"""Bad values that are masked away, an overflow that a loss scaler catches, and a mask of -inf: a healthy training."""
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for _ in range(4):
+    x = torch.randn(16, 8)
+    safe = torch.where(x > 0, torch.log(x), torch.zeros(()))
+    scores = torch.softmax(x.masked_fill(x > 1, float("-inf")), -1)
+    loss = (model(safe) + model(scores)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print([float(parameter.double().sum()) for parameter in model.parameters()])
