@@ -46,10 +46,13 @@ LAYERS = {
         "host/report",
         "host/session",
         "interpose/cupti",
+        "interpose/debugger",
         "interpose/nvtx",
         "interpose/python",
         "cuda/cuda_device_scanner.h",
     ),
+    # Between a session and the interpreter.
+    "interpose/debugger": (*JUDGING, "host/event", "host/report", "host/session", "interpose/python"),
     # A program of the build: it makes adapters as the runtime does.
     "interpose/prebuild": ("host/base", "host/log", "host/options", "interpose/runtime"),
     "interpose/python/api": ("host/base", "host/stacks"),

@@ -24,9 +24,7 @@ std::vector<Break::Operand> operands_of(const TensorView* views, int32_t count) 
     return operands;
 }
 
-void set_due(ThreadState& thread, std::unique_ptr<Break> due) {
-    delete std::exchange(thread.due, due.release());
-}
+void set_due(ThreadState& thread, std::unique_ptr<Break> due) { delete std::exchange(thread.due, due.release()); }
 
 }  // namespace
 

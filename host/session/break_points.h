@@ -67,9 +67,9 @@ struct Break {
     };
     bool raises = false;
     Birth birth;
-    std::optional<Finding> finding;  ///< it is certain; else it is not known yet what becomes of the birth
-    StackId stack = 0;               ///< of the op, when it was the thread's last one
-    bool scaled = false;             ///< of a backward pass: a loss scaler may want it
+    std::optional<Finding> finding;        ///< it is certain; else it is not known yet what becomes of the birth
+    StackId stack = 0;                     ///< of the op, when it was the thread's last one
+    bool scaled = false;                   ///< of a backward pass: a loss scaler may want it
     std::vector<Operand> inputs, outputs;  ///< alive until the op that made the birth has returned; empty after that
     HeldReference held;
 };

@@ -57,7 +57,8 @@ class Parts {
     /// Of what was not kept: tensors only.
     void* list() {
         void* parts = api_.PyList_New(0);
-        for (const void* tensor : tensors_) append(parts, tensor != nullptr ? live(tensor) : api_.Py_BuildValue("(s)", "none"));
+        for (const void* tensor : tensors_)
+            append(parts, tensor != nullptr ? live(tensor) : api_.Py_BuildValue("(s)", "none"));
         return parts;
     }
 
@@ -78,7 +79,8 @@ class Parts {
     }
 
     void* part_of(const HeldValue& value) {
-        const bool tensor = value.kind == HeldKind::Tensor || (value.kind == HeldKind::LeftOut && value.dtype != nullptr);
+        const bool tensor =
+            value.kind == HeldKind::Tensor || (value.kind == HeldKind::LeftOut && value.dtype != nullptr);
         const void* alive = tensor && next_ < tensors_.size() ? tensors_[next_] : nullptr;
         if (tensor) ++next_;
         if (alive != nullptr) return live(alive);

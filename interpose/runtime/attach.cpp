@@ -26,7 +26,7 @@
 #include "interpose/python/standard_library.h"
 #include "interpose/runtime/adapter_loader.h"
 #include "interpose/runtime/attach_cuda.h"
-#include "interpose/runtime/break_stops.h"
+#include "interpose/debugger/break_stops.h"
 #include "interpose/runtime/device_access.h"
 #include "interpose/runtime/leave.h"
 #include "interpose/runtime/process_options.h"

@@ -22,7 +22,8 @@ void thread_start() {
 void stop() { set_core_api(nullptr); }
 
 AdapterApi g_api = {
-    kAdapterAbi, thread_start, stop, "fallback", storage_of, gradient_of, {watch, unwatch, pin, unpin}, share_work, {}, nullptr};
+    kAdapterAbi, thread_start, stop,   "fallback", storage_of, gradient_of, {watch, unwatch, pin, unpin},
+    share_work,  {},           nullptr};
 
 }  // namespace
 }  // namespace numsan

@@ -21,15 +21,19 @@ def line_of(program, mark):
     return run_numsan.marked_line(PROGRAMS / program, mark)
 
 
+def on_terminal(command, folder, env=None, options=None):
+    environment = {"PYTHONBREAKPOINT": "", "TERM": "dumb", "NO_COLOR": "1", **(env or {})}
+    options = {"break": 1, "report": "none", **(options or {})}
+    argv, environment = run_numsan.attached(command, options=options, env=environment)
+    return pexpect.spawn(argv[0], argv[1:], cwd=str(folder), env=environment, timeout=90, encoding="utf-8",
+                         dimensions=(50, 200), echo=False)
+
+
 class Session:
     """A program on a terminal of its own, under numsan or without."""
 
     def __init__(self, program, folder, args=(), env=None, options=None):
-        environment = {"PYTHONBREAKPOINT": "", "TERM": "dumb", "NO_COLOR": "1", "PYTHONPATH": str(PROGRAMS), **(env or {})}
-        argv, environment = run_numsan.attached([run_numsan.PYTHON, PROGRAMS / program, *args],
-                                                options={"break": 1, "report": "none", **(options or {})}, env=environment)
-        self.child = pexpect.spawn(argv[0], argv[1:], cwd=str(folder), env=environment, timeout=90, encoding="utf-8",
-                                   dimensions=(50, 200), echo=False)
+        self.child = on_terminal([run_numsan.PYTHON, PROGRAMS / program, *args], folder, env, options)
 
     def stops(self, program, mark):
         """Waits for the prompt. It is in the frame of the marked line; returns what was printed since the last one."""
@@ -160,7 +164,8 @@ def test_what_a_worker_made_is_raised_where_it_gets_into_the_loss(tmp_path):
     result = run_numsan.run(PROGRAMS / "worker.py", options={"break": 1}, cwd=tmp_path)
     assert result.returncode == 1 and "the end" not in result.stdout, result.describe()
     assert "_numsan.NumericalError" in result.stderr, result.describe()
-    assert f"worker.py:{line_of('worker.py', '# BUG')}" in result.stderr.rpartition("NumericalError")[2], result.describe()
+    raised = result.stderr.rpartition("NumericalError")[2]
+    assert f"worker.py:{line_of('worker.py', '# BUG')}" in raised, result.describe()
 
 
 RANKS = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--rdzv-backend", "c10d",
@@ -168,9 +173,7 @@ RANKS = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port"
 
 
 def test_the_first_rank_stops_and_the_others_wait(tmp_path):
-    argv, environment = run_numsan.attached([run_numsan.PYTHON, *RANKS, PROGRAMS / "ranks.py"],
-                                            options={"break": 1, "report": "none"}, env={"PYTHONBREAKPOINT": ""})
-    child = pexpect.spawn(argv[0], argv[1:], cwd=str(tmp_path), env=environment, timeout=90, encoding="utf-8", echo=False)
+    child = on_terminal([run_numsan.PYTHON, *RANKS, PROGRAMS / "ranks.py"], tmp_path)
     try:
         child.expect(PROMPT)
         assert "the other ranks wait for this one in their next collective, at most 90 s" in child.before, child.before
@@ -204,7 +207,8 @@ def test_in_tmux(tmp_path):
             time.sleep(0.1)
         raise AssertionError(f"{pattern!r} never appeared:\n{text}")
 
-    subprocess.run([*tmux, "new-session", "-d", "-x", "160", "-y", "50", "sh", str(script)], check=True, env=environment)
+    start = [*tmux, "new-session", "-d", "-x", "160", "-y", "50", "sh", str(script)]
+    subprocess.run(start, check=True, env=environment)
     try:
         assert f"escapes.py({line_of('escapes.py', '# BUG')})loss_of()" in shown(r"\(Pdb\)")
         subprocess.run([*tmux, "send-keys", "p _numsan.inputs[0].shape", "Enter"], check=True, env=environment)

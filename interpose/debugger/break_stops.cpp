@@ -1,4 +1,4 @@
-#include "interpose/runtime/break_stops.h"
+#include "interpose/debugger/break_stops.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -96,11 +96,13 @@ std::vector<const void*> alive(const std::vector<Break::Operand>& operands, bool
 std::string text_of(const Break& due, const Finding& finding, const Reporter& reporter) {
     const bool known = due.finding.has_value();
     std::string text = reporter.text_of(finding, known);
-    text += known ? "numsan: break=1: stopped where it got into what matters\n"
-                  : "numsan: break=1: stopped after the operator; it is not known yet whether the value reaches anything "
-                    "that matters\n";
-    text += "numsan: `continue` goes on, and this line does not stop again; `_numsan` has inputs, outputs, finding, "
-            "history(name), health(), again()\n";
+    text += known
+                ? "numsan: break=1: stopped where it got into what matters\n"
+                : "numsan: break=1: stopped after the operator; it is not known yet whether the value reaches anything "
+                  "that matters\n";
+    text +=
+        "numsan: `continue` goes on, and this line does not stop again; `_numsan` has inputs, outputs, finding, "
+        "history(name), health(), again()\n";
     return text;
 }
 
