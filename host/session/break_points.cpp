@@ -110,13 +110,26 @@ void BreakPoints::published(ThreadState& thread, const Outcome& outcome, StackId
         due->stack = stack;
         due->held = take_held(escaped.birth.id);
         if (stack != 0) return set_due(thread, std::move(due));
-        if (elsewhere_) elsewhere_(std::move(due));
+        {
+            const std::lock_guard lock(mutex_);
+            if (queue_.size() >= kMostQueued) return;
+            queue_.push_back(std::move(due));
+        }
+        if (queued_ != nullptr) queued_();
         return;
     }
 }
 
 std::unique_ptr<Break> BreakPoints::take(ThreadState& thread) noexcept {
     return std::unique_ptr<Break>(std::exchange(thread.due, nullptr));
+}
+
+std::unique_ptr<Break> BreakPoints::take_queued() {
+    const std::lock_guard lock(mutex_);
+    if (queue_.empty()) return nullptr;
+    std::unique_ptr<Break> due = std::move(queue_.front());
+    queue_.pop_front();
+    return due;
 }
 
 bool BreakPoints::stop_at(const std::string& place, const Break& due) {

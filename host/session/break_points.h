@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -82,8 +82,8 @@ class BreakPoints {
     BreakPoints(Verdict& verdict, const Reporter& reporter, BreakMode (*mode)() noexcept = break_mode);
 
     void use(const HoldApi& hold) noexcept { hold_ = hold; }
-    /// What takes a break of a thread that runs no Python; before the first event.
-    void use(std::function<void(std::unique_ptr<Break>)> elsewhere) { elsewhere_ = std::move(elsewhere); }
+    /// Called when a thread that runs no Python has put a break into the queue; before the first event.
+    void use(void (*queued)()) noexcept { queued_ = queued; }
 
     /// An op has made those births. Within op_end, before published().
     void born(ThreadState& thread, const OpEvent& event, const OpContext& context, const Outcome& outcome);
@@ -92,6 +92,9 @@ class BreakPoints {
 
     /// What is due on the thread; null: nothing.
     static std::unique_ptr<Break> take(ThreadState& thread) noexcept;
+
+    /// What a thread without Python has left; null: nothing.
+    std::unique_ptr<Break> take_queued();
 
     /// The program stops there now. False: it has stopped there before. `place` is a file and a line, or what else is
     /// one line to its reader.
@@ -103,7 +106,12 @@ class BreakPoints {
     /// It did not stop after all: a finding of that birth may.
     void leave_to_scaler(const std::string& place, const Break& due);
 
+    /// Held over a fork, so that the child finds it free and whole.
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+
   private:
+    static constexpr size_t kMostQueued = 16;
     static constexpr size_t kMostHeld = 64;
     static constexpr int64_t kMostHeldBytes = int64_t(1) << 28;
 
@@ -115,8 +123,9 @@ class BreakPoints {
     const Reporter& reporter_;
     BreakMode (*mode_)() noexcept;
     HoldApi hold_{};
-    std::function<void(std::unique_ptr<Break>)> elsewhere_;
+    void (*queued_)() = nullptr;
     mutable std::mutex mutex_;
+    std::deque<std::unique_ptr<Break>> queue_;
     std::set<std::string> places_;               ///< where it has stopped
     std::unordered_set<StackId> passed_stacks_;  ///< at which it does not stop any more
     std::set<BirthId> shown_;                    ///< births at which it has stopped

@@ -295,11 +295,13 @@ void Session::before_fork() noexcept {
     parts_.contexts.rounds().lock();
     look_back_.log().lock();
     parts_.verdict.lock();
+    if (breaks_ != nullptr) breaks_->lock();
     stacks_.lock();
 }
 
 void Session::after_fork_in_parent() noexcept {
     stacks_.unlock();
+    if (breaks_ != nullptr) breaks_->unlock();
     parts_.verdict.unlock();
     look_back_.log().unlock();
     parts_.contexts.rounds().unlock();
@@ -310,6 +312,7 @@ void Session::after_fork_in_parent() noexcept {
 void Session::after_fork_in_child() noexcept {
     share_scans(nullptr);  // the threads stayed with the parent
     stacks_.unlock();
+    if (breaks_ != nullptr) breaks_->unlock();
     parts_.verdict.forget_pending();
     worker_births_.begin_child();
     parts_.verdict.unlock();

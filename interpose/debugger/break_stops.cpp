@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +35,6 @@ struct BreakStops {
     BreakPoints breaks;
     const Debugger& debugger;
     const AdapterApi* adapter = nullptr;
-    std::mutex mutex;
-    std::deque<std::unique_ptr<Break>> elsewhere;  ///< of threads without Python: the main thread takes them
 };
 BreakStops* g_stops = nullptr;
 
@@ -201,14 +197,9 @@ void drop_error(RaisedError& error) {
 }
 
 /// On the main thread, between two bytecodes, with the interpreter's lock.
-int take_up_elsewhere(void*) {
-    std::unique_ptr<Break> due;
-    {
-        const std::lock_guard lock(g_stops->mutex);
-        if (g_stops->elsewhere.empty()) return 0;
-        due = std::move(g_stops->elsewhere.front());
-        g_stops->elsewhere.pop_front();
-    }
+int take_up_queued(void*) {
+    const std::unique_ptr<Break> due = g_stops->breaks.take_queued();
+    if (due == nullptr) return 0;
     take_up(*due);
     RaisedError error;
     if (!take_error(error)) return 0;
@@ -216,15 +207,7 @@ int take_up_elsewhere(void*) {
     return -1;
 }
 
-void hand_over(std::unique_ptr<Break> due) {
-    constexpr size_t kMost = 16;
-    {
-        const std::lock_guard lock(g_stops->mutex);
-        if (g_stops->elsewhere.size() >= kMost) return;
-        g_stops->elsewhere.push_back(std::move(due));
-    }
-    g_stops->api.Py_AddPendingCall(take_up_elsewhere, nullptr);
-}
+void call_main_thread() { g_stops->api.Py_AddPendingCall(take_up_queued, nullptr); }
 
 }  // namespace
 
@@ -238,7 +221,7 @@ bool start_break_stops(const PythonApi& api, Session& session, StackSource& stac
     const Debugger* debugger = Debugger::start(api, g_host);
     if (debugger == nullptr) return false;
     g_stops = new BreakStops(api, session, stacks, facts, *debugger);
-    g_stops->breaks.use(hand_over);
+    g_stops->breaks.use(call_main_thread);
     session.use(g_stops->breaks);
     return true;
 }

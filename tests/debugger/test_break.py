@@ -138,15 +138,13 @@ def test_a_debugger_that_is_named_is_called_at_the_line(tmp_path):
     assert said[0] == f"named: plain {line_of('stops.py', '# PLAIN')} ['x'] NS103 [(2,)]", result.describe()
     assert [int(line.split()[2]) for line in said] == [
         line_of("stops.py", mark) for mark in ("# PLAIN", "# MODULE", "# IN-PLACE", "# BACKWARD", "# OPTIMIZER")]
-    off = run_numsan.run(PROGRAMS / "escapes.py", options={"break": 1}, env={"PYTHONBREAKPOINT": "0"}, cwd=tmp_path)
-    assert off.returncode == 0 and len(off.findings) == 1, off.describe()
 
 
 def test_without_a_terminal_the_operator_raises_what_was_found(tmp_path):
-    caught = run_numsan.run(PROGRAMS / "escapes.py", options={"break": 1}, args=["catch"], cwd=tmp_path)
+    caught = run_numsan.run_watched_fork(PROGRAMS / "escapes.py", options={"break": 1}, args=["catch"], cwd=tmp_path)
     line = line_of("escapes.py", "# BUG")
     assert caught.stdout.splitlines() == [f"True NS101 loss {line}", "(3, 1) True True"], caught.describe()
-    result = run_numsan.run(PROGRAMS / "escapes.py", options={"break": 1}, cwd=tmp_path)
+    result = run_numsan.run_watched_fork(PROGRAMS / "escapes.py", options={"break": 1}, cwd=tmp_path)
     assert result.returncode == 1, result.describe()
     last = result.stderr[result.stderr.index("_numsan.NumericalError: "):]
     assert re.match(rf"_numsan.NumericalError: NS101: .*\n  --> \S*escapes.py:{line} in loss_of\n"
@@ -155,9 +153,22 @@ def test_without_a_terminal_the_operator_raises_what_was_found(tmp_path):
 
 
 def test_healthy_programs_compute_the_same_and_are_met_with_silence(tmp_path):
-    plain = run_numsan.run_plain(PROGRAMS / "healthy.py", cwd=tmp_path)
-    watched = run_numsan.run(PROGRAMS / "healthy.py", options={"break": 1}, cwd=tmp_path)
+    plain = run_numsan.run_forked(PROGRAMS / "healthy.py", cwd=tmp_path)
+    watched = run_numsan.run_watched_fork(PROGRAMS / "healthy.py", options={"break": 1}, cwd=tmp_path)
     assert (watched.returncode, watched.stdout, watched.stderr) == (0, plain.stdout, ""), watched.describe()
+
+
+def test_what_is_computed_at_the_prompt_is_not_the_programs(session, tmp_path):
+    report = tmp_path / "report.json"
+    run = session("healthy.py", options={"report": report})
+    run.stops("healthy.py", "# MASKED")
+    run.ask("p torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], 0.1).step()")
+    run.ask("p (torch.ones(2, requires_grad=True) / 0).sum().backward()")
+    run.go_on()
+    text, status = run.ends()  # what overflows in the backward pass is the scaler's
+    steps = int(re.search(r"True steps: (\d+)", text)[1])
+    report = run_numsan.read_report(report)
+    assert status == 0 and steps < 8 and report["run"]["steps"] == steps and not report["findings"], text
 
 
 def test_what_a_worker_made_is_raised_where_it_gets_into_the_loss(tmp_path):

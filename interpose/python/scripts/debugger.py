@@ -189,7 +189,8 @@ def has_scaler():
     """Whether the program has a loss scaler: what overflows in its backward passes is that one's business first."""
     import gc
     import torch
-    return any(torch.amp.GradScaler in type(thing).__mro__ and thing.is_enabled() for thing in gc.get_objects())
+    scaler = getattr(torch.amp, 'GradScaler', torch.cuda.amp.GradScaler)
+    return any(scaler in type(thing).__mro__ and thing.is_enabled() for thing in gc.get_objects())
 
 
 class Debugger:
