@@ -163,7 +163,7 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
 LastUse last_use(const LastMet& last, const StackSource& stacks, const LiveNames& names, const PlaceFinder& places) {
     LastUse made{last.fate, last.op, std::nullopt};
     const std::vector<SourceFrame> stack = with_traced_frames(stacks.resolve(last.stack), names.traced, places);
-    if (const SourceFrame* at = places.innermost(stack)) made.location = PlaceFinder::place(*at);
+    if (const SourceFrame* at = places.innermost(stack)) made.location = places.place(*at);
     return made;
 }
 

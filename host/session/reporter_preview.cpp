@@ -4,7 +4,7 @@
 #include "host/report/json_writer.h"
 #include "host/report/text.h"
 #include "host/session/reporter.h"
-#include "host/verdict/finding_builder.h"
+#include "host/session/finding_builder.h"
 
 namespace numsan {
 
@@ -17,8 +17,8 @@ std::optional<Finding> Reporter::finding_of(BirthId birth) const {
 std::optional<Finding> Reporter::preview(const Birth& birth, const StackSource& stacks, const LiveNames& names) const {
     EscapedBirth escaped;
     escaped.birth = birth;
-    Finding finding = build_finding(escaped, stacks, names, places_);
     const std::lock_guard<std::mutex> lock(mutex_);
+    Finding finding = build_finding(escaped, stacks, names, places_);
     finding.first = report_.findings.empty();
     finding.rank = report_.run.rank;
     if (allow_.match(finding, start_cwd_) != nullptr) return std::nullopt;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
 
-usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers]    WORK: launch blocks adam gpt2 resnet start
+usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers] [--break]    WORK: launch blocks adam gpt2 resnet start
 (default: all)
 
 `launch`, `blocks` and `adam`: a bare and a watched process live side by side on one core and take turns of some steps
@@ -182,7 +182,10 @@ def main():
     parser.add_argument("--turns", type=int, help="of each configuration (default: 30 side by side, else 7)")
     parser.add_argument("--hook", action="store_true", help="also the hook without the scan")
     parser.add_argument("--tiers", action="store_true", help="also the tiers boundary and sentinel")
+    parser.add_argument("--break", dest="breaks", action="store_true", help="also with the option `break`")
     arguments = parser.parse_args()
+    if arguments.breaks:
+        CONFIGURATIONS["break"] = {"NUMSAN_OPTIONS": "report=none:break=1"}
     if arguments.tiers:
         for tier in ("boundary", "sentinel"):
             CONFIGURATIONS[tier] = {"NUMSAN_OPTIONS": f"report=none:tier={tier}"}
