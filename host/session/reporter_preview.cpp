@@ -3,8 +3,8 @@
 
 #include "host/report/json_writer.h"
 #include "host/report/text.h"
-#include "host/session/reporter.h"
 #include "host/session/finding_builder.h"
+#include "host/session/reporter.h"
 
 namespace numsan {
 

@@ -6,12 +6,12 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/scanner.h"
+#include "host/breaks/break_points.h"
 #include "host/device/device_readings.h"
 #include "host/device/devices.h"
 #include "host/event/event_parts.h"
 #include "host/event/look_back.h"
 #include "host/options/options.h"
-#include "host/session/break_points.h"
 #include "host/session/finding_publisher.h"
 #include "host/session/off_switch.h"
 #include "host/session/reporter.h"

@@ -392,15 +392,4 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, OutputSet o
     }
 }
 
-void Verdict::node(const NodeEvent& event, const OpContext& context) {
-    if (event.variable == nullptr) return;
-    const TensorView* end = event.inputs + event.input_count;
-    const auto bad = [&](const TensorView& t) { return scannable(t) && scanner_.range(t).suspicious; };
-    const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
-    const bool unseen = context.after_compiled && std::any_of(event.inputs, end, bad);
-    if (!gradients_.any_wait() && !unseen && std::none_of(event.inputs, end, may_hold)) return;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    gradients_.arrive(event, context, unseen);
-}
-
 }  // namespace numsan

@@ -16,6 +16,17 @@ std::optional<ValueChecks::Question> Verdict::look_at_check(const OpEvent& event
     return asked;
 }
 
+void Verdict::node(const NodeEvent& event, const OpContext& context) {
+    if (event.variable == nullptr) return;
+    const TensorView* end = event.inputs + event.input_count;
+    const auto bad = [&](const TensorView& t) { return scannable(t) && scanner_.range(t).suspicious; };
+    const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
+    const bool unseen = context.after_compiled && std::any_of(event.inputs, end, bad);
+    if (!gradients_.any_wait() && !unseen && std::none_of(event.inputs, end, may_hold)) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    gradients_.arrive(event, context, unseen);
+}
+
 bool Verdict::has_undecided_gradients() {
     if (!gradients_.any_wait()) return false;
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "host/breaks/break_points.h"
 #include "host/cause/magnitude_history.h"
 #include "host/event/thread_state.h"
 #include "host/finding/place_of.h"
-#include "host/session/break_points.h"
 #include "interpose/python/api/gate.h"
 #include "interpose/python/debugger.h"
 
@@ -25,7 +25,7 @@ struct BreakStops {
           session(its_session),
           stacks(its_stacks),
           places(facts.torch_root, facts.standard_library),
-          breaks(session.verdict(), session.reporter()),
+          breaks(session.verdict(), [this](BirthId birth) { return session.reporter().finding_of(birth); }),
           debugger(its_debugger) {}
 
     const PythonApi& api;

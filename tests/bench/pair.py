@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
 
-usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers] [--break]    WORK: launch blocks adam gpt2 resnet start
-(default: all)
+usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers] [--break]
+(WORK: launch blocks adam gpt2 resnet start; default: all)
 
 `launch`, `blocks` and `adam`: a bare and a watched process live side by side on one core and take turns of some steps
 each, so that a slow phase of the machine hits both. All three are bound by launching small operators: layers of 16

@@ -15,4 +15,5 @@ for _ in range(8):
     scaler.step(optimizer)
     scaler.update()
 steps = int(optimizer.state[model[0].weight]["step"])
-print(scaler.get_scale() < 2.0 ** 127, "steps:", steps, [float(parameter.detach().double().sum()) for parameter in model.parameters()])
+sums = [float(parameter.detach().double().sum()) for parameter in model.parameters()]
+print(scaler.get_scale() < 2.0 ** 127, "steps:", steps, sums)

@@ -1,12 +1,10 @@
-#include "host/session/break_points.h"
+#include "host/breaks/break_points.h"
 
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <utility>
-
-#include "host/session/reporter.h"
 
 namespace numsan {
 namespace {
@@ -35,8 +33,8 @@ BreakMode break_mode() noexcept {
     return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0 ? BreakMode::Stop : BreakMode::Raise;
 }
 
-BreakPoints::BreakPoints(Verdict& verdict, const Reporter& reporter, BreakMode (*mode)() noexcept)
-    : verdict_(verdict), reporter_(reporter), mode_(mode) {
+BreakPoints::BreakPoints(Verdict& verdict, FindingOf finding_of, BreakMode (*mode)() noexcept)
+    : verdict_(verdict), finding_of_(std::move(finding_of)), mode_(mode) {
     verdict.show_births();
 }
 
@@ -95,7 +93,7 @@ void BreakPoints::born(ThreadState& thread, const OpEvent& event, const OpContex
 void BreakPoints::published(ThreadState& thread, const Outcome& outcome, StackId stack) {
     for (const EscapedBirth& escaped : outcome.escaped) {
         if (escaped.again || escaped.severity != Severity::Error || escaped.birth.kind == 0) continue;
-        std::optional<Finding> finding = reporter_.finding_of(escaped.birth.id);
+        std::optional<Finding> finding = finding_of_(escaped.birth.id);
         if (!finding || finding->count > 1) continue;
         if (thread.due != nullptr && thread.due->birth.id == escaped.birth.id) {
             thread.due->finding = std::move(finding);

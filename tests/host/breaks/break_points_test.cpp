@@ -1,5 +1,5 @@
 // Where a program stops with `break`, and what it raises, over made-up events.
-#include "host/session/break_points.h"
+#include "host/breaks/break_points.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,11 @@ const HoldApi kHold = {
 
 class Breaks : public testing::Test {
   protected:
-    Breaks() : run(Played::make()), breaks(*new BreakPoints(run.session->verdict(), run.session->reporter(), mode)) {
+    Breaks()
+        : run(Played::make()),
+          breaks(*new BreakPoints(
+              run.session->verdict(), [&r = run](BirthId birth) { return r.session->reporter().finding_of(birth); },
+              mode)) {
         g_mode = BreakMode::Stop;
         g_queued = 0;
         BreakPoints::take(this_thread());

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,8 +23,6 @@
 #include "host/verdict/verdict.h"
 
 namespace numsan {
-
-class Reporter;
 
 enum class BreakMode : uint8_t {
     Off,    ///< PYTHONBREAKPOINT=0: breakpoint() does nothing, either
@@ -74,12 +73,14 @@ struct Break {
     HeldReference held;
 };
 
-/// [MT] No member calls into the host program or takes another lock than its own and the verdict's, but published(),
-/// which takes the reporter's. All but the first three may throw std::bad_alloc.
+/// [MT] No member calls into the host program or takes another lock than its own, the verdict's and, in published(),
+/// the one that `finding_of` takes. May throw std::bad_alloc where not noexcept.
 class BreakPoints {
   public:
+    /// What a birth is reported as; nothing where the allow-list has it, or where there was no room.
+    using FindingOf = std::function<std::optional<Finding>(BirthId)>;
     /// `mode` is asked at every birth. What it is made with outlives it.
-    BreakPoints(Verdict& verdict, const Reporter& reporter, BreakMode (*mode)() noexcept = break_mode);
+    BreakPoints(Verdict& verdict, FindingOf finding_of, BreakMode (*mode)() noexcept = break_mode);
 
     void use(const HoldApi& hold) noexcept { hold_ = hold; }
     /// Called when a thread that runs no Python has put a break into the queue; before the first event.
@@ -120,7 +121,7 @@ class BreakPoints {
     bool was_shown(BirthId birth) const;
 
     Verdict& verdict_;
-    const Reporter& reporter_;
+    const FindingOf finding_of_;
     BreakMode (*mode_)() noexcept;
     HoldApi hold_{};
     void (*queued_)() = nullptr;
