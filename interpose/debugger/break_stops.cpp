@@ -111,7 +111,10 @@ void carry_out(BreakStops& stops, Break& due) {
     Reporter& reporter = stops.session.reporter();
     std::optional<Finding> finding = due.finding;
     if (!finding) {
-        const TensorReader reader{stops.adapter->storage_of, stops.adapter->gradient_of};
+        TensorReader reader;
+        reader.storage_of = stops.adapter->storage_of;
+        reader.gradient_of = stops.adapter->gradient_of;
+        reader.sources_of = {due.birth.stack, due.birth.forward_stack};
         finding = reporter.preview(due.birth, stops.stacks, stops.stacks.names(reader));
         if (!finding) return stops.breaks.pass_over(due);
     }

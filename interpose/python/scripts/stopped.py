@@ -33,8 +33,11 @@ def values_of(parts):
             return getattr(torch, rest[0], rest[0])
         return torch.ops.numsan.kept_at(*rest) if kind == 'kept' else None
 
-    with torch.no_grad():
-        return tuple(value_of(part) for part in parts)
+    try:
+        with torch.no_grad():
+            return tuple(value_of(part) for part in parts)
+    except (RuntimeError, MemoryError, TypeError):
+        return ()  # the program is not to end because of it
 
 
 class Health(list):
