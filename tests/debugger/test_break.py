@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import run_numsan  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
+pytestmark = pytest.mark.usefixtures("warm")
 PROMPT = r"\(Pdb\) "
 
 
