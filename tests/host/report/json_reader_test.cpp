@@ -23,7 +23,7 @@ TEST(JsonReader, ValuesAreExact) {
     report.insert(report.rfind('}'), ",\"x\":" + values);
     const ReadResult result = parse_report("r", report);
     ASSERT_TRUE(result.ok()) << result.error;
-    EXPECT_EQ(result.document["x"], nlohmann::json::parse(values));
+    EXPECT_EQ(result.document["x"], nlohmann::ordered_json::parse(values));
     EXPECT_TRUE(result.document["x"][0].is_number_unsigned());
     EXPECT_TRUE(result.document["x"][2].is_number_integer());
 }

@@ -23,7 +23,8 @@ TEST(ExponentPass, CountsEachValueOnce) {
 TEST(ExponentPass, NothingToCount) {
     EXPECT_TRUE(exponent_counts(MadeUp{}.view()).counts.empty());
     EXPECT_TRUE(exponent_counts(MadeUp{0, kNan}.view()).counts.empty());
-    TensorView without_data = MadeUp{1}.view();
+    const MadeUp one{1};
+    TensorView without_data = one.view();
     without_data.data = nullptr;
     EXPECT_TRUE(exponent_counts(without_data).counts.empty());
 }
@@ -61,7 +62,8 @@ TEST(ExponentPass, EveryPatternOfSmallTypes) {
         }
         const int64_t size = 256;
         const int64_t stride = 1;
-        TensorView view = MadeUp{1}.view();
+        const MadeUp any{1};
+        TensorView view = any.view();
         view.data = patterns.data();
         view.sizes = &size;
         view.strides = &stride;
