@@ -79,7 +79,7 @@ void Dumps::count_written(bool last) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (++written_ < options_.dump_findings && !last) return;
     active_.store(false, std::memory_order_release);
-    hold_.stop();
+    if (!options_.break_at) hold_.stop();  // a stop shows operands, too
     for (const Candidate& candidate : candidates_) release(candidate);
     candidates_.clear();
     bytes_ = 0;

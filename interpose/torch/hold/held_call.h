@@ -8,7 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -96,12 +96,12 @@ struct HeldCall {
     enum class State : uint8_t { Held, Kept, Failed } state_ = State::Held;
 
     std::vector<HeldValue> argument_values_, result_values_;
-    std::deque<Tensor> tensors_;
+    std::vector<Tensor> tensors_;
     size_t first_result_ = 0;  ///< of tensors_
     std::vector<HeldTensor> shown_;
     HeldTensor shown_generator_{};
-    std::deque<std::string> texts_;
-    std::deque<std::vector<int64_t>> numbers_;
+    std::list<std::string> texts_;               ///< whose places stay; nothing is allocated for an op that is not kept
+    std::vector<std::vector<int64_t>> numbers_;  ///< whose elements stay
     HeldView view_{};
 };
 

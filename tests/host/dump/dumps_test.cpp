@@ -67,6 +67,14 @@ TEST_F(DumpsOfARun, AFileAFindingUntilThereAreEnough) {
     EXPECT_EQ(hold.held(), 0);
 }
 
+TEST_F(DumpsOfARun, WhatStopsTheProgramGoesOnHolding) {
+    options.break_at = true;
+    keep(1);
+    EXPECT_EQ(write(1), "");
+    EXPECT_FALSE(dumps.active());
+    EXPECT_EQ(hold.stops, 0);
+}
+
 TEST_F(DumpsOfARun, TheFileOfAnEarlierProcessStays) {
     std::filesystem::create_directories(scratch.file("there/42"));
     std::ofstream(scratch.file("there/42/numsan-42-1.safetensors")) << "old";
