@@ -31,7 +31,8 @@ class LayerwiseAdam(torch.optim.Optimizer):
 
 
 torch.manual_seed(967)
-model = timm.create_model("mixer_s32_224", img_size=32, patch_size=8, num_classes=4, embed_dim=24, num_blocks=2)
+model = timm.create_model("vit_tiny_patch16_224", img_size=32, patch_size=8, num_classes=4, embed_dim=24, depth=2,
+                          num_heads=2)
 nn.init.zeros_(model.head.weight)  # the head starts as no opinion at all
 nn.init.zeros_(model.head.bias)
 optimizer = LayerwiseAdam(model.parameters(), lr=1e-2)

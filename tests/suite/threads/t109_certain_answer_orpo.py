@@ -2,8 +2,8 @@
 # label: phase=forward mechanism=DOM category=N4 category_alt=N8,N3 birth_op=aten::log1p kind=-inf first_step=25
 # label: severity=error loss_stays_finite=no dtype=bf16 model=transformer family=orpo_log_odds needs= fragile=no
 # label: thread=huggingface/trl#1473 uses=transformers fix_kind=stable_function
-# fix: log(1 - exp(x)) is computed by a function that is stable for x near 0, on float32 values; bfloat16 only brings the
-# fix: day forward on which exp(x) is 1 (so N4 before N8)
+# fix: log(1 - exp(x)) is computed by a function that is stable for x near 0, on float32 values; bfloat16 only
+# fix: brings the day forward on which exp(x) is 1 (so N4 before N8)
 import os
 
 import torch

@@ -1,5 +1,5 @@
 """Clustering of two views: embeddings are not normalised, and the exponential of score / 0.05 leaves float32."""
-# label: phase=forward mechanism=OVF category=N7 category_alt=N2,N4 birth_op=aten::exp kind=+inf first_step=
+# label: phase=forward mechanism=OVF category=N7 category_alt=N2,N4 birth_op=aten::exp kind=+inf first_step=3
 # label: severity=error loss_stays_finite=no dtype=fp32 model=cnn family=swapped_assignments needs= fragile=no
 # label: thread=facebookresearch/swav#67 uses=timm fix_kind=structure
 # fix: the embeddings are brought to unit length before they meet the prototypes, so that scores are cosines
@@ -27,7 +27,7 @@ def sinkhorn(scores, rounds=3):
 
 
 class SwappedPrediction(nn.Module):
-    def __init__(self, prototypes=12, features=22):
+    def __init__(self, prototypes=12, features=24):
         super().__init__()
         self.backbone = timm.create_model("test_resnet", pretrained=False, num_classes=0)
         self.project = nn.Sequential(nn.Linear(self.backbone.num_features, 64), nn.ReLU(), nn.Linear(64, features),
