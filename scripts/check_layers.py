@@ -83,6 +83,8 @@ THIRD_PARTY = {
     "fmt": ("host/log",),
     "spdlog": ("host/log",),
     "nlohmann": ("host/report", "host/dump", "host/format", "host/changes"),
+    "rapidjson": ("host/report",),
+    "kainjow": ("host/format",),
     "zlib.h": ("host/record",),
     "gtest": (),
     "gmock": (),

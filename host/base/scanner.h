@@ -2,6 +2,7 @@
 // will.
 #pragma once
 
+#include "host/base/exponent_counts.h"
 #include "host/base/health.h"
 #include "host/base/tensor_view.h"
 
@@ -29,6 +30,10 @@ class Scanner {
 
     /// The exact pass: counts, ranges and the first bad element.
     virtual Health health(const TensorView& tensor) const noexcept = 0;
+
+    /// How many values lie between one power of two and the next; empty where that is not known. Allocates what it
+    /// returns: for births alone.
+    virtual ExponentCounts exponents(const TensorView& tensor) const noexcept { return {}; }
 
     /// False: of this tensor health() knows magnitudes only, or nothing.
     virtual bool measures(const TensorView& tensor) const noexcept { return true; }

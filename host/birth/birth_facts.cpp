@@ -62,6 +62,27 @@ void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& co
     birth.features.forward_op = plain_op_name(birth.forward_op);
 }
 
+void BirthFacts::count_exponents(Birth& birth, const OpEvent& event) {
+    const auto weight = [](const TensorFact& fact) {
+        return !fact.remark.empty() ? 2 : fact.health.zero > 0 || fact.health.subnormal > 0 ? 1 : 0;
+    };
+    TensorFact* chosen = nullptr;
+    const TensorView* view = nullptr;
+    size_t described = 0;
+    for (int32_t i = 0; i < event.input_count && described < birth.inputs.size(); ++i) {
+        const TensorView& input = event.inputs[i];
+        if (!scannable(input)) continue;
+        TensorFact& fact = birth.inputs[described++];
+        if (fact.health.finite == 0 || !fact.exact || input.numel > kLargestCounted) continue;
+        const bool more = chosen == nullptr || weight(fact) > weight(*chosen) ||
+                          (weight(fact) == weight(*chosen) && fact.health.absmax > chosen->health.absmax);
+        if (more) chosen = &fact, view = &input;
+    }
+    if (chosen == nullptr || counted_ + view->numel > kMostCounted) return;
+    counted_ += view->numel;
+    chosen->exponents = scanner_.exponents(*view);
+}
+
 bool BirthFacts::holds(const TensorView& tensor, Kind kind) const {
     return scannable(tensor) && (scanner_.kinds(tensor) & kind) != 0;
 }

@@ -26,9 +26,17 @@ class BirthFacts {
     /// Fills in its other features, which root causes are ranked by. It has grown; its inputs, phase and mechanism are
     /// known.
     void measure(Birth& birth, const OpEvent& event, const OpContext& context, const ForwardRecord& forward) const;
+    /// Counts the operand that explains the result by powers of two: the one with a remark, else the one with zeros or
+    /// subnormal values, else the largest. Its op has just run, and it is described.
+    void count_exponents(Birth& birth, const OpEvent& event);
     bool holds(const TensorView& tensor, Kind kind) const;
 
   private:
+    /// Values that are counted in a run: a fraction of a second of it.
+    static constexpr int64_t kMostCounted = int64_t(1) << 26;
+    static constexpr int64_t kLargestCounted = int64_t(1) << 22;  ///< of one tensor
+
+    int64_t counted_ = 0;
     const Scanner& scanner_;
     const LossHistory& losses_;
     const Lineage& lineage_;

@@ -230,6 +230,7 @@ BirthId Births::find_origin(Kind kind, const OpEvent& event, const OpContext& co
     store_.count();
     facts_.measure(birth, at, context, forward);
     remark_on(birth.inputs, birth.op, birth.mechanism, birth.kind, birth.features.dtype);
+    facts_.count_exponents(birth, at);
     if (!birth.features.wrapped.empty()) birth.evidence.push_back(birth.features.wrapped);
     const bool by_zero = birth.mechanism == Mechanism::DIV0 || (birth.mechanism == Mechanism::DOM && kind != kNaN);
     if (by_zero && !birth.features.flushed.empty()) {
@@ -286,6 +287,7 @@ BirthId Births::flushed(const OpEvent& event, int32_t index, const OpContext& co
     birth.evidence.push_back(std::move(evidence));
     facts_.describe(birth, member.event());
     facts_.measure(birth, member.event(), context, forward);
+    facts_.count_exponents(birth, member.event());
     if ((event.outputs[index].flags & kWritten) != 0) birth.in_place = event.outputs[index].storage;
     return birth.id;
 }

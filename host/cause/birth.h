@@ -9,6 +9,7 @@
 #include "host/base/health.h"
 #include "host/base/ids.h"
 #include "host/cause/features.h"
+#include "host/finding/chain_link.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
 #include "host/finding/past_magnitude.h"
@@ -66,6 +67,7 @@ struct Birth {
     std::vector<TensorFact> inputs;
     std::vector<std::string> evidence;
     std::vector<PastMagnitude> history;  ///< asked for when it escapes
+    std::vector<ChainLink> chain;        ///< the same
     LastMet last;
 };
 

@@ -35,11 +35,6 @@ std::string code_text(const KnownFinding& finding) {
     return finding.severity + "[" + fields::text(finding.document, "code") + "]";
 }
 
-std::string place_text(const KnownFinding& finding) {
-    const std::string place = shown_place(at(finding.document, "location"), finding.cwd);
-    return place.empty() ? "no line" : place;
-}
-
 std::string module_text(const KnownFinding& finding) {
     const std::string module = fields::text(finding.document, "module");
     return module.empty() ? "no module" : module;
@@ -90,11 +85,7 @@ std::string text_document(const ComparedReports& compared, const std::vector<Cha
         if (one.change == Change::Unchanged) continue;
         const KnownFinding& finding = shown_side(one);
         const bool news = one.change == Change::Appeared || one.change == Change::MoreSevere;
-        const std::string code = inked(code_text(finding),
-                                       finding.severity == "error"     ? Ink::Error
-                                       : finding.severity == "warning" ? Ink::Warning
-                                                                       : Ink::Info,
-                                       style);
+        const std::string code = inked(code_text(finding), severity_ink(finding.severity), style);
         out += (news ? inked(to_string(one.change), Ink::Strong, style) : std::string(to_string(one.change))) + ": " +
                code + ": " + title_of_any_run(finding.document) + "\n";
         const std::string module = fields::text(finding.document, "module");
@@ -151,7 +142,6 @@ std::string json_document(const ComparedReports& compared, const std::vector<Cha
 }
 
 std::string markdown_document(const ComparedReports& compared, const std::vector<ChangedFinding>& changes) {
-    constexpr size_t kMost = 65536 - 600;  // see markdown_converter.cpp
     std::string out = "### numsan: " + counts_text(counts_of(changes)) + "\n";
     for (const std::string& remark : remarks_of(compared)) out += "\n" + markdown::text(remark) + "\n";
     size_t left = changes.size() - counts_of(changes)[static_cast<size_t>(Change::Unchanged)];
@@ -166,7 +156,7 @@ std::string markdown_document(const ComparedReports& compared, const std::vector
         const std::string row = std::string("| ") + to_string(one.change) + " | " + markdown::code(code_text(finding)) +
                                 " | " + markdown::text(title_of_any_run(finding.document)) + " | " +
                                 markdown::code(place_text(finding)) + " | " + differs + " |\n";
-        if (out.size() + row.size() > kMost) break;
+        if (out.size() + row.size() > markdown::kMostOfComment) break;
         out += row;
         --left;
     }

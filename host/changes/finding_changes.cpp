@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "host/finding/mechanisms.h"
+
 namespace numsan {
 namespace {
 
@@ -24,7 +26,8 @@ Identity identity_of(const KnownFinding& finding) {
     const Json& place = at(document, "location");
     Identity made;
     made.mechanism = fields::text(document, "code");
-    if (made.mechanism == "NS109") made.mechanism = "NS104";  // an overflow, too: how fast decides which it is called
+    // An overflow, too: how fast decides which it is called.
+    if (made.mechanism == info(Mechanism::HYPER)->code) made.mechanism = info(Mechanism::OVF)->code;
     made.op = fields::text(document, "op");
     made.phase = fields::text(document, "phase");
     made.code = fields::text(place, "code");
@@ -65,6 +68,11 @@ std::string function_of(const KnownFinding& finding) {
     return fields::text(at(finding.document, "location"), "function");
 }
 
+std::string place_text(const KnownFinding& finding) {
+    const std::string place = shown_place(at(finding.document, "location"), finding.cwd);
+    return place.empty() ? "no line" : place;
+}
+
 const char* to_string(Change change) {
     switch (change) {
         case Change::Appeared: return "appeared";
@@ -78,7 +86,11 @@ const char* to_string(Change change) {
 }
 
 std::vector<ChangedFinding> finding_changes(const KnownFindings& base, const KnownFindings& now) {
-    std::vector<const KnownFinding*> before = base.findings();
+    return finding_changes(base.findings(), now.findings());
+}
+
+std::vector<ChangedFinding> finding_changes(std::vector<const KnownFinding*> before,
+                                            const std::vector<const KnownFinding*>& now) {
     std::vector<ChangedFinding> changes;
     std::map<std::string, size_t> by_fingerprint;  // -> place in `before`
     for (size_t i = 0; i < before.size(); ++i) by_fingerprint.emplace(fingerprint_of(*before[i]), i);
@@ -87,7 +99,7 @@ std::vector<ChangedFinding> finding_changes(const KnownFindings& base, const Kno
         before[i] = nullptr;
     };
     std::vector<const KnownFinding*> left;
-    for (const KnownFinding* finding : now.findings()) {
+    for (const KnownFinding* finding : now) {
         const auto found = by_fingerprint.find(fingerprint_of(*finding));
         if (found != by_fingerprint.end() && !found->first.empty() && before[found->second] != nullptr) {
             pair(found->second, finding);

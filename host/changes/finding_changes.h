@@ -22,11 +22,18 @@ struct ChangedFinding {
 /// [MT]
 std::vector<ChangedFinding> finding_changes(const KnownFindings& base, const KnownFindings& now);
 
+/// The same for findings that need not be of one set of reports.
+std::vector<ChangedFinding> finding_changes(std::vector<const KnownFinding*> before,
+                                            const std::vector<const KnownFinding*>& now);
+
 /// The same file and line: as absolute paths, or below the folders in which the runs started. [MT]
 bool same_place(const KnownFinding& before, const KnownFinding& now);
 
 /// The function of its line; empty where there is none.
 std::string function_of(const KnownFinding& finding);
+
+/// "losses.py:31", or "no line".
+std::string place_text(const KnownFinding& finding);
 
 /// True where a nightly run should fail: a finding appeared or became more severe.
 bool any_news(const std::vector<ChangedFinding>& changes);

@@ -30,6 +30,9 @@ int report(const std::vector<std::string>& files, const std::string& format, con
 int diff(const std::string& base, const std::string& now, const std::string& format, const std::string& output,
          const std::string& color);
 
+/// Findings over many nights: the reports and the folders of reports in a folder.
+int history(const std::string& folder, const std::string& format, const std::string& output, const std::string& color);
+
 int explain(const std::string& word);
 
 /// What `numsan replay` is asked for. All but `path` and `output` are for a dump.

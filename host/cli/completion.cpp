@@ -4,6 +4,7 @@
 
 #include "host/cli/shell_files.h"
 #include "host/finding/mechanisms.h"
+#include "host/format/formats.h"
 #include "host/options/options.h"
 
 namespace numsan::cli {
@@ -31,17 +32,6 @@ Words listed(const std::string& expected) {
     return words;
 }
 
-/// Of "text: ...", "json: ...", a line each: text, json.
-Words first_words(const std::string& description) {
-    Words words;
-    for (size_t at = 0; at < description.size();) {
-        const size_t end = std::min(description.find('\n', at), description.size());
-        words.push_back(description.substr(at, std::min(description.find(':', at), end) - at));
-        at = end + 1;
-    }
-    return words;
-}
-
 Values values_of(const std::string& command, const CLI::Option& option) {
     if (command == "run") {
         for (const OptionRow& row : option_rows()) {
@@ -54,7 +44,7 @@ Values values_of(const std::string& command, const CLI::Option& option) {
         for (const MechanismInfo& row : kMechanisms) codes.words.emplace_back(row.code);
         return codes;
     }
-    if (option.check_lname("format")) return {first_words(option.get_description()), false};
+    if (option.check_lname("format")) return {formats_of(command), false};
     if (option.check_lname("color")) return {{"auto", "always", "never"}, false};
     return {{}, true};
 }

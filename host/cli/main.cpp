@@ -92,7 +92,7 @@ int refuse_flag(const std::string& name) {
 }
 
 bool known_command(const std::string& name) {
-    for (const char* known : {"report", "diff", "explain", "replay", "table"}) {
+    for (const char* known : {"report", "diff", "history", "explain", "replay", "table"}) {
         if (name == known) return true;
     }
     return false;
@@ -104,7 +104,7 @@ int refuse_command(const std::string& name) {
         return kUsage;
     }
     complain("unknown command '" + name + "'; did you mean '" +
-             nearest(name, {"run", "report", "diff", "explain", "replay", "doctor"}) + "'?");
+             nearest(name, {"run", "report", "diff", "history", "explain", "replay", "doctor"}) + "'?");
     return kUsage;
 }
 
@@ -168,6 +168,12 @@ int dispatch(Words words) {
     diff_command->add_option("NEW", now, "a report, or a folder of reports")->required();
     add_document_flags(*diff_command, "diff", document);
 
+    CLI::App* history_command =
+        app.add_subcommand("history", "findings over many nights: since when, and how they moved");
+    std::string nights;
+    history_command->add_option("FOLDER", nights, "of reports, a night each, or of folders of reports")->required();
+    add_document_flags(*history_command, "history", document);
+
     CLI::App* explain_command = app.add_subcommand("explain", "what a code or a category means and how to fix it");
     std::string word;
     explain_command->add_option("CODE", word, "NS102, SING, N3, unsafe-gradient, ...")->required();
@@ -216,6 +222,7 @@ int dispatch(Words words) {
     if (run_command->parsed()) return run(given_flags(*run_command, values), command);
     if (report_command->parsed()) return report(files, document.format, document.output, document.color);
     if (diff_command->parsed()) return diff(base, now, document.format, document.output, document.color);
+    if (history_command->parsed()) return history(nights, document.format, document.output, document.color);
     if (explain_command->parsed()) return explain(word);
     if (replay_command->parsed()) return replay(replayed);
     if (doctor_command->parsed()) return doctor(command);

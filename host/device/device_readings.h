@@ -29,6 +29,10 @@ class DeviceReadings final : public Scanner {
     }
     KindSet kinds(const TensorView& tensor) const noexcept override;
     Health health(const TensorView& tensor) const noexcept override;
+    /// Of what is judged late the values are gone.
+    ExponentCounts exponents(const TensorView& tensor) const noexcept override {
+        return tensor.device == Device::Cpu && find(tensor) == nullptr ? host_.exponents(tensor) : ExponentCounts{};
+    }
     bool measures(const TensorView& tensor) const noexcept override;
 
     /// Until end() this thread judges an event: only it may ask for a device's tensors.

@@ -9,6 +9,7 @@
 
 #include "host/base/ids.h"
 #include "host/finding/category_guess.h"
+#include "host/finding/chain_link.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
 #include "host/finding/past_magnitude.h"
@@ -81,6 +82,9 @@ struct Finding {
     Escape escape;
     std::vector<Contaminated> contaminated;
     std::vector<PastMagnitude> history;  ///< oldest first
+    std::vector<ChainLink> chain;        ///< in program order, without the birth itself
+    int excerpt_line = 0;                ///< number of the first line of `excerpt`
+    std::vector<std::string> excerpt;    ///< the lines around `location`, as they stand in the file
     int64_t count = 1;
     std::optional<std::string> dump;  ///< path of the file of what its op was called with
 };

@@ -144,4 +144,16 @@ std::optional<std::string> source_line(const std::string& file, int wanted) {
     return line_in(in, wanted);
 }
 
+std::vector<std::string> source_lines(const std::string& file, int first, int last) {
+    constexpr size_t kLongest = 200;
+    std::ifstream in(file);
+    std::string text;
+    std::vector<std::string> lines;
+    for (int i = 1; i <= last && std::getline(in, text); ++i) {
+        while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.pop_back();
+        if (i >= first) lines.push_back(text.substr(0, kLongest));
+    }
+    return lines;
+}
+
 }  // namespace numsan

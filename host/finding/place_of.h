@@ -60,4 +60,8 @@ bool is_from_fx(const std::string& file);
 /// Text of one line of a file, without blanks around it; nothing when it cannot be read.
 std::optional<std::string> source_line(const std::string& file, int line);
 
+/// The lines of a file from `first` to `last`, which may end before; as they stand there, but for their length. Empty
+/// when it cannot be read.
+std::vector<std::string> source_lines(const std::string& file, int first, int last);
+
 }  // namespace numsan

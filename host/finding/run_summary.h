@@ -63,6 +63,8 @@ struct RunSummary {
     int64_t births = 0;
     int64_t escaped = 0;
     int64_t absorbed = 0;
+    int64_t scaler_skips = 0;                   ///< steps that loss scalers skipped
+    std::vector<int64_t> skipped_steps;         ///< which, the first of them
     std::map<std::string, int64_t> suppressed;  ///< allow-list rule -> count, 0 for one that matched nothing
 
     /// Something was lost: silence does not mean health.

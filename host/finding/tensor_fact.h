@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/base/dtype.h"
+#include "host/base/exponent_counts.h"
 #include "host/base/health.h"
 
 namespace numsan {
@@ -20,6 +21,7 @@ struct TensorFact {
     Health health{};
     bool exact = true;
     std::string remark = {};  ///< what about an operand explains the result; empty where nothing more is to be said
+    ExponentCounts exponents = {};  ///< of the operand that explains the result, where it could be counted
 };
 
 }  // namespace numsan

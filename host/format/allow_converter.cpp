@@ -39,8 +39,7 @@ std::string rule_of(const KnownFinding& known) {
     const Json& finding = known.document;
     const std::string code = fields::text(finding, "code");
     const Json& place = at(finding, "location");
-    std::string file = raw(place, "file");
-    if (known.cwd.size() > 1 && file.starts_with(known.cwd + "/")) file.erase(0, known.cwd.size() + 1);
+    std::string file = below(raw(place, "file"), known.cwd);
     const auto line = fields::number(place, "line");
     // a path is followed by its line, else a ':' in it would be taken for one
     if (!file.empty() && line > 0) file += ":" + digits(line);

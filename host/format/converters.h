@@ -15,6 +15,7 @@ std::unique_ptr<Converter> make_converter(Format format, const TextStyle& style)
 // One a format; make_converter chooses.
 std::unique_ptr<Converter> text_converter(const TextStyle& style);
 std::unique_ptr<Converter> json_converter();
+std::unique_ptr<Converter> html_converter();
 std::unique_ptr<Converter> sarif_converter();
 std::unique_ptr<Converter> junit_converter();
 std::unique_ptr<Converter> markdown_converter();

@@ -29,9 +29,7 @@ void merge(KnownFinding& into, KnownFinding&& other) {
     }
     if (severity_rank(other.severity) > severity_rank(into.severity)) into.severity = other.severity;
     into.reports += other.reports;
-    into.births += other.births;
     into.first_step = std::min(into.first_step, other.first_step);
-    into.last_step = std::max(into.last_step, other.last_step);
     into.ranks.merge(other.ranks);
 }
 
@@ -57,8 +55,7 @@ void KnownFindings::add(const SourceReport& report) {
         KnownFinding one;
         one.severity = fields::text(finding, "severity");
         one.reports = here.insert(key).second ? 1 : 0;
-        one.births = number(finding, "count", 1);
-        one.first_step = one.last_step = step;
+        one.first_step = step;
         one.place = place;
         if (rank) one.ranks.insert(static_cast<int64_t>(*rank));
         const auto known = by_key_.find(key);
@@ -73,12 +70,8 @@ void KnownFindings::add(const SourceReport& report) {
             merge(known->second, std::move(one));
         }
     }
-    KnownRun kept{report.number,
-                  report.path,
-                  run,
-                  fields::text(at(report.document, "tool"), "version"),
-                  fields::text(report.document, "verdict"),
-                  findings.size()};
+    KnownRun kept{report.path, run, fields::text(at(report.document, "tool"), "version"),
+                  fields::text(report.document, "verdict")};
     kept.run.erase("options");
     kept.run.erase("devices");
     runs_.emplace(report.number, std::move(kept));
@@ -123,35 +116,35 @@ std::string ranks_text(const std::set<int64_t>& ranks) {
     return (ranks.size() == 1 ? "rank " : "ranks ") + out;
 }
 
-std::string program_of(const Json& run) {
+std::string program_file(const Json& run) {
     std::vector<std::string> words;
     for (const Json& word : list(run, "argv")) {
         if (word.is_string()) words.push_back(fields::clean(word.get_ref<const std::string&>()));
     }
-    if (words.empty()) return "unknown program";
-    if (!last_part(words[0]).starts_with("python")) return last_part(words[0]);
+    if (words.empty() || !last_part(words[0]).starts_with("python")) return words.empty() ? "" : words[0];
     for (size_t i = 1; i < words.size(); ++i) {
-        if (words[i] == "-m" && i + 1 < words.size()) return "-m " + words[i + 1];
-        if (words[i] == "-c") return "python -c";
+        if (words[i] == "-m" || words[i] == "-c") return "";
         if (words[i] == "-W" || words[i] == "-X") {
             ++i;
         } else if (!words[i].starts_with("-")) {
-            return last_part(words[i]);
+            return words[i];
         }
     }
-    return last_part(words[0]);
+    return "";
 }
 
-std::string shown_file(const Json& place, const std::string& cwd) {
-    if (const auto cell = number(place, "cell"); cell > 0) return "cell In[" + digits(cell) + "]";
-    std::string file = fields::text(place, "file");
-    if (cwd.size() > 1 && file.starts_with(cwd + "/")) return file.substr(cwd.size() + 1);
-    return file;
-}
-
-std::string shown_place(const Json& place, const std::string& cwd) {
-    if (!place.is_object()) return "";
-    return shown_file(place, cwd) + ":" + digits(number(place, "line"));
+std::string program_of(const Json& run) {
+    const std::string file = program_file(run);
+    if (!file.empty()) return last_part(file);
+    const Json& argv = list(run, "argv");
+    for (size_t i = 1; i < argv.size(); ++i) {
+        if (argv[i] == "-m" && i + 1 < argv.size() && argv[i + 1].is_string()) {
+            return "-m " + fields::clean(argv[i + 1].get_ref<const std::string&>());
+        }
+        if (argv[i] == "-c") return "python -c";
+    }
+    return argv.empty() || !argv[0].is_string() ? "unknown program"
+                                                : last_part(fields::clean(argv[0].get_ref<const std::string&>()));
 }
 
 std::string title_of_any_run(const Json& finding) {

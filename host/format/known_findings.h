@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/format/report_files.h"
+#include "host/report/finding_words.h"
 #include "host/report/json_fields.h"
 
 namespace numsan {
@@ -25,9 +26,7 @@ struct KnownFinding {
     std::string cwd;               ///< of that run
     std::string severity;          ///< the worst of all
     size_t reports = 0;            ///< that have it
-    fields::Integer births = 0;    ///< of all
     fields::Integer first_step{};  ///< the earliest of all
-    fields::Integer last_step{};   ///< the latest of all
     std::set<int64_t> ranks;
 };
 
@@ -36,12 +35,10 @@ int severity_rank(const std::string& severity);
 
 /// What is said of the runs that were read, where they are summed up.
 struct KnownRun {
-    size_t number = 0;
     std::string path;
     fields::Json run;
     std::string version;
     std::string verdict;
-    size_t findings = 0;
 };
 
 /// Collects them; memory grows with the fingerprints and, by a little, with the reports.
@@ -66,14 +63,11 @@ class KnownFindings : public ReportSink {
 /// "rank 3", "ranks 0-3, 7"; empty where none is known.
 std::string ranks_text(const std::set<int64_t>& ranks);
 
+/// "src/train.py" of `python src/train.py --lr 1`, as it was given; empty where it is no file (-m, -c).
+std::string program_file(const fields::Json& run);
+
 /// "train.py" of `python train.py --lr 1`, "-m pkg" of `python -m pkg`; "unknown program" where argv is empty.
 std::string program_of(const fields::Json& run);
-
-/// The file of a place, relative to `cwd` where it lies below it.
-std::string shown_file(const fields::Json& place, const std::string& cwd);
-
-/// "losses.py:31"; empty where there is no place.
-std::string shown_place(const fields::Json& place, const std::string& cwd);
 
 /// The title without "first NaN of this run: ", which is of one run.
 std::string title_of_any_run(const fields::Json& finding);

@@ -6,6 +6,10 @@
 
 namespace numsan::markdown {
 
+/// GitHub's limit of a comment is 65,536 characters. Bytes are counted, which are no fewer, and the last lines have a
+/// place.
+inline constexpr size_t kMostOfComment = 65536 - 600;
+
 /// Text outside of code: nothing in it is a mark, a link, a mention or HTML; names in backquotes stay code. One line.
 std::string text(const std::string& words);
 

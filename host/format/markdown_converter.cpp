@@ -10,8 +10,6 @@ namespace {
 using fields::at;
 using fields::Json;
 
-/// GitHub's limit is 65,536 characters. Bytes are counted, which are no fewer, and the last lines have a place.
-constexpr size_t kMost = 65536 - 600;
 constexpr size_t kMostOfTable = 24000;  ///< of them for the table
 
 std::string count_of(size_t count, const char* singular, const char* plural) {
@@ -57,7 +55,7 @@ class MarkdownConverter : public KnownConverter {
         size_t shown = 0;
         for (const KnownFinding* finding : findings) {
             const std::string details = details_of(*finding);
-            if (shown == rows || out.size() + details.size() > kMost) break;
+            if (shown == rows || out.size() + details.size() > markdown::kMostOfComment) break;
             out += details;
             ++shown;
         }

@@ -84,7 +84,7 @@ class Reading {
         Outcome& outcome = outcomes_[i];
         try {
             std::string text;
-            const ReadResult result = read_report(file.path, &text);
+            const ReadResult result = read_report(file.path, &text, true);
             if (!result.ok()) {
                 (file.of_folder && result.foreign ? outcome.skipped : outcome.error) = result.error;
                 return;

@@ -162,9 +162,10 @@ class SarifConverter : public KnownConverter {
         Json place = location(at(finding, "location"), module, "");
         if (!place.contains("physicalLocation")) {
             const auto run = this->known().runs().find(known.place.first);
-            const std::string program = run == this->known().runs().end() ? "" : program_of(run->second.run);
-            const Json file = {{"file", program}};
-            if (program.find(' ') == std::string::npos) place["physicalLocation"] = physical_location(file);
+            std::string file = run == this->known().runs().end() ? "" : program_file(run->second.run);
+            if (!file.empty() && !file.starts_with('/') && known.cwd.starts_with('/')) file = known.cwd + "/" + file;
+            if (Json physical = physical_location({{"file", file}}); !physical.is_null())
+                place["physicalLocation"] = std::move(physical);
         }
         return place;
     }

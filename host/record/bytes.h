@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "host/base/ids.h"
+
 namespace numsan {
 
 /// What was read is not what a recorder writes.
@@ -192,6 +194,10 @@ void transfer(Bytes& b, T& value) {
             value = static_cast<T>(read);
             if (value != read) throw RecordError("a number is out of range");
         }
+    } else if constexpr (std::is_same_v<T, OpSeq>) {
+        int64_t count = number(value);
+        transfer(b, count);
+        if constexpr (Bytes::kReads) value = OpSeq{count};
     } else if constexpr (IsOptional<T>::value) {
         bool there = value.has_value();
         transfer(b, there);

@@ -4,8 +4,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -18,6 +22,8 @@ namespace numsan {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kMark = "numsan.report/";  ///< in all that numsan wrote as a report
 
 /// Accepts everything; remembers where and why the parser gave up.
 class ErrorPlace : public nlohmann::json_sax<Json> {
@@ -122,14 +128,17 @@ class Builder : public nlohmann::json_sax<Json> {
         return put(value);
     }
     bool string(string_t& value) override { return put(std::move(value)); }
+    /// The same of text that stays where it is.
+    bool text(std::string_view value) { return kept() ? put(std::string(value)) : true; }
     bool binary(binary_t&) override { return false; }
     bool start_object(std::size_t) override { return open(Json::object()); }
     bool end_object() override { return close(); }
     bool start_array(std::size_t) override { return open(Json::array()); }
     bool end_array() override { return close(); }
-    bool key(string_t& value) override {
+    bool key(string_t& value) override { return key_text(value); }
+    bool key_text(std::string_view value) {
         Level& level = levels_.back();
-        level.key = std::move(value);
+        level.key.assign(value);
         return ++level.keys <= kMostKeys;
     }
     bool parse_error(std::size_t, const std::string&, const Json::exception&) override { return false; }
@@ -150,7 +159,8 @@ class Builder : public nlohmann::json_sax<Json> {
         const size_t depth = levels_.size();
         if (!skim_ || depth < 3) return false;
         const std::string& key = levels_.back().key;
-        return (depth == 3 && key == "history") || (depth == 4 && key == "stack" && levels_[2].key == "forward");
+        if (depth == 3) return key == "history" || key == "chain" || key == "excerpt";
+        return depth == 4 && key == "stack" && levels_[2].key == "forward";
     }
 
     template <typename Value>
@@ -168,16 +178,22 @@ class Builder : public nlohmann::json_sax<Json> {
         return &((*level.container)[level.key] = std::forward<Value>(value));
     }
 
+    bool kept() const { return levels_.empty() || levels_.back().container != nullptr; }
+
     template <typename Value>
     bool put(Value&& value) {
-        if (levels_.empty() || levels_.back().container != nullptr) keep(Json(std::forward<Value>(value)));
+        if (kept()) keep(Json(std::forward<Value>(value)));
         return true;
     }
 
     bool open(Json empty) {
         if (levels_.size() == kDeepest) return false;
         const bool skipped = left_out();
-        Json* made = keep(std::move(empty));
+        Json* made = kept() ? keep(std::move(empty)) : nullptr;
+        if (made != nullptr && !skipped && made->is_object()) {
+            // Members move where there is no room for more: a finding has forty, most of the others less than eight.
+            made->get_ref<Json::object_t&>().reserve(levels_.size() == 2 ? 40 : 8);
+        }
         levels_.push_back({skipped ? nullptr : made, {}, 0});
         return true;
     }
@@ -192,6 +208,57 @@ class Builder : public nlohmann::json_sax<Json> {
     Json root_;
     std::vector<Level> levels_;
 };
+
+/// Hands the Builder what RapidJSON reads.
+struct QuickEvents {
+    using Size = rapidjson::SizeType;
+
+    Builder& builder;
+
+    bool Null() { return builder.null(); }
+    bool Bool(bool value) { return builder.boolean(value); }
+    bool Int(int) { return false; }  // numbers come as their digits
+    bool Uint(unsigned) { return false; }
+    bool Int64(int64_t) { return false; }
+    bool Uint64(uint64_t) { return false; }
+    bool Double(double) { return false; }
+    bool RawNumber(const char* digits, Size length, bool) {
+        const std::string_view number(digits, length);
+        const char* end = digits + length;
+        if (number.find_first_of(".eE") == std::string_view::npos) {
+            uint64_t natural = 0;
+            int64_t negative = 0;
+            const bool below = number.front() == '-';
+            const auto read = below ? std::from_chars(digits, end, negative) : std::from_chars(digits, end, natural);
+            if (read.ec != std::errc() || read.ptr != end) return false;
+            return below ? builder.number_integer(negative) : builder.number_unsigned(natural);
+        }
+        double value = 0;
+        const auto read = std::from_chars(digits, end, value);
+        if (read.ec != std::errc() || read.ptr != end) return false;
+        return builder.number_float(value, ".");
+    }
+    bool String(const char* text, Size length, bool) { return builder.text({text, length}); }
+    bool StartObject() { return builder.start_object(0); }
+    bool Key(const char* text, Size length, bool) { return builder.key_text({text, length}); }
+    bool EndObject(Size) { return builder.end_object(); }
+    bool StartArray() { return builder.start_array(0); }
+    bool EndArray(Size) { return builder.end_array(); }
+};
+
+/// Twice as fast as the library that writes reports, which decides about all that is not accepted here and says why.
+std::optional<Json> read_quickly(const std::string& text, bool skim) {
+    constexpr unsigned kFlags =
+        rapidjson::kParseValidateEncodingFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseIterativeFlag;
+    // It would take half of a pair of them for a character.
+    if (text.find("\\ud") != std::string::npos || text.find("\\uD") != std::string::npos) return std::nullopt;
+    Builder builder(skim);
+    QuickEvents events{builder};
+    rapidjson::MemoryStream stream(text.data(), text.size());
+    rapidjson::Reader reader;
+    if (reader.Parse<kFlags>(stream, events).IsError() || stream.Tell() != text.size()) return std::nullopt;
+    return builder.take();
+}
 
 std::string shortened(std::string text) {
     constexpr size_t kLongest = 80;
@@ -213,9 +280,13 @@ ReadResult refusal(const std::string& name, const std::string& text) {
 /// parse_report, but for what is foreign.
 ReadResult parse(const std::string& name, const std::string& text, bool skim) {
     if (text.empty()) return failure_at(name, 0, "the file is empty");
-    Builder builder(skim);
-    if (!Json::sax_parse(text, &builder) || builder.rounded()) return refusal(name, text);
-    Json document = builder.take();
+    std::optional<Json> read = read_quickly(text, skim);
+    if (!read) {
+        Builder builder(skim);
+        if (!Json::sax_parse(text, &builder) || builder.rounded()) return refusal(name, text);
+        read = builder.take();
+    }
+    Json document = std::move(*read);
     if (!document.is_object()) {
         return failure_at(name, 0, std::string("not a numsan report: the file holds ") + document.type_name());
     }
@@ -256,15 +327,17 @@ ReadResult parse(const std::string& name, const std::string& text, bool skim) {
 
 ReadResult parse_report(const std::string& name, const std::string& text, bool skim) {
     ReadResult result = parse(name, text, skim);
-    result.foreign = !result.ok() && !text.empty() && text.find("numsan.report/") == std::string::npos;
+    result.foreign = !result.ok() && !text.empty() && text.find(kMark) == std::string::npos;
     return result;
 }
 
-ReadResult read_report(const std::string& path, std::string* kept) {
+ReadResult read_report(const std::string& path, std::string* kept, bool skim) {
     auto system_error = [&](int error) {
         return failure(path, "cannot be read: " + std::generic_category().message(error));
     };
-    constexpr size_t kLargest = size_t(256) << 20;  // some ten thousand findings with long stacks
+    // What numsan wrote says so at its beginning, and is read as long as there is memory for it.
+    constexpr size_t kLargestForeign = size_t(256) << 20;
+    constexpr size_t kBeginning = 1 << 12;
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return system_error(errno);
     std::string text;
@@ -280,13 +353,15 @@ ReadResult read_report(const std::string& path, std::string* kept) {
         }
         if (count == 0) break;
         text.append(buffer.data(), static_cast<size_t>(count));
-        if (text.size() > kLargest) {
+        if (text.size() > kLargestForeign && std::string_view(text).substr(0, kBeginning).find(kMark) == text.npos) {
             close(fd);
-            return failure_at(path, kLargest, "not a numsan report: longer than 256 MiB");
+            ReadResult result = failure_at(path, kLargestForeign, "not a numsan report: longer than 256 MiB");
+            result.foreign = true;
+            return result;
         }
     }
     close(fd);
-    ReadResult result = parse_report(path, text, kept != nullptr);
+    ReadResult result = parse_report(path, text, skim);
     if (kept != nullptr) *kept = std::move(text);
     return result;
 }

@@ -16,11 +16,12 @@ struct ReadResult {
 };
 
 /// Reads and checks one report: JSON, the schema marker, and the parts that every reader relies on. Where `text` is not
-/// null it becomes what was read, and the document is skimmed. Never throws for any content. [MT]
-ReadResult read_report(const std::string& path, std::string* text = nullptr);
+/// null it becomes what was read. A long file is read to its end only where it begins as a report. Throws
+/// std::bad_alloc alone. [MT]
+ReadResult read_report(const std::string& path, std::string* text = nullptr, bool skim = false);
 
-/// The same for text that is already in memory; `name` is what errors call it. Where it is skimmed, histories and the
-/// stacks of forward operators, which no text shows, are empty. [MT]
+/// The same for text that is already in memory; `name` is what errors call it. Where it is skimmed,
+/// histories, chains, excerpts and the stacks of forward operators, which no text shows, are empty. [MT]
 ReadResult parse_report(const std::string& name, const std::string& text, bool skim = false);
 
 }  // namespace numsan

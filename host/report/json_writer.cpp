@@ -111,6 +111,8 @@ Json tensor_document(const TensorFact& tensor) {
     out["first_bad"] = seen ? first_bad_document(tensor) : Json(nullptr);
     out["exact"] = tensor.exact && (seen || shape_elements(tensor.shape) == 0);
     if (!tensor.remark.empty()) out["remark"] = tensor.remark;
+    if (!tensor.exponents.counts.empty())
+        out["exponents"] = {{"first", tensor.exponents.first}, {"counts", tensor.exponents.counts}};
     return out;
 }
 
@@ -156,6 +158,27 @@ Json history_document(const std::vector<PastMagnitude>& history) {
     Json out = Json::array();
     for (const PastMagnitude& past : history)
         out.push_back({{"step", past.step}, {"absmax", past.absmax ? finite_or_null(*past.absmax) : Json(nullptr)}});
+    return out;
+}
+
+Json chain_document(const std::vector<ChainLink>& chain) {
+    const auto magnitude = [](const std::optional<double>& value) {
+        return value ? finite_or_null(*value) : Json(nullptr);
+    };
+    Json out = Json::array();
+    for (const ChainLink& link : chain) {
+        Json entry = {{"role", link.before ? "before" : "after"},
+                      {"op", link.op},
+                      {"seq", number(link.seq)},
+                      {"step", link.step},
+                      {"dtype", info(link.dtype).name},
+                      {"bad", link.bad},
+                      {"absmax", magnitude(link.absmax)},
+                      {"absmin", magnitude(link.absmin)},
+                      {"location", place_document(link.location)}};
+        if (!link.history.empty()) entry["history"] = history_document(link.history);
+        out.push_back(std::move(entry));
+    }
     return out;
 }
 
@@ -252,6 +275,9 @@ Json finding_document(const Finding& finding) {
     }
     out["contaminated"] = contaminated_document(finding.contaminated);
     out["history"] = history_document(finding.history);
+    if (!finding.chain.empty()) out["chain"] = chain_document(finding.chain);
+    if (!finding.excerpt.empty())
+        out["excerpt"] = {{"first", finding.excerpt_line}, {"lines", strings(finding.excerpt)}};
     out["count"] = finding.count;
     out["dump"] = or_null(finding.dump);
     out["taxonomy"] = taxonomy_codes(finding.category.id.info());
@@ -276,6 +302,8 @@ Json report_document(const Report& report) {
     out["verdict"] = verdict(report);
     out["findings"] = std::move(findings);
     out["noted"] = {{"births", run.births}, {"escaped", run.escaped}, {"absorbed", run.absorbed}};
+    if (run.scaler_skips > 0)
+        out["noted"]["scaler_skips"] = {{"count", run.scaler_skips}, {"steps", run.skipped_steps}};
     out["suppressed"] = std::move(suppressed);
     return out;
 }

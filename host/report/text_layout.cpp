@@ -84,6 +84,10 @@ std::string value_text(double value) {
     return exponent == std::string::npos ? text : text.substr(0, end) + text.substr(exponent);
 }
 
+Ink severity_ink(const std::string& severity) {
+    return severity == "warning" ? Ink::Warning : severity == "info" ? Ink::Info : Ink::Error;
+}
+
 std::string inked(const std::string& text, Ink ink, const TextStyle& style) {
     return style.color ? escape_code(ink) + text + "\x1b[0m" : text;
 }

@@ -21,6 +21,9 @@ TextStyle detect_style(int fd, ColorOption color);
 
 enum class Ink { Error, Warning, Info, Strong, Frame };
 
+/// The ink of a severity's name; what no version writes looks like an error.
+Ink severity_ink(const std::string& severity);
+
 /// `text` in a colour, or as it is.
 std::string inked(const std::string& text, Ink ink, const TextStyle& style);
 

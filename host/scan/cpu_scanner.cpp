@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "host/scan/exact_pass.h"
+#include "host/scan/exponent_pass.h"
 #include "host/scan/kinds_kernels.h"
 #include "host/scan/layout.h"
 #include "host/scan/range_kernels.h"
@@ -94,5 +95,7 @@ KindSet CpuScanner::kinds(const TensorView& tensor) const noexcept {
 }
 
 Health CpuScanner::health(const TensorView& tensor) const noexcept { return exact_health(tensor); }
+
+ExponentCounts CpuScanner::exponents(const TensorView& tensor) const noexcept { return exponent_counts(tensor); }
 
 }  // namespace numsan

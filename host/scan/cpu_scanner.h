@@ -19,6 +19,7 @@ class CpuScanner final : public Scanner {
     /// See exact_health(): `elements` counts logical elements, the classes count real lanes.
     KindSet kinds(const TensorView& tensor) const noexcept override;
     Health health(const TensorView& tensor) const noexcept override;
+    ExponentCounts exponents(const TensorView& tensor) const noexcept override;
 };
 
 }  // namespace numsan

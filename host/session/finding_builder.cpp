@@ -160,10 +160,22 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
     return own_backward;
 }
 
+/// The lines around the line, where the file has that line: Python may keep another text of it.
+void add_excerpt(Finding& finding, const Place& place) {
+    constexpr int kAround = 4;
+    if (!place.code || place.cell || place.line <= 0) return;
+    const int first = std::max(place.line - kAround, 1);
+    std::vector<std::string> lines = source_lines(place.file, first, place.line + kAround);
+    const auto at = static_cast<size_t>(place.line - first);
+    if (at >= lines.size() || source_line(place.file, place.line) != place.code) return;
+    finding.excerpt_line = first;
+    finding.excerpt = std::move(lines);
+}
+
 LastUse last_use(const LastMet& last, const StackSource& stacks, const LiveNames& names, const PlaceFinder& places) {
     LastUse made{last.fate, last.op, std::nullopt};
     const std::vector<SourceFrame> stack = with_traced_frames(stacks.resolve(last.stack), names.traced, places);
-    if (const SourceFrame* at = places.innermost(stack)) made.location = PlaceFinder::place(*at);
+    if (const SourceFrame* at = places.innermost(stack)) made.location = places.place(*at);
     return made;
 }
 
@@ -188,11 +200,18 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     finding.inputs = birth.inputs;
     finding.evidence = birth.evidence;
     finding.history = birth.history;
+    finding.chain = birth.chain;
+    for (ChainLink& link : finding.chain) {
+        const std::vector<SourceFrame> called = with_traced_frames(stacks.resolve(link.stack), names.traced, places);
+        if (const SourceFrame* line = places.innermost(called)) link.location = places.place(*line);
+        link.stack = KeptStack();
+    }
     const bool own_backward = locate(finding, escaped, stacks, names, places);
     if (finding.user_location && finding.location && finding.user_location->file == finding.location->file &&
         finding.user_location->line == finding.location->line) {
         finding.user_location.reset();
     }
+    if (finding.location) add_excerpt(finding, *finding.location);
     finding.happened = happened(birth);
     finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq, std::nullopt};
     if (escaped.severity == Severity::Info) finding.escape.last = last_use(birth.last, stacks, names, places);

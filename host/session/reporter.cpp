@@ -76,6 +76,8 @@ void Reporter::merge_counts(const RunSummary& counts) {
     run.births = counts.births;
     run.escaped = counts.escaped;
     run.absorbed = counts.absorbed;
+    run.scaler_skips = counts.scaler_skips;
+    run.skipped_steps = counts.skipped_steps;
     run.incomplete = counts.incomplete;
     run.lost = counts.lost;
     run.launches = counts.launches;

@@ -45,6 +45,8 @@ RunSummary RunCounts::now() const {
     run.births = verdict.births;
     run.escaped = verdict.escaped;
     run.absorbed = verdict.absorbed;
+    run.scaler_skips = verdict.scaler_skips;
+    run.skipped_steps = verdict.skipped_steps;
     run.forgotten = parts_.verdict.forgotten();
     run.forgotten["stacks"] = stacks_.forgotten();
     std::erase_if(run.forgotten, [](const auto& kind) { return kind.second == 0; });

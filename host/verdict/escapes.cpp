@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "host/cause/magnitude_history.h"
+#include "host/cause/value_chain.h"
 
 namespace numsan {
 /// What makes two births the same to a reader. An overflow is none the less that for having diverged to it meanwhile.
@@ -85,6 +86,8 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     const bool again = !is_new(place);
     reported_any_.store(true, std::memory_order_relaxed);
     if (!again) birth.history = magnitude_history(birth, lineage_, history_);
+    if (!again && chains_++ < kMostChains)
+        birth.chain = value_chain(birth, lineage_, escape.seq, history_, stacks_.source());
     EscapedBirth made;
     made.birth = birth;
     made.severity = severity;

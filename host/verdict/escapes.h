@@ -77,6 +77,7 @@ class Escapes {
 
   private:
     static constexpr size_t kMostPlaces = 1 << 12;
+    static constexpr int kMostChains = 64;  ///< places whose values' way is looked up, in about a millisecond each
 
     bool is_new(const std::string& place);
 
@@ -102,6 +103,7 @@ class Escapes {
     std::atomic<bool> reported_any_{false};
     std::set<std::string> reported_places_;
     std::deque<std::string> places_in_order_;  ///< the same, oldest first: beyond kMostPlaces they give way
+    int chains_ = 0;
     int64_t forgotten_ = 0;
     OpSeq loss_parameter_read_ =
         OpSeq::None;  ///< last forward op that read a parameter before the last backward() began

@@ -29,10 +29,10 @@ bool LossScalers::comes_at_any_scale(const Birth& birth) const {
            birth.inputs[static_cast<size_t>(divisor)].health.zero > 0;
 }
 
-void LossScalers::op(const OpEvent& event, Outcome& outcome) {
+void LossScalers::op(const OpEvent& event, int64_t step, Outcome& outcome) {
     escapes_.see_scaler();
     if (std::strcmp(event.op->name, "aten::_amp_update_scale_") == 0)
-        scale_changes(event, outcome);
+        scale_changes(event, step, outcome);
     else
         looks(event);
 }
@@ -69,7 +69,7 @@ void LossScalers::looks(const OpEvent& event) {
 }
 
 /// The scale is written, then whether something was found is read.
-void LossScalers::scale_changes(const OpEvent& event, Outcome& outcome) {
+void LossScalers::scale_changes(const OpEvent& event, int64_t step, Outcome& outcome) {
     constexpr size_t kMaxScalers = 64;
     const void* scaler = nullptr;
     std::set<const void*> found;  // of each optimizer the scaler looked for: they are added up
@@ -107,6 +107,10 @@ void LossScalers::scale_changes(const OpEvent& event, Outcome& outcome) {
     }
     const bool skipped = found_inf.value_or(history.bad());
     history.updated(skipped, scale);
+    if (skipped) {
+        ++skips_;
+        if (skipped_steps_.size() < kMostSteps) skipped_steps_.push_back(step);
+    }
     if (!skipped)
         std::erase_if(pending_.of(PendingReason::Scaler), [&](const PendingEscape& p) { return p.scaler == scaler; });
     if (history.is_used_up()) {

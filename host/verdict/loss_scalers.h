@@ -30,7 +30,7 @@ class LossScalers {
           escapes_(escapes) {}
 
     /// An op of a loss scaler: it unscales gradients and notes whether one is bad, or it changes the scale.
-    void op(const OpEvent& event, Outcome& outcome);
+    void op(const OpEvent& event, int64_t step, Outcome& outcome);
 
     /// Whether the value would come about at any scale. Only what is certain counts: an overflow of what was scaled
     /// would not.
@@ -39,9 +39,14 @@ class LossScalers {
     /// The end of the run: reports what a scaler skipped that never let a step pass.
     void end(Outcome& outcome);
 
+    int64_t skips() const { return skips_; }                                      ///< of steps, by all scalers
+    const std::vector<int64_t>& skipped_steps() const { return skipped_steps_; }  ///< the first of them
+
   private:
+    static constexpr size_t kMostSteps = 256;
+
     void looks(const OpEvent& event);
-    void scale_changes(const OpEvent& event, Outcome& outcome);
+    void scale_changes(const OpEvent& event, int64_t step, Outcome& outcome);
     /// Reports what was held back for this scaler: all of it, or what no scale avoids.
     void give_up(const void* scaler, const std::string& why, Outcome& outcome, bool all = false);
 
@@ -59,6 +64,8 @@ class LossScalers {
     std::map<const void*, Scaler> scalers_;  ///< by where the scale lies; the one that was not updated for longest goes
     std::map<const void*, bool> looks_;      ///< of scalers, by where they note it: whether something was bad
     int64_t updates_ = 0;
+    int64_t skips_ = 0;
+    std::vector<int64_t> skipped_steps_;
 };
 
 }  // namespace numsan

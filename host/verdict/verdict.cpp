@@ -310,7 +310,7 @@ void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const B
         escapes_.postpone(read, EscapeInto::Host, nullptr, context, PendingReason::HostRead);
         if (event.input_count == 1 && !scannable(event.inputs[0])) checks_.answer(event, context);
     } else if (cls == OpClass::LossScale) {
-        scalers_.op(event, outcome);
+        scalers_.op(event, context.step, outcome);
     } else if (is_root(event) && stacks_.is_loss(context.stack)) {
         loss_start_.begin(event, context, before, outcome);
     }

@@ -132,6 +132,8 @@ class Verdict {
         int64_t births = 0;
         int64_t escaped = 0;
         int64_t absorbed = 0;
+        int64_t scaler_skips = 0;
+        std::vector<int64_t> skipped_steps;
     };
     Counts counts() const;
 

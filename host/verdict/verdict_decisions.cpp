@@ -113,7 +113,8 @@ void Verdict::forget_pending() {
 
 Verdict::Counts Verdict::counts() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return {births_.made(), escapes_.escaped(), std::max<int64_t>(births_.made() - escapes_.escaped(), 0)};
+    return {births_.made(), escapes_.escaped(), std::max<int64_t>(births_.made() - escapes_.escaped(), 0),
+            scalers_.skips(), scalers_.skipped_steps()};
 }
 
 std::map<std::string, int64_t> Verdict::forgotten() const {

@@ -16,6 +16,24 @@ target_compile_definitions(numsan_logging_headers INTERFACE SPDLOG_HEADER_ONLY S
 find_package(CLI11 2.1 REQUIRED)           # command line: usage errors, help and sub-commands we need not invent
 # zlib: recordings are deflated and checked by CRC-32. Its archive: no library of ours in a program may ask for others.
 find_library(NUMSAN_ZLIB libz.a REQUIRED)
+# The plots of HTML reports, which take it with them: no page loads anything.
+find_file(NUMSAN_CHART_JS chart.min.js PATHS ${NUMSAN_CARRIED}/usr/share/javascript/chart.js /usr/share/javascript/chart.js)
+if(NUMSAN_CHART_JS)
+  file(READ ${NUMSAN_CHART_JS} chart_head LIMIT 64)
+endif()
+if(NOT chart_head MATCHES "Chart\\.js v3\\.9\\.")
+  message(FATAL_ERROR "Chart.js 3.9 was not found, which HTML reports plot with: scripts/setup installs it "
+                      "(libjs-chart.js), or -DNUMSAN_CHART_JS=/path/to/chart.min.js names it")
+endif()
+find_path(NUMSAN_RAPIDJSON rapidjson/reader.h)     # reading thousands of reports, twice as fast as the library that writes them
+if(NOT NUMSAN_RAPIDJSON)
+  message(FATAL_ERROR "rapidjson/reader.h was not found, which reads reports: scripts/setup installs it (rapidjson-dev)")
+endif()
+find_path(NUMSAN_MUSTACHE kainjow/mustache.hpp)  # HTML reports: templates beside the code, escaping that is not forgotten
+if(NOT NUMSAN_MUSTACHE)
+  message(FATAL_ERROR "kainjow/mustache.hpp was not found, which fills the templates of HTML reports: "
+                      "scripts/setup installs it (libkainjow-mustache-dev)")
+endif()
 include(CMakeDependentOption)              # the default follows a GTest that is installed later
 find_package(GTest 1.12 QUIET)             # unit tests
 if(NUMSAN_TESTS AND NOT GTest_FOUND)

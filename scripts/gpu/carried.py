@@ -19,17 +19,19 @@ class CannotPack(Exception):
 def packages(dependencies):
     """Development packages that scripts/dependencies names. Python's are those of the machine that builds."""
     names = re.findall(r'^    "([\w.+-]+): ', dependencies, re.MULTILINE)
-    return [name for name in names if name.endswith("-dev") and not name.startswith("python")]
+    return [name for name in names
+            if name.endswith("-dev") and not name.startswith("python") or name.startswith("libjs-")]
 
 
 def wanted(paths):
     """Of a package's files those that compile and link: headers, CMake files, and libraries where a CMake file names
-    them, or zlib's archive, which has none."""
+    them, or zlib's archive, which has none; and the script that HTML reports have in them."""
     files = [path for path in paths if not NOT_WANTED.search(path) and not os.path.isdir(path)]
     described = any("/cmake/" in path for path in files)
     libraries = [path for path in files if re.search(r"\.a$|\.so(\.|$)", path)]
     named = libraries if described else [path for path in libraries if path.endswith("/libz.a")]
-    return [path for path in files if "/include/" in path or "/cmake/" in path] + named
+    scripts = [path for path in files if path.endswith("/chart.js/chart.min.js")]
+    return [path for path in files if "/include/" in path or "/cmake/" in path] + scripts + named
 
 
 def with_targets(path):

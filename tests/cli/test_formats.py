@@ -56,7 +56,7 @@ def converted(tmp_path):
 
 
 def test_every_format_is_covered_here():
-    assert set(formats("report")) == set(SUFFIX)
+    assert set(formats("report")) == set(SUFFIX) | {"html"}, "pages have test_html.py"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -107,8 +107,9 @@ def test_sarif_of_odd_files(converted):
     named, nowhere, string = run["results"]
     uri = named["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert re.fullmatch(r"[\w%./~-]+", uri, re.ASCII) and unquote(uri) == "dir: 100%/l össes#1.py"
-    assert "physicalLocation" not in nowhere["locations"][0]  # the program's name has a blank: no file is known
-    assert "physicalLocation" not in string["locations"][0]
+    program = nowhere["locations"][0]["physicalLocation"]["artifactLocation"]  # no line is known
+    assert re.fullmatch(r"[\w%./~*'()@-]+", program["uri"], re.ASCII) and program["uriBaseId"] == "SRCROOT"
+    assert string["locations"][0]["physicalLocation"]["artifactLocation"] == program
     assert run["tool"]["driver"]["rules"][string["ruleIndex"]]["id"] == "NS999"
 
 
@@ -212,8 +213,8 @@ def test_help_and_documents_name_the_formats():
 
 
 @pytest.mark.parametrize("command, name, expected", [
-    ("report", "sarrif", "format 'sarrif': expected text, json, sarif, junit, markdown, openmetrics or allow; "
-                         "did you mean 'sarif'?"),
+    ("report", "sarrif", "format 'sarrif': expected text, json, html, sarif, junit, markdown, openmetrics or "
+                         "allow; did you mean 'sarif'?"),
     ("diff", "junit", "format 'junit': expected text, json or markdown; did you mean 'text'?")])
 def test_unknown_format(command, name, expected):
     files = ["a", "b"][:1 if command == "report" else 2]
@@ -275,6 +276,24 @@ def test_what_cannot_be_read_at_all(tmp_path):
     assert numsan("report", "big.json", cwd=tmp_path, status=2).stderr == (
         "numsan: big.json: byte 268435456: not a numsan report: longer than 256 MiB\n")
     assert "cannot be read: No such file" in numsan("report", "gone.json", cwd=tmp_path, status=2).stderr
+
+
+def test_a_large_foreign_file_of_a_folder_is_skipped(tmp_path):
+    made_reports.write(tmp_path / "r", [made_reports.example()])
+    (tmp_path / "r" / "data.json").open("wb").truncate(300 << 20)
+    done = numsan("report", "r", cwd=tmp_path)
+    assert done.stderr == "numsan: skipped r/data.json: byte 268435456: not a numsan report: longer than 256 MiB\n"
+    assert "error[NS102]" in done.stdout
+
+
+def test_a_large_report_is_read(tmp_path):
+    text = json.dumps(made_reports.example())
+    with (tmp_path / "large.json").open("w") as file:
+        file.write(text[:-1])
+        for _ in range(264):
+            file.write(" " * (1 << 20))
+        file.write("}")
+    assert "error[NS102]" in numsan("report", "large.json", cwd=tmp_path).stdout
 
 
 def test_of_many_bad_files_twenty_are_named(tmp_path):

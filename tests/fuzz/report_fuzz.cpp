@@ -5,6 +5,7 @@
 
 #include "host/finding/allow_list.h"
 #include "host/format/converters.h"
+#include "host/format/html/finding_view.h"
 #include "host/report/json_fields.h"
 #include "host/report/json_reader.h"
 #include "host/report/json_writer.h"
@@ -77,6 +78,21 @@ void check_formats(const std::string& text, const Json& document) {
     }
 }
 
+/// Pages show more of a report than any text does. A script of a report would be a third one.
+void check_page(const std::string& text, const Json& document) {
+    KnownFindings known;
+    const std::string path = "r";
+    known.add({0, path, text, document});
+    html::List views;
+    for (const KnownFinding* finding : known.findings()) views.push_back(html::finding_view(*finding, 1));
+    html::Data data;
+    data.set("findings", views);
+    const std::string page = html::page(html::Body::Report, data);
+    size_t scripts = 0;
+    for (size_t at = 0; (at = page.find("<script", at)) != std::string::npos; ++at) ++scripts;
+    require(scripts == 2, "a page has its own scripts only", page);
+}
+
 }  // namespace
 
 void fuzz_report(std::string_view input) {
@@ -90,6 +106,7 @@ void fuzz_report(std::string_view input) {
     }
     check_text(result.document);
     check_formats(text, parse_report("r", text, true).document);
+    check_page(text, result.document);
     const std::string written = document_text(result.document);
     const ReadResult again = parse_report("r", written);
     require(again.ok(), "what is written is accepted", again.error);

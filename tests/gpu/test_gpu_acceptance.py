@@ -328,6 +328,9 @@ PACKAGES = '''
 def test_what_is_carried(tool, tmp_path, monkeypatch, capsys):
     carried = tool.carried
     assert carried.packages(PACKAGES) == ["libfoo-dev"]
+    assert carried.packages('    "libjs-chart.js: plots"\n') == ["libjs-chart.js"]
+    scripts = [f"/usr/share/javascript/chart.js/{name}" for name in ("chart.js", "chart.min.js")]
+    assert carried.wanted(scripts) == scripts[1:]
     shipped = ["/usr/include/foo.h", "/usr/lib/libfoo.a", "/usr/share/doc/libfoo/include/x.h",
                "/usr/lib/pkgconfig/foo.pc"]
     assert carried.wanted(shipped) == ["/usr/include/foo.h"], "nothing finds a library that no CMake file names"

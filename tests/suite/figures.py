@@ -7,6 +7,8 @@
                                 each baseline, as `run --out` stores them; then rewrites the tables.
                                 A baseline without a file keeps its figures, if suite and versions
                                 are still the same
+    figures.py --threads RUN FIXED  makes threads/results.json of what `run --set threads --out` and
+                                the same with --fixed stored; then rewrites the tables
 
 A table stands between `<!-- table NAME -->` and `<!-- end table -->`; exit status 2 where one has no
 place. Nothing is run and no score is computed here but from stored results.
@@ -29,6 +31,7 @@ from intervals import wilson
 from markers import CATEGORIES
 
 RESULTS = running.SUITE / "results.json"
+THREADS = running.SUITE / "threads" / "results.json"
 ACCURACY, BENCH = "docs/accuracy.md", "tests/bench/RESULTS.md"
 # heading, metric, what a tool must give for the metric to mean anything (None: nothing)
 SHORT = (("recall", "recall", None), ("false alarms", "false_alarms", None),
@@ -121,6 +124,46 @@ def collected(manifest, stored, before=None):
             "tools": tools,
             "categories": per_category(manifest, scored["numsan"]),
             "calibration": calibration.cross_validated(answers)}
+
+
+def collected_threads(manifest, stored, mended):
+    """threads/results.json of numsan's runs of the programs and of their mended selves: of open and frozen families
+    apart, and of no program by itself."""
+    whole = {entry["id"] for entries in manifest.values() for entry in entries}
+    healthy = manifests.mended(manifest)
+    if set(stored["runs"]) != whole or set(mended["runs"]) != {entry["id"] for entry in healthy["controls"]}:
+        raise SystemExit("figures: not runs of all programs of threads, or not of all with --fixed")
+    families = {}
+    for name in ("open", "frozen"):
+        part = manifests.of_families(manifest, name)
+        quiet = scoring.score(manifests.of_families(healthy, name), mended["runs"])["metrics"]
+        families[name] = {**{key: len(entries) for key, entries in part.items()},
+                          **compact(scoring.score(part, stored["runs"])["metrics"]),
+                          "mended_alarms": compact(quiet)["false_alarms"], "mended_disturbed": quiet["disturbed"]}
+    found = re.search(r"^(\S+).* (\S+)$", stored["versions"], re.S)
+    return {"date": datetime.date.today().isoformat(), "machine": machine(), "python": found[1], "torch": found[2],
+            "device": stored["device"], "families": families}
+
+
+def threads_table(_):
+    """One row a metric, one column for the open and one for the frozen families."""
+    if not THREADS.exists():
+        yield "numsan has not been run on all of them yet."
+        return
+    results = json.loads(THREADS.read_text())
+    parts = results["families"]
+    columns = (*LONG[:-1], ("expected calibration error", "calibration_error", None),
+               ("false alarms, mended programs", "mended_alarms", None))
+
+    def cell(value):
+        if isinstance(value, list):
+            return f"{share_text(*value)} ({value[0]}/{value[1]})"
+        return str(value) if isinstance(value, int) else "-" if value is None else f"{value:.2f}"
+
+    heads = ["", *(f"{name}, {part['programs']} bugs, {part['controls']} healthy" for name, part in parts.items())]
+    yield from table(heads, [[head, *(cell(part[key]) for part in parts.values())] for head, key, _ in columns])
+    yield ""
+    yield f"{results['date']}, {results['machine']}, torch {results['torch']}, {results['device'].upper()}."
 
 
 def text_of(results):
@@ -229,6 +272,7 @@ def calibration_table(results):
 
 
 BLOCKS = ((ACCURACY, "suite", short_table), (ACCURACY, "suite confusion", confusion_table),
+          (ACCURACY, "threads", threads_table),
           (BENCH, "suite tools", long_table),
           (BENCH, "suite categories", category_table),
           (BENCH, "suite calibration", calibration_table))
@@ -251,6 +295,7 @@ def rendered(results, root):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", dest="folder", type=pathlib.Path, metavar="FOLDER")
+    parser.add_argument("--threads", nargs=2, type=pathlib.Path, metavar=("RUN", "FIXED"))
     parser.add_argument("--write", action="store_true", help="rewrite the tables instead of comparing them")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
     parser.add_argument("--root", type=pathlib.Path, default=running.REPO, help="the folder of docs/")
@@ -259,6 +304,9 @@ def main():
         stored = {path.stem: json.loads(path.read_text()) for path in sorted(options.folder.glob("*.json"))}
         before = json.loads(options.results.read_text()) if options.results.exists() else None
         options.results.write_text(text_of(collected(manifests.load(), stored, before)))
+    if options.threads:
+        stored = [json.loads(path.read_text()) for path in options.threads]
+        THREADS.write_text(json.dumps(collected_threads(manifests.load(name="threads"), *stored), indent=1) + "\n")
     try:
         texts = rendered(json.loads(options.results.read_text()), options.root)
     except LookupError as error:
@@ -266,7 +314,7 @@ def main():
         return 2
     status = 0
     for path, (before, after) in texts.items():
-        if before != after and (options.write or options.folder):
+        if before != after and (options.write or options.folder or options.threads):
             path.write_text(after)
             print(f"figures: wrote {path}")
         elif before != after:

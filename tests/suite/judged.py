@@ -4,8 +4,9 @@
     judged.py            lists the programs that were not judged as they are now
     judged.py --write    asks the oracle about those, and keeps in judged.json what it has no complaint about
 
-A label that was right stays right while neither the program nor the oracle changes, so a test run asks the oracle about
-the others only; with NUMSAN_TEST_ALL=1 (scripts/test --all) about all, on the torch that is installed.
+The programs of threads/ with FIXED=1 are judged as healthy ones. A label that was right stays right while neither the
+program nor the oracle changes, so a test run asks the oracle about the others only; with NUMSAN_TEST_ALL=1
+(scripts/test --all) about all, on the torch that is installed.
 """
 import argparse
 import hashlib
@@ -31,6 +32,17 @@ def key_of(entry):
     return digest.hexdigest()[:16]
 
 
+def everything():
+    """(entries of all sets, errors). Programs of threads stand there once more, as they are with FIXED=1."""
+    entries, errors = [], []
+    for name in manifest.SETS:
+        built, wrong = manifest.build(manifest.SUITE, name)
+        entries += built["programs"] + built["controls"]
+        entries += manifest.mended(built)["controls"] if name == "threads" else []
+        errors += wrong
+    return entries, errors
+
+
 def known():
     return json.loads(JUDGED.read_text()) if JUDGED.exists() else {}
 
@@ -41,14 +53,28 @@ def is_judged(entry, before):
 
 def ask(entries, out):
     """Runs the oracle over programs; verdicts and logs go to the folder `out`."""
-    command = [sys.executable, str(manifest.SUITE / "oracle.py"), "--jobs", "2", "--out", str(out)]
-    for entry in entries:
-        if "zero" in entry.get("kind", ()):
-            command += ["--zeros", str(manifest.SUITE / entry["file"])]
-    command += [str(manifest.SUITE / entry["file"]) for entry in entries]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "DEVICE": "cpu", "PYTHONDONTWRITEBYTECODE": "1"}
-    if entries:
+    for fixed in ("0", "1"):
+        asked = [entry for entry in entries if is_mended(entry) == (fixed == "1")]
+        if not asked:
+            continue
+        folder = pathlib.Path(out, "fixed" if fixed == "1" else "")
+        command = [sys.executable, str(manifest.SUITE / "oracle.py"), "--jobs", "2", "--out", str(folder)]
+        for entry in asked:
+            if "zero" in entry.get("kind", ()):
+                command += ["--zeros", str(manifest.SUITE / entry["file"])]
+        command += [str(manifest.SUITE / entry["file"]) for entry in asked]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "DEVICE": "cpu", "PYTHONDONTWRITEBYTECODE": "1",
+                       "FIXED": fixed}
         subprocess.run(command, cwd=out, env=environment, check=True)
+
+
+def is_mended(entry):
+    return entry.get("tempts") == "mended"
+
+
+def verdict_path(entry, out):
+    """Where `ask` leaves the verdict; its log has the suffix .log."""
+    return pathlib.Path(out, "fixed" if is_mended(entry) else "", pathlib.Path(entry["file"]).stem + ".json")
 
 
 def complaints_about(entry, verdict):
@@ -61,11 +87,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    built, errors = manifest.build()
+    every, errors = everything()
     if errors:
         raise SystemExit("\n".join(errors))
     before = known()
-    entries = [entry for entry in built["programs"] + built["controls"] if not oracle_check.unjudged(entry)]
+    entries = [entry for entry in every if not oracle_check.unjudged(entry)]
     asked = [entry for entry in entries if not is_judged(entry, before)]
     if not options.write:
         print("\n".join(entry["file"] for entry in asked) or "all are judged")
@@ -74,13 +100,13 @@ def main():
     with tempfile.TemporaryDirectory(prefix="oracle-") as out:
         ask(asked, out)
         for entry in asked:
-            path = pathlib.Path(out, pathlib.Path(entry["file"]).stem + ".json")
+            path = verdict_path(entry, out)
             verdict = json.loads(path.read_text()) if path.exists() else {"failure": "the oracle died"}
             if "HigherOrderOperator" in (verdict["failure"] or ""):
                 continue
             found = [verdict["failure"]] if verdict["failure"] else complaints_about(entry, verdict)
             wrong += bool(found)
-            print("".join(f"{entry['file']}: {one}\n" for one in found), end="")
+            print("".join(f"{entry['id']} {entry['file']}: {one}\n" for one in found), end="")
             if not found:
                 after[entry["id"]] = key_of(entry)
     JUDGED.write_text(json.dumps(dict(sorted(after.items())), indent=1) + "\n")

@@ -18,10 +18,16 @@ NEEDS = ("compile", "gloo", "worker")
 FAMILIES = ("log", "exp", "div0", "domain", "mask", "data", "where", "slope", "custom_backward",
             "divergence", "optimizer_eps", "clip_ema", "init", "structure", "half", "bf16", "fp8",
             "compile", "collective", "muted", "underflow", "logsumexp")
+# What a fix changed; README.md says what each means.
+FIX_KINDS = ("clamp", "eps", "where", "mask", "stable_function", "reorder", "dtype", "scale", "config", "schedule",
+             "init", "state", "data", "guard", "detach", "structure", "sync", "upgrade", "other")
+LIBRARIES = ("transformers", "timm", "torchvision", "lightning", "gpytorch", "pyro", "torch_geometric", "einops")
 SEVERITIES = ("error", "warning")
 LEVELS = ("none", "info", "warning")
 OP_NAME = re.compile(r"(aten|c10d|prims|fbgemm|torchvision)::[a-z0-9_]+|external")
 WORD = re.compile(r"[a-z0-9][a-z0-9_+.-]*")
+THREAD = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+#[0-9]+|https?://[^ ]+")
+PROSE = ("fix", "why")  # comments `# fix: some text`; more lines of one kind go on with it
 
 
 class LabelError(Exception):
@@ -38,6 +44,7 @@ class Source:
     story: str
     labels: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)
+    prose: dict = field(default_factory=dict)
     length: int = 0
 
     def fail(self, key, message):
@@ -85,6 +92,18 @@ class Source:
             self.fail(key, f"label {key}={value}: expected one word in lower case")
         return value
 
+    def thread(self, key):
+        value = self.raw(key)
+        if not THREAD.fullmatch(value):
+            self.fail(key, f"label {key}={value}: expected owner/repo#number or an address")
+        return value
+
+    def text(self, key):
+        """The text of the comments `# key: ...`."""
+        if not self.prose.get(key):
+            raise LabelError(self.path, 1, f"the comment `# {key}: ...` is missing")
+        return " ".join(self.prose[key])
+
     def ops(self, key):
         values = [part for part in self.raw(key).split(",") if part]
         for value in values:
@@ -125,6 +144,9 @@ def _read_comment(source, token, known_keys):
         _read_labels(source, text[len("label:"):], line, known_keys)
         return
     first = text.split()[0].rstrip(":") if text else ""
+    if first in PROSE and text.startswith(first + ":"):
+        source.prose.setdefault(first, []).append(text[len(first) + 1:].strip())
+        return
     if first not in MARKERS:
         return
     if text != first:

@@ -79,6 +79,7 @@ class Runner:
         fork = self.servers is not None and not again
         parts = [program.read_bytes(), *map(str.encode, (self.versions, PYTHON, self.device))]
         parts += [b"fork"] if fork else []  # it has no times to compare
+        parts += [b"fixed"] if os.environ.get("FIXED") == "1" else []
         key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
         kept = self.cache / f"bare-{program.stem}-{key}.json"
         try:
@@ -133,7 +134,8 @@ class Runner:
         server = self.servers.watched
         bare, started = self.bare(program), time.monotonic()
         with tempfile.TemporaryDirectory(prefix="suite-") as folder:
-            then = watched_forks.OWN_VALUE if program.parent.name == "controls" else ""
+            healthy = program.parent.name == "controls" or os.environ.get("FIXED") == "1"
+            then = watched_forks.OWN_VALUE if healthy else ""
             ended, found = server.run(program, (), folder, self.timeout, then)
             if not found:
                 _, found = server.run(program, (), folder, self.timeout, watched_forks.OWN_VALUE)

@@ -3,7 +3,8 @@ tools in markdown."""
 import math
 
 from intervals import paired_bootstrap
-from scoring import SHARES, disturbance
+from manifest import of_families
+from scoring import SHARES, disturbance, score
 
 PLAIN = {"intended_lines": "findings on intended lines", "macro_f1": "category, macro F1",
          "calibration_error": "expected calibration error",
@@ -82,6 +83,23 @@ def differences(manifest, scored, runs):
             yield f"{entry['file']}: findings on intended lines {outcome['on_intended']}"
         if disturbance(run):
             yield f"{entry['file']}: {disturbance(run)}"
+
+
+def by_families(manifest, runs):
+    """Lines: what differs from the labels, and the scores. Of a manifest of threads the open and the frozen families
+    apart, and of frozen ones nothing but the scores."""
+    split = any("frozen" in entry for entries in manifest.values() for entry in entries)
+    for families in ("open", "frozen") if split else ("all",):
+        part = of_families(manifest, families)
+        scored = score(part, runs)
+        if not scored["programs"] and not scored["controls"]:
+            continue
+        if families != "frozen":
+            yield from differences(part, scored, runs)
+        yield ""
+        if split:
+            yield f"{families} families: {len(scored['programs'])} bug programs, {len(scored['controls'])} healthy ones"
+        yield score_table(scored["metrics"])
 
 
 def outcome_flags(outcome):

@@ -6,10 +6,9 @@ import pytest
 
 import judged
 import manifest
-from oracle_check import control_complaints, program_complaints, unjudged
+from oracle_check import unjudged
 
-ENTRIES, ERRORS = manifest.build()
-ALL = ENTRIES["programs"] + ENTRIES["controls"]
+ALL, ERRORS = judged.everything()
 BEFORE = judged.known()
 # What the oracle is asked about: judged.py says why not the others.
 ASKED = [entry for entry in ALL if not unjudged(entry) and not judged.is_judged(entry, BEFORE)]
@@ -30,9 +29,8 @@ def verdict_of(entry, verdicts):
         pytest.skip(f"{entry['id']}: {reason}")
     if entry not in ASKED:
         pytest.skip("judged before, with this content of program and oracle (judged.json)")
-    name = entry["file"].split("/")[1].removesuffix(".py")
-    path = verdicts / f"{name}.json"
-    log = (verdicts / f"{name}.log").read_text()
+    path = judged.verdict_path(entry, verdicts)
+    log = path.with_suffix(".log").read_text()
     assert path.exists(), f"the oracle died on {entry['file']}:\n{log[-2000:]}"
     verdict = json.loads(path.read_text())
     if "HigherOrderOperator" in (verdict["failure"] or ""):
@@ -45,8 +43,10 @@ def test_labels():
     assert not ERRORS, "\n".join(ERRORS)
 
 
-def test_manifest_is_current():
-    assert manifest.MANIFEST.read_text() == manifest.text_of(ENTRIES), "run manifest.py --write"
+@pytest.mark.parametrize("name", manifest.SETS)
+def test_manifest_is_current(name):
+    written = (manifest.SUITE / manifest.SETS[name][0]).read_text()
+    assert written == manifest.text_of(manifest.build(name=name)[0]), "run manifest.py --write"
 
 
 def test_a_changed_program_or_oracle_is_judged_again(tmp_path, monkeypatch):
@@ -70,13 +70,7 @@ def test_a_changed_program_or_oracle_is_judged_again(tmp_path, monkeypatch):
     assert not judged.is_judged(entry, before)
 
 
-@pytest.mark.parametrize("entry", ENTRIES["programs"], ids=lambda entry: entry["id"])
+@pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry["id"])
 def test_program(entry, verdicts):
-    complaints = program_complaints(entry, verdict_of(entry, verdicts))
-    assert not complaints, f"{entry['file']}:\n" + "\n".join(complaints)
-
-
-@pytest.mark.parametrize("entry", ENTRIES["controls"], ids=lambda entry: entry["id"])
-def test_control(entry, verdicts):
-    complaints = control_complaints(entry, verdict_of(entry, verdicts))
+    complaints = judged.complaints_about(entry, verdict_of(entry, verdicts))
     assert not complaints, f"{entry['file']}:\n" + "\n".join(complaints)

@@ -108,9 +108,9 @@ TEST_F(BirthsTest, ViewOfAParameterIsStateOtherTensorsWithAGraphAreNot) {
 
 TEST_F(BirthsTest, MemoryThatNothingWrote) {
     MadeUp memory{kNan}, parameter({kNan}, kParameter);
-    ledger.mark_unwritten(memory.view(), 9, 3);
-    ledger.mark_unwritten(parameter.view(), 9, 4);
-    context.seq = 20;
+    ledger.mark_unwritten(memory.view(), 9, OpSeq{3});
+    ledger.mark_unwritten(parameter.view(), 9, OpSeq{4});
+    context.seq = OpSeq{20};
     const Birth& birth = outside(memory, kNaN);
     EXPECT_EQ(birth.mechanism, Mechanism::UNINIT);
     EXPECT_EQ(birth.op, "aten::empty");
@@ -121,7 +121,7 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
               std::vector<std::string>{"nothing wrote this memory between its allocation and the read by aten::mul"});
     EXPECT_EQ(outside(parameter, kNaN).phase, Phase::Load);
     MadeUp transposed{kNan};  // F.linear reads a view of the weight
-    ledger.mark_unwritten(transposed.view(), 9, 4);
+    ledger.mark_unwritten(transposed.view(), 9, OpSeq{4});
     const uint32_t autograd_facts = kViewOfParameter;
     context.autograd_facts = &autograd_facts;
     const MadeUpOp reads("aten::mm", {transposed.view()}, {out.returned()});
@@ -130,7 +130,7 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
     EXPECT_EQ(births.find(made.of(kNaN))->phase, Phase::Load);
     context.autograd_facts = nullptr;
     MadeUp partly{1, 2, kNan};
-    ledger.mark_unwritten(partly.view(), 9, 5);
+    ledger.mark_unwritten(partly.view(), 9, OpSeq{5});
     TensorView written = partly.view();
     written.numel = 2;
     ledger.mark_written(written);
@@ -258,7 +258,7 @@ TEST_F(BirthsTest, ForwardValueThatWasHiddenComesBack) {
     EXPECT_FALSE(births.find(forward)->features.hidden);
     const OpInfo log{"aten::log", "", OpClass::Other, false, 0};
     context.node = "LogBackward0";
-    EXPECT_EQ(born(kNaN, {"aten::div", {x.view()}, {out.returned()}}, {&log, 4, forward, 0}).id, forward);
+    EXPECT_EQ(born(kNaN, {"aten::div", {x.view()}, {out.returned()}}, {&log, 4, forward, OpSeq{}}).id, forward);
     EXPECT_TRUE(births.find(forward)->features.hidden);
 }
 
@@ -266,9 +266,9 @@ TEST_F(BirthsTest, BackwardBirthKnowsItsForwardOp) {
     const OpInfo sqrt{"aten::sqrt", "", OpClass::Other, false, 0};
     MadeUp zero{0};
     context.node = "SqrtBackward0";
-    context.seq = 30;
+    context.seq = OpSeq{30};
     const Birth& birth =
-        born(kPosInf, {"aten::div", {weight.view(), zero.view()}, {out.returned()}}, {&sqrt, 4, 0, 12});
+        born(kPosInf, {"aten::div", {weight.view(), zero.view()}, {out.returned()}}, {&sqrt, 4, 0, OpSeq{12}});
     EXPECT_TRUE(birth.has_forward);
     EXPECT_EQ(birth.forward_op, "aten::sqrt");
     EXPECT_EQ(birth.features.forward_op, "sqrt");
@@ -302,9 +302,9 @@ TEST_F(BirthsTest, ValueWrittenAsItIs) {
 TEST_F(BirthsTest, ZeroThatWasTooSmallIsToldAsUnderflow) {
     MadeUpHalf variance{0}, denominator{0};
     const MadeUpOp add("aten::add", {variance.view()}, {denominator.returned()});
-    lineage.add(add.event(), variance.returned(), scanner.range(variance.view()), 0, 1, 0);
-    lineage.add(add.event(), denominator.returned(), scanner.range(denominator.view()), 1, 1, 0);
-    context.seq = 2;
+    lineage.add(add.event(), variance.returned(), scanner.range(variance.view()), OpSeq{}, 1, 0);
+    lineage.add(add.event(), denominator.returned(), scanner.range(denominator.view()), OpSeq{1}, 1, 0);
+    context.seq = OpSeq{2};
     const Birth& birth = born(kPosInf, {"aten::rsqrt", {denominator.view()}, {out.returned()}});
     EXPECT_EQ(birth.mechanism, Mechanism::UDF);
     EXPECT_EQ(birth.features.mechanism, Mechanism::UDF);

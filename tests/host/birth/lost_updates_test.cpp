@@ -152,8 +152,8 @@ class LostInSteps : public testing::Test {
 
   private:
     bool tell(const MadeUpOp& op, int64_t step) {
-        const bool told = updates_.seen_again(op.event(), 0, step, ++seq).has_value();
-        lineage.add(op.event(), weight.written(), Range{}, seq, 1, 0);
+        const bool told = updates_.seen_again(op.event(), 0, step, OpSeq{++seq}).has_value();
+        lineage.add(op.event(), weight.written(), Range{}, OpSeq{seq}, 1, 0);
         return told;
     }
     LostUpdates updates_{lineage};
@@ -192,7 +192,7 @@ TEST_F(LostInSteps, ACopyThatChangesTheWeightIsAnUpdate) {
 TEST_F(LostInSteps, ACopyAfterAnotherWriteIsComparedWithNothing) {
     for (int64_t step = 0; step < 40; ++step) {
         const MadeUpOp other("aten::mul_", {weight.view()}, {weight.written()});
-        lineage.add(other.event(), weight.written(), Range{}, ++seq, 1, 0);
+        lineage.add(other.event(), weight.written(), Range{}, OpSeq{++seq}, 1, 0);
         EXPECT_FALSE(copied(step, ones_less(0.001f))) << step;
     }
 }

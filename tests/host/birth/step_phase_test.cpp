@@ -71,10 +71,10 @@ TEST_F(PhaseOfAnOp, ByItsOperandsAndItsPlace) {
 TEST_F(PhaseOfAnOp, ArithmeticOnGradientsNeedsNoNoGrad) {
     MadeUp gradient{0.0f}, norm{0.0f};
     const MadeUpOp made("aten::mm", {y.view()}, {gradient.returned()});
-    lineage.add(made.event(), gradient.returned(), {}, 0, 1, Lineage::kBackward);
+    lineage.add(made.event(), gradient.returned(), {}, OpSeq{}, 1, Lineage::kBackward);
     lineage.mark_gradient(gradient.view().storage);
     const MadeUpOp taken("aten::linalg_vector_norm", {gradient.view()}, {norm.returned()});
-    lineage.add(taken.event(), norm.returned(), {}, 0, 1, 0);
+    lineage.add(taken.event(), norm.returned(), {}, OpSeq{}, 1, 0);
     EXPECT_EQ(of({"aten::div_", {gradient.view(), y.view()}, {out.returned()}}), Phase::Optimizer);
     EXPECT_EQ(of({"aten::reciprocal", {norm.view()}, {out.returned()}}), Phase::Optimizer);
     EXPECT_EQ(of({"aten::mul", {norm.view(), weight.view()}, {out.returned()}}), Phase::Forward)

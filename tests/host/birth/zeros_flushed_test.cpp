@@ -112,7 +112,7 @@ TEST(FlushedShare, InPlaceByWhatWasWrittenBefore) {
     first.op = &made;
     first.outputs = &before;
     first.output_count = 1;
-    lineage.add(first, before, scanner.range(before), 1, 1, 0);
+    lineage.add(first, before, scanner.range(before), OpSeq{1}, 1, 0);
     gradient.bits = {0, 0};
     const MadeUpOp scaled("aten::mul_", {gradient.view(), factor.view()}, {gradient.written()});
     EXPECT_EQ(flushed_share(scaled.event(), 0, scanner, lineage),

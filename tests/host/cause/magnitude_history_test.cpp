@@ -108,8 +108,8 @@ TEST_F(MagnitudeHistory, WritesThatWereNotReadSayNothing) {
     event.op = &exp;
     event.outputs = &output;
     event.output_count = 1;
-    lineage.at_step(0, ++seq);
-    lineage.add(event, output, Range{}, seq, 4, 0);
+    lineage.at_step(0, OpSeq{++seq});
+    lineage.add(event, output, Range{}, OpSeq{seq}, 4, 0);
     EXPECT_EQ(history(birth_of(0)), "");
     Birth arrived = birth_of(0);
     arrived.op = "external";

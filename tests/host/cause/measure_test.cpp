@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "host/birth/births.h"
@@ -51,7 +52,8 @@ class Measure : public testing::Test {
                std::vector<double> scalars = {}) {
         past.emplace_back(op, inputs, std::vector<TensorView>{output.returned()}, OpClass::Other, std::move(scalars));
         const TensorView view = output.returned();
-        lineage.add(past.back().event(), view, scanner.range(view), context.seq++, 1, touched ? Lineage::kTouched : 0);
+        lineage.add(past.back().event(), view, scanner.range(view),
+                    std::exchange(context.seq, OpSeq{number(context.seq) + 1}), 1, touched ? Lineage::kTouched : 0);
     }
 
     CpuScanner scanner;
@@ -159,7 +161,7 @@ TEST_F(Measure, OperandToBlameIsLookedBehind) {
     wrote("aten::mm", {batch.view()}, logits);
     wrote("aten::_softmax", {logits.view()}, chances);
     wrote("aten::sum", {batch.view()}, count, false);
-    context.seq = 50;
+    context.seq = OpSeq{50};
     const Features log = of({"aten::log", {chances.view()}, {out.returned()}}, kNegInf);
     EXPECT_EQ(log.saturating, "_softmax");
     EXPECT_TRUE(log.operand_touched);
@@ -180,7 +182,7 @@ TEST_F(Measure, NearestAncestorNamesItself) {
     wrote("aten::sigmoid", {a.view()}, b);
     wrote("aten::mean", {b.view()}, c);
     wrote("aten::exp", {c.view()}, d);
-    context.seq = 50;
+    context.seq = OpSeq{50};
     const Features f = of({"aten::log", {d.view()}, {out.returned()}});
     EXPECT_EQ(f.saturating, "exp");
     EXPECT_EQ(f.reduction, "mean");
@@ -200,7 +202,7 @@ TEST_F(Measure, RoundedBefore) {
     MadeUpHalf half{1, 2};
     wrote("aten::_to_copy", {big.view()}, half);
     wrote("aten::_to_copy", {half.view()}, single);
-    context.seq = 50;
+    context.seq = OpSeq{50};
     EXPECT_TRUE(of({"aten::log", {single.view()}, {out.returned()}}).narrow_upstream);
     EXPECT_FALSE(of({"aten::log", {single.view()}, {out.returned()}}).narrow);
     EXPECT_FALSE(of({"aten::log", {big.view()}, {out.returned()}}).narrow_upstream);
@@ -213,7 +215,7 @@ TEST_F(Measure, GrowthThroughTheOpsBefore) {
         layers.emplace_back(std::vector<float>{layers.back().values[0] * 100, 1});
         wrote("aten::mm", {layers[layers.size() - 2].view()}, layers.back());
     }
-    context.seq = 50;
+    context.seq = OpSeq{50};
     const Features f = of({"aten::mm", {layers.back().view()}, {out.returned()}});
     EXPECT_EQ(f.growing_ops, 4);
     EXPECT_FLOAT_EQ(static_cast<float>(f.growth), 1e8f);

@@ -27,27 +27,27 @@ TEST(GatheredGradients, WaitUntilSomebodyIsToActUponThem) {
     gradients.step();
     EXPECT_EQ(scanner.flushes, 0) << "nothing waits";
     EXPECT_EQ(gradients.hold(queue(0)), &kStorages);
-    gradients.held(5);
+    gradients.held(OpSeq{5});
     EXPECT_EQ(gradients.hold(queue(0)), &kStorages);
-    gradients.held(7);
-    gradients.pass(op_in(queue(0)), 8);
+    gradients.held(OpSeq{7});
+    gradients.pass(op_in(queue(0)), OpSeq{8});
     EXPECT_EQ(scanner.flushes, 0);
     gradients.step();
     EXPECT_EQ(scanner.flushes, 1);
     gradients.flush();
     EXPECT_EQ(scanner.flushes, 1);
-    gradients.held(9);
-    gradients.pass(op_in(queue(0), -1), 10);
+    gradients.held(OpSeq{9});
+    gradients.pass(op_in(queue(0), -1), OpSeq{10});
     EXPECT_EQ(scanner.flushes, 2) << "the backward is over";
 }
 
 TEST(GatheredGradients, DoNotKeepTheOpsBehindThemWaiting) {
     HeldScanner scanner;
     GatheredGradients gradients(scanner, &kStorages);
-    gradients.held(5);
-    for (int64_t op = 6; op <= 5 + 1024; ++op) gradients.pass(op_in(queue(0)), op);
+    gradients.held(OpSeq{5});
+    for (int64_t op = 6; op <= 5 + 1024; ++op) gradients.pass(op_in(queue(0)), OpSeq{op});
     EXPECT_EQ(scanner.flushes, 0);
-    for (int64_t op = 5 + 1025; op < 5 + 4096; ++op) gradients.pass(op_in(queue(0)), op);
+    for (int64_t op = 5 + 1025; op < 5 + 4096; ++op) gradients.pass(op_in(queue(0)), OpSeq{op});
     EXPECT_EQ(scanner.flushes, 1);
 }
 
@@ -57,10 +57,10 @@ TEST(GatheredGradients, NeverWaitOnceASecondQueueWasSeen) {
         GatheredGradients gradients(scanner, &kStorages);
         gradients.step();
         EXPECT_NE(gradients.hold(queue(0)), nullptr);
-        gradients.held(1);
-        gradients.pass(op_in(queue(0, 0, false)), 2);
+        gradients.held(OpSeq{1});
+        gradients.pass(op_in(queue(0, 0, false)), OpSeq{2});
         EXPECT_EQ(scanner.flushes, 0) << "an unknown queue is none";
-        gradients.pass(op_in(other), 3);
+        gradients.pass(op_in(other), OpSeq{3});
         EXPECT_EQ(scanner.flushes, 1);
         EXPECT_EQ(gradients.hold(queue(0)), nullptr);
         EXPECT_EQ(gradients.hold(other), nullptr);

@@ -137,6 +137,8 @@ TEST(PlaceOf, ReadsTheLine) {
     EXPECT_EQ(source_line(path, 0), std::nullopt);
     EXPECT_EQ(source_line(path, -1), std::nullopt);
     EXPECT_EQ(source_line("/nowhere/at/all.py", 1), std::nullopt);
+    EXPECT_EQ(source_lines(path, 2, 9), (std::vector<std::string>{"\t  y = log(x)", "", "last"}));
+    EXPECT_TRUE(source_lines("/nowhere/at/all.py", 1, 9).empty());
     const Place place = PlaceFinder("").place({path, "forward", 2, nullptr, false});
     EXPECT_EQ(place.file, path);
     EXPECT_EQ(place.line, 2);

@@ -40,9 +40,7 @@ TEST(KnownFindings, OneFingerprintIsOneFindingWhicheverThreadReadIt) {
     EXPECT_EQ(b.path, "r0");
     EXPECT_EQ(b.severity, "error");
     EXPECT_EQ(b.reports, 3u);
-    EXPECT_EQ(b.births, 6);
     EXPECT_EQ(b.first_step, 2);
-    EXPECT_EQ(b.last_step, 9);
     EXPECT_EQ(ranks_text(b.ranks), "ranks 0-2");
     EXPECT_EQ(one.runs().size(), 4u);
     EXPECT_EQ(one.incomplete_runs(), 1u);
@@ -52,6 +50,15 @@ TEST(KnownFindings, RanksAreRanges) {
     EXPECT_EQ(ranks_text({}), "");
     EXPECT_EQ(ranks_text({4}), "rank 4");
     EXPECT_EQ(ranks_text({0, 1, 2, 5, 7, 8}), "ranks 0-2, 5, 7-8");
+}
+
+TEST(KnownFindings, TheProgramsFileIsAsItWasGiven) {
+    const auto file = [](const Json& argv) { return program_file({{"argv", argv}}); };
+    EXPECT_EQ(file({"python", "-u", "src/train.py", "x"}), "src/train.py");
+    EXPECT_EQ(file({"./bin/trainer", "a"}), "./bin/trainer");
+    EXPECT_EQ(file({"python", "-m", "pkg.train"}), "");
+    EXPECT_EQ(file({"python"}), "");
+    EXPECT_EQ(file(Json::array()), "");
 }
 
 TEST(KnownFindings, AProgramIsWhatPythonRuns) {

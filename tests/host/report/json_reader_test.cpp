@@ -16,6 +16,30 @@ TEST(JsonReader, ReadsWhatTheWriterWrote) {
     EXPECT_EQ(result.document["findings"][0]["code"], "NS102");
 }
 
+TEST(JsonReader, ValuesAreExact) {
+    std::string report = to_json(testing::build_report());
+    const std::string values =
+        R"([18446744073709551615,-9223372036854775808,-0,0.1,3.4028234663852886e+38,5e-324,"\u00e9\ud83d\ude00"])";
+    report.insert(report.rfind('}'), ",\"x\":" + values);
+    const ReadResult result = parse_report("r", report);
+    ASSERT_TRUE(result.ok()) << result.error;
+    EXPECT_EQ(result.document["x"], nlohmann::json::parse(values));
+    EXPECT_TRUE(result.document["x"][0].is_number_unsigned());
+    EXPECT_TRUE(result.document["x"][2].is_number_integer());
+}
+
+TEST(JsonReader, WhatIsNoTextIsRefusedByBothReaders) {
+    const std::string report = to_json(testing::build_report());
+    for (const std::string value :
+         {"\"\\udc00\"", "\"\\ud800\"", "\"\xff\"", "\"\xed\xa0\x80\"", "1e999", "01", "[1,]"}) {
+        std::string made = report;
+        made.insert(made.rfind('}'), ",\"x\":" + value);
+        EXPECT_FALSE(parse_report("r", made).ok()) << value;
+    }
+    EXPECT_FALSE(parse_report("r", report + "x").ok());
+    EXPECT_FALSE(parse_report("r", report + std::string("\0x", 2)).ok()) << "what follows a zero byte is read, too";
+}
+
 TEST(JsonReader, EveryPrefixIsRefusedWithAByte) {
     const std::string text = to_json(testing::build_report());
     for (size_t length = 0; length + 2 < text.size(); length += 37) {

@@ -253,6 +253,25 @@ TEST_F(Builder, FingerprintOfACellIsThatOfItsLine) {
     EXPECT_EQ(first.fingerprint, again.fingerprint) << "the cell was edited elsewhere, and run again";
 }
 
+TEST_F(Builder, TheWayOfTheValueHasItsLinesAndTheLineItsNeighbours) {
+    const std::string path = testing::TempDir() + "numsan_excerpt_" + std::to_string(getpid()) + ".py";
+    std::ofstream(path) << "a\nb\n\n    y = x.log()\nc\n";
+    stacks.stacks[1][1] = {path, "forward", 4, &head, false};
+    ChainLink link;
+    link.op = "aten::mul";
+    link.stack = 2;
+    escaped.birth.chain = {link};
+    const Finding finding = build();
+    EXPECT_EQ(finding.excerpt_line, 1);
+    EXPECT_EQ(finding.excerpt, (std::vector<std::string>{"a", "b", "", "    y = x.log()", "c"}));
+    ASSERT_EQ(finding.chain.size(), 1u);
+    ASSERT_TRUE(finding.chain[0].location.has_value());
+    EXPECT_EQ(finding.chain[0].location->line, 44);
+    stacks.stacks[1][1].line = 9;
+    EXPECT_TRUE(build().excerpt.empty()) << "the file has no such line";
+    std::remove(path.c_str());
+}
+
 TEST_F(Builder, EqualLinesOfAFunctionAreTwoPlaces) {
     const std::string path = testing::TempDir() + "numsan_equal_" + std::to_string(getpid()) + ".py";
     std::ofstream(path) << "def forward(x):\n  x = log(x)\n  x = log(x)\n";

@@ -21,9 +21,9 @@ Wrap look(IntegerOp op, std::vector<TensorView> inputs, const TensorView& output
     made.info.overload = overload;
     IntegerWraps wraps;
     EXPECT_TRUE(IntegerWraps::concerns(made.event()));
-    wraps.look(made.event(), 7);
+    wraps.look(made.event(), OpSeq{7});
     Wrap wrap;
-    return wraps.find(output.storage, 7, wrap) ? wrap : Wrap{};
+    return wraps.find(output.storage, OpSeq{7}, wrap) ? wrap : Wrap{};
 }
 
 void expect(const IntegerWraps::Element& element, double exact, int64_t stored) {
@@ -139,10 +139,10 @@ TEST(IntegerWraps, OldOnesMakeRoom) {
     IntegerWraps wraps;
     for (int64_t seq = 0; seq < 1000; ++seq) wraps.look(made.event(), OpSeq{seq});
     Wrap wrap;
-    EXPECT_FALSE(wraps.find(&sum, 0, wrap));
-    EXPECT_TRUE(wraps.find(&sum, 999, wrap));
-    EXPECT_FALSE(wraps.find(&a, 999, wrap)) << "another storage";
-    EXPECT_FALSE(wraps.find(nullptr, -1, wrap));
+    EXPECT_FALSE(wraps.find(&sum, OpSeq{0}, wrap));
+    EXPECT_TRUE(wraps.find(&sum, OpSeq{999}, wrap));
+    EXPECT_FALSE(wraps.find(&a, OpSeq{999}, wrap)) << "another storage";
+    EXPECT_FALSE(wraps.find(nullptr, OpSeq::None, wrap));
 }
 
 }  // namespace

@@ -63,8 +63,8 @@ TEST(Ledger, PresenceFollowsWhatIsKept) {
     ledger.set(t, nan_of(1));
     ledger.set(t, Ledger::Entry{});
     EXPECT_FALSE(ledger.may_hold(t.storage)) << "an empty entry is no entry";
-    ledger.mark_unwritten(t, 1, 1);
-    ledger.mark_unwritten(t, 1, 2);
+    ledger.mark_unwritten(t, 1, OpSeq{1});
+    ledger.mark_unwritten(t, 1, OpSeq{2});
     EXPECT_TRUE(ledger.may_hold(t.storage));
     EXPECT_TRUE(ledger.may_hold_any());
     ledger.mark_written(t);
@@ -93,7 +93,7 @@ TEST(Ledger, MemoryIsUnwrittenUntilAllOfItWasWritten) {
     const TensorView whole = at(address(1), address(2));
     TensorView part = whole;
     part.numel = 3;
-    ledger.mark_unwritten(whole, 1, 1);
+    ledger.mark_unwritten(whole, 1, OpSeq{1});
     ledger.mark_written(part);
     ASSERT_NE(ledger.unwritten(whole), nullptr);
     EXPECT_EQ(ledger.unwritten(whole)->bytes, 16);
@@ -116,7 +116,7 @@ TEST(Ledger, AllocationEndsWhatTheAddressHeldBefore) {
     Ledger ledger;
     const TensorView t = at(address(1), address(2));
     ledger.set(t, nan_of(1));
-    ledger.mark_unwritten(t, 7, 8);
+    ledger.mark_unwritten(t, 7, OpSeq{8});
     EXPECT_EQ(ledger.find(t), nullptr);
     ASSERT_NE(ledger.unwritten(t), nullptr);
     EXPECT_EQ(ledger.unwritten(t)->stack, 7u);
@@ -126,7 +126,8 @@ TEST(Ledger, AllocationEndsWhatTheAddressHeldBefore) {
 
 TEST(Ledger, UnwrittenMarksAreBoundedAndTheOldestGoFirst) {
     Ledger ledger;
-    for (uintptr_t i = 0; i < 20000; ++i) ledger.mark_unwritten(at(address(i), address(i)), 1, static_cast<int64_t>(i));
+    for (uintptr_t i = 0; i < 20000; ++i)
+        ledger.mark_unwritten(at(address(i), address(i)), 1, OpSeq{static_cast<int64_t>(i)});
     EXPECT_EQ(ledger.unwritten(at(address(0), address(0))), nullptr);
     EXPECT_NE(ledger.unwritten(at(address(19999), address(19999))), nullptr);
     int64_t kept = 0;
@@ -137,14 +138,14 @@ TEST(Ledger, UnwrittenMarksAreBoundedAndTheOldestGoFirst) {
 TEST(Ledger, AFreshMarkOutlivesOldMarksOfTheSameAddress) {
     Ledger ledger;
     const TensorView reused = at(address(1), address(1));
-    ledger.mark_unwritten(reused, 1, 0);
+    ledger.mark_unwritten(reused, 1, OpSeq{0});
     ledger.mark_written(reused);
     for (uintptr_t i = 10; i < 10 + 8190; ++i) {
-        ledger.mark_unwritten(at(address(i), address(i)), 1, 1);
+        ledger.mark_unwritten(at(address(i), address(i)), 1, OpSeq{1});
         ledger.mark_written(at(address(i), address(i)));
     }
-    ledger.mark_unwritten(reused, 1, 2);
-    for (uintptr_t i = 10; i < 20; ++i) ledger.mark_unwritten(at(address(i), address(i)), 1, 3);
+    ledger.mark_unwritten(reused, 1, OpSeq{2});
+    for (uintptr_t i = 10; i < 20; ++i) ledger.mark_unwritten(at(address(i), address(i)), 1, OpSeq{3});
     ASSERT_NE(ledger.unwritten(reused), nullptr);
     EXPECT_EQ(ledger.unwritten(reused)->seq, OpSeq{2});
 }

@@ -10,11 +10,11 @@ TEST(StepStarts, NothingWasSeen) { EXPECT_EQ(StepStarts().step_of(OpSeq{7}), -1)
 
 TEST(StepStarts, OpsBetweenTheStarts) {
     StepStarts starts;
-    starts.op(0, 0);
-    starts.op(0, 5);
-    starts.op(1, 10);
-    starts.op(3, 20);
-    starts.op(1, 21);
+    starts.op(0, OpSeq{0});
+    starts.op(0, OpSeq{5});
+    starts.op(1, OpSeq{10});
+    starts.op(3, OpSeq{20});
+    starts.op(1, OpSeq{21});
     EXPECT_EQ(starts.step_of(OpSeq{0}), 0);
     EXPECT_EQ(starts.step_of(OpSeq{9}), 0);
     EXPECT_EQ(starts.step_of(OpSeq{10}), 1);
@@ -24,7 +24,7 @@ TEST(StepStarts, OpsBetweenTheStarts) {
 
 TEST(StepStarts, ForgetsTheOldest) {
     StepStarts starts;
-    for (int64_t step = 0; step < 2000; ++step) starts.op(step, 10 * step);
+    for (int64_t step = 0; step < 2000; ++step) starts.op(step, OpSeq{10 * step});
     EXPECT_EQ(starts.step_of(OpSeq{19995}), 1999);
     EXPECT_EQ(starts.step_of(OpSeq{15}), -1);
 }

@@ -156,7 +156,7 @@ TEST(VerdictBackward, OfALossThatWasBadGoesBackToTheLoss) {
     const BirthId born = s.op("aten::log", {x.view()}, {y.returned()});
     s.loss(y);
     s.context.node = "SqrtBackward0";
-    s.forward = {&sqrt, 4, 0, 0};
+    s.forward = {&sqrt, 4, 0, OpSeq{}};
     EXPECT_EQ(s.op("aten::div", {one.view(), zero.view()}, {gradient.returned()}), born);
     s.accumulate(gradient, weight);
     s.context.node = nullptr;
@@ -181,13 +181,13 @@ TEST(VerdictBackward, OfAGoodLossAfterABadOneIsItsOwn) {
 class Hidden : public testing::Test {
   protected:
     void forward() {
-        s.context.last_parameter_read = -1;
+        s.context.last_parameter_read = OpSeq::None;
         born = s.op("aten::log", {x.view()}, {y.returned()});
         s.op("aten::where", {y.view(), x.view()}, {kept.returned()}, OpClass::Preserving);
     }
     void backward() {
         s.context.node = "LogBackward0";
-        s.forward = {&log, 1, born, 0};
+        s.forward = {&log, 1, born, OpSeq{}};
         s.op("aten::div", {x.view(), x.view()}, {gradient.returned()});
         s.accumulate(gradient, weight);
         s.context.node = nullptr;
@@ -240,7 +240,7 @@ TEST(VerdictFeatures, PartOfTheLossIsWhatFollowsTheLastParameter) {
         s.context.touched = true;
         s.op("aten::log", {x.view()}, {y.returned()});
         s.op("aten::mm", {y.view()}, {loss.returned()});
-        s.context.last_parameter_read = after ? -1 : 1;
+        s.context.last_parameter_read = after ? OpSeq::None : OpSeq{1};
         s.loss(loss);
         ASSERT_EQ(s.outcome.escaped.size(), 1u);
         EXPECT_TRUE(s.only().birth.features.loss_known);
@@ -256,7 +256,7 @@ TEST(VerdictFeatures, TermOfALossIsPartOfItWhateverWasReadAfterIt) {
         s.context.touched = true;
         s.op("aten::log", {x.view()}, {y.returned()});
         s.op(op, {y.view()}, {loss.returned()});
-        s.context.last_parameter_read = 1;
+        s.context.last_parameter_read = OpSeq{1};
         s.loss(loss);
         ASSERT_EQ(s.outcome.escaped.size(), 1u);
         EXPECT_EQ(s.only().birth.features.after_parameters, std::string(op) == "aten::neg") << op;

@@ -139,7 +139,7 @@ class Flushed : public testing::Test {
     }
     BirthId flush() {
         s.context.node = "MulBackward0";
-        s.forward = {&mul, 5, 0, 0};
+        s.forward = {&mul, 5, 0, OpSeq{}};
         return s.op("aten::mul", {small.view(), small.view()}, {gradient.returned()});
     }
     /// A step of a model: `factors` squared are `result`, and the gradient of `leaf` is the product with that.

@@ -20,7 +20,7 @@ struct Scaled {
         gradient.values[0] = bad ? kInf : 1;
         found.values[0] = bad ? 1 : 0;
         s.context.node = "SqrtBackward0";
-        s.forward = {&sqrt, 5, 0, 0};
+        s.forward = {&sqrt, 5, 0, OpSeq{}};
         s.op("aten::div", {above.view(), divisor.view()}, {gradient.returned()});
         s.accumulate(gradient, weight);
         s.context.node = nullptr;
@@ -66,6 +66,10 @@ TEST(VerdictScaler, StepThatWasTakenBeginsAnew) {
     }
     t.s.finish();
     EXPECT_TRUE(t.s.outcome.escaped.empty()) << "now and then a batch that cannot be used";
+    EXPECT_EQ(t.s.verdict.counts().scaler_skips, 28);
+    const std::vector<int64_t> steps = t.s.verdict.counts().skipped_steps;
+    EXPECT_EQ(steps.size(), 28u);
+    EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
 }
 
 TEST(VerdictScaler, OverflowIsTheScalersAsLongAsTheScaleIsNotUsedUp) {
@@ -189,7 +193,7 @@ TEST(VerdictScaler, WhatItFoundForSeveralOptimizersIsAddedUp) {
     for (int i = 0; i < 8; ++i) {
         t.a.gradient.values[0] = kInf;
         s.context.node = "SqrtBackward0";
-        s.forward = {&t.a.sqrt, 5, 0, 0};
+        s.forward = {&t.a.sqrt, 5, 0, OpSeq{}};
         s.op("aten::div", {t.a.above.view(), t.a.divisor.view()}, {t.a.gradient.returned()});
         s.accumulate(t.a.gradient, t.a.weight);
         s.context.node = nullptr;

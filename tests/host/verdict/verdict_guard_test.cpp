@@ -109,7 +109,7 @@ TEST(VerdictGuard, AtTheEndOfATrainingTheLastBatchWasSkipped) {
 TEST(VerdictGuard, LeavesThatAreMadeAnewLeaveRoomForOthers) {
     Backward b;
     std::deque<MadeUp> inputs;
-    b.s.forward = {&b.sqrt, 9, 0, 0};
+    b.s.forward = {&b.sqrt, 9, 0, OpSeq{}};
     b.s.context.node = "SqrtBackward0";
     for (int64_t step = 1; step <= 5000; ++step) {
         b.s.context.step = step;
@@ -118,7 +118,7 @@ TEST(VerdictGuard, LeavesThatAreMadeAnewLeaveRoomForOthers) {
         b.s.verdict.zero_grad();
     }
     MadeUp next{kInf};
-    b.s.forward = {&b.sqrt, 5, 0, 0};
+    b.s.forward = {&b.sqrt, 5, 0, OpSeq{}};
     b.s.op("aten::div", {b.one.view(), b.zero.view()}, {next.returned()});
     b.s.accumulate(next, b.parameter);
     b.s.context.node = nullptr;

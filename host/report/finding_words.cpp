@@ -1,0 +1,197 @@
+#include "host/report/finding_words.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "host/log/format.h"
+#include "host/report/text_layout.h"
+
+namespace numsan {
+
+using fields::at;
+using fields::Integer;
+using fields::Json;
+using fields::list;
+using fields::number;
+using fields::real;
+
+namespace {
+
+std::string lower_first(std::string text) {
+    if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+    return text;
+}
+
+std::string bracketed(const Json& numbers) {
+    std::string out = "[";
+    for (const Json& value : numbers) {
+        if (out.size() > 1) out += ",";
+        const auto exact = fields::integer(value);
+        out += exact ? digits(*exact) : "?";
+    }
+    return out + "]";
+}
+
+}  // namespace
+
+std::string below(const std::string& path, const std::string& folder) {
+    return folder.size() > 1 && path.starts_with(folder + "/") ? path.substr(folder.size() + 1) : path;
+}
+
+std::string shown_file(const Json& place, const std::string& cwd) {
+    if (const Integer cell = number(place, "cell"); cell > 0) return "cell In[" + digits(cell) + "]";
+    return below(fields::text(place, "file"), cwd);
+}
+
+std::string shown_place(const Json& place, const std::string& cwd) {
+    if (!place.is_object()) return "";
+    return shown_file(place, cwd) + ":" + digits(number(place, "line"));
+}
+
+std::string type_text(const Json& tensor) { return fields::text(tensor, "dtype") + bracketed(list(tensor, "shape")); }
+
+namespace {
+
+std::string bad_counts(const Json& tensor) {
+    return "nan " + grouped(number(tensor, "nan")) + "  +inf " + grouped(number(tensor, "pos_inf")) + "  -inf " +
+           grouped(number(tensor, "neg_inf"));
+}
+
+}  // namespace
+
+bool any_bad(const Json& tensor) {
+    return number(tensor, "nan") > 0 || number(tensor, "pos_inf") > 0 || number(tensor, "neg_inf") > 0;
+}
+
+bool gone(const Json& tensor) {
+    return at(tensor, "exact").is_boolean() && !at(tensor, "exact").get<bool>() && !any_bad(tensor) &&
+           !real(tensor, "max");
+}
+
+std::string range_text(const Json& tensor) {
+    const auto low = real(tensor, "min");
+    const auto high = real(tensor, "max");
+    if (!low || !high) return number(tensor, "elements") == 0 ? "empty" : "nothing finite";
+    return *low == *high ? value_text(*low) : value_text(*low) + " .. " + value_text(*high);
+}
+
+std::string state_text(const Json& tensor) {
+    if (gone(tensor)) return "overwritten before it could be looked at";
+    std::string out = any_bad(tensor) ? bad_counts(tensor) : "";
+    auto add = [&](const std::string& text) { out += out.empty() ? text : "  " + text; };
+    if (const Integer zeros = number(tensor, "zero"); zeros > 0) add(counted(zeros, "zero", "zeros"));
+    if (const Integer tiny = number(tensor, "subnormal"); tiny > 0) add(counted(tiny, "subnormal", "subnormals"));
+    if (at(tensor, "remark").is_string()) add(at(tensor, "remark").get<std::string>());
+    return !out.empty() ? out : number(tensor, "elements") == 0 ? "no elements" : "healthy";
+}
+
+std::string seen_text(const Json& tensor) {
+    if (gone(tensor)) return state_text(tensor);
+    std::string out = any_bad(tensor) ? bad_counts(tensor) : range_text(tensor) + "  " + state_text(tensor);
+    if (at(tensor, "first_bad").is_object()) out += "  first at " + bracketed(list(at(tensor, "first_bad"), "index"));
+    return out;
+}
+
+std::string when_text(const Json& finding) {
+    std::string out = "step " + grouped(number(finding, "step")) + ", " + fields::text(finding, "phase") + ", op " +
+                      grouped(number(finding, "seq")) + " (" + fields::text(finding, "op");
+    const std::string node = fields::text(at(finding, "forward"), "node");
+    if (!node.empty()) out += " in " + node;
+    out += ")";
+    if (at(finding, "rank").is_number_integer()) out += ", rank " + digits(number(finding, "rank"));
+    return out;
+}
+
+namespace {
+
+/// Of a value that reached nothing that matters.
+std::string fate_text(const Json& last, const std::string& cwd) {
+    const std::string fate = fields::text(last, "fate");
+    if (fate == "unread") return "no operator read it until the run ended";
+    const Json& place = at(last, "location");
+    const std::string by =
+        "`" + fields::text(last, "op") + "`" + (place.is_object() ? " at " + shown_place(place, cwd) : "");
+    if (fate == "overwritten") return "overwritten by " + by;
+    if (fate == "masked") return "masked away by " + by;
+    if (fate == "joined") return by + " joined it with an earlier bad value";
+    const std::string read = "last read by " + by;
+    if (fate == "finite") return read + ", whose result is finite";
+    if (fate == "no_floats") return read + ", whose result is of no floating type";
+    return read + ", and by nothing that matters until the run ended";
+}
+
+}  // namespace
+
+std::string escape_text(const Json& finding, const std::string& cwd) {
+    const Json& escape = at(finding, "escape");
+    const std::string into = fields::text(escape, "into");
+    const std::string name = fields::text(escape, "name");
+    const std::string called = name.empty() ? "" : " " + name;
+    if (into == "loss") return "into the loss" + called;
+    if (into == "gradient") return "into " + (name.empty() ? "a gradient" : "the gradient of " + name);
+    if (into == "parameter") return "into " + (name.empty() ? "a parameter" : "the parameter " + name);
+    if (into == "optimizer_state") return "into the optimizer state" + called;
+    if (into == "buffer") return "into " + (name.empty() ? "a buffer" : "the buffer " + name);
+    if (into == "collective") return "into a collective" + (name.empty() ? "" : ", " + name);
+    if (into == "host") return "to the host program" + (name.empty() ? "" : ", read by " + name);
+    if (at(escape, "last").is_object()) return "nowhere: " + fate_text(at(escape, "last"), cwd);
+    if (fields::text(finding, "kind") == "overflow") return "into the results that are computed from it";
+    return "nowhere: nothing used it";
+}
+
+namespace {
+
+const char* plural_of(const std::string& kind) {
+    if (kind == "parameter") return "parameters";
+    if (kind == "gradient") return "gradients";
+    if (kind == "buffer") return "buffers";
+    return "optimizer state";
+}
+
+}  // namespace
+
+std::optional<Integer> bad_since(const Json& finding, const std::string& kind) {
+    std::optional<Integer> step;
+    for (const Json& item : list(finding, "contaminated")) {
+        if (fields::text(item, "kind") != kind) continue;
+        step = std::min(step.value_or(number(item, "since_step")), number(item, "since_step"));
+    }
+    return step;
+}
+
+std::optional<Integer> state_bad_since(const Json& finding) {
+    std::optional<Integer> first;
+    for (const char* kind : {"parameter", "optimizer_state", "buffer"}) {
+        if (const auto step = bad_since(finding, kind)) first = std::min(first.value_or(*step), *step);
+    }
+    return first;
+}
+
+std::string contamination_text(const Json& finding) {
+    std::string out;
+    for (const std::string kind : {"parameter", "optimizer_state", "buffer", "gradient"}) {
+        if (kind == "gradient" && fields::text(at(finding, "escape"), "into") == "gradient") continue;
+        if (const auto step = bad_since(finding, kind)) {
+            out += std::string("; ") + plural_of(kind) + (kind == "optimizer_state" ? " is" : " are") +
+                   " not finite since step " + grouped(*step);
+        }
+    }
+    return out;
+}
+
+std::string category_text(const Json& finding) {
+    const Json& best = at(finding, "category");
+    const auto confidence = [](const Json& category) {
+        return " (" + fixed(real(category, "confidence").value_or(0), 2) + ")";
+    };
+    std::string out = fields::text(best, "id") + " " + lower_first(fields::text(best, "name")) + confidence(best);
+    const Json& others = list(finding, "alternatives");
+    for (size_t i = 0; i < std::min<size_t>(others.size(), 2); ++i) {
+        std::string slug = fields::text(others[i], "slug");
+        std::replace(slug.begin(), slug.end(), '-', ' ');
+        out += (i == 0 ? "; next " : ", ") + fields::text(others[i], "id") + " " + slug + confidence(others[i]);
+    }
+    return out;
+}
+
+}  // namespace numsan
