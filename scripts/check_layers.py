@@ -35,7 +35,8 @@ LAYERS = {
     "host/dump": (*BELOW, "host/track", "host/finding", "host/report"),
     "host/event": JUDGING,
     "host/device": (*JUDGING, "host/event"),
-    "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/device"),
+    "host/breaks": (*JUDGING, "host/event"),
+    "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/breaks", "host/device"),
     # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
     "host/record": (*JUDGING, "host/report", "host/event", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.
@@ -47,10 +48,13 @@ LAYERS = {
         "host/report",
         "host/session",
         "interpose/cupti",
+        "interpose/debugger",
         "interpose/nvtx",
         "interpose/python",
         "cuda/cuda_device_scanner.h",
     ),
+    # Between a session and the interpreter.
+    "interpose/debugger": (*JUDGING, "host/event", "host/breaks", "host/report", "host/session", "interpose/python"),
     # A program of the build: it makes adapters as the runtime does.
     "interpose/prebuild": ("host/base", "host/log", "host/options", "interpose/runtime"),
     "interpose/python/api": ("host/base", "host/stacks"),

@@ -13,7 +13,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 12;
+inline constexpr uint32_t kAdapterAbi = 14;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -114,6 +114,14 @@ struct TorchCalls {
 /// had; else torch's own are in `theirs`. Whether torch calls them so that ours are found is left to the caller to see.
 using ReplaceTorchCalls = bool (*)(const TorchCalls& ours, TorchCalls& theirs);
 
+/// An exception of Python's on its way out of an operator. The three objects are references that it owns.
+struct RaisedError {
+    void* type = nullptr;
+    void* value = nullptr;
+    void* traceback = nullptr;
+    const char* text = nullptr;  ///< what it says, for who does not know of Python; valid until the next one
+};
+
 /// What the adapter calls. [MT] Any thread. Nothing throws.
 struct CoreApi {
     uint32_t abi;
@@ -131,6 +139,11 @@ struct CoreApi {
     /// More than 0: the arguments of each op are held while it runs, so that HoldApi can keep up to so many bytes of
     /// them. Read once, when the adapter is attached.
     int64_t held_bytes = 0;
+    // With the option `break`, else null.
+    void (*after_op)() = nullptr;  ///< after op_end, while the views of that event are valid: the program may stop here
+    /// Then, and from where exceptions get to the program: true when there is one to be thrown.
+    bool (*take_error)(RaisedError&) = nullptr;
+    void (*drop_error)(RaisedError&) = nullptr;  ///< gives its references back
 };
 
 /// Weak references to storages (TensorView::storage). [MT] Nothing throws. What is watched may die, but its address is
@@ -158,6 +171,9 @@ struct AdapterApi {
     /// on torch's own pool, and only where an op of the calling thread has used it; null: there is none
     ShareWork share;
     HoldApi hold = {};  ///< null where CoreApi::held_bytes is 0
+    /// Calls `run` with torch as it is outside every operator, on this thread, and numsan's hook off. With
+    /// CoreApi::after_op, else null.
+    void (*outside_ops)(void (*run)(void* argument), void* argument) = nullptr;
 };
 
 inline bool uses_record_function(const AdapterApi& adapter) {

@@ -15,4 +15,7 @@ namespace numsan {
 /// while ops run, and a step with many ops leaves a short history.
 std::vector<PastMagnitude> magnitude_history(const Birth& birth, const Lineage& lineage, size_t steps);
 
+/// The same of whatever was written to a storage, as far as it is remembered.
+std::vector<PastMagnitude> storage_history(const void* storage, const Lineage& lineage);
+
 }  // namespace numsan

@@ -50,14 +50,13 @@ std::string formats_markdown() {
 int table(const std::string& name) {
     std::string text;
     if (name == "options") text = options_table_markdown();
-    if (name == "options-without-effect") text = options_without_effect_markdown();
     if (name == "categories") text = categories_markdown();
     if (name == "mechanisms") text = mechanisms_markdown();
     if (name == "thresholds") text = thresholds_markdown();
     if (name == "formats") text = formats_markdown();
     if (text.empty()) {
         complain("no table '" + name +
-                 "': expected options, options-without-effect, categories, mechanisms, formats, thresholds, "
+                 "': expected options, categories, mechanisms, formats, thresholds, "
                  "man, bash or zsh");
         return kUsage;
     }

@@ -55,9 +55,8 @@ void add_option_flags(CLI::App& run_command, FlagValues& values) {
     for (const OptionRow& row : option_rows()) {
         std::string names = "--" + row.key;
         if (dashed(row.key) != row.key) names += ",--" + dashed(row.key);
-        const std::string about = row.meaning + "; " + row.expected +
-                                  (row.initial.empty() ? "" : ", default " + row.initial) +
-                                  (row.missing.empty() ? "" : "; has no effect: this version does not " + row.missing);
+        const std::string about =
+            row.meaning + "; " + row.expected + (row.initial.empty() ? "" : ", default " + row.initial);
         run_command.add_option(names, values[row.key], about)->type_name("")->take_last();
     }
 }

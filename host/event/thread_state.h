@@ -10,6 +10,8 @@
 
 namespace numsan {
 
+struct Break;
+
 /// What a thread is inside of. Trivially destructible: nothing of numsan's runs at thread exit.
 struct ThreadState {
     static constexpr int kMaxNodes = 64;
@@ -30,6 +32,7 @@ struct ThreadState {
     bool after_compiled = false;
     const char* unseen = nullptr;                ///< why an output of the thread's next op cannot be looked at
     std::vector<const void*>* pinned = nullptr;  ///< storages of a look back, until the event has been dealt with
+    Break* due = nullptr;                        ///< with the option `break`: owned, where the program stops next
     bool busy = false;                           ///< numsan's own code runs: its ops are not the program's
 
     /// The innermost node; null outside every node. Of nodes that are too deep, the last that has a name.

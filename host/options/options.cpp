@@ -67,37 +67,24 @@ std::string range_text(const char* noun, double low, double high) {
     return std::string(noun) + " from " + number_text(low) + " to " + number_text(high);
 }
 
-/// What this version does not do for an option; empty where it has an effect.
-std::string missing(std::string_view name) {
-#define NUMSAN_WITHOUT_EFFECT(key, what) \
-    if (name == #key) return what;
-#include "host/options/without_effect.def"
-#undef NUMSAN_WITHOUT_EFFECT
-    return {};
-}
-
 std::vector<OptionRow> make_rows() {
     std::vector<OptionRow> rows;
     auto choice = [&](const char* key, const char* values, const char* meaning) {
-        rows.push_back({key, split_values(values).front(), std::string("one of ") + values, values, meaning, {}});
+        rows.push_back({key, split_values(values).front(), std::string("one of ") + values, values, meaning});
     };
     auto toggle = [&](const char* key, bool initial, const char* meaning) {
-        rows.push_back({key, initial ? "1" : "0", "0 or 1", initial ? "1, 0" : "0, 1", meaning, {}});
+        rows.push_back({key, initial ? "1" : "0", "0 or 1", initial ? "1, 0" : "0, 1", meaning});
     };
     auto number = [&](const char* key, const char* noun, double initial, double low, double high, const char* meaning) {
-        rows.push_back({key, number_text(initial), range_text(noun, low, high), number_text(initial), meaning, {}});
+        rows.push_back({key, number_text(initial), range_text(noun, low, high), number_text(initial), meaning});
     };
     auto size = [&](const char* key, const char* initial, const char* meaning) {
-        rows.push_back({key, initial, "bytes as 512, 64K, 100M, 1G", initial, meaning, {}});
+        rows.push_back({key, initial, "bytes as 512, 64K, 100M, 1G", initial, meaning});
     };
     auto text = [&](const char* key, const char* initial, Empty empty, const char* meaning) {
         const char* other = empty == Empty::Required ? "none" : "nothing";
-        rows.push_back({key,
-                        initial,
-                        std::string("a path (without ':') or ") + other,
-                        *initial ? initial : "(empty)",
-                        meaning,
-                        {}});
+        rows.push_back(
+            {key, initial, std::string("a path (without ':') or ") + other, *initial ? initial : "(empty)", meaning});
     };
 #define NUMSAN_CHOICE(key, member, type, values, meaning) choice(#key, values, meaning);
 #define NUMSAN_SWITCH(key, member, initial, meaning) toggle(#key, initial, meaning);
@@ -111,7 +98,6 @@ std::vector<OptionRow> make_rows() {
 #undef NUMSAN_NUMBER
 #undef NUMSAN_SIZE
 #undef NUMSAN_TEXT
-    for (OptionRow& row : rows) row.missing = missing(row.key);
     return rows;
 }
 
@@ -255,15 +241,6 @@ void parse(std::string_view text, Options& options, std::vector<std::string>& co
     }
 }
 
-std::vector<std::string> without_effect(const Options& options) {
-    std::vector<std::string> lines;
-    for (const OptionRow& row : option_rows()) {
-        if (row.missing.empty() || current(options, row.key) == row.initial) continue;
-        lines.push_back(row.key + " has no effect: this version does not " + row.missing);
-    }
-    return lines;
-}
-
 std::map<std::string, std::string> non_default(const Options& options) {
     std::map<std::string, std::string> out;
     for (const OptionRow& row : option_rows()) {
@@ -312,15 +289,7 @@ std::string expand_path(std::string_view pattern, const PathFacts& facts) {
 std::string options_table_markdown() {
     std::string out = "| key | values (default first) | meaning |\n| --- | --- | --- |\n";
     for (const OptionRow& row : option_rows()) {
-        if (row.missing.empty()) out += "| " + row.key + " | " + row.values + " | " + row.meaning + " |\n";
-    }
-    return out;
-}
-
-std::string options_without_effect_markdown() {
-    std::string out = "| key | values (default first) | this version does not |\n| --- | --- | --- |\n";
-    for (const OptionRow& row : option_rows()) {
-        if (!row.missing.empty()) out += "| " + row.key + " | " + row.values + " | " + row.missing + " |\n";
+        out += "| " + row.key + " | " + row.values + " | " + row.meaning + " |\n";
     }
     return out;
 }

@@ -44,7 +44,6 @@ struct OptionRow {
     std::string expected;  ///< "one of auto, always, never", "a number from 0 to 100", ...
     std::string values;    ///< the default first, then the other accepted values if they can be listed
     std::string meaning;
-    std::string missing;  ///< what this version does not do for it; empty where the option has an effect
 };
 
 const std::vector<OptionRow>& option_rows();
@@ -59,9 +58,6 @@ std::optional<std::string> set_option(Options& options, std::string_view key, st
 
 /// The options that differ from their defaults, as `key -> value`. [MT]
 std::map<std::string, std::string> non_default(const Options& options);
-
-/// One line for each option that was set and that this version does not act upon.
-std::vector<std::string> without_effect(const Options& options);
 
 const char* to_string(Tier tier);
 
@@ -78,8 +74,5 @@ std::string expand_path(std::string_view pattern, const PathFacts& facts);
 
 /// The options that have an effect as GitHub markdown, for the documentation.
 std::string options_table_markdown();
-
-/// The others, which are accepted all the same.
-std::string options_without_effect_markdown();
 
 }  // namespace numsan

@@ -204,6 +204,9 @@ const CoreApi& Recorder::over(const CoreApi& core) {
                              Calls::node_end,    Calls::scope_begin, Calls::scope_end, Calls::before_write,
                              Calls::before_wait, Calls::skipped,     Calls::fail,      core.replace_torch_calls};
     recording.held_bytes = core.held_bytes;
+    recording.after_op = core.after_op;
+    recording.take_error = core.take_error;
+    recording.drop_error = core.drop_error;
     core_ = &core;
     return recording;
 }

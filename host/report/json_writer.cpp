@@ -284,6 +284,17 @@ Json finding_document(const Finding& finding) {
     return out;
 }
 
+Json birth_document(const Finding& finding) {
+    Json out = finding_document(finding);
+    out["severity"] = kStopped;
+    for (const char* unknown : {"id", "category", "alternatives", "escape", "contaminated", "taxonomy"})
+        out.erase(unknown);
+    return out;
+}
+
+std::string finding_json(const Finding& finding) { return document_text(finding_document(finding)); }
+std::string birth_json(const Finding& finding) { return document_text(birth_document(finding)); }
+
 Json report_document(const Report& report) {
     const RunSummary& run = report.run;
     Json findings = Json::array();

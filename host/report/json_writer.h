@@ -16,8 +16,15 @@ std::string to_json(const Report& report);
 /// The same as documents, for the text renderer. [MT]
 nlohmann::ordered_json report_document(const Report& report);
 nlohmann::ordered_json finding_document(const Finding& finding);
+/// In the place of a severity, of a birth that the program stopped at before it is known what becomes of it: what
+/// depends on that is left out.
+inline constexpr char kStopped[] = "stopped";
+nlohmann::ordered_json birth_document(const Finding& finding);
 
 /// A document as text, as to_json writes it. Never throws for invalid UTF-8. [MT]
 std::string document_text(const nlohmann::ordered_json& document);
+/// The same of one finding. [MT]
+std::string finding_json(const Finding& finding);
+std::string birth_json(const Finding& finding);
 
 }  // namespace numsan

@@ -160,8 +160,10 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     std::string out = header(finding, margin, style) + snippet(place, margin, style);
     out += tensor_rows(finding, margin, style);
     out += row(margin, "when:", when_text(finding), style);
-    out += row(margin, "escaped:", escape_text(finding, style.cwd) + contamination_text(finding), style);
-    out += row(margin, "category:", category_text(finding), style);
+    if (string_at(finding, "severity") != kStopped) {
+        out += row(margin, "escaped:", escape_text(finding, style.cwd) + contamination_text(finding), style);
+        out += row(margin, "category:", category_text(finding), style);
+    }
     const std::string evidence = evidence_text(finding);
     if (!evidence.empty()) out += row(margin, "because:", evidence, style);
     if (const Integer count = number(finding, "count", 1); count > 1) {
@@ -189,6 +191,10 @@ std::string render_checkpoint_help(int64_t since_step, const TextStyle& style) {
 
 std::string render_finding(const Finding& finding, const TextStyle& style) {
     return render_finding(finding_document(finding), style);
+}
+
+std::string render_birth(const Finding& finding, const TextStyle& style) {
+    return render_finding(birth_document(finding), style);
 }
 
 }  // namespace numsan

@@ -14,6 +14,8 @@ namespace numsan {
 /// '?'. Missing or mistyped fields of a foreign document are left out. Never throws for any document. [MT]
 std::string render_finding(const nlohmann::ordered_json& finding, const TextStyle& style);
 std::string render_finding(const Finding& finding, const TextStyle& style);
+/// A birth of which it is not known yet what becomes of it. [MT]
+std::string render_birth(const Finding& finding, const TextStyle& style);
 
 /// The advice of a finding whose state is not finite since a step, for one that was printed before that was known. [MT]
 std::string render_checkpoint_help(int64_t since_step, const TextStyle& style);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <ctime>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -38,6 +39,14 @@ class Reporter {
 
     /// What writes files of findings; before the first of them. It outlives this.
     void use(Dumps& dumps) noexcept { dumps_ = &dumps; }
+    /// The finding that a birth is reported as; nothing where the allow-list has it, or where there was no room.
+    std::optional<Finding> finding_of(BirthId birth) const;
+    /// A birth as a finding, as far as it is known while nothing is known of its escape; nothing where the allow-list
+    /// has it. `stacks` knows the birth's stacks.
+    std::optional<Finding> preview(const Birth& birth, const StackSource& stacks, const LiveNames& names) const;
+    /// A finding as it is printed, and as the report has it. What is not known yet is left out.
+    std::string text_of(const Finding& finding, bool escape_known) const;
+    static std::string document_of(const Finding& finding, bool escape_known);
 
     /// Whether a further finding would be kept: see the option max_findings.
     bool has_room() const;

@@ -118,8 +118,16 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
         !wanted.is_all())
         log.add(event, context, made.record, made.node, wanted.others());
     if (!outcome.born.empty()) dumps_.keep(outcome.born, event, context);
+    if (breaks_ != nullptr) breaks_->born(thread, event, context, outcome);
     publish(outcome);
     LookBack::unpin(thread, log);
+}
+
+void Session::publish(const Outcome& outcome) {
+    const bool found = publisher_.publish(outcome);
+    if (found && breaks_ != nullptr && !finished_.load())
+        breaks_->published(this_thread(), outcome, stacks_.is_python() ? stacks_.capture() : 0);
+    halt_if(found);
 }
 
 void Session::op_failed(const OpEvent& event) noexcept {
@@ -138,9 +146,10 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     ThreadState& thread = this_thread();
     if (!on()) return;
     thread.begin_node(event);
+    if (thread.busy) return;
     parts_.contexts.steps().node(event.variable == nullptr ? nullptr : event.variable->storage);
     parts_.contexts.rounds().backward();
-    if (event.variable == nullptr || thread.busy) return;
+    if (event.variable == nullptr) return;
     parts_.judge.begin_learning();
     try {
         OpContext context = parts_.contexts.begin(thread, OpSeq{parts_.ops.load(std::memory_order_relaxed)});
@@ -295,11 +304,13 @@ void Session::before_fork() noexcept {
     parts_.contexts.rounds().lock();
     look_back_.log().lock();
     parts_.verdict.lock();
+    if (breaks_ != nullptr) breaks_->lock();
     stacks_.lock();
 }
 
 void Session::after_fork_in_parent() noexcept {
     stacks_.unlock();
+    if (breaks_ != nullptr) breaks_->unlock();
     parts_.verdict.unlock();
     look_back_.log().unlock();
     parts_.contexts.rounds().unlock();
@@ -311,6 +322,7 @@ void Session::after_fork_in_parent() noexcept {
 void Session::after_fork_in_child() noexcept {
     share_scans(nullptr);  // the threads stayed with the parent
     stacks_.unlock();
+    if (breaks_ != nullptr) breaks_->unlock();
     parts_.verdict.forget_pending();
     worker_births_.begin_child();
     parts_.verdict.unlock();

@@ -6,6 +6,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/scanner.h"
+#include "host/breaks/break_points.h"
 #include "host/device/device_readings.h"
 #include "host/device/devices.h"
 #include "host/dump/dumps.h"
@@ -60,6 +61,9 @@ class Session : private DeviceOwner {
     /// What knows the rank where the environment does not say it; before the first event.
     void use_rank(AskRank ask) noexcept { publisher_.use(ask); }
 
+    /// With the option `break`: what decides where the program stops; before the first event. It outlives the session.
+    void use(BreakPoints& breaks) noexcept { breaks_ = &breaks; }
+
     /// Large outputs may be scanned by several threads from now on; null: no longer.
     void share_scans(ShareWork share) noexcept { parts_.scan.share(share); }
 
@@ -79,13 +83,15 @@ class Session : private DeviceOwner {
     void after_fork_in_child() noexcept;
 
     Reporter& reporter() { return reporter_; }
+    Verdict& verdict() { return parts_.verdict; }
+    const Lineage& lineage() const { return parts_.lineage; }
 
   private:
     void examine(ThreadState& thread, const OpEvent& event, OpContext& context, OutputSet wanted, OutputSet bad,
                  const Range* ranges, const ForwardMap::Made& made, const Operands& operands);
     void end_optimizer_step(ThreadState& thread) noexcept;
     void halt_if(bool found);
-    void publish(const Outcome& outcome) override { halt_if(publisher_.publish(outcome)); }
+    void publish(const Outcome& outcome) override;
     void name_state(bool kept) noexcept;
     void name_state() noexcept override { name_state(parts_.verdict.optimizer_end()); }
 
@@ -103,6 +109,7 @@ class Session : private DeviceOwner {
     OffSwitch off_;
     RunCounts counts_;
     FindingPublisher publisher_;
+    BreakPoints* breaks_ = nullptr;
     std::atomic<bool> halting_{false};  ///< the process is about to end while its threads still train
     std::atomic<bool> finished_{false};
     std::atomic<bool> asked_rank_in_step_{false};

@@ -124,14 +124,14 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
     const std::lock_guard<std::mutex> lock(mutex_);
     if (asked) checks_.follow(*asked, event, context, outcome);
     const BirthId newest = births_.last();
-    follow(event, context, bad_outputs, forward, born, outcome);
+    judge(event, context, bad_outputs, forward, born, outcome);
     for (BirthId id = newest + 1; shows_births_ && id <= births_.last(); ++id) {
         if (births_.find(id) != nullptr && !births_.intended(id)) outcome.born.push_back(id);
     }
 }
 
-void Verdict::follow(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
-                     const ForwardRecord& forward, BirthId* born, Outcome& outcome) {
+void Verdict::judge(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
+                    BirthId* born, Outcome& outcome) {
     *born = 0;
     if (bad_outputs.any()) met_bad_.store(true, std::memory_order_relaxed);
     begin_step(context);
@@ -362,17 +362,6 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, OutputSet o
         if (gradients_.any_wait()) gradients_.follow(event, context, output, now);
         if ((output.flags & kWritten) != 0 && kinds.is_sure()) gradients_.take(output, outcome);
     }
-}
-
-void Verdict::node(const NodeEvent& event, const OpContext& context) {
-    if (event.variable == nullptr) return;
-    const TensorView* end = event.inputs + event.input_count;
-    const auto bad = [&](const TensorView& t) { return scannable(t) && scanner_.range(t).suspicious; };
-    const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
-    const bool unseen = context.after_compiled && std::any_of(event.inputs, end, bad);
-    if (!gradients_.any_wait() && !unseen && std::none_of(event.inputs, end, may_hold)) return;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    gradients_.arrive(event, context, unseen);
 }
 
 }  // namespace numsan

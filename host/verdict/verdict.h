@@ -145,10 +145,12 @@ class Verdict {
     void unlock() { mutex_.unlock(); }
     /// Steps of magnitude history that a finding has at most; before the first op.
     void set_history(size_t steps) { escapes_.set_history(steps); }
-    /// Fills Outcome::born from now on; before the first op.
-    void show_births() { shows_births_ = true; }
     /// Births that escape nowhere are reported, too; before the first op.
     void set_strict() { absorbed_.enable(); }
+    /// Fills Outcome::born from now on; before the first op.
+    void show_births() { shows_births_ = true; }
+    /// One of them; nothing where it was dropped.
+    std::optional<Birth> birth(BirthId id) const;
     /// In a forked child: what the parent has to report is the parent's.
     void forget_pending();
     /// See Births. Before the first op.
@@ -157,8 +159,8 @@ class Verdict {
   private:
     bool touches_held(const OpEvent& event) const noexcept;
     bool interesting_by_class(const OpEvent& event) const noexcept;
-    void follow(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
-                BirthId* born, Outcome& outcome);
+    void judge(const OpEvent& event, const OpContext& context, OutputSet bad_outputs, const ForwardRecord& forward,
+               BirthId* born, Outcome& outcome);
     BirthKinds read_inputs(const OpEvent& event, const OpContext& context, bool outputs_bad);
     void write_outputs(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
                        const ForwardRecord& forward, const BirthKinds& before, BirthId* born, Outcome& outcome);

@@ -16,6 +16,17 @@ std::optional<ValueChecks::Question> Verdict::look_at_check(const OpEvent& event
     return asked;
 }
 
+void Verdict::node(const NodeEvent& event, const OpContext& context) {
+    if (event.variable == nullptr) return;
+    const TensorView* end = event.inputs + event.input_count;
+    const auto bad = [&](const TensorView& t) { return scannable(t) && scanner_.range(t).suspicious; };
+    const auto may_hold = [&](const TensorView& t) { return ledger_.may_hold(t.storage); };
+    const bool unseen = context.after_compiled && std::any_of(event.inputs, end, bad);
+    if (!gradients_.any_wait() && !unseen && std::none_of(event.inputs, end, may_hold)) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    gradients_.arrive(event, context, unseen);
+}
+
 bool Verdict::has_undecided_gradients() {
     if (!gradients_.any_wait()) return false;
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -102,6 +113,12 @@ void Verdict::decide_at_end(const PendingPolicy& policy, bool failed, Outcome& o
             return;
         default: return;  // the table says it
     }
+}
+
+std::optional<Birth> Verdict::birth(BirthId id) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Birth* found = births_.find(id);
+    return found != nullptr ? std::optional(*found) : std::nullopt;
 }
 
 void Verdict::forget_pending() {

@@ -15,6 +15,7 @@
 #include "host/scan/cpu_scanner.h"
 #include "host/session/session.h"
 #include "host/stacks/native_stacks.h"
+#include "interpose/debugger/break_stops.h"
 #include "interpose/nvtx/ignored_ranges.h"
 #include "interpose/python/api/api.h"
 #include "interpose/python/api/gate.h"
@@ -222,12 +223,17 @@ bool attach(const numsan_stub_api& stub) {
     facts.torch_version = torch.version;
     facts.torch_root = torch.root;
     g_core.held_bytes = options.dump.empty() && !options.break_at ? 0 : options.dump_limit;
-    make_session(options, *stacks, std::move(facts));
+    const bool has_python = python != nullptr && python_usable(*python);
+    if (options.break_at && has_python) announce_break_stops(g_core);
+    make_session(options, *stacks, facts);
+    if (options.break_at && !(has_python && start_break_stops(*python, *g_session, *stacks, facts)))
+        say("break=1 has no effect: there is no Python in this program");
 
     AdapterLoadResult result;
     g_stub_replace = stub.replace_torch_calls;
     g_adapter = load_torch_adapter(g_recorder != nullptr ? *g_recorded_core : g_core, stub.lib_dir, say, result);
     if (g_adapter == nullptr) return false;
+    use_in_break_stops(*g_adapter);
     const char* const origin = result.prebuilt ? "prebuilt" : result.built ? "compiled" : "cached";
     g_adapter_origin = new std::string(std::string(origin) + "|" + result.adapter_path);
     if (g_recorder != nullptr) {

@@ -16,7 +16,6 @@ Options read_options() {
     const char* text = secure_getenv("NUMSAN_OPTIONS");
     parse(text != nullptr ? text : "", options, complaints);
     for (const std::string& complaint : complaints) say(complaint.c_str());
-    for (const std::string& line : without_effect(options)) say(line.c_str());
     return options;
 }
 

@@ -3,6 +3,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "interpose/torch/autograd_scopes.h"
+#include "interpose/torch/debugger_ops.h"
 #include "interpose/torch/describe/storage_watch.h"
 #include "interpose/torch/describe/tensor_view_of.h"
 #include "interpose/torch/describe/thread_pool.h"
@@ -21,7 +22,8 @@ void thread_start() {
 void stop() { set_core_api(nullptr); }
 
 AdapterApi g_api = {
-    kAdapterAbi, thread_start, stop, "fallback", storage_of, gradient_of, {watch, unwatch, pin, unpin}, share_work, {}};
+    kAdapterAbi, thread_start, stop,   "fallback", storage_of, gradient_of, {watch, unwatch, pin, unpin},
+    share_work,  {},           nullptr};
 
 }  // namespace
 }  // namespace numsan
@@ -36,6 +38,10 @@ extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* nums
     try {
         const bool holds = core->held_bytes > 0;
         if (holds) g_api.hold = hold_api(core->held_bytes);
+        if (core->after_op != nullptr) {
+            g_api.outside_ops = outside_ops;
+            define_debugger_ops();
+        }
         if (!install_dispatch_hook(holds)) {  // arguments can be held as IValues only
             install_record_hook();
             g_api.hook = "record_function";

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
 
-usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers] [--dump]
+usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers] [--dump] [--break]
 WORK: launch blocks adam gpt2 resnet start (default: all)
 
 `launch`, `blocks` and `adam`: a bare and a watched process live side by side on one core and take turns of some steps
@@ -184,9 +184,12 @@ def main():
     parser.add_argument("--hook", action="store_true", help="also the hook without the scan")
     parser.add_argument("--tiers", action="store_true", help="also the tiers boundary and sentinel")
     parser.add_argument("--dump", action="store_true", help="also with the option `dump`")
+    parser.add_argument("--break", dest="breaks", action="store_true", help="also with the option `break`")
     arguments = parser.parse_args()
     if arguments.dump:
         CONFIGURATIONS["dump"] = {"NUMSAN_OPTIONS": "report=none:dump=dumps"}
+    if arguments.breaks:
+        CONFIGURATIONS["break"] = {"NUMSAN_OPTIONS": "report=none:break=1"}
     if arguments.tiers:
         for tier in ("boundary", "sentinel"):
             CONFIGURATIONS[tier] = {"NUMSAN_OPTIONS": f"report=none:tier={tier}"}

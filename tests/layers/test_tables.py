@@ -16,7 +16,7 @@ def check(*arguments):
     )
 
 
-NAMES = ("options", "options-without-effect", "categories", "mechanisms", "formats", "thresholds")
+NAMES = ("options", "categories", "mechanisms", "formats", "thresholds")
 
 
 def made_up(folder, rows):

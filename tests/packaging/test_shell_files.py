@@ -17,8 +17,7 @@ def numsan(*words):
 def options(build):
     """{key: the values that its row lists}"""
     rows = re.findall(r"^\| (\w+) \| (.*?) \| ", numsan("table", "options"), re.M)
-    without = re.findall(r"^\| (\w+) \| (.*?) \| ", numsan("table", "options-without-effect"), re.M)
-    found = {key: values for key, values in rows + without if key != "key"}
+    found = {key: values for key, values in rows if key != "key"}
     assert len(found) > 15 and found["tier"] == "auto, sentinel, boundary, full, off"
     return found
 

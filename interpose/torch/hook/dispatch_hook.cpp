@@ -14,6 +14,7 @@
 #include "interpose/torch/hook/hook_state.h"
 #include "interpose/torch/hook/listeners.h"
 #include "interpose/torch/hook/op_call.h"
+#include "interpose/torch/hook/raised_error.h"
 #include "interpose/torch/hook/record_hook.h"
 #include "interpose/torch/hook/registrations.h"
 #include "interpose/torch/hook/typed_hook.h"
@@ -67,6 +68,8 @@ void fallback(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch
     } catch (const std::exception&) {
         core->fail("an operator could not be described");
     }
+    if (core->take_error != nullptr) [[unlikely]]
+        throw_error_of(*core);
 }
 
 /// Of a name with its overload behind a dot.

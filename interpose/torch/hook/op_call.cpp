@@ -138,6 +138,8 @@ void OpCall::report(const CoreApi& core, uint64_t sequence) {
     if (op_.element_wise && output_count_ > 0 && outputs_[0].device == Device::Cpu)
         note_pool_use(op_, outputs_[0].numel);
     core.op_end(&event);
+    if (core.after_op != nullptr) [[unlikely]]
+        core.after_op();
 }
 
 }  // namespace numsan

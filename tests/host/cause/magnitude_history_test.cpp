@@ -86,6 +86,22 @@ TEST_F(MagnitudeHistory, OfATensorThatIsWrittenInPlace) {
     EXPECT_EQ(history(birth), "0:1 1:2 2:3 ");
 }
 
+TEST_F(MagnitudeHistory, OfWhateverWasWrittenToAStorage) {
+    MadeUp weight{1, 1}, other{50, 50};
+    for (int step = 0; step < 3; ++step) {
+        weight.values = {step == 1 ? kInf : float(step + 1), 0};
+        op(step == 0 ? exp : mul, weight.written(), step, 9);
+        op(mul, other.written(), step, 9);
+    }
+    const std::vector<PastMagnitude> past = storage_history(weight.view().storage, lineage);
+    ASSERT_EQ(past.size(), 3u);
+    EXPECT_EQ(past[0].absmax, 1);
+    EXPECT_EQ(past[1].absmax, std::nullopt);
+    EXPECT_EQ(past[2].absmax, 3);
+    EXPECT_EQ(past[2].step, 2);
+    EXPECT_TRUE(storage_history(this, lineage).empty());
+}
+
 TEST_F(MagnitudeHistory, OfTheForwardOpBehindABackwardBirth) {
     for (int step = 0; step < 2; ++step) {
         x.values = {float(8 - step), 0};

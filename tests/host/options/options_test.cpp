@@ -68,14 +68,6 @@ TEST(Options, BadNumbersAndSwitchesAreRefused) {
     }
 }
 
-TEST(Options, WhatIsSetAndDoesNothingIsSaid) {
-    Options options;
-    EXPECT_TRUE(without_effect(options).empty());
-    options.break_at = true;
-    EXPECT_EQ(without_effect(options),
-              (std::vector<std::string>{"break has no effect: this version does not stop in pdb"}));
-}
-
 TEST(Options, BytesAreSaidInPowersOf1024) {
     EXPECT_EQ(bytes_of_text("512"), 512);
     EXPECT_EQ(bytes_of_text("64K"), 65536);

@@ -32,6 +32,8 @@ TEST(Text, BackwardFinding) {
 
 TEST(Text, NarrowAndColoured) { expect_golden("narrow_color.txt", render_finding(build_finding(), {true, 60, ""})); }
 
+TEST(Text, StoppedBeforeTheEscapeIsKnown) { expect_golden("stopped.txt", render_birth(build_finding(), plain())); }
+
 TEST(Text, WithoutALineAndWithValuesGone) {
     Finding finding = build_finding();
     finding.location.reset();

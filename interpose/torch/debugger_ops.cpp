@@ -1,0 +1,86 @@
+#include "interpose/torch/debugger_ops.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interpose/torch/hold/held_call.h"
+#include "interpose/torch/hook/op_call.h"
+
+namespace numsan {
+namespace {
+
+using c10::Argument;
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+
+/// They live as long as the process. A checker of leaks finds them here.
+[[gnu::used]] std::vector<c10::RegistrationHandleRAII>* g_definitions = nullptr;
+
+using Tensors = c10::List<at::Tensor>;
+
+void tensors_at(const c10::OperatorHandle&, DispatchKeySet, torch::jit::Stack* stack) {
+    const std::vector<int64_t> addresses = stack->back().toIntVector();
+    Tensors tensors;
+    for (const int64_t address : addresses) {
+        auto* impl = reinterpret_cast<c10::TensorImpl*>(address);
+        tensors.push_back(
+            at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl)));
+    }
+    stack->back() = std::move(tensors);
+}
+
+void kept_at(const c10::OperatorHandle&, DispatchKeySet, torch::jit::Stack* stack) {
+    const int64_t tensor = stack->back().toInt();
+    stack->pop_back();
+    const auto* call = reinterpret_cast<const HeldCall*>(stack->back().toInt());
+    stack->back() = call->tensor(static_cast<int32_t>(tensor)).clone();
+}
+
+using Boxed = void(const c10::OperatorHandle&, DispatchKeySet, torch::jit::Stack*);
+
+template <Boxed* kernel>
+void define(const char* name, std::vector<Argument> arguments, c10::TypePtr returns) {
+    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+    std::vector<Argument> returned{Argument("", std::move(returns))};
+    g_definitions->push_back(
+        dispatcher.registerDef(c10::FunctionSchema(name, "", std::move(arguments), std::move(returned)), "numsan"));
+    g_definitions->push_back(dispatcher.registerImpl({name, ""}, DispatchKey::CompositeImplicitAutograd,
+                                                     c10::KernelFunction::makeFromBoxedFunction<kernel>(), std::nullopt,
+                                                     nullptr, "numsan"));
+}
+
+}  // namespace
+
+void outside_ops(void (*run)(void* argument), void* argument) {
+    const c10::impl::LocalDispatchKeySet before = c10::impl::tls_local_dispatch_key_set();
+    DispatchKeySet included = c10::default_included_set;
+    DispatchKeySet excluded = c10::default_excluded_set;
+    if (c10::InferenceMode::is_enabled()) {
+        included = included.remove(DispatchKey::ADInplaceOrView);
+        excluded = excluded | c10::autograd_dispatch_keyset;
+    }
+    if (kHookKey != DispatchKey::Undefined) excluded = excluded.add(kHookKey);
+    c10::impl::LocalDispatchKeySet plain = before;
+    plain.included_ = included;
+    plain.excluded_ = excluded;
+    c10::impl::_force_tls_local_dispatch_key_set(plain);
+    run(argument);
+    c10::impl::_force_tls_local_dispatch_key_set(before);
+}
+
+void define_debugger_ops() {
+    g_definitions = new std::vector<c10::RegistrationHandleRAII>;
+    define<tensors_at>("numsan::tensors_at", {Argument("addresses", c10::ListType::ofInts())},
+                       c10::ListType::ofTensors());
+    define<kept_at>("numsan::kept_at", {Argument("call", c10::IntType::get()), Argument("tensor", c10::IntType::get())},
+                    c10::TensorType::get());
+}
+
+}  // namespace numsan
