@@ -102,7 +102,7 @@ CASES = [
     Case("replace `exp` divided by its sum", "aten::div.Tensor", [t([0., 0.]), t([0.])]),
     Case("`(x - x.amax(dim, keepdim=True)).exp()`", "aten::div.Tensor", [t([0., 0.]), t([0.])]),
     Case("`F.normalize(x, dim=dim, eps={eps})`", "aten::div.Tensor", [t([0., 0.], [3., 4.]), t([0.], [5.])], change=0),
-    Case("`(x - mean) / (std + {eps})`", "aten::div.Tensor", [t(0, 1), t(0, 2)], change=0),
+    Case("add eps to the deviation", "aten::div.Tensor", [t(0, 1), t(0, 2)], change=0),
     Case("`(x - mean) / (var + {eps}).sqrt()`", "aten::div.Tensor", [t(0, 1), t(0, 2)], change=0),
     Case("`(x - low) / (high - low)", "aten::div.Tensor", [t(0, 1), t(0, 2)], change=0),
     Case("`/ count.clamp(min=1)`", "aten::div.Tensor", [t(0, 1), t(0, 2)], change=0),
