@@ -201,6 +201,11 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     if (worth_writing) write();
 }
 
+/// What was reported as absorbed has escaped after all, while the program ended.
+bool Reporter::is_milder(size_t index, Severity severity) const {
+    return index != kDropped && severity != Severity::Info && report_.findings[index].severity == Severity::Info;
+}
+
 void Reporter::count_again(size_t index, const EscapedBirth& escaped) {
     constexpr size_t kMaxKept = 1 << 16;
     // Not those that were absorbed where others escaped.
