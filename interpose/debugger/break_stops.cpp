@@ -131,7 +131,9 @@ void carry_out(BreakStops& stops, Break& due) {
         stop.text = text_of(due, *finding, reporter);
         stop.inputs = alive(due.inputs, true);
         stop.outputs = alive(due.outputs, false);
-        stop.scaled = due.scaled && !due.finding;
+        const auto scales = [](const SourceFrame& frame) { return frame.file.ends_with("/amp/grad_scaler.py"); };
+        const std::vector<SourceFrame> stack = stops.stacks.resolve(due.stack);
+        stop.scaled = !due.finding && (due.scaled || std::any_of(stack.begin(), stack.end(), scales));
         bool stopped = true;
         error = stops.debugger.stop(stop, stopped);
         if (!stopped) stops.breaks.leave_to_scaler(stop.place, due);

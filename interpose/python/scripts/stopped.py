@@ -83,7 +83,7 @@ def named_tensors(frame):
         for scope in (frame.f_locals, frame.f_globals):
             for name, value in list(scope.items()):
                 if torch.nn.Module in type(value).__mro__ or torch.Tensor in type(value).__mro__:
-                    if name != 'self' or id(value) not in inner:
+                    if name != 'self':
                         variables.setdefault(id(value), name)
         frame = frame.f_back
     found, seen = [], set()
