@@ -41,7 +41,7 @@ def numsan(*args, **env):
     (["run"], ["no command"]),
     (["reprot"], ["did you mean 'report'"]),
     (["merge", "a", "b"], ["no command 'merge'"]),
-    (["report", "--format", "html", "x"], ["format 'html'", "openmetrics or allow"]),
+    (["report", "--format", "pdf", "x"], ["format 'pdf'", "openmetrics"]),
     (["diff", "a"], ["NEW is required"]),
     (["report", "/nonexistent"], ["/nonexistent", "No such file"]),
     (["explain", "NS999"], ["nearest"]),

@@ -67,7 +67,9 @@ std::string number(const void* address) { return std::to_string(reinterpret_cast
 /// `gradient_of`: TensorReader's, may be null.
 EXPORT const char* stacks_names(const void* (*gradient_of)(const void*)) {
     answer.clear();
-    const auto names = stacks->names({nullptr, gradient_of});
+    TensorReader reader;
+    reader.gradient_of = gradient_of;
+    const auto names = stacks->names(reader);
     for (const auto& [address, name] : names.modules) {
         answer += "module\t" + std::to_string(reinterpret_cast<uintptr_t>(address)) + '\t' + name + '\n';
     }
