@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -15,10 +16,17 @@ bool is_made_by_op(const Birth& birth) {
            birth.mechanism != Mechanism::DATA && birth.mechanism != Mechanism::UNINIT;
 }
 
-std::vector<Break::Operand> operands_of(const TensorView* views, int32_t count) {
+/// Whether the op wrote the memory of this operand or result.
+bool is_written(const OpEvent& event, const TensorView& view) {
+    return std::any_of(event.outputs, event.outputs + event.output_count, [&](const TensorView& output) {
+        return (output.flags & kWritten) != 0 && output.storage == view.storage;
+    });
+}
+
+std::vector<Break::Operand> operands_of(const OpEvent& event, const TensorView* views, int32_t count) {
     std::vector<Break::Operand> operands;
     for (int32_t i = 0; i < count; ++i)
-        operands.push_back({views[i].impl, views[i].argument, (views[i].flags & kWritten) != 0});
+        operands.push_back({views[i].impl, views[i].argument, is_written(event, views[i])});
     return operands;
 }
 
@@ -83,8 +91,8 @@ void BreakPoints::born(ThreadState& thread, const OpEvent& event, const OpContex
         due->birth = std::move(*birth);
         due->stack = context.stack;
         due->scaled = due->birth.phase == Phase::Backward && due->birth.mechanism == Mechanism::OVF;
-        due->inputs = operands_of(event.inputs, event.input_count);
-        due->outputs = operands_of(event.outputs, event.output_count);
+        due->inputs = operands_of(event, event.inputs, event.input_count);
+        due->outputs = operands_of(event, event.outputs, event.output_count);
         due->held = std::move(call);
         return set_due(thread, std::move(due));
     }

@@ -80,7 +80,8 @@ def test_library_folder_of_the_distribution(build, tmp_path, library_folder):
     (tmp_path / "finder.cpp").write_text(FINDER)
     (tree / "bin").mkdir(exist_ok=True)
     finder = tree / "bin/numsan"
-    done([compiler[0], *flags, "-o", finder, tmp_path / "finder.cpp", entry["file"]], cwd=entry["directory"])
+    done([compiler[0], *flags, "-o", finder, tmp_path / "finder.cpp", entry["file"],
+          run_numsan.REPO / "host/options/adapter_name.cpp"], cwd=entry["directory"])
     for name in ("libnumsan.so", "libnumsan_core.so"):
         shutil.copy(run_numsan.BUILD / "lib" / name, tree / "lib" / name)
     done(["cmake", "--install", tree, "--prefix", prefix])

@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
-"""Stands in for Slurm, by the name that it is called by: `sbatch` reads a script's directives and runs it, `srun`
-starts the tasks of the job, each with the variables that Slurm sets."""
+"""Stands in for Slurm: called with `sbatch` or `srun` and their arguments. `sbatch` reads a script's directives and runs
+it, `srun` starts the tasks of the job, each with the variables that Slurm sets."""
 import os
 import re
 import subprocess
@@ -32,4 +31,4 @@ def srun(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit({"sbatch": sbatch, "srun": srun}[Path(sys.argv[0]).name](sys.argv[1:]))
+    sys.exit({"sbatch": sbatch, "srun": srun}[sys.argv[1]](sys.argv[2:]))

@@ -62,7 +62,10 @@ def place(warm, tmp_path):
     python.write_text(f'#!/bin/sh\nexec "{run_numsan.PYTHON}" "$@"\n')
     python.chmod(0o755)
     for name in ("sbatch", "srun"):
-        (python.parent / name).symlink_to(run_numsan.REPO / "tests/docs/slurm_stand_in.py")
+        stand_in = python.parent / name
+        script = run_numsan.REPO / "tests/docs/slurm_stand_in.py"
+        stand_in.write_text(f'#!/bin/sh\nexec "{python}" "{script}" {name} "$@"\n')
+        stand_in.chmod(0o755)
     environment = run_numsan.plain_environment({
         "NUMSAN_CACHE": str(run_numsan.CACHE), "NUMSAN_PYTHON": run_numsan.PYTHON, "NO_COLOR": "1",
         "PATH": f"{python.parent}:{os.environ['PATH']}"})
