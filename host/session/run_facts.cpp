@@ -29,7 +29,7 @@ std::optional<int> number_in(std::initializer_list<const char*> variables) {
 }
 
 /// Version 4 of RFC 4122, from the system's entropy: the program's own generators are left alone. Not
-/// std::random_device, which throws where there is none, and asks for the newest C library.
+/// std::random_device, which throws where there is none.
 std::string random_uuid() {
     uint32_t words[4];
     if (getrandom(words, sizeof words, GRND_NONBLOCK) != sizeof words) {

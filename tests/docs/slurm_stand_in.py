@@ -1,5 +1,5 @@
-"""Stands in for Slurm: called with `sbatch` or `srun` and their arguments. `sbatch` reads a script's directives and runs
-it, `srun` starts the tasks of the job, each with the variables that Slurm sets."""
+"""Stands in for Slurm: called with `sbatch` or `srun` and their arguments. `sbatch` reads a script's directives and
+runs it, `srun` starts the tasks of the job, each with the variables that Slurm sets."""
 import os
 import re
 import subprocess

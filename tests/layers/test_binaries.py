@@ -32,12 +32,6 @@ def test_core_needs_libc_only(build):
     assert set(dynamic(CORE, "NEEDED")) <= LIBC
 
 
-def test_core_leaves_the_c_librarys_random_numbers_alone(build):
-    """Its own entropy comes from the system call: arc4random would ask for a C library of 2022 or later."""
-    needed = {line.split()[-1].partition("@")[0] for line in tool("nm", "-D", "--undefined-only", CORE).splitlines()}
-    assert "getrandom" in needed and not needed & {"arc4random", "rand", "random", "srand"}, needed
-
-
 def test_core_is_never_unloaded(build):
     flags = re.findall(r"\(FLAGS_1\).*", tool("readelf", "-dW", CORE))
     assert len(flags) == 1 and "NODELETE" in flags[0], flags

@@ -1,6 +1,7 @@
 """Every label of the suite is held against the oracle: is the marked line really where the bad
 value is born?"""
 import json
+import os
 
 import pytest
 
@@ -11,7 +12,10 @@ from oracle_check import unjudged
 ALL, ERRORS = judged.everything()
 BEFORE = judged.known()
 # What the oracle is asked about: judged.py says why not the others.
-ASKED = [entry for entry in ALL if not unjudged(entry) and not judged.is_judged(entry, BEFORE)]
+# The programs of threads/ are many: those that are not judged yet are asked about with NUMSAN_TEST_ALL only.
+LATER = [] if os.environ.get("NUMSAN_TEST_ALL") else [entry for entry in ALL if entry["file"].startswith("threads/")]
+ASKED = [entry for entry in ALL
+         if entry not in LATER and not unjudged(entry) and not judged.is_judged(entry, BEFORE)]
 pytestmark = [pytest.mark.quick, pytest.mark.xdist_group("oracle")]  # one worker asks the oracle
 
 
@@ -27,6 +31,8 @@ def verdict_of(entry, verdicts):
     reason = unjudged(entry)
     if reason:
         pytest.skip(f"{entry['id']}: {reason}")
+    if entry in LATER and not judged.is_judged(entry, BEFORE):
+        pytest.skip(f"{entry['id']}: not judged yet as it is: tests/suite/judged.py --write, or scripts/test --all")
     if entry not in ASKED:
         pytest.skip("judged before, with this content of program and oracle (judged.json)")
     path = judged.verdict_path(entry, verdicts)
