@@ -125,8 +125,10 @@ def build(suite=SUITE, name="suite"):
     manifest, errors = {"programs": [], "controls": []}, []
     for key, (folder, file_name, make) in zip(manifest, kinds):
         for path in sorted((suite / folder).glob("*.py")):
-            if not any(other.fullmatch(path.name) for at, other, _ in kinds if at == folder):
-                errors.append(f"{path}:1: file name does not match {file_name.pattern}")
+            names = [other for at, other, _ in kinds if at == folder]
+            if file_name is names[0] and not any(other.fullmatch(path.name) for other in names):
+                patterns = " or ".join(other.pattern for other in names)
+                errors.append(f"{path}:1: file name does not match {patterns}")
             if not file_name.fullmatch(path.name):
                 continue
             try:

@@ -1,4 +1,6 @@
 """The programs made from public threads: how labels are checked, which families are frozen, how they are scored."""
+import re
+
 import pytest
 
 import manifest
@@ -47,7 +49,7 @@ def test_entries(tmp_path):
     ("family=silence", "family=Silence", "3: label family=Silence"),
     ("# fix: a small number is added,\n# fix: as the maintainer says\n", "", "1: the comment `# fix: ...` is missing"),
     ("  # BUG", "", "1: 0 lines are marked"),
-    ("x = 1", "x = 1\n" * 110, "1[0-9][0-9]: 1[0-9][0-9] lines, at most 110"),
+    ("x = 1", "y = 1\n" * 110 + "x = 1", "1[0-9][0-9]: 1[0-9][0-9] lines, at most 110"),
 ])
 def test_labels_are_checked_with_file_and_line(tmp_path, old, new, message):
     _, errors = built(tmp_path, BUG.replace(old, new))
@@ -97,7 +99,7 @@ def test_scores_of_open_and_frozen_families_apart_and_no_word_on_a_frozen_progra
     text = "\n".join(tables.by_families(both, runs))
     assert "t001_x.py: line" in text and "t002" not in text
     assert text.count("1 bug programs, 0 healthy ones") == 2
-    assert text.count("line, lenient                 0.000  0/1") == 2
+    assert len(re.findall(r"^line, lenient +0\.000 +0/1 ", text, re.M)) == 2
 
 
 def test_words_of_fixes_are_in_the_readme():
