@@ -161,6 +161,7 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
         birth.evidence.push_back("the value was written as it is, not computed");
     } else if (const auto number = bad_number(event, birth.phase == Phase::Optimizer); number) {
         birth.mechanism = Mechanism::DATA;
+        birth.literal = event.op->op_class != OpClass::Other;  // new_full: it fills, and reads no value
         birth.evidence.push_back(said_of_number(birth.op, *number));
         birth.features.bad_number = true;
     } else {

@@ -152,7 +152,8 @@ def test_without_the_option_nothing_is_said(case, warm, tmp_path):
 
 def test_infinities_of_the_programs_own_stay_silent(warm, tmp_path):
     healthy = run_numsan.run_watched_fork(written(tmp_path, HEALTHY), options=STRICT, cwd=tmp_path, clean=True)
-    assert healthy.returncode == 0 and not healthy.findings and healthy.stderr == "", healthy.describe()
+    assert healthy.returncode == 0 and not healthy.findings, healthy.describe()
+    assert "[NS" not in healthy.stderr and "numsan:" not in healthy.stderr, "torch warns of nested tensors, numsan not"
 
 
 BESIDE_AN_ERROR = """

@@ -6,8 +6,7 @@ import pytest
 import run_numsan
 
 CONFTEST = """
-import sys
-print("conftest", file=sys.stderr)
+open("loaded", "a").write("conftest\\n")
 """
 TESTS = """
 import os, subprocess, sys, warnings
@@ -104,11 +103,11 @@ def test_findings_belong_to_tests(warm, tmp_path):
     assert found["test_raises"][0] == "failure", done.describe()
     assert found["test_fixture"][0] == "passed", done.describe()
     assert "NumsanWarning: warning[NS101]" in done.stdout, done.describe()
-    assert re.search(r"^FAILED test_it.py::test_gradient - Failed: error\[NS102\].* at test_it.py:7", done.stdout, re.M
+    assert re.search(r"^FAILED test_it.py::test_gradient - Failed: error\[NS102\]", done.stdout, re.M
                      ), done.describe()
     assert "    getattr(w, op)().sum().backward()  # BUG" in done.stdout, "the report's text"
     assert "allow: 'opp:aten::sqrt': expected one of op, file" in done.stdout, done.describe()
-    assert done.stderr.count("conftest\n") == 1, f"started again after conftests were loaded\n{done.describe()}"
+    assert (tmp_path / "loaded").read_text() == "conftest\n", f"started again after conftests were loaded\n{done.describe()}"
     assert done.stdout.count("said by a healthy test") == 1 and done.stdout.count("test session starts") == 1
     assert list(tmp_path.glob("numsan-*.json")) == [], "no report of the process"
 

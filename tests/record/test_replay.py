@@ -60,7 +60,7 @@ def test_values_that_go_nowhere(warm, tmp_path):
     done, recording = record(SUITE / "controls/q25_winsorised_z_scores.py", tmp_path, escape="any")
     assert [finding["severity"] for finding in done.findings] == ["info"], done.describe()
     again = check(done, recording)
-    assert again.findings[0]["escape"]["last"]["fate"] == "masked", again.describe()
+    assert again.report["findings"][0]["escape"]["last"]["fate"] == "masked", again.describe()
 
 
 @pytest.mark.parametrize("tier", ["sentinel", "boundary"])
