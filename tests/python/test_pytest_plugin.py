@@ -107,7 +107,8 @@ def test_findings_belong_to_tests(warm, tmp_path):
                      ), done.describe()
     assert "    getattr(w, op)().sum().backward()  # BUG" in done.stdout, "the report's text"
     assert "allow: 'opp:aten::sqrt': expected one of op, file" in done.stdout, done.describe()
-    assert (tmp_path / "loaded").read_text() == "conftest\n", f"started again after conftests were loaded\n{done.describe()}"
+    loaded = (tmp_path / "loaded").read_text()
+    assert loaded == "conftest\n", f"started again after conftests were loaded\n{done.describe()}"
     assert done.stdout.count("said by a healthy test") == 1 and done.stdout.count("test session starts") == 1
     assert list(tmp_path.glob("numsan-*.json")) == [], "no report of the process"
 

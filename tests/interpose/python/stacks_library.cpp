@@ -67,7 +67,7 @@ std::string number(const void* address) { return std::to_string(reinterpret_cast
 /// `gradient_of`: TensorReader's, may be null.
 EXPORT const char* stacks_names(const void* (*gradient_of)(const void*)) {
     answer.clear();
-    TensorReader reader;
+    numsan::TensorReader reader;
     reader.gradient_of = gradient_of;
     const auto names = stacks->names(reader);
     for (const auto& [address, name] : names.modules) {
