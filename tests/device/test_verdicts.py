@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+import retries
 import run_numsan
 
 SUITE = run_numsan.REPO / "tests" / "suite"
@@ -77,13 +78,23 @@ def runs(request, test_device, tmp_path_factory):
     return Runs(list(programs(request.param)), test_device, tmp_path_factory)
 
 
+def differing(runs):
+    """{program: its verdicts on the CPU and on the device}, of those where they are not the same."""
+    cpu, device = runs.folder("cpu"), runs.folder("test")
+    both = {name: (verdict(cpu, name), verdict(device, name)) for name in runs.names}
+    return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
+
+
 def test_each_program_has_the_verdict_of_the_cpu(runs):
     cpu, device, names = runs.folder("cpu"), runs.folder("test"), runs.names
     statuses = [json.loads((folder / "status.json").read_text()) for folder in (cpu, device)]
     assert [(name, *(status[name] for status in statuses)) for name in names
             if statuses[0][name] != statuses[1][name]] == []
-    different = {name: (verdict(cpu, name), verdict(device, name)) for name in names
-                 if verdict(cpu, name) != verdict(device, name)}
+    different = differing(runs)
+    if different:  # on a machine with other work to do a device answers late: once more, and that is counted
+        retries.note("verdicts on the device", sorted(different))
+        again = [path for path in runs.chosen if path.stem in different]
+        different = differing(Runs(again, runs.environment, runs.factory))
     assert different == {}, json.dumps(different, indent=1)
     found = sum(verdict(device, name) is not None for name in names)
     assert found > 0.9 * len(names) if names[0].startswith("p") else found < 0.1 * len(names)
