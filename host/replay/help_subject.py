@@ -123,6 +123,6 @@ def gradients_of(results, operands, cotangent=None):
         weights = [mean_weights(output) for output in outputs]
     try:
         found = torch.autograd.grad(outputs, leaves, weights, retain_graph=True, allow_unused=True)
-    except (RuntimeError, NotImplementedError) as error:
+    except RuntimeError as error:
         return None, f"no gradient: {str(error).splitlines()[0][:100]}"
     return [gradient for gradient in found if gradient is not None], ""

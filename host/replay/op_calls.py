@@ -111,7 +111,7 @@ def call_operator(operator, positional, keywords):
     """What the operator gives or, where it gives nothing, what it wrote. CannotRun says what torch said against it."""
     try:
         given = operator(*positional, **keywords)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError) as error:
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise CannotRun(str(error).strip().split("\n")[0][:200]) from None
     results = tensors_of(given)
     if results or operator._schema.returns:

@@ -65,7 +65,7 @@ def health_of(name, kind, tensor):
         values = values[values.isfinite()]
         if values.numel():
             row['min_abs'], row['max_abs'] = float(values.min()), float(values.max())
-    except (RuntimeError, NotImplementedError):
+    except RuntimeError:
         pass  # it has no values: on the meta device, of a sparse or quantized layout
     return row
 
@@ -119,7 +119,6 @@ class Stopped:
     history(name)    the largest magnitudes of a tensor: (step, magnitude), oldest first; without a name those of the
                      finding. A name as health() has it, that of a variable, or a tensor
     health()         all live parameters, gradients and buffers
-    try_fix()        what `numsan replay --try` says of the finding's help
     again()          this line stops again
     NumericalError   what break=1 raises where no terminal is there
     """
@@ -151,9 +150,6 @@ class Stopped:
         import torch
         with torch.no_grad():
             return Health(health_of(*named) for named in named_tensors(self._frame))
-
-    def try_fix(self):
-        raise NotImplementedError('not in this version: set `dump` and use `numsan replay DUMP --try`')
 
     def again(self):
         core_again(self._place)
