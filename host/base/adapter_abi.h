@@ -13,7 +13,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 14;
+inline constexpr uint32_t kAdapterAbi = 15;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,

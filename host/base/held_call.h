@@ -32,7 +32,8 @@ struct HeldValue {
     int64_t integer = 0;
     int64_t items = 0;
     // Of a tensor, also of one that is left out where that much is known.
-    int32_t tensor = -1;  ///< which of HeldView::tensors has its values; values of one tensor object share them
+    const void* impl = nullptr;  ///< the tensor's own; only an address once the op has returned
+    int32_t tensor = -1;         ///< which of HeldView::tensors has its values; values of one tensor object share them
     const char* dtype = nullptr;
     const char* device = nullptr;
     const int64_t* sizes = nullptr;

@@ -79,6 +79,11 @@ void BirthFacts::count_exponents(Birth& birth, const OpEvent& event) {
         if (more) chosen = &fact, view = &input;
     }
     if (chosen == nullptr || counted_ + view->numel > kMostCounted) return;
+    constexpr size_t kMostPlaces = 1 << 12;
+    if (counted_at_.size() >= kMostPlaces && counted_at_.count(birth.stack) == 0) return;
+    int64_t& here = counted_at_[birth.stack];
+    if (here + view->numel > kMostCounted / 16) return;  // a place whose values are masked away leaves some to others
+    here += view->numel;
     counted_ += view->numel;
     chosen->exponents = scanner_.exponents(*view);
 }

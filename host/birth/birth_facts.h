@@ -1,6 +1,8 @@
 // What a birth says of its op: the operands and results as they were, and what was measured around it.
 #pragma once
 
+#include <map>
+
 #include "host/base/scanner.h"
 #include "host/cause/birth.h"
 #include "host/track/forward_record.h"
@@ -32,11 +34,12 @@ class BirthFacts {
     bool holds(const TensorView& tensor, Kind kind) const;
 
   private:
-    /// Values that are counted in a run: a fraction of a second of it.
+    /// Values that are counted in a run; a sixteenth of them at one stack.
     static constexpr int64_t kMostCounted = int64_t(1) << 26;
     static constexpr int64_t kLargestCounted = int64_t(1) << 22;  ///< of one tensor
 
     int64_t counted_ = 0;
+    std::map<StackId, int64_t> counted_at_;
     const Scanner& scanner_;
     const LossHistory& losses_;
     const Lineage& lineage_;

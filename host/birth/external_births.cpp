@@ -119,6 +119,13 @@ BirthId ExternalBirths::before_region(const OpContext& context) const {
     return same ? last->first : 0;
 }
 
+/// The run has gone bad, and the ledger has let go of bad tensors of which this may be one. Memory that was just
+/// allocated, made of the program's own values or received is none.
+bool ExternalBirths::may_be_forgotten(const TensorView& tensor, const OpEvent& event) const {
+    return ledger_.forgotten() != 0 && births_.find(births_.poisoned) != nullptr && !wraps_memory(event) &&
+           (tensor.flags & kNumber) == 0 && ledger_.unwritten(tensor) == nullptr && ledger_.received(tensor) == nullptr;
+}
+
 BirthKinds ExternalBirths::made(const TensorView& tensor, const OpEvent& event, const OpContext& context,
                                 const Health& health) {
     BirthKinds made;
@@ -129,8 +136,7 @@ BirthKinds ExternalBirths::made(const TensorView& tensor, const OpEvent& event, 
             made.of(kind) = received->bad.of(kind);
             continue;
         }
-        if (received == nullptr && !wraps_memory(event) && ledger_.forgotten() != 0 &&
-            births_.find(births_.poisoned) != nullptr) {  // the tensor may be one of those
+        if (may_be_forgotten(tensor, event)) {
             made.of(kind) = births_.poisoned;
             continue;
         }

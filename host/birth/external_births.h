@@ -28,6 +28,7 @@ class ExternalBirths {
 
   private:
     bool from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const;
+    bool may_be_forgotten(const TensorView& tensor, const OpEvent& event) const;
     BirthId before_region(const OpContext& context) const;
     BirthId make(Kind kind, const TensorView& tensor, const OpEvent& event, const OpContext& context,
                  const Health& health, bool compiled);

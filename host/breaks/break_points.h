@@ -61,7 +61,6 @@ class HeldReference {
 struct Break {
     struct Operand {
         const void* impl;
-        int16_t argument;  ///< position among the op's tensors
         bool written;
     };
     bool raises = false;

@@ -2,12 +2,29 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "host/cause/birth.h"
 #include "host/track/lineage.h"
 
 namespace numsan {
+
+/// The largest magnitudes of writes, by step.
+class StepMagnitudes {
+  public:
+    /// A write that was not read, or whose step is not known any more or is after `last`, says nothing.
+    void add(const Lineage::Record& record, const Lineage& lineage, int64_t last);
+    /// Of a whole step; nothing: something was not finite.
+    void set(int64_t step, std::optional<double> absmax) { found_[step] = absmax; }
+    /// Of the last `steps` of them, oldest first.
+    std::vector<PastMagnitude> listed(size_t steps) const;
+
+  private:
+    std::map<int64_t, std::optional<double>> found_;
+};
 
 /// The largest magnitude of each step, up to the birth's own and at most `steps` of them, oldest first: of the tensor
 /// where the op wrote one in place, else of what the same op made at the same line; of a backward birth, of what the

@@ -1,10 +1,10 @@
 #include "host/cause/value_chain.h"
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <unordered_map>
 
-#include "host/base/value_classes.h"
+#include "host/cause/magnitude_history.h"
 
 namespace numsan {
 namespace {
@@ -15,12 +15,6 @@ using Records = std::unordered_map<Lineage::WriteId, Record>;
 constexpr size_t kMostBefore = 6;
 constexpr size_t kMostAfter = 12;
 
-bool was_read(const Record& record) { return record.smallest != 0; }
-
-bool is_bad(const Record& record) {
-    return was_read(record) && record.largest >= value_classes(info(record.dtype)).smallest_nonfinite();
-}
-
 ChainLink link_of(const Record& record, bool before, const Lineage& lineage, const StackSource* stacks) {
     ChainLink link;
     link.before = before;
@@ -28,8 +22,8 @@ ChainLink link_of(const Record& record, bool before, const Lineage& lineage, con
     link.seq = record.seq;
     link.step = lineage.step_of(record.seq);
     link.dtype = record.dtype;
-    link.bad = is_bad(record);
-    if (was_read(record) && !link.bad) {
+    link.bad = record.is_bad();
+    if (record.was_read() && !link.bad) {
         link.absmax = magnitude_value(record.largest, record.dtype);
         if (record.smallest != ~uint64_t(0)) link.absmin = magnitude_value(record.smallest, record.dtype);
     }
@@ -51,19 +45,12 @@ const Record* written_by(const Records& records, OpSeq seq, const std::string& o
 
 /// Of the same operator at the same line, up to op `seq`.
 std::vector<PastMagnitude> history_of(const Record& of, const Records& records, const Lineage& lineage, size_t steps) {
-    std::map<int64_t, std::optional<double>> found;
+    StepMagnitudes found;
     for (const auto& [id, record] : records) {
-        if (record.op != of.op || record.stack != of.stack || record.seq > of.seq || !was_read(record)) continue;
-        const int64_t step = lineage.step_of(record.seq);
-        if (step < 0) continue;
-        const auto [place, added] = found.emplace(step, 0);
-        if (is_bad(record)) place->second = std::nullopt;
-        if (place->second) *place->second = std::max(*place->second, magnitude_value(record.largest, record.dtype));
+        if (record.op == of.op && record.stack == of.stack && record.seq <= of.seq)
+            found.add(record, lineage, std::numeric_limits<int64_t>::max());
     }
-    std::vector<PastMagnitude> history;
-    for (const auto& [step, absmax] : found) history.push_back({step, absmax});
-    if (history.size() > steps) history.erase(history.begin(), history.end() - static_cast<std::ptrdiff_t>(steps));
-    return history;
+    return found.listed(steps);
 }
 
 void add_before(std::vector<ChainLink>& chain, const Birth& birth, const Records& records, const Lineage& lineage,
@@ -93,7 +80,7 @@ void add_after(std::vector<ChainLink>& chain, const Birth& birth, OpSeq escape_s
     std::vector<const Record*> later;
     std::unordered_map<Lineage::WriteId, const Record*> from;  // what holds the value -> what it read it from
     for (const auto& [id, record] : records) {
-        if (record.op == nullptr || !is_bad(record)) continue;
+        if (record.op == nullptr || !record.is_bad()) continue;
         if (record.seq == birth.seq && birth.op == record.op->name) from.emplace(id, nullptr);
         if (record.seq > birth.seq && record.seq <= escape_seq) later.push_back(&record);
     }

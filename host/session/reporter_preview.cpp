@@ -1,6 +1,4 @@
 // What a debugger's user is shown of findings, those that are not made yet included.
-#include <unistd.h>
-
 #include "host/report/json_writer.h"
 #include "host/report/text.h"
 #include "host/session/finding_builder.h"
@@ -26,8 +24,7 @@ std::optional<Finding> Reporter::preview(const Birth& birth, const StackSource& 
 }
 
 std::string Reporter::text_of(const Finding& finding, bool escape_known) const {
-    TextStyle style = detect_style(STDERR_FILENO, options_.color);
-    style.cwd = start_cwd_;
+    const TextStyle style = text_style();
     return escape_known ? render_finding(finding, style) : render_birth(finding, style);
 }
 

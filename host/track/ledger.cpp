@@ -58,7 +58,7 @@ void Ledger::make_room() {
     });
     room_ = std::clamp(2 * bad_.size(), std::min(most_bad_, kManyBad), most_bad_);
     forgotten_ += static_cast<int64_t>(before - bad_.size());
-    if (bad_.size() < room_) return;
+    if (bad_.size() <= room_ - room_ / 4) return;  // else the next looks at all of them again soon
     forgotten_ += static_cast<int64_t>(forget_coldest(
         bad_, [](const Entry& kept) { return kept.used; }, [&](const void* storage) { drop_presence(storage); }));
 }

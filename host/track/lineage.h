@@ -17,6 +17,7 @@
 #include "host/base/health.h"
 #include "host/base/huge_array.h"
 #include "host/base/ids.h"
+#include "host/base/value_classes.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/integer_wraps.h"
 #include "host/track/step_starts.h"
@@ -57,6 +58,11 @@ class Lineage {
         uint16_t flags = 0;
         uint8_t input_count = 0;
         DType dtype = DType::Float32;
+
+        /// False where the tier chose not to read what was written.
+        bool was_read() const { return smallest != 0; }
+        /// Something in it was not finite.
+        bool is_bad() const { return was_read() && largest >= value_classes(info(dtype)).smallest_nonfinite(); }
 
         /// Word by word, as it lies in memory: what is stored as small members and read as a word at once waits.
         static constexpr size_t kWords = 12;

@@ -10,12 +10,6 @@ namespace {
 
 constexpr size_t kMaxCheckedLosses = 64;
 
-/// What was written had something that is not finite. Of 8-bit types without infinities: a NaN that all bits say.
-bool is_bad(const Lineage::Record& record) {
-    const DTypeInfo& type = info(record.dtype);
-    return record.largest >= (type.infinity == InfinityKind::IEEE ? type.exponent_mask() : type.magnitude_mask());
-}
-
 /// Something backward() could start from.
 bool may_be_loss(const TensorView& tensor) {
     return scannable(tensor) && tensor.numel == 1 && (tensor.flags & kRequiresGrad) != 0;
@@ -35,13 +29,13 @@ void ValueChecks::answer(const OpEvent& event, const OpContext& context) {
     lineage_.ancestors(event.inputs[0].storage, OpSeq::End, [&](const Lineage::Record& record, int) {
         const auto held = ledger_.entries().find(record.storage);
         const bool still = held != ledger_.entries().end() && lineage_.known(record.storage).last == record.id;
-        BirthKinds here = still ? held->second : is_bad(record) ? births_.made_by(record.seq) : BirthKinds{};
+        BirthKinds here = still ? held->second : record.is_bad() ? births_.made_by(record.seq) : BirthKinds{};
         for (const Kind kind : kNonFiniteKinds) {
             if (!here.is_sure_of(kind)) here.of(kind) = 0;
         }
         births_.add_kinds(found, here);
         of_loss = of_loss || losses_.count(record.seq) != 0;
-        return here.finite() && (is_bad(record) || traits_of(record.op->name).has(kAnswers));
+        return here.finite() && (record.is_bad() || traits_of(record.op->name).has(kAnswers));
     });
     escapes_.postpone(found, EscapeInto::Host, nullptr, context, PendingReason::Checked);
     PendingStore::List& checked = pending_.of(PendingReason::Checked);

@@ -78,13 +78,11 @@ std::string place_of(const Finding& finding) {
            (finding.phase == Phase::Backward ? " backward" : "");
 }
 
-/// By position among the op's tensors; `argument` is that. Those that the op wrote are what it left.
+/// Those that are as the op read or left them.
 std::vector<const void*> alive(const std::vector<Break::Operand>& operands, bool unwritten_only) {
     std::vector<const void*> tensors;
     for (const Break::Operand& operand : operands) {
-        const auto at = static_cast<size_t>(std::max<int16_t>(operand.argument, 0));
-        if (tensors.size() <= at) tensors.resize(at + 1, nullptr);
-        if (!unwritten_only || !operand.written) tensors[at] = operand.impl;
+        if (!unwritten_only || !operand.written) tensors.push_back(operand.impl);
     }
     return tensors;
 }
@@ -106,7 +104,6 @@ std::string text_of(const Break& due, const Finding& finding, const Reporter& re
 void carry_out(BreakStops& stops, Break& due) {
     const InsidePython inside;
     if (!inside || !python_usable(stops.api) || python_access().closed()) return;
-    const PythonLock lock(stops.api);
     DebuggerStop stop;
     Reporter& reporter = stops.session.reporter();
     std::optional<Finding> finding = due.finding;

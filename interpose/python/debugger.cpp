@@ -1,5 +1,6 @@
 #include "interpose/python/debugger.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "interpose/python/api/reference.h"
@@ -57,8 +58,7 @@ class Parts {
     /// Of what was not kept: tensors only.
     void* list() {
         void* parts = api_.PyList_New(0);
-        for (const void* tensor : tensors_)
-            append(parts, tensor != nullptr ? live(tensor) : api_.Py_BuildValue("(s)", "none"));
+        for (const void* tensor : tensors_) append(parts, live(tensor));
         return parts;
     }
 
@@ -79,11 +79,7 @@ class Parts {
     }
 
     void* part_of(const HeldValue& value) {
-        const bool tensor =
-            value.kind == HeldKind::Tensor || (value.kind == HeldKind::LeftOut && value.dtype != nullptr);
-        const void* alive = tensor && next_ < tensors_.size() ? tensors_[next_] : nullptr;
-        if (tensor) ++next_;
-        if (alive != nullptr) return live(alive);
+        if (std::find(tensors_.begin(), tensors_.end(), value.impl) != tensors_.end()) return live(value.impl);
         switch (value.kind) {
             case HeldKind::Tensor:
                 if (value.overwritten) break;
@@ -114,7 +110,6 @@ class Parts {
     const PythonApi& api_;
     const HeldCall* const held_;
     const std::vector<const void*>& tensors_;
-    size_t next_ = 0;  ///< among the op's tensors
 };
 
 void* inputs_of(const PythonApi& api, const DebuggerStop& stop) {

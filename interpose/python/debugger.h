@@ -28,7 +28,8 @@ struct DebuggerStop {
     std::string text;   ///< for the terminal
     std::string document;
     bool scaled = false;  ///< not to be stopped at while there is a loss scaler
-    /// By position: tensors that are alive, by the address of their implementation; null: that which was kept.
+    /// Tensors that are alive and as the op read or left them, by the address of their implementation. Of the others
+    /// `view` has a copy.
     std::vector<const void*> inputs, outputs;
     const HeldCall* held = nullptr;
     const HeldView* view = nullptr;  ///< of `held`

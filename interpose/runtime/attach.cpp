@@ -222,12 +222,14 @@ bool attach(const numsan_stub_api& stub) {
     const TorchInstall torch = describe_torch(find_loaded_torch());
     facts.torch_version = torch.version;
     facts.torch_root = torch.root;
-    g_core.held_bytes = options.dump.empty() && !options.break_at ? 0 : options.dump_limit;
     const bool has_python = python != nullptr && python_usable(*python);
-    if (options.break_at && has_python) announce_break_stops(g_core);
+    const bool breaks = options.break_at && has_python;
+    g_core.held_bytes = options.dump.empty() && !breaks ? 0 : options.dump_limit;
+    if (breaks) announce_break_stops(g_core);
     make_session(options, *stacks, facts);
-    if (options.break_at && !(has_python && start_break_stops(*python, *g_session, *stacks, facts)))
-        say("break=1 has no effect: there is no Python in this program");
+    if (options.break_at && !has_python) say("break=1 has no effect: there is no Python in this program");
+    if (breaks && !start_break_stops(*python, *g_session, *stacks, facts))
+        say("break=1 has no effect: the interpreter did not run what it needs");
 
     AdapterLoadResult result;
     g_stub_replace = stub.replace_torch_calls;

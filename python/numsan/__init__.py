@@ -97,7 +97,10 @@ def step(loss: typing.Any = None) -> None:
 def _number(loss: typing.Any) -> float | None:
     if loss is None or getattr(getattr(loss, "device", None), "type", "cpu") != "cpu":
         return None
-    return float(loss.detach() if hasattr(loss, "detach") else loss)
+    try:
+        return float(loss.detach() if hasattr(loss, "detach") else loss)
+    except (TypeError, ValueError, RuntimeError):
+        return None  # not one number: where numsan is not attached nothing is raised either
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

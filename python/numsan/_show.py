@@ -10,12 +10,15 @@ import typing
 from . import _command
 
 Finding = dict[str, typing.Any]
-Key = tuple[str, int]
+Key = tuple[str, int, str]
 
 
 def key(finding: Finding) -> Key:
-    """What stays of a finding in one process: its number changes with findings that come later and were made before."""
-    return finding["fingerprint"], finding["seq"]
+    """What stays of a finding in one process: its number changes with findings that come later and were made before.
+
+    With `escape=any` one that went nowhere so far becomes an error where its value escapes after all: a new one.
+    """
+    return finding["fingerprint"], finding["seq"], finding["severity"]
 
 
 def place(finding: Finding) -> str:

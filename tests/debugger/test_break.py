@@ -110,6 +110,12 @@ def test_stops_at_the_line_of_each_kind_of_bad_value(session):
     run.go_on()  # past the second call of plain()
     run.stops("stops.py", "# OPTIMIZER")
     assert "weight" in run.ask("p sorted(locals())")
+
+    run.go_on()
+    run.stops("stops.py", "# LISTS")
+    assert "[1.0, 2.0, 3.0]" in run.ask("p [float(one[0]) for one in _numsan.inputs[0]]")
+    assert "[True, True, True]" in run.ask("p [a is b for a, b in zip(_numsan.inputs[0], some)]")
+    assert "[1, 2, 3]" in run.ask("p [t.numel() for t in _numsan.outputs[0]]"), "each in its own place"
     run.go_on()
     text, status = run.ends()
     assert "the end" in text and status == 0, text
@@ -138,7 +144,8 @@ def test_a_debugger_that_is_named_is_called_at_the_line(tmp_path):
     said = [line for line in result.stdout.splitlines() if line.startswith("named:")]
     assert said[0] == f"named: plain {line_of('stops.py', '# PLAIN')} ['x'] NS103 [(2,)]", result.describe()
     assert [int(line.split()[2]) for line in said] == [
-        line_of("stops.py", mark) for mark in ("# PLAIN", "# MODULE", "# IN-PLACE", "# BACKWARD", "# OPTIMIZER")]
+        line_of("stops.py", mark) for mark in ("# PLAIN", "# MODULE", "# IN-PLACE", "# BACKWARD", "# OPTIMIZER",
+                                "# LISTS")]
 
 
 def test_without_a_terminal_the_operator_raises_what_was_found(tmp_path):

@@ -185,9 +185,9 @@ class HtmlConverter : public Converter {
             if (i < kMostWhole) {
                 whole.push_back(html::finding_view(read_again.of(*findings[i]), i + 1));
                 const std::string code = text(finding, "code");
-                if (codes.size() < kMostWhole) codes.emplace(code, explain_word(code).text);
+                codes.emplace(code, explain_word(code).text);
                 const Json& category = at(finding, "category");
-                if (categories.size() < kMostWhole) categories.emplace(text(category, "id"), text(category, "name"));
+                categories.emplace(text(category, "id"), text(category, "name"));
             } else if (i < kMostWhole + kMostLines) {
                 Data line;
                 put(line, "severity", findings[i]->severity);

@@ -14,7 +14,7 @@ using fields::at;
 using fields::Integer;
 using fields::text;
 
-constexpr size_t kMostMarks = 200;  ///< of the page
+constexpr size_t kMostMarks = 100;  ///< of the page: those with a place of their own on it
 constexpr double kMarkWidth = 9;    ///< percent of the line that a mark has at 400 pixels
 constexpr size_t kMostLevels = 6;   ///< marks that stand below each other; further ones cover them
 

@@ -146,6 +146,7 @@ def enter(frame):
     """The debugger that breakpoint() starts, in that frame."""
     import bdb
     import os
+    import threading
     debugger = getattr(sys.gettrace(), '__self__', None)
     if not isinstance(debugger, bdb.Bdb):
         named = os.environ.get('PYTHONBREAKPOINT') or 'pdb.set_trace'
@@ -155,7 +156,12 @@ def enter(frame):
         else:
             made = []  # a debugger made of bdb is not started yet: it would stop in that call
             own = bdb.Bdb.set_trace
-            bdb.Bdb.set_trace = lambda self, *arguments, **options: made.append(self)
+            here = threading.get_ident()
+
+            def set_trace(self, *arguments, **options):
+                return made.append(self) if threading.get_ident() == here else own(self, *arguments, **options)
+
+            bdb.Bdb.set_trace = set_trace
             try:
                 call_breakpoint(frame)
             finally:
@@ -194,31 +200,43 @@ def has_scaler():
 
 
 class Debugger:
-    """What the core calls. What these raise is raised by the operator that is running."""
+    """What the core calls. What the debugger and fail() raise is raised by the operator that is running."""
 
     def __init__(self):
         import threading
         self.lock, self.process = threading.RLock(), 0
 
     def stop(self, file, line, index, place, text, document, inputs, outputs, scaled):
-        import json
         import os
         import threading
-        if scaled and has_scaler():
-            return False
-        frame = frame_of(sys._getframe().f_back, os.fsdecode(file), line, index)
-        if self.process != os.getpid():  # a fork leaves locks as they were
-            self.lock, self.process = threading.RLock(), os.getpid()
+        try:
+            if scaled and has_scaler():
+                return False
+            frame = frame_of(sys._getframe().f_back, os.fsdecode(file), line, index)
+            if self.process != os.getpid():  # a fork leaves locks as they were
+                self.lock, self.process = threading.RLock(), os.getpid()
+        except Exception:
+            return True  # the program goes on as if nobody had wanted to stop it
         with self.lock:
-            finding = json.loads(document)
-            sys.stdout.flush()
-            say(text.decode(errors='replace').rstrip('\n'))
-            limit = collective_timeout()
-            if limit is not None:
-                say(f'numsan: the other ranks wait for this one in their next collective, at most {limit} s')
-            bind(Stopped(finding, values_of(inputs), values_of(outputs), frame, place.decode(errors='replace')))
+            try:
+                self.show(frame, place, text, document, inputs, outputs)
+            except Exception:
+                unbind()
+                return True
             enter(frame)
         return True
+
+    def show(self, frame, place, text, document, inputs, outputs):
+        """What is known, on the terminal and in `_numsan`."""
+        import json
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        say(text.decode(errors='replace').rstrip('\n'))
+        limit = collective_timeout()
+        if limit is not None:
+            say(f'numsan: the other ranks wait for this one in their next collective, at most {limit} s')
+        finding, place = json.loads(document), place.decode(errors='replace')
+        bind(Stopped(finding, values_of(inputs), values_of(outputs), frame, place))
 
     def fail(self, file, line, index, place, text, document, inputs, outputs, scaled):
         import json

@@ -5,6 +5,7 @@
 #include <c10/core/TensorImpl.h>
 #include <c10/util/SmallVector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -84,8 +85,11 @@ c10::IValue noted(const c10::IValue& value, std::vector<Weak>& tensors) {
     }
     if (value.isTensorList()) {
         c10::List<at::Tensor> list;
-        for (const at::Tensor& tensor : value.toTensorVector()) {
-            if (!tensor.defined() || why_not_copied(tensor) != nullptr) return left_out();
+        const std::vector<at::Tensor> elements = value.toTensorVector();
+        const auto cannot = [](const at::Tensor& one) { return !one.defined() || why_not_copied(one) != nullptr; };
+        if (std::any_of(elements.begin(), elements.end(), cannot))
+            return left_out();  // none of them: `tensors` is in step
+        for (const at::Tensor& tensor : elements) {
             tensors.push_back(weak(tensor));
             list.push_back(at::Tensor());
         }

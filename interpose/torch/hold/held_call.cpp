@@ -152,6 +152,7 @@ int32_t HeldCall::keep(const at::Tensor& tensor, at::Tensor copy) {
 void HeldCall::describe(HeldValue& into, const at::Tensor& tensor, bool result) {
     const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
     into.kind = HeldKind::LeftOut;
+    into.impl = impl;
     into.text = why_not_copied(tensor);
     const bool gone = past_ && is_gone(tensor);
     if (into.text != nullptr && !gone) return;

@@ -6,4 +6,4 @@ def stop():
     frame = sys._getframe(1)
     stopped = __builtins__["_numsan"]
     print("named:", frame.f_code.co_name, frame.f_lineno, sorted(frame.f_locals)[:3], stopped.finding["code"],
-          [tuple(value.shape) for value in stopped.outputs], flush=True)
+          [tuple(value.shape) if hasattr(value, "shape") else len(value) for value in stopped.outputs], flush=True)

@@ -22,6 +22,10 @@ def in_place(values):
     return values
 
 
+def lists(some):
+    return torch._foreach_div(some, [torch.zeros_like(one) for one in some])  # LISTS
+
+
 def backward():
     x = torch.zeros(2, requires_grad=True)
     root = x.sqrt()  # ROOT
@@ -52,4 +56,5 @@ in_place(torch.tensor([1.0, 2.0, 4.0]))
 backward()
 plain(x)  # a second time
 optimizer()
+lists([torch.ones(1), torch.full((2,), 2.0), torch.full((3,), 3.0)])
 print("the end")

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/host/verdict/made_up.h"
 
 namespace numsan {
@@ -10,9 +12,10 @@ namespace {
 
 class BirthFactsTest : public testing::Test {
   protected:
-    Birth counted(const MadeUpOp& op) {
+    Birth counted(const MadeUpOp& op, StackId stack = 1) {
         Birth birth;
         birth.kind = kPosInf;
+        birth.stack = stack;
         facts.describe(birth, op.event());
         facts.count_exponents(birth, op.event());
         return birth;
@@ -47,12 +50,14 @@ TEST_F(BirthFactsTest, WhatWasOverwrittenIsNotCounted) {
     EXPECT_TRUE(birth.inputs[0].exponents.counts.empty());
 }
 
-TEST_F(BirthFactsTest, ARunCountsSoManyValuesAndNoMore) {
+TEST_F(BirthFactsTest, ARunCountsSoManyValuesAndOnePlaceFew) {
     const MadeUp large(std::vector<float>(size_t(1) << 22, 2.0f));
     const MadeUpOp op("aten::exp", {large.view()}, {result.returned()});
     int counts = 0;
-    for (int i = 0; i < 20; ++i) counts += counted(op).inputs[0].exponents.counts.empty() ? 0 : 1;
-    EXPECT_EQ(counts, 16) << "of 2^26 in all";
+    for (StackId stack = 1; stack <= 20; ++stack) {
+        for (int i = 0; i < 3; ++i) counts += counted(op, stack).inputs[0].exponents.counts.empty() ? 0 : 1;
+        EXPECT_EQ(counts, std::min<int>(static_cast<int>(stack), 16)) << "one place leaves the rest to others";
+    }
 }
 
 }  // namespace

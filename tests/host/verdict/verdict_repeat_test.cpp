@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "tests/host/verdict/made_up.h"
@@ -89,7 +90,9 @@ TEST(VerdictRepeat, ValueFromOutsideBesideABadOperandIsFound) {
 }
 
 TEST(VerdictRepeat, WhatMayBeAForgottenTensorIsNotCalledData) {
-    for (const bool fresh : {false, true}) {  // a tensor that was just made of the program's own values is no old one
+    // A tensor that was just made of the program's own values, or allocated, is no old one.
+    for (const char* made : {"", "aten::lift_fresh", "aten::empty"}) {
+        const bool fresh = *made != '\0';
         GoneBad run;
         std::deque<MadeUp> dead;
         for (size_t n = 0; n <= 2 * Ledger::kManyBad; ++n) {
@@ -99,10 +102,11 @@ TEST(VerdictRepeat, WhatMayBeAForgottenTensorIsNotCalledData) {
         }
         MadeUp old{kNan}, total{kNan};
         ASSERT_GT(run.s.verdict.forgotten().at("bad tensors"), 0);
-        if (fresh) run.s.op("aten::lift_fresh", {old.view()}, {old.returned()}, OpClass::Constant);
+        if (made == std::string("aten::lift_fresh")) run.s.op(made, {old.view()}, {old.returned()}, OpClass::Constant);
+        if (made == std::string("aten::empty")) run.s.op(made, {}, {old.returned()}, OpClass::Allocation);
         run.s.op("aten::sum", {old.view()}, {total.returned()});
         run.s.loss(total);
-        EXPECT_EQ(run.s.outcome.escaped.size(), fresh ? 2u : 1u);
+        EXPECT_EQ(run.s.outcome.escaped.size(), fresh ? 2u : 1u) << made;
     }
 }
 
