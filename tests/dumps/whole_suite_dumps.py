@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import io
 import json
-import os
 import pathlib
 import sys
 import tempfile
@@ -44,7 +43,6 @@ class SuiteDumps:
     """Runs programs in forks of one process that numsan is attached to, and replays here."""
 
     def __init__(self, folder):
-        os.environ.update(DEVICE="cpu", TORCH_CPP_LOG_LEVEL="ERROR")
         self.folder = pathlib.Path(folder)
         self.forks = watched_forks.WatchedForks({"dump": self.folder / "dumps"}, env={"DEVICE": "cpu"})
 
