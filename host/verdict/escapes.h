@@ -77,7 +77,7 @@ class Escapes {
 
   private:
     static constexpr size_t kMostPlaces = 1 << 12;
-    static constexpr int kMostChains = 64;  ///< places whose values' way is looked up, in about a millisecond each
+    static constexpr int kMostChains = 64;  ///< places whose values' way is looked up
 
     bool is_new(const std::string& place);
 

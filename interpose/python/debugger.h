@@ -56,8 +56,6 @@ class Debugger {
     DebuggerError raise(const DebuggerStop& stop) const;
     void drop(DebuggerError& error) const;
 
-    const PythonApi& api() const { return api_; }
-
   private:
     Debugger(const PythonApi& api, void* object) : api_(api), object_(object) {}
     DebuggerError call(const char* method, const DebuggerStop& stop, bool* answer) const;

@@ -109,7 +109,7 @@ Data place_view(const Json& place, const std::string& cwd) {
     return view;
 }
 
-/// A line as it stands in a file, which `fields::clean` would make one of blanks' and quotes' kind only.
+/// A line as it stands in a file.
 Data source_line(Integer line, const std::string& code, bool marked) {
     Data view;
     put(view, "line", digits(line));
