@@ -28,17 +28,18 @@ Ranking rank_causes(const Features& features) {
         double total;
         Score score;
     };
+    Ranking ranking;
     std::vector<Scored> scored;
     scored.push_back({"U", kUnknownTotal, {}});  // first: a cause that is as likely as not knowing is not named
     for (const Row& row : kRules) {
         Score score;
         row.rule(features, score);
+        ranking.weighed.insert(ranking.weighed.end(), score.weighed().begin(), score.weighed().end());
         scored.push_back({row.id, score.total(), std::move(score)});
     }
     std::stable_sort(scored.begin(), scored.end(), [](const Scored& a, const Scored& b) { return a.total > b.total; });
     double sum = 0;
     for (const Scored& s : scored) sum += std::exp(kConfidenceScale * (s.total - scored.front().total));
-    Ranking ranking;
     for (const Scored& s : scored) {
         ranking.guesses.push_back({s.id, std::exp(kConfidenceScale * (s.total - scored.front().total)) / sum});
     }

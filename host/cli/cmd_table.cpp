@@ -35,6 +35,15 @@ std::string thresholds_markdown() {
     return out;
 }
 
+std::string evidence_markdown() {
+    std::string out = "| category | evidence | weight | applies where |\n| --- | --- | --- | --- |\n";
+#define NUMSAN_EVIDENCE(id, category, weight, meaning) \
+    out += "| " category " | " #id " | " #weight " | " meaning " |\n";
+#include "host/cause/evidence.def"
+#undef NUMSAN_EVIDENCE
+    return out;
+}
+
 std::string formats_markdown() {
     std::string out = "| format | commands | what it is |\n| --- | --- | --- |\n";
     for (const FormatInfo& row : kFormats) {
@@ -53,10 +62,11 @@ int table(const std::string& name) {
     if (name == "categories") text = categories_markdown();
     if (name == "mechanisms") text = mechanisms_markdown();
     if (name == "thresholds") text = thresholds_markdown();
+    if (name == "evidence") text = evidence_markdown();
     if (name == "formats") text = formats_markdown();
     if (text.empty()) {
         complain("no table '" + name +
-                 "': expected options, categories, mechanisms, formats, thresholds, "
+                 "': expected options, categories, mechanisms, evidence, formats, thresholds, "
                  "man, bash or zsh");
         return kUsage;
     }

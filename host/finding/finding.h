@@ -15,6 +15,7 @@
 #include "host/finding/past_magnitude.h"
 #include "host/finding/place.h"
 #include "host/finding/tensor_fact.h"
+#include "host/finding/weighed_fact.h"
 
 namespace numsan {
 
@@ -78,6 +79,7 @@ struct Finding {
     CategoryGuess category{"U", 0};
     std::vector<CategoryGuess> alternatives;
     std::vector<std::string> evidence;
+    std::vector<WeighedFact> weighed;  ///< for and against all root causes
     std::vector<std::string> help;
     Escape escape;
     std::vector<Contaminated> contaminated;

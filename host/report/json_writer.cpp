@@ -134,6 +134,13 @@ Json alternatives_document(const std::vector<CategoryGuess>& guesses) {
     return out;
 }
 
+Json weighed_document(const std::vector<WeighedFact>& facts) {
+    Json out = Json::array();
+    for (const WeighedFact& fact : facts)
+        out.push_back({{"fact", fact.name}, {"category", to_string(fact.category)}, {"weight", fact.weight}});
+    return out;
+}
+
 Json forward_document(const std::optional<ForwardOp>& forward) {
     if (!forward) return nullptr;
     Json out = Json::object();
@@ -263,6 +270,7 @@ Json finding_document(const Finding& finding) {
     out["category"] = category_document(finding.category);
     out["alternatives"] = alternatives_document(finding.alternatives);
     out["evidence"] = strings(finding.evidence);
+    out["weighed"] = weighed_document(finding.weighed);
     out["help"] = strings(finding.help);
     out["escape"] = {{"into", to_string(finding.escape.into)},
                      {"name", or_null(finding.escape.name)},

@@ -92,6 +92,7 @@ void rank(Finding& finding, const Birth& birth, bool own_backward, bool in_layer
     for (size_t i = 1; i < ranking.guesses.size() && i <= 3; ++i) {
         if (ranking.guesses[i].confidence >= 0.01) finding.alternatives.push_back(ranking.guesses[i]);
     }
+    finding.weighed = std::move(ranking.weighed);
     for (std::string& fact : ranking.facts) finding.evidence.push_back(std::move(fact));
     finding.help = advice(features, finding.category.id, finding.mechanism);
 }

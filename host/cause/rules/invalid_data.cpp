@@ -6,25 +6,28 @@ namespace numsan {
 void invalid_data(const Features& f, Score& score) {
     if (f.phase == Phase::Optimizer || f.phase == Phase::Comm || f.phase == Phase::Load) return;
     if (f.mechanism == Mechanism::DATA && !f.bad_number)
-        score.add(4, "the value arrived with the batch: no op was seen to make it");
-    if (traits_of(f.op).form == Form::CtcLoss) score.add(1, "a target does not fit its input");
+        score.add(Evidence::CameWithBatch, "the value arrived with the batch: no op was seen to make it");
+    if (traits_of(f.op).form == Form::CtcLoss) score.add(Evidence::TargetDoesNotFit, "a target does not fit its input");
     if (f.phase == Phase::Data)
-        score.add(2.5, f.mechanism == Mechanism::DATA
-                           ? ""
-                           : "it was made outside every module from values that no parameter had touched");
+        score.add(Evidence::MadeInData,
+                  f.mechanism == Mechanism::DATA
+                      ? ""
+                      : "it was made outside every module from values that no parameter had touched");
     const bool own_fault = f.mechanism == Mechanism::UNINIT || f.mechanism == Mechanism::DATA ||
                            (f.mechanism == Mechanism::OVF && !f.near_zero);
     if (f.phase == Phase::Forward && !f.touched && !own_fault) {
-        score.add(f.met == FirstMet::Prediction ? 0.5 : 1.5, "what the op read was not computed from any parameter");
+        score.add(f.met == FirstMet::Prediction ? Evidence::UntouchedMetPrediction : Evidence::Untouched,
+                  "what the op read was not computed from any parameter");
     }
     // A denominator or an argument that is the batch's own, not a count or a weight sum made for a loss.
     if (f.phase == Phase::Forward && f.touched && f.operand_known && !f.operand_touched &&
         (f.reduction.empty() || of_a_sample(f)) && (divides_by_zero(f) || f.mechanism == Mechanism::DOM)) {
-        score.add(1.5, "the operand at fault was not computed from any parameter: it is the batch's");
+        score.add(Evidence::OperandOfBatch,
+                  "the operand at fault was not computed from any parameter: it is the batch's");
     }
-    if (of_a_setting(f)) score.against(2);
-    if (f.narrow) score.against(1);
-    if (f.mechanism == Mechanism::INDET) score.against(2);
+    if (of_a_setting(f)) score.add(Evidence::SettingNotData);
+    if (f.narrow) score.add(Evidence::NarrowNotData);
+    if (f.mechanism == Mechanism::INDET) score.add(Evidence::IndeterminateNotData);
 }
 
 }  // namespace numsan

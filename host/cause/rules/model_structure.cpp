@@ -8,32 +8,34 @@ void model_structure(const Features& f, Score& score) {
     const OpTraits& op = traits_of(f.op);
     if (f.mechanism == Mechanism::INDET) {
         if (op.is({Form::Softmax, Form::LogSoftmax, Form::Subtract, Form::LogSumExp, Form::Divide})) {
-            score.add(3.5, "every value this op normalises had been masked with infinity");
+            score.add(Evidence::AllMasked, "every value this op normalises had been masked with infinity");
         } else {
-            score.add(1.5, "an infinity that the program wrote met a value it is not defined with");
+            score.add(Evidence::InfinityMet, "an infinity that the program wrote met a value it is not defined with");
         }
     }
     if (f.phase != Phase::Forward || f.hidden) return;
     const bool grew_now = f.mechanism == Mechanism::OVF && !f.near_zero &&
                           f.parameter_growth.times < kGrownByTraining && f.loss_growth == 0 && !large_from_the_start(f);
     if (grew_now && f.touched && f.parameter_start < kHugeParameter && !is_exponential(op)) {
-        score.add(1, "the parameters are as large as at the start");
+        score.add(Evidence::OverflowWithoutGrowth, "the parameters are as large as at the start");
         if (f.growing_ops >= kGrowingOps || f.growth >= kGrowthInStep) {
-            score.add(2, "values grew " + number(f.growth, 3) + " times through the ops before it in this step");
+            score.add(Evidence::GrewInStep,
+                      "values grew " + number(f.growth, 3) + " times through the ops before it in this step");
         }
     }
     const bool one_a_channel = f.mechanism == Mechanism::DIV0 && op.form == Form::BatchNorm;
     if (op.form == Form::Deviation || one_a_channel) {
-        score.add(1.5, f.op + " of too few values is undefined");
+        score.add(Evidence::TooFewValues, f.op + " of too few values is undefined");
     }
     if (divides_by_zero(f) && (f.touched || f.in_layer) && !in_loss(f)) {
-        score.add(0.8, "");
+        score.add(Evidence::DividesInModel);
         if (traits_of(f.reduction).is({Form::Deviation, Form::Extreme, Form::Mean})) {
-            score.add(1, "it normalises by a " + f.reduction +
-                             (f.near_zero ? " that is close to zero here" : " that is zero here"));
+            score.add(Evidence::NormalisesByZero,
+                      "it normalises by a " + f.reduction +
+                          (f.near_zero ? " that is close to zero here" : " that is zero here"));
         }
     }
-    if (f.narrow) score.against(1.5);
+    if (f.narrow) score.add(Evidence::NarrowNotStructure);
 }
 
 }  // namespace numsan

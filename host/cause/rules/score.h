@@ -6,28 +6,32 @@
 #include <vector>
 
 #include "host/base/thresholds.h"
+#include "host/cause/evidence.h"
 #include "host/cause/features.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
 
-/// Weights are differences of log-odds: +2.2 makes a category nine times as likely against the others. They were set by
-/// hand from what the operators do, then scaled as one (see ranking.cpp), so that the confidences are right as often as
-/// they say.
+/// Weights are those of evidence.def, differences of log-odds: +2.2 makes a category nine times as likely against the
+/// others. All are scaled as one (see ranking.cpp), so that the confidences are right as often as they say.
 class Score {
   public:
-    void add(double weight, std::string fact) {
-        total_ += weight;
-        if (weight > 0 && !fact.empty()) facts_.emplace_back(weight, std::move(fact));
+    /// `fact`: what is said of it in the report, where it speaks for the category; empty: nothing.
+    void add(Evidence evidence, std::string fact = {}) {
+        const WeighedFact& row = info(evidence);
+        total_ += row.weight;
+        weighed_.push_back(row);
+        if (row.weight > 0 && !fact.empty()) facts_.emplace_back(row.weight, std::move(fact));
     }
-    void against(double weight) { total_ -= weight; }
 
     double total() const { return total_; }
     const std::vector<std::pair<double, std::string>>& facts() const { return facts_; }
+    const std::vector<WeighedFact>& weighed() const { return weighed_; }
 
   private:
     double total_ = 0;
+    std::vector<WeighedFact> weighed_;
     std::vector<std::pair<double, std::string>> facts_;
 };
 

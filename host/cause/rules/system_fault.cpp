@@ -5,14 +5,15 @@ namespace numsan {
 
 void system_fault(const Features& f, Score& score) {
     if (f.phase == Phase::Comm) {
-        score.add(3.5, "it came out of a collective");
-        if (f.narrow) score.against(1.5);
+        score.add(Evidence::OfCollective, "it came out of a collective");
+        if (f.narrow) score.add(Evidence::NarrowCollective);
     }
     if (f.mechanism == Mechanism::OPAQUE)
-        score.add(f.phase == Phase::Backward ? 0.8 : 2, "no operand that was read explains the result");
+        score.add(f.phase == Phase::Backward ? Evidence::UnexplainedBackward : Evidence::Unexplained,
+                  "no operand that was read explains the result");
     if (f.mechanism == Mechanism::UNINIT && !f.reads_parameter)
-        score.add(2.5, "the memory had been allocated and never written");
-    if (f.mechanism == Mechanism::RACE || f.mechanism == Mechanism::HW) score.add(4, "");
+        score.add(Evidence::NeverWritten, "the memory had been allocated and never written");
+    if (f.mechanism == Mechanism::RACE || f.mechanism == Mechanism::HW) score.add(Evidence::RaceOrHardware);
 }
 
 }  // namespace numsan

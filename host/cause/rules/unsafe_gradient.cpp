@@ -5,21 +5,25 @@ namespace numsan {
 
 void unsafe_gradient(const Features& f, Score& score) {
     if (f.hidden) {
-        score.add(4, "the forward value was masked away; its derivative is multiplied with it and is not finite");
-        if (f.narrow && f.mechanism == Mechanism::OVF) score.against(1.5);  // the type's, whatever hid it
+        score.add(Evidence::HiddenForward,
+                  "the forward value was masked away; its derivative is multiplied with it and is not finite");
+        if (f.narrow && f.mechanism == Mechanism::OVF)
+            score.add(Evidence::HiddenNarrowOverflow);  // the type's, whatever hid it
         return;
     }
     if (f.phase != Phase::Backward) return;
     if (f.mechanism == Mechanism::SING)
-        score.add(3, "every operand of the forward op was finite; its derivative divides by zero");
-    if (f.own_backward) score.add(1.5, "the program's own backward function made it");
+        score.add(Evidence::SingularDerivative,
+                  "every operand of the forward op was finite; its derivative divides by zero");
+    if (f.own_backward) score.add(Evidence::OwnBackward, "the program's own backward function made it");
     if (f.mechanism == Mechanism::DOM || f.mechanism == Mechanism::DIV0)
-        score.add(2.5, "the derivative's formula left its domain");
+        score.add(Evidence::DerivativeDomain, "the derivative's formula left its domain");
     if (f.mechanism == Mechanism::OPAQUE || f.mechanism == Mechanism::OVF)
-        score.add(1.5, "the value was finite until the backward pass");
-    if (f.mechanism == Mechanism::HYPER) score.add(0.5, "");
-    if (f.mechanism == Mechanism::INDET) score.add(0.5, "the derivative is an indeterminate form");
-    if (f.narrow) score.against(0.7);
+        score.add(Evidence::BackwardOverflow, "the value was finite until the backward pass");
+    if (f.mechanism == Mechanism::HYPER) score.add(Evidence::BackwardDiverged);
+    if (f.mechanism == Mechanism::INDET)
+        score.add(Evidence::BackwardIndeterminate, "the derivative is an indeterminate form");
+    if (f.narrow) score.add(Evidence::BackwardNarrow);
 }
 
 }  // namespace numsan

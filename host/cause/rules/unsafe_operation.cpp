@@ -7,20 +7,22 @@ void unsafe_operation(const Features& f, Score& score) {
     if (f.phase != Phase::Forward) return;
     const OpTraits& op = traits_of(f.op);
     if (f.mechanism == Mechanism::DOM) {
-        score.add(1.5, f.op + " was given a finite operand outside its domain");
+        score.add(Evidence::OutsideDomain, f.op + " was given a finite operand outside its domain");
         if (op.is(
                 {Form::ArcSine, Form::ArcCosh, Form::ArcTanh, Form::Root, Form::InverseRoot, Form::Power, Form::Logit}))
-            score.add(1.2, "");
-        if (f.saturating.empty()) score.add(0.5, "");
+            score.add(Evidence::DomainOfRoot);
+        if (f.saturating.empty()) score.add(Evidence::DomainUnrounded);
     }
     if (divides_by_zero(f))
-        score.add(0.8, f.op + (f.near_zero ? " had a number near zero to divide by" : " had a zero to divide by"));
+        score.add(Evidence::DividesByZero,
+                  f.op + (f.near_zero ? " had a number near zero to divide by" : " had a zero to divide by"));
     if (f.mechanism == Mechanism::OVF && (is_exponential(op) || op.is({Form::Hyperbolic, Form::Power}))) {
-        score.add(1.3, f.op + " of " + number(f.operand_max, 3) + " is beyond the type's largest value");
+        score.add(Evidence::BeyondExponential,
+                  f.op + " of " + number(f.operand_max, 3) + " is beyond the type's largest value");
     }
-    if (!in_loss(f) && f.loss_known) score.add(0.7, "");
-    if (!f.touched && !f.in_module) score.against(1);
-    if (f.narrow || f.hidden || !f.wrapped.empty()) score.against(1.5);
+    if (!in_loss(f) && f.loss_known) score.add(Evidence::BeforeLoss);
+    if (!f.touched && !f.in_module) score.add(Evidence::UntouchedOutsideModules);
+    if (f.narrow || f.hidden || !f.wrapped.empty()) score.add(Evidence::NarrowHiddenOrWrapped);
 }
 
 }  // namespace numsan
