@@ -21,7 +21,8 @@ FAMILIES = ("log", "exp", "div0", "domain", "mask", "data", "where", "slope", "c
 # What a fix changed; README.md says what each means.
 FIX_KINDS = ("clamp", "eps", "where", "mask", "stable_function", "reorder", "dtype", "scale", "config", "schedule",
              "init", "state", "data", "guard", "detach", "structure", "sync", "upgrade", "other")
-LIBRARIES = ("transformers", "timm", "torchvision", "lightning", "gpytorch", "pyro", "torch_geometric", "einops")
+LIBRARIES = ("transformers", "timm", "torchvision", "lightning", "gpytorch", "pyro", "torch_geometric", "einops",
+             "torchmetrics", "kornia", "diffusers", "peft")
 SEVERITIES = ("error", "warning")
 LEVELS = ("none", "info", "warning")
 OP_NAME = re.compile(r"(aten|c10d|prims|fbgemm|torchvision)::[a-z0-9_]+|external")
