@@ -115,7 +115,8 @@ class Count {
     }
 
     std::optional<LostShare> share(const TensorView& weight) const {
-        if (updates_ < 8 || double(lost_) < kLostShare * double(updates_)) return std::nullopt;
+        if (updates_ < 8) return std::nullopt;
+        if (double(lost_) < kLostShare * double(updates_)) return LostShare{{}, largest_};
         return LostShare{std::to_string(lost_) + " of " + std::to_string(updates_) +
                              " updates looked at are below half of the last place of the " + info(weight.dtype).name +
                              (is_parameter(weight) ? " weight" : " average") + " they are added to, the largest " +
@@ -213,6 +214,9 @@ std::optional<std::string> LostUpdates::seen_again(const OpEvent& event, int32_t
         forget_coldest(sights_, [](const Sight& seen) { return seen.seq; });
     Sight& sight = sights_[weight.impl];
     sight.seq = seq;
+    sight.earlier = std::max(sight.earlier, share->largest);
+    if (share->evidence.empty()) return std::nullopt;
+    if (share->largest * kFadedUpdates < sight.earlier) return std::nullopt;
     // What an average takes up grows as what it follows moves away from it.
     if (is_parameter(weight) && share->largest > kGrowingUpdates * sight.largest) sight.times = 0;
     sight.largest = share->largest;

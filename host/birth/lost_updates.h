@@ -14,12 +14,12 @@
 namespace numsan {
 
 struct LostShare {
-    std::string evidence;
-    double largest;  ///< magnitude of the largest update looked at
+    std::string evidence;  ///< empty where enough of them arrive
+    double largest;        ///< magnitude of the largest update looked at
 };
 
 /// A parameter of a 16- or 8-bit type, or an average that follows one, was updated in place: nearly all of the updates
-/// were lost because they are below half of its last place. Reads some thousand elements. Pure.
+/// were lost because they are below half of its last place, or how large they were. Reads some thousand elements. Pure.
 std::optional<LostShare> lost_updates(const OpEvent& event, int32_t index);
 
 /// Not thread-safe: the verdict's lock protects it.
@@ -29,14 +29,15 @@ class LostUpdates {
     explicit LostUpdates(const Lineage& lineage) : lineage_(lineage) {}
 
     /// Output `index`, finite and updated by the op with the number `seq`, lost its updates for the second time: says
-    /// so once. While a parameter's grow, a rate warms up: the next time counts as the first. Looks in steps 2^k, at
-    /// copies in the step after them, too.
+    /// so once. While a parameter's grow, a rate warms up: the next time counts as the first. Where they have faded from
+    /// what they were, training has settled: none counts. Looks in steps 2^k, at copies in the step after them, too.
     std::optional<std::string> seen_again(const OpEvent& event, int32_t index, int64_t step, OpSeq seq);
 
   private:
     struct Sight {
         int times = 0;
-        double largest = 0;
+        double largest = 0;       ///< when it was last seen
+        double earlier = 0;       ///< the largest of all
         OpSeq seq = OpSeq::None;  ///< of the op it was last seen by
     };
     /// What a copy of rounded values left in a weight, some hundred elements of it.

@@ -55,11 +55,12 @@ struct Features {
     int64_t operand_elements = 0;       ///< of the operand to blame
     /// the zero among them was too small for its 16- or 8-bit type: how that is known, empty when it is not
     std::string flushed;
-    bool first_update = false;   ///< the op updates in place what nothing wrote before
-    bool of_loss = false;        ///< a loss of torch's is among its ancestors
-    bool operand_known = false;  ///< it has ancestors that are remembered
-    std::string saturating;      ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...
-    std::string reduction;       ///< nearest op upstream that reduces: sum, mean, var, norm, ...
+    bool first_update = false;      ///< the op updates in place what nothing wrote before
+    bool of_loss = false;           ///< a loss of torch's is among its ancestors
+    bool operand_known = false;     ///< it has ancestors that are remembered
+    bool operand_constant = false;  ///< it was computed from numbers of the program alone: of no batch, no parameter
+    std::string saturating;         ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...
+    std::string reduction;          ///< nearest op upstream that reduces: sum, mean, var, norm, ...
     /// an integer it came from had wrapped around: how that is known, in which op and type; empty when it is not
     std::string wrapped;
     std::string wrapped_op;
@@ -75,6 +76,8 @@ struct Features {
     ParameterGrowth parameter_growth;  ///< the largest of all parameters
 
     double parameter_start = 0;  ///< largest magnitude of a parameter before training changed it
+
+    bool first_run = false;  ///< no earlier step is remembered in which the same op at the same place was finite
 
     // Its place.
     bool in_module = false;

@@ -48,6 +48,19 @@ double weight_gain(const OpEvent& event, const OpContext& context, std::span<con
     return gain;
 }
 
+/// Every write behind the operand made what numbers of its call say, or read such results only.
+bool is_constant(const TensorView& operand, OpSeq seq, const Lineage& lineage) {
+    bool found = false, constant = true;
+    lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int) {
+        found = true;
+        if (traits_of(record.op->name).has(kConstant)) return false;
+        constexpr uint16_t kOther = Lineage::kTouched | Lineage::kReadsParameter | Lineage::kUnknownOperand;
+        constant = constant && record.input_count > 0 && (record.flags & kOther) == 0;
+        return constant;
+    });
+    return found && constant;
+}
+
 void look_upstream(Features& f, const TensorView& operand, double operand_top, OpSeq seq, const Lineage& lineage) {
     double smallest = operand_top;
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
@@ -185,6 +198,7 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
     f.operand_is_parameter = is_parameter(*operand);
     f.operand_touched = (operand->flags & kRequiresGrad) != 0 || lineage.touched(operand->storage);
     const bool seen = blamed >= 0 && at >= 0 && static_cast<size_t>(at) < facts.size();
+    f.operand_constant = is_constant(*operand, context.seq, lineage);
     if (seen) f.flushed = flushed_upstream(*operand, facts[at].health, context.seq, lineage);
     const std::optional<Health> integers = integer_health(*operand);
     if (blamed >= 0 && (seen || integers))

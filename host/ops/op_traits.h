@@ -103,6 +103,7 @@ enum Role : uint16_t {
     kKeepsZeros = 64,  ///< makes a zero of a zero
     kZerosOfZeros = 128,  ///< makes a zero of nothing but a zero, as long as its type holds the result
     kFewUndefined = 256,  ///< makes a NaN of no elements, or of too few
+    kConstant = 512,      ///< makes what the numbers of its call say, of no tensor's values: arange, full
 };
 
 struct OpTraits {

@@ -39,6 +39,8 @@ class Lineage {
         kGradient = 32,  ///< an autograd node handed it to a leaf: what the optimizer will read
         /// of a record alone: a number among the op's arguments is not zero, but is in the result's 16- or 8-bit type
         kLostNumber = 64,
+        /// of a record alone: an operand was a tensor of which nothing is remembered
+        kUnknownOperand = 128,
     };
     static constexpr size_t kMaxInputs = 4;
 
@@ -138,6 +140,7 @@ class Lineage {
              uint16_t flags, const Known* known = nullptr) noexcept {
         WriteId inputs[kMaxInputs] = {};
         uint32_t count = 0;
+        uint16_t unknown = 0;
         const Operands operands = operands_of(event, output);
         const Known* own = nullptr;
         Known asked{};
@@ -150,7 +153,10 @@ class Lineage {
                 continue;
             }
             const WriteId last = looked_up ? known[i].last : this->known(input.storage).last;
-            if (last != 0) inputs[count++] = last;
+            if (last != 0)
+                inputs[count++] = last;
+            else if ((input.flags & kNumber) == 0)
+                unknown = kUnknownOperand;
         }
         if ((output.flags & kWritten) != 0) {
             if (own == nullptr) {
@@ -158,7 +164,10 @@ class Lineage {
                 own = &asked;
             }
             flags |= own->flags & (kTouched | kState | kGradient);
-            if (count < kMaxInputs && own->last != 0) inputs[count++] = own->last;
+            if (own->last == 0)
+                unknown = kUnknownOperand;
+            else if (count < kMaxInputs)
+                inputs[count++] = own->last;
         }
         const WriteId id = next_.fetch_add(1, std::memory_order_relaxed) + 1;
         // Of the type of others than these nothing is said.
@@ -176,7 +185,7 @@ class Lineage {
             inputs[1],
             inputs[2],
             inputs[3],
-            Record::last_word(stack, static_cast<uint16_t>(flags | lost), count, dtype)};
+            Record::last_word(stack, static_cast<uint16_t>(flags | lost | unknown), count, dtype)};
         if (ring_[id % kRing].store_words(words)) {
             home(output.storage).hold(output.storage, flags, id, seq);
         }

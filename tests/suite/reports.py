@@ -28,18 +28,23 @@ def ranking_of(finding):
     return result
 
 
+def line_in(program, finding):
+    """The finding's line, where that is one of the program; else the program's line that called the library which the
+    finding names; None where there is neither."""
+    for place in (finding.get("location") or finding, finding.get("user_location") or {}):
+        file, line = place.get("file"), place.get("line")
+        if line is not None and (file is None or pathlib.Path(file).name == pathlib.Path(program).name):
+            return line
+    return None
+
+
 def flat(finding, program):
-    """One finding as the scorer wants it; `line` is None unless it is a line of the program
-    itself."""
-    place = finding.get("location") or {}
-    file, line = place.get("file", finding.get("file")), place.get("line", finding.get("line"))
-    if file is not None and pathlib.Path(file).name != pathlib.Path(program).name:
-        line = None
+    """One finding as the scorer wants it."""
     return {"severity": finding.get("severity", "error"), "op": plain_op(finding.get("op")),
-            "phase": finding.get("phase"), "kind": finding.get("kind"), "line": line,
+            "phase": finding.get("phase"), "kind": finding.get("kind"), "line": line_in(program, finding),
             "step": finding.get("step"), "mechanism": finding.get("mechanism"),
             "rank": finding.get("rank"), "ranking": ranking_of(finding),
-            "into": (finding.get("escape") or {}).get("into")}
+            "into": (finding.get("escape") or {}).get("into"), "weighed": finding.get("weighed", [])}
 
 
 def read(paths, program):

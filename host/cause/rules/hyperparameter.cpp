@@ -23,6 +23,10 @@ void hyperparameter(const Features& f, Score& score) {
         score.add(Evidence::GivenBadNumber, "a number of the program's own is not finite: no tensor was bad before");
     if (divides_by_zero(f) && f.by_number)
         score.add(Evidence::DividesByNumber, "the divisor is a number of the program's own that is zero");
+    if (of_constants(f))
+        score.add(Evidence::ConstantOperand,
+                  "the operand at fault was made of numbers of the program alone: no batch and no "
+                  "parameter went into it");
     if (of_a_setting(f)) score.add(Evidence::Setting, "it went into the update of a parameter and came from no loss");
     if (f.mechanism == Mechanism::HYPER) score.add(Evidence::RunDiverged);
     // The mechanism's own evidence says which of the two it was.
@@ -33,7 +37,8 @@ void hyperparameter(const Features& f, Score& score) {
                   said && f.loss_growth == 0 ? "" : said_of(f.parameter_growth));
     }
     if (f.loss_growth > 0) score.add(Evidence::LossGrew, said ? "" : said_of_loss_growth(f.loss_growth));
-    if (f.step == 0) score.add(Evidence::FirstStepNotSetting);
+    const bool number = given || (divides_by_zero(f) && f.by_number) || of_constants(f) || of_a_setting(f);
+    if (f.step == 0 && !number) score.add(Evidence::FirstStepNotSetting);
 }
 
 }  // namespace numsan

@@ -26,6 +26,8 @@ void invalid_data(const Features& f, Score& score) {
                   "the operand at fault was not computed from any parameter: it is the batch's");
     }
     if (of_a_setting(f)) score.add(Evidence::SettingNotData);
+    if (of_constants(f)) score.add(Evidence::ConstantNotData);
+    if (divides_by_zero(f) && f.by_number) score.add(Evidence::NumberNotData);
     if (f.narrow) score.add(Evidence::NarrowNotData);
     if (f.mechanism == Mechanism::INDET) score.add(Evidence::IndeterminateNotData);
 }

@@ -4,7 +4,11 @@
 namespace numsan {
 
 void loss_computation(const Features& f, Score& score) {
-    if (f.phase != Phase::Forward || f.hidden) return;
+    if (f.phase != Phase::Forward) return;
+    if (f.hidden) {
+        if (in_loss(f)) score.add(Evidence::HiddenInLoss, "the forward value is part of the loss");
+        return;
+    }
     const OpTraits& op = traits_of(f.op);
     if (op.has(kLoss)) {
         if (f.mechanism != Mechanism::OVF) score.add(Evidence::OpIsLoss, f.op + " is a loss");

@@ -23,6 +23,8 @@ void model_structure(const Features& f, Score& score) {
                       "values grew " + number(f.growth, 3) + " times through the ops before it in this step");
         }
     }
+    if (f.mechanism == Mechanism::OVF && is_exponential(op) && f.in_layer && !f.narrow)
+        score.add(Evidence::ExponentialInLayer, "nothing bounds what the layer takes the exponential of");
     const bool one_a_channel = f.mechanism == Mechanism::DIV0 && op.form == Form::BatchNorm;
     if (op.form == Form::Deviation || one_a_channel) {
         score.add(Evidence::TooFewValues, f.op + " of too few values is undefined");

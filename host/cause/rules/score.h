@@ -48,6 +48,9 @@ inline bool of_a_sample(const Features& f) {
     return divides_by_zero(f) && f.operand_known && !f.operand_touched && f.operand_elements > 1;
 }
 
+/// Made of numbers of the program alone, where the op had not run before: what the program is set up with.
+inline bool of_constants(const Features& f) { return f.operand_constant && f.first_run; }
+
 /// A number that no parameter had touched, and that went into the update itself, not through a loss: a setting.
 inline bool of_a_setting(const Features& f) {
     if (f.met == FirstMet::Update) return true;

@@ -4,6 +4,8 @@
 namespace numsan {
 
 void unsafe_operation(const Features& f, Score& score) {
+    if (f.phase == Phase::Data && divides_by_zero(f) && !f.reduction.empty())
+        score.add(Evidence::DataNormalises, "it divides by a " + f.reduction + ", which is zero for some legal values");
     if (f.phase != Phase::Forward) return;
     const OpTraits& op = traits_of(f.op);
     if (f.mechanism == Mechanism::DOM) {

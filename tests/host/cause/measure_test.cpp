@@ -177,6 +177,26 @@ TEST_F(Measure, OperandToBlameIsLookedBehind) {
     EXPECT_TRUE(of({"aten::log", {none.view(kRequiresGrad)}, {out.returned()}}).operand_touched);
 }
 
+TEST_F(Measure, OperandMadeOfNumbersAlone) {
+    MadeUp steps({1, 0.5f, 0}, 0), left({0, 0.5f, 1}, 0), batch({1, 2, 3}, 0), one({1}, 0);
+    const auto constant = [&] {
+        return of({"aten::div", {one.view(), left.view()}, {out.returned()}}).operand_constant;
+    };
+    EXPECT_FALSE(constant()) << "nothing is remembered of it";
+    wrote("aten::linspace", {}, steps, false);
+    wrote("aten::rsub", {steps.view()}, left, false);
+    EXPECT_TRUE(constant());
+    wrote("aten::zeros_like", {batch.view()}, left, false);
+    EXPECT_TRUE(constant()) << "no value of the batch is read";
+    wrote("aten::sub", {steps.view(), batch.view()}, left, false);
+    EXPECT_FALSE(constant()) << "nobody saw where the batch came from";
+    wrote("aten::randn", {}, batch, false);
+    wrote("aten::sub", {steps.view(), batch.view()}, left, false);
+    EXPECT_FALSE(constant()) << "chance";
+    wrote("aten::mul", {steps.view()}, left, true);
+    EXPECT_FALSE(constant()) << "a parameter";
+}
+
 TEST_F(Measure, NearestAncestorNamesItself) {
     MadeUp a{1}, b{1}, c{1}, d{0};
     wrote("aten::sigmoid", {a.view()}, b);

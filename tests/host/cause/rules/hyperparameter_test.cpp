@@ -56,6 +56,30 @@ TEST(Hyperparameter, SettingThatWentIntoTheUpdateAlone) {
     EXPECT_EQ(said(hyperparameter, f), Facts{"it went into the update of a parameter and came from no loss"});
 }
 
+TEST(Hyperparameter, FirstRunOnNumbersOfTheProgramAlone) {
+    Features f = features_of("div", Mechanism::DIV0, kPosInf);
+    f.phase = Phase::Data;
+    f.touched = f.operand_touched = f.in_module = false;
+    f.step = 0;
+    f.operand_constant = true;
+    EXPECT_EQ(winner(f), "N1") << "it was finite in earlier steps: such data came with this batch";
+    f.first_run = true;
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(
+        said(hyperparameter, f),
+        Facts{"the operand at fault was made of numbers of the program alone: no batch and no parameter went into it"});
+}
+
+TEST(Hyperparameter, ZeroThatIsANumberIsNoData) {
+    Features f = features_of("div", Mechanism::DIV0, kNaN);
+    f.phase = Phase::Data;
+    f.touched = f.operand_touched = f.in_module = false;
+    f.step = 0;
+    EXPECT_EQ(winner(f), "N1");
+    f.by_number = true;
+    EXPECT_EQ(winner(f), "N5");
+}
+
 TEST(Hyperparameter, ParametersThatRanAway) {
     Features f = features_of("mm", Mechanism::HYPER, kPosInf);
     f.parameter_growth.times = 12345;

@@ -66,7 +66,11 @@ TEST(LossComputation, EmptyDenominator) {
     f.reduction.clear();
     EXPECT_EQ(said(loss_computation, f), Facts{kPartOfTheLoss}) << "a value of the model's, not a count";
     f.hidden = true;
-    EXPECT_NE(winner(f), "N4");
+    EXPECT_EQ(winner(f), "N4")
+        << "what the loss computes and masks is the loss's, though the derivative brought it to light";
+    EXPECT_EQ(said(loss_computation, f), Facts{"the forward value is part of the loss"});
+    f.after_parameters = false;
+    EXPECT_EQ(winner(f), "N3");
     EXPECT_EQ(said(loss_computation, f), Facts{});
 }
 

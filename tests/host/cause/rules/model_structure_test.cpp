@@ -59,6 +59,13 @@ TEST(ModelStructure, NormalisationByZero) {
     EXPECT_EQ(said(model_structure, f), Facts{});
 }
 
+TEST(ModelStructure, ExponentialInALayer) {
+    Features f = features_of("exp", Mechanism::OVF, kPosInf);
+    EXPECT_EQ(said(model_structure, f), Facts{});
+    f.in_layer = true;
+    EXPECT_EQ(said(model_structure, f), Facts{"nothing bounds what the layer takes the exponential of"});
+}
+
 TEST(ModelStructure, SpeaksLessInHalf) {
     Features f = features_of("mm", Mechanism::OVF, kPosInf);
     const double single = total(model_structure, f);

@@ -34,6 +34,15 @@ TEST(UnsafeOperation, ExponentialBeyondTheLargestValue) {
     EXPECT_EQ(said(unsafe_operation, f), Facts{});
 }
 
+TEST(UnsafeOperation, DivisionByAReductionOfTheBatch) {
+    Features f = features_of("div", Mechanism::DIV0, kNaN);
+    f.phase = Phase::Data;
+    f.touched = f.operand_touched = f.in_module = false;
+    EXPECT_EQ(said(unsafe_operation, f), Facts{});
+    f.reduction = "std";
+    EXPECT_EQ(said(unsafe_operation, f), Facts{"it divides by a std, which is zero for some legal values"});
+}
+
 TEST(UnsafeOperation, SpeaksLessForWhatIsNotOfTheModel) {
     Features f = features_of("log", Mechanism::DOM, kNaN);
     const double model = total(unsafe_operation, f);
