@@ -46,7 +46,8 @@ class Programs:
                         self.add(name, entry, scoring.first_finding(entry, stored[entry["id"]]["findings"]))
         self.sets, self.families = numpy.array(self.sets), numpy.array(self.families)
         self.labels = numpy.array(self.labels)
-        self.names = sorted({(fact["fact"], fact["category"], fact["weight"]) for facts in self.weighed for fact in facts})
+        self.names = sorted({(fact["fact"], fact["category"], fact["weight"])
+                             for facts in self.weighed for fact in facts})
         self.prior = numpy.array([weight for _, _, weight in self.names])
         at = {name: index for index, (name, _, _) in enumerate(self.names)}
         self.facts = numpy.zeros((len(self.weighed), len(self.names)))
@@ -189,7 +190,8 @@ def main():
     print("| programs | weights | in sample | held out | lenient | top 2 | calibration error | log loss |\n"
           "| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, way in WAYS.items():
-        inside = way(programs, way.choices[len(way.choices) // 2]).fit(programs.facts, programs.labels).predict(programs.facts)
+        learned = way(programs, way.choices[len(way.choices) // 2]).fit(programs.facts, programs.labels)
+        inside = learned.predict(programs.facts)
         outside = held_out(programs, way, everything, 10, way.choices)
         for one in sorted(set(programs.sets)):
             rows = numpy.flatnonzero(programs.sets == one)

@@ -6,7 +6,9 @@ namespace numsan {
 void loss_computation(const Features& f, Score& score) {
     if (f.phase != Phase::Forward) return;
     if (f.hidden) {
-        if (in_loss(f)) score.add(Evidence::HiddenInLoss, "the forward value is part of the loss");
+        const bool too_large_for_type = f.narrow && f.mechanism == Mechanism::OVF;
+        if (in_loss(f) && !too_large_for_type)
+            score.add(Evidence::HiddenInLoss, "the forward value is part of the loss");
         return;
     }
     const OpTraits& op = traits_of(f.op);

@@ -69,6 +69,11 @@ TEST(LossComputation, EmptyDenominator) {
     EXPECT_EQ(winner(f), "N4")
         << "what the loss computes and masks is the loss's, though the derivative brought it to light";
     EXPECT_EQ(said(loss_computation, f), Facts{"the forward value is part of the loss"});
+    f.mechanism = Mechanism::OVF;
+    f.narrow = true;
+    EXPECT_EQ(said(loss_computation, f), Facts{}) << "the type's, whatever hid it";
+    f.mechanism = Mechanism::DIV0;
+    f.narrow = false;
     f.after_parameters = false;
     EXPECT_EQ(winner(f), "N3");
     EXPECT_EQ(said(loss_computation, f), Facts{});
