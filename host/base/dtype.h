@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace numsan {
 
@@ -44,5 +46,13 @@ inline constexpr DTypeInfo kDTypes[] = {
 inline constexpr int kDTypeCount = sizeof(kDTypes) / sizeof(kDTypes[0]);
 
 constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<int>(t)]; }
+
+/// The type of a name like "float16"; none for any other text.
+constexpr std::optional<DType> dtype_of(std::string_view name) {
+    for (int i = 0; i < kDTypeCount; ++i) {
+        if (name == kDTypes[i].name) return static_cast<DType>(i);
+    }
+    return std::nullopt;
+}
 
 }  // namespace numsan

@@ -10,10 +10,10 @@
 namespace numsan {
 namespace {
 
-/// What the program wrote down, or what arrived, was not computed: it is something to stop at when it does harm.
+/// What the program wrote down, or what arrived, was not computed here: it is something to stop at when it does harm.
 bool is_made_by_op(const Birth& birth) {
     return birth.kind != 0 && !birth.intended && !birth.ignored && birth.op != "external" &&
-           birth.mechanism != Mechanism::DATA && birth.mechanism != Mechanism::UNINIT;
+           birth.mechanism != Mechanism::DATA && birth.mechanism != Mechanism::UNINIT && !birth.made_at;
 }
 
 /// Whether the op wrote the memory of this operand or result.
@@ -45,6 +45,11 @@ BreakPoints::BreakPoints(Verdict& verdict, FindingOf finding_of, BreakMode (*mod
     verdict.show_births();
 }
 
+BreakMode BreakPoints::mode_now() const noexcept {
+    const BreakMode mode = mode_();
+    return mode == BreakMode::Stop && alone_.load(std::memory_order_relaxed) ? BreakMode::Raise : mode;
+}
+
 void BreakPoints::hold(BirthId birth, HeldReference call) {
     const std::lock_guard lock(mutex_);
     held_[birth] = std::move(call);
@@ -70,9 +75,15 @@ bool BreakPoints::was_shown(BirthId birth) const {
     return shown_.count(birth) != 0;
 }
 
+/// Several births of one finding may escape at once, as those of one update of an optimizer do.
+bool BreakPoints::is_first_of(const Finding& finding) {
+    const std::lock_guard lock(mutex_);
+    return findings_.insert(finding.id).second;
+}
+
 void BreakPoints::born(ThreadState& thread, const OpEvent& event, const OpContext& context, const Outcome& outcome) {
     if (outcome.born.empty()) return;
-    const BreakMode mode = mode_();
+    const BreakMode mode = mode_now();
     if (mode == BreakMode::Off) return;
     for (const BirthId id : outcome.born) {
         std::optional<Birth> birth = verdict_.birth(id);
@@ -101,13 +112,15 @@ void BreakPoints::published(ThreadState& thread, const Outcome& outcome, StackId
     for (const EscapedBirth& escaped : outcome.escaped) {
         if (escaped.again || escaped.severity != Severity::Error || escaped.birth.kind == 0) continue;
         std::optional<Finding> finding = finding_of_(escaped.birth.id);
-        if (!finding || finding->count > 1) continue;
-        if (thread.due != nullptr && thread.due->birth.id == escaped.birth.id) {
+        if (!finding) continue;
+        const BreakMode mode = mode_now();
+        const bool due_already = thread.due != nullptr && thread.due->birth.id == escaped.birth.id;
+        if (mode == BreakMode::Off || (thread.due != nullptr && !due_already)) continue;
+        if (!is_first_of(*finding) || was_shown(escaped.birth.id)) continue;
+        if (due_already) {
             thread.due->finding = std::move(finding);
             return;
         }
-        const BreakMode mode = mode_();
-        if (mode == BreakMode::Off || thread.due != nullptr || was_shown(escaped.birth.id)) continue;
         auto due = std::make_unique<Break>();
         due->raises = mode == BreakMode::Raise;
         due->birth = escaped.birth;
@@ -143,7 +156,7 @@ bool BreakPoints::stop_at(const std::string& place, const Break& due) {
     if (passed_stacks_.size() >= kMost) passed_stacks_.clear();
     if (shown_.size() >= kMost) shown_.clear();
     if (!due.finding) passed_stacks_.insert(due.stack);
-    if (!places_.insert(place).second && !due.finding) return false;
+    if (!places_.insert(place).second) return false;
     shown_.insert(due.birth.id);
     return true;
 }
@@ -158,6 +171,12 @@ void BreakPoints::leave_to_scaler(const std::string& place, const Break& due) {
     const std::lock_guard lock(mutex_);
     places_.erase(place);
     shown_.erase(due.birth.id);
+}
+
+void BreakPoints::ask_nobody(Break& due) {
+    alone_.store(true, std::memory_order_relaxed);
+    due.raises = due.finding.has_value();
+    if (!due.raises) hold(due.birth.id, std::move(due.held));
 }
 
 void BreakPoints::pass_over(const Break& due) {

@@ -2,6 +2,7 @@
 // Carried out by who knows the interpreter.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -103,25 +104,32 @@ class BreakPoints {
     void again(const std::string& place);
     /// Nothing of this stack's is asked about any more: its line is in the allow-list.
     void pass_over(const Break& due);
+    /// Nobody is there after all, and in this process, from now on, the program raises.
+    void ask_nobody(Break& due);
     /// It did not stop after all: a finding of that birth may.
     void leave_to_scaler(const std::string& place, const Break& due);
 
     /// Held over a fork, so that the child finds it free and whole.
     void lock() { mutex_.lock(); }
     void unlock() { mutex_.unlock(); }
+    /// In a forked child, which counts its findings from the first.
+    void begin_child() { findings_.clear(); }
 
   private:
     static constexpr size_t kMostQueued = 16;
     static constexpr size_t kMostHeld = 64;
     static constexpr int64_t kMostHeldBytes = int64_t(1) << 28;
 
+    BreakMode mode_now() const noexcept;
     void hold(BirthId birth, HeldReference call);
     HeldReference take_held(BirthId birth);
     bool was_shown(BirthId birth) const;
+    bool is_first_of(const Finding& finding);
 
     Verdict& verdict_;
     const FindingOf finding_of_;
     BreakMode (*mode_)() noexcept;
+    std::atomic<bool> alone_{false};  ///< nobody is there, whatever `mode_` says
     HoldApi hold_{};
     void (*queued_)() = nullptr;
     mutable std::mutex mutex_;
@@ -129,6 +137,7 @@ class BreakPoints {
     std::set<std::string> places_;               ///< where it has stopped
     std::unordered_set<StackId> passed_stacks_;  ///< at which it does not stop any more
     std::set<BirthId> shown_;                    ///< births at which it has stopped
+    std::set<std::string> findings_;             ///< ids of those that were taken up
     std::map<BirthId, HeldReference> held_;      ///< of births that may escape: the newest
 };
 

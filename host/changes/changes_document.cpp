@@ -64,17 +64,24 @@ std::string when_text(const KnownFinding& finding) {
 }
 
 /// What the reader has to know of the runs themselves.
-std::vector<std::string> remarks_of(const ComparedReports& compared) {
+std::vector<std::string> remarks_of(const ComparedReports& compared, const Counts& counts) {
     std::vector<std::string> out;
-    const auto add = [&](const std::string& path, const KnownFindings& side, const std::string& consequence) {
-        const size_t incomplete = side.incomplete_runs();
-        if (incomplete == 0) return;
-        out.push_back(path + ": " + std::to_string(incomplete) + " of " +
-                      counted(static_cast<int64_t>(side.runs().size()), "report", "reports") +
-                      " incomplete: " + consequence);
+    const auto add = [&](const std::string& path, const KnownFindings& side, size_t reports, const std::string& words) {
+        if (reports == 0) return;
+        out.push_back(path + ": " + std::to_string(reports) + " of " +
+                      counted(static_cast<int64_t>(side.runs().size()), "report", "reports") + words);
     };
-    add(compared.base_path, compared.base, "what appeared may have been there unseen");
-    add(compared.new_path, compared.now, "what vanished may be there unseen");
+    add(compared.base_path, compared.base, compared.base.incomplete_runs(),
+        " incomplete: what appeared may have been there unseen");
+    add(compared.new_path, compared.now, compared.now.incomplete_runs(),
+        " incomplete: what vanished may be there unseen");
+    const std::string left_out = " with findings that an allow-list left out: ";
+    if (counts[static_cast<size_t>(Change::Appeared)] > 0)
+        add(compared.base_path, compared.base, compared.base.suppressed_runs(),
+            left_out + "what appeared may have been one of them");
+    if (counts[static_cast<size_t>(Change::Vanished)] > 0)
+        add(compared.new_path, compared.now, compared.now.suppressed_runs(),
+            left_out + "what vanished may be one of them");
     return out;
 }
 
@@ -97,8 +104,9 @@ std::string text_document(const ComparedReports& compared, const std::vector<Cha
         out += "\n";
     }
     const std::string prefix = inked("numsan", Ink::Strong, style) + ": ";
-    for (const std::string& remark : remarks_of(compared)) out += prefix + remark + "\n";
-    return out + prefix + counts_text(counts_of(changes)) + "\n";
+    const Counts counts = counts_of(changes);
+    for (const std::string& remark : remarks_of(compared, counts)) out += prefix + remark + "\n";
+    return out + prefix + counts_text(counts) + "\n";
 }
 
 Json side_document(const KnownFinding* finding) {
@@ -124,7 +132,10 @@ std::string json_document(const ComparedReports& compared, const std::vector<Cha
     const Counts counts = counts_of(changes);
     Json out = {{"schema", "numsan.diff/1"}};
     const auto side = [](const std::string& path, const KnownFindings& known) {
-        return Json{{"path", path}, {"reports", known.runs().size()}, {"incomplete", known.incomplete_runs()}};
+        return Json{{"path", path},
+                    {"reports", known.runs().size()},
+                    {"incomplete", known.incomplete_runs()},
+                    {"suppressed", known.suppressed_runs()}};
     };
     out["base"] = side(compared.base_path, compared.base);
     out["new"] = side(compared.new_path, compared.now);
@@ -142,9 +153,10 @@ std::string json_document(const ComparedReports& compared, const std::vector<Cha
 }
 
 std::string markdown_document(const ComparedReports& compared, const std::vector<ChangedFinding>& changes) {
-    std::string out = "### numsan: " + counts_text(counts_of(changes)) + "\n";
-    for (const std::string& remark : remarks_of(compared)) out += "\n" + markdown::text(remark) + "\n";
-    size_t left = changes.size() - counts_of(changes)[static_cast<size_t>(Change::Unchanged)];
+    const Counts counts = counts_of(changes);
+    std::string out = "### numsan: " + counts_text(counts) + "\n";
+    for (const std::string& remark : remarks_of(compared, counts)) out += "\n" + markdown::text(remark) + "\n";
+    size_t left = changes.size() - counts[static_cast<size_t>(Change::Unchanged)];
     if (left > 0) out += "\n| change | finding | what | line | differs |\n| --- | --- | --- | --- | --- |\n";
     for (const ChangedFinding& one : changes) {
         if (one.change == Change::Unchanged) continue;

@@ -32,16 +32,6 @@ class SeparateReports : public ReportSink {
     std::map<size_t, Night> nights_;
 };
 
-bool has_reports(const fs::path& folder) {
-    std::error_code code;
-    for (auto entry = fs::directory_iterator(folder, code); !code && entry != fs::directory_iterator();
-         entry.increment(code)) {
-        std::error_code unknown;
-        if (entry->path().extension() == ".json" && entry->is_regular_file(unknown)) return true;
-    }
-    return false;
-}
-
 std::string start_of(const KnownFindings& known) {
     std::string first;
     for (const auto& [number, run] : known.runs()) {
@@ -66,20 +56,21 @@ Nights read_nights(const std::string& folder) {
     for (auto entry = fs::directory_iterator(folder, code); !code && entry != fs::directory_iterator();
          entry.increment(code)) {
         std::error_code unknown;
-        if (!entry->is_directory(unknown)) continue;
-        if (has_reports(entry->path())) {
-            folders.push_back(entry->path().string());
-        } else {
-            made.read.skipped.push_back(entry->path().string() + ": there is no report (*.json) in this folder");
-        }
+        if (entry->is_directory(unknown)) folders.push_back(entry->path().string());
     }
     if (code) {
         made.read.errors.push_back(folder + ": cannot be read: " + code.message());
         return made;
     }
-    std::sort(folders.begin(), folders.end());
-    std::sort(made.read.skipped.begin(), made.read.skipped.end());
-    if (has_reports(folder) || folders.empty()) {
+    std::sort(folders.begin(), folders.end(), name_before);
+    std::erase_if(folders, [&](const std::string& path) {
+        std::string error;
+        const bool empty = reports_in(path, error).empty() && error.empty();
+        if (empty) made.read.skipped.push_back(path + ": there is no report (*.json) in this folder");
+        return empty;
+    });
+    std::string error;
+    if (!reports_in(folder, error).empty() || folders.empty()) {
         std::unique_ptr<ReportSink> sink;
         append(made.read, read_reports(
                               {folder}, [] { return std::make_unique<SeparateReports>(); }, sink));
@@ -103,11 +94,10 @@ std::optional<Headroom> headroom_of(const KnownFinding& finding) {
     for (const Json& tensor : list(finding.document, "outputs")) {
         const auto absmax = fields::real(tensor, "absmax");
         if (!absmax || !(*absmax > 0)) continue;
-        for (int i = 0; i < kDTypeCount; ++i) {
-            if (fields::text(tensor, "dtype") != kDTypes[i].name) continue;
-            const Headroom one{*absmax, kDTypes[i].name, largest_value(static_cast<DType>(i))};
-            if (!most || one.absmax / one.largest > most->absmax / most->largest) most = one;
-        }
+        const std::optional<DType> type = dtype_of(fields::text(tensor, "dtype"));
+        if (!type) continue;
+        const Headroom one{*absmax, info(*type).name, largest_value(*type)};
+        if (!most || one.absmax / one.largest > most->absmax / most->largest) most = one;
     }
     return most;
 }

@@ -1,8 +1,13 @@
 // numsan replay of a dump: finds a Python that has torch, and has it run the files of host/replay.
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
+#include <fstream>
+
 #include "host/cli/commands.h"
 #include "host/cli/process.h"
+#include "host/report/json_fields.h"
 
 namespace numsan::cli {
 namespace {
@@ -24,17 +29,38 @@ bool has_torch(const std::string& python) {
                .status == 0;
 }
 
+/// What the dump says of the Python that ran the program; empty where that is not known, or not here. It is only
+/// named: whoever made the dump would choose the program that runs.
+std::string interpreter_of(const std::string& dump) {
+    constexpr uint64_t kLargestHeader = uint64_t(64) << 20;
+    std::ifstream file(dump, std::ios::binary);
+    std::array<unsigned char, 8> length{};
+    if (!file.read(reinterpret_cast<char*>(length.data()), length.size())) return "";
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < length.size(); ++i) bytes |= uint64_t(length[i]) << (8 * i);
+    if (bytes > kLargestHeader) return "";
+    std::string header(bytes, '\0');
+    if (!file.read(header.data(), static_cast<std::streamsize>(bytes))) return "";
+    const auto parsed = [](const std::string& text) { return fields::Json::parse(text, nullptr, false); };
+    const fields::Json document = parsed(header);
+    const fields::Json& described = fields::at(fields::at(document, "__metadata__"), "numsan_dump");
+    if (!described.is_string()) return "";
+    const std::string path = fields::text(parsed(described.get_ref<const std::string&>()), "interpreter");
+    return access(path.c_str(), X_OK) == 0 ? path : "";
+}
+
 /// Empty after a complaint.
-std::string python_with_torch() {
+std::string python_with_torch(const std::string& dump) {
     const std::vector<std::string> pythons = candidates();
     std::string looked_at;
     for (const std::string& python : pythons) {
         if (has_torch(python)) return python;
         looked_at += (looked_at.empty() ? "" : ", ") + python;
     }
+    const std::string own = interpreter_of(dump);
     complain("a dump is replayed by a python that has torch: " +
-             (looked_at.empty() ? "no python3 is on PATH" : "there is no torch in " + looked_at) +
-             "; NUMSAN_PYTHON=/path/to/python names another");
+             (looked_at.empty() ? "no python3 is on PATH" : "there is no torch in " + looked_at) + "; NUMSAN_PYTHON=" +
+             (own.empty() ? "/path/to/python names another" : own + " names the one that ran the program"));
     return "";
 }
 
@@ -51,7 +77,7 @@ int replay_dump(const ReplayFlags& flags) {
         complain("replay/replay_dump.py is missing beside libnumsan.so; looked at " + search.places());
         return kUsage;
     }
-    const std::string python = python_with_torch();
+    const std::string python = python_with_torch(flags.path);
     if (python.empty()) return kUsage;
     set_variable("PYTHONSAFEPATH", std::nullopt);  // the program's folder has its modules
     if (variable("TORCH_CPP_LOG_LEVEL").empty())

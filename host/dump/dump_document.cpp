@@ -164,6 +164,7 @@ DumpFile dump_file(const DumpContent& content, const Finding& finding, const Run
     dump["numsan"] = NUMSAN_VERSION;
     dump["torch"] = or_null(run.framework_version);
     dump["python"] = or_null(run.python_version);
+    dump["interpreter"] = or_null(run.python_path);
     dump["device"] = "cpu";
     dump["threads"] = content.op->threads;
     dump["op"] = call(*content.op, "", content.limit, stored);

@@ -42,7 +42,8 @@ class Dumps {
 
     void lock() { mutex_.lock(); }
     void unlock() { mutex_.unlock(); }
-    /// In a forked child, whose findings are its own.
+    /// In a forked child, whose files are its own. A value that was born before it may do harm there, too, so that what
+    /// is kept stays.
     void begin_child() noexcept { written_ = 0; }
 
   private:

@@ -35,6 +35,7 @@ struct RunSummary {
     std::optional<std::string> signal;
     std::optional<std::string> framework_version;
     std::optional<std::string> python_version;
+    std::optional<std::string> python_path;      ///< of its interpreter
     std::map<std::string, std::string> options;  ///< the ones that differ from their default
     std::string tier = "full";                   ///< the least that holds wherever tensors were seen
     std::map<std::string, std::string> tiers;    ///< by the kind of device: cpu, cuda

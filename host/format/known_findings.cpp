@@ -72,6 +72,8 @@ void KnownFindings::add(const SourceReport& report) {
     }
     KnownRun kept{report.path, run, fields::text(at(report.document, "tool"), "version"),
                   fields::text(report.document, "verdict")};
+    for (const Json& rule : list(report.document, "suppressed"))
+        kept.suppressed = kept.suppressed || number(rule, "count") > 0;
     kept.run.erase("options");
     kept.run.erase("devices");
     runs_.emplace(report.number, std::move(kept));
@@ -101,6 +103,11 @@ std::vector<const KnownFinding*> KnownFindings::findings() const {
 size_t KnownFindings::incomplete_runs() const {
     return static_cast<size_t>(std::count_if(runs_.begin(), runs_.end(),
                                              [](const auto& item) { return item.second.verdict == "incomplete"; }));
+}
+
+size_t KnownFindings::suppressed_runs() const {
+    return static_cast<size_t>(
+        std::count_if(runs_.begin(), runs_.end(), [](const auto& item) { return item.second.suppressed; }));
 }
 
 std::string ranks_text(const std::set<int64_t>& ranks) {

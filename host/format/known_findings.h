@@ -39,6 +39,7 @@ struct KnownRun {
     fields::Json run;
     std::string version;
     std::string verdict;
+    bool suppressed = false;  ///< its allow-list left out findings
 };
 
 /// Collects them; memory grows with the fingerprints and, by a little, with the reports.
@@ -54,6 +55,7 @@ class KnownFindings : public ReportSink {
     const std::map<size_t, KnownRun>& runs() const { return runs_; }
 
     size_t incomplete_runs() const;
+    size_t suppressed_runs() const;
 
   private:
     std::map<std::string, KnownFinding> by_key_;

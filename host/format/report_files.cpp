@@ -20,47 +20,6 @@ struct File {
     bool of_folder;
 };
 
-/// Less, with digits as numbers: "rank-2" before "rank-10".
-bool before(std::string_view a, std::string_view b) {
-    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-    size_t i = 0;
-    size_t j = 0;
-    while (i < a.size() && j < b.size()) {
-        if (!is_digit(a[i]) || !is_digit(b[j])) {
-            if (a[i] != b[j]) return a[i] < b[j];
-            ++i, ++j;
-            continue;
-        }
-        while (i < a.size() && a[i] == '0') ++i;
-        while (j < b.size() && b[j] == '0') ++j;
-        size_t m = i;
-        size_t n = j;
-        while (m < a.size() && is_digit(a[m])) ++m;
-        while (n < b.size() && is_digit(b[n])) ++n;
-        if (m - i != n - j) return m - i < n - j;
-        const int order = a.substr(i, m - i).compare(b.substr(j, n - j));
-        if (order != 0) return order < 0;
-        i = m;
-        j = n;
-    }
-    if ((i < a.size()) != (j < b.size())) return j < b.size();
-    return a < b;  // equal but for zeros in front
-}
-
-std::vector<std::string> reports_in(const std::string& folder, std::string& error) {
-    std::vector<std::string> names;
-    std::error_code code;
-    for (auto entry = fs::directory_iterator(folder, code); !code && entry != fs::directory_iterator();
-         entry.increment(code)) {
-        std::error_code unknown;
-        const std::string name = entry->path().filename().string();
-        if (name.ends_with(".json") && entry->is_regular_file(unknown)) names.push_back(name);
-    }
-    if (code) error = folder + ": cannot be read: " + code.message();
-    std::sort(names.begin(), names.end(), before);
-    return names;
-}
-
 /// What became of one file. Threads write different ones.
 struct Outcome {
     bool report = false;
@@ -108,6 +67,46 @@ size_t threads_for(size_t files) {
 }
 
 }  // namespace
+
+bool name_before(std::string_view a, std::string_view b) {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    size_t i = 0;
+    size_t j = 0;
+    while (i < a.size() && j < b.size()) {
+        if (!is_digit(a[i]) || !is_digit(b[j])) {
+            if (a[i] != b[j]) return a[i] < b[j];
+            ++i, ++j;
+            continue;
+        }
+        while (i < a.size() && a[i] == '0') ++i;
+        while (j < b.size() && b[j] == '0') ++j;
+        size_t m = i;
+        size_t n = j;
+        while (m < a.size() && is_digit(a[m])) ++m;
+        while (n < b.size() && is_digit(b[n])) ++n;
+        if (m - i != n - j) return m - i < n - j;
+        const int order = a.substr(i, m - i).compare(b.substr(j, n - j));
+        if (order != 0) return order < 0;
+        i = m;
+        j = n;
+    }
+    if ((i < a.size()) != (j < b.size())) return j < b.size();
+    return a < b;  // equal but for zeros in front
+}
+
+std::vector<std::string> reports_in(const std::string& folder, std::string& error) {
+    std::vector<std::string> names;
+    std::error_code code;
+    for (auto entry = fs::directory_iterator(folder, code); !code && entry != fs::directory_iterator();
+         entry.increment(code)) {
+        std::error_code unknown;
+        const std::string name = entry->path().filename().string();
+        if (name.ends_with(".json") && entry->is_regular_file(unknown)) names.push_back(name);
+    }
+    if (code) error = folder + ": cannot be read: " + code.message();
+    std::sort(names.begin(), names.end(), name_before);
+    return names;
+}
 
 ReadReports read_reports(const std::vector<std::string>& given, const MakeSink& make,
                          std::unique_ptr<ReportSink>& sink) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace numsan {
@@ -38,6 +39,12 @@ struct ReadReports {
     std::vector<std::string> errors;   ///< files, byte and reason
     std::vector<std::string> skipped;  ///< files of a folder that are no reports
 };
+
+/// Less, with digits as numbers: "rank-2" before "rank-10". [MT]
+bool name_before(std::string_view a, std::string_view b);
+
+/// The names of all *.json of a folder, in that order; what went wrong in `error`. [MT]
+std::vector<std::string> reports_in(const std::string& folder, std::string& error);
 
 using MakeSink = std::function<std::unique_ptr<ReportSink>()>;
 

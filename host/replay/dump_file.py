@@ -55,8 +55,6 @@ class Dump:
     node: str
     device: str
     torch_version: str
-    numsan_version: str
-    machine: str
     threads: int
     rng: dict  # kind of device -> name of its generator's state
     finding: dict = field(default_factory=dict)
@@ -183,5 +181,4 @@ def read_dump(path):
     return Dump(file.path, file, reader.call(reader.get(where, "", "op", dict), "op"),
                 reader.call(forward, "forward") if forward else None, str(where.get("node") or ""),
                 reader.get(where, "", "device", str, "cpu"), str(where.get("torch") or ""),
-                str(where.get("numsan") or ""), str(where.get("machine") or ""),
                 threads if is_count(threads) else 0, rng, reader.get(where, "", "finding", dict, {}))

@@ -43,7 +43,6 @@ class Verdict:
 
     def __init__(self, replay):
         self.replay = replay
-        self.finding_kind = str(replay.dump.finding.get("kind", ""))
         self.bad = [comparison.is_bad(result) for result in replay.reference]
         self.bad_count = sum(int(bad.sum()) for bad in self.bad)
         self.reproduced, self.outcome = self._reproduced()
@@ -52,6 +51,7 @@ class Verdict:
         self._hardware()
         self._kernel()
         self._precision()
+        self._zeros()
         self._order()
 
     def _reproduced(self):
@@ -179,6 +179,22 @@ class Verdict:
                               f"range, up to {number(comparison.largest(self.replay.run('float64').results))}")
         if not finite and self.reproduced:
             self.notes.append("float64 has the same non-finite values: the operands make them, not the type")
+
+    def _zeros(self):
+        """What findings about values that a type flushed are about: no value of theirs is bad."""
+        wide = self.replay.run("float64")
+        if wide is None or wide.agreement.why or self.bad_count or not self.reproduced:
+            return
+        lost, zeros, most = 0, 0, 0.0
+        for result, reference in zip(wide.results, self.replay.reference):
+            zero = comparison.exact(reference) == 0
+            exact = comparison.exact(result).abs().where(zero, torch.zeros((), dtype=torch.float64))
+            if reference.dtype.is_floating_point or reference.dtype.is_complex:
+                lost, zeros = lost + int((exact != 0).sum()), zeros + int(zero.sum())
+                most = max(most, float(exact.max()) if exact.numel() else 0.0)
+        if lost:
+            self.notes.append(f"{lost} of {zeros} zero{'' if zeros == 1 else 's'} {are(lost)} not zero in float64, of "
+                              f"magnitudes up to {number(most)}: the type lost what they were")
 
     def _order(self):
         turned = self.replay.run("reversed")

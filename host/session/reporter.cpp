@@ -84,6 +84,7 @@ void Reporter::merge_counts(const RunSummary& counts) {
     run.kernels = counts.kernels;
     run.framework_version = counts.framework_version;
     run.python_version = counts.python_version;
+    run.python_path = counts.python_path;
     run.ended = counts.ended;
     run.exit_status = counts.exit_status;
     run.dropped = counts.dropped;

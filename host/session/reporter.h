@@ -46,6 +46,8 @@ class Reporter {
     std::optional<Finding> preview(const Birth& birth, const StackSource& stacks, const LiveNames& names) const;
     /// A finding as it is printed, and as the report has it. What is not known yet is left out.
     std::string text_of(const Finding& finding, bool escape_known) const;
+    /// Whether the text of each new finding is on stderr by the time it is published.
+    bool prints() const { return options_.log == "stderr"; }
     static std::string document_of(const Finding& finding, bool escape_known);
 
     /// Whether a further finding would be kept: see the option max_findings.

@@ -52,6 +52,7 @@ RunSummary RunCounts::now() const {
     std::erase_if(run.forgotten, [](const auto& kind) { return kind.second == 0; });
     run.framework_version = facts_.torch_version;
     if (!facts_.python_version.empty()) run.python_version = facts_.python_version;
+    if (!facts_.python_path.empty()) run.python_path = facts_.python_path;
     if (add_coverage_ != nullptr) add_coverage_(run);
     return run;
 }

@@ -322,7 +322,10 @@ void Session::after_fork_in_parent() noexcept {
 void Session::after_fork_in_child() noexcept {
     share_scans(nullptr);  // the threads stayed with the parent
     stacks_.unlock();
-    if (breaks_ != nullptr) breaks_->unlock();
+    if (breaks_ != nullptr) {
+        breaks_->begin_child();
+        breaks_->unlock();
+    }
     parts_.verdict.forget_pending();
     worker_births_.begin_child();
     parts_.verdict.unlock();

@@ -19,6 +19,7 @@ struct SessionFacts {
     std::string torch_root;
     std::string standard_library;          ///< the folder of Python's own modules, empty when unknown
     std::string python_version;            ///< empty without Python
+    std::string python_path;               ///< empty where it is not known
     std::vector<std::string> blind_spots;  ///< what cannot be seen here, in a user's words
 
     // What a session asks of its process; a replay answers instead.

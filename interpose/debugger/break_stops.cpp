@@ -89,7 +89,7 @@ std::vector<const void*> alive(const std::vector<Break::Operand>& operands, bool
 
 std::string text_of(const Break& due, const Finding& finding, const Reporter& reporter) {
     const bool known = due.finding.has_value();
-    std::string text = reporter.text_of(finding, known);
+    std::string text = known && reporter.prints() ? "" : reporter.text_of(finding, known);
     text += known
                 ? "numsan: break=1: stopped where it got into what matters\n"
                 : "numsan: break=1: stopped after the operator; it is not known yet whether the value reaches anything "
@@ -120,6 +120,10 @@ void carry_out(BreakStops& stops, Break& due) {
     stop.held = due.held.call();
     stop.view = due.held.view();
     DebuggerError error;
+    if (!due.raises && !stops.debugger.anybody_there()) {
+        stops.breaks.ask_nobody(due);
+        if (!due.raises) return;
+    }
     if (due.raises) {
         error = stops.debugger.raise(stop);
     } else {

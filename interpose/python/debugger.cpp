@@ -167,6 +167,13 @@ DebuggerError Debugger::call(const char* method, const DebuggerStop& stop, bool*
     return error;
 }
 
+bool Debugger::anybody_there() const {
+    const PythonLock lock(api_);
+    const Reference answer(api_, api_.PyObject_CallMethod(object_, "anybody_there", nullptr));
+    if (answer.get() == nullptr) api_.PyErr_Clear();
+    return answer.get() != nullptr && api_.PyObject_IsTrue(answer.get()) == 1;
+}
+
 DebuggerError Debugger::stop(const DebuggerStop& stop, bool& stopped) const { return call("stop", stop, &stopped); }
 
 DebuggerError Debugger::raise(const DebuggerStop& stop) const { return call("fail", stop, nullptr); }

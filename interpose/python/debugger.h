@@ -50,6 +50,8 @@ class Debugger {
     /// have it. `host` lives as long.
     static Debugger* start(const PythonApi& api, const DebuggerHost& host);
 
+    /// Whether what is typed at the terminal gets to the prompt: the input of a DataLoader's worker is nobody's.
+    bool anybody_there() const;
     /// Returns when its user lets the program go on. False in `stopped`: a loss scaler was found.
     DebuggerError stop(const DebuggerStop& stop, bool& stopped) const;
     /// NumericalError, with the finding.

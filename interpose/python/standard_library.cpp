@@ -13,4 +13,10 @@ std::string standard_library(const PythonApi& api) {
     return end != std::string::npos && path[0] == '/' ? path.substr(0, end) : "";
 }
 
+std::string interpreter_path(const PythonApi& api) {
+    const PythonLock lock(api);
+    void* const path = global_of(api, "sys", "executable");
+    return path != nullptr ? text_of(api, path) : "";
+}
+
 }  // namespace numsan

@@ -210,6 +210,7 @@ bool attach(const numsan_stub_api& stub) {
         const std::string version = python->Py_GetVersion();
         facts.standard_library = standard_library(*python);
         facts.python_version = version.substr(0, version.find(' '));
+        facts.python_path = interpreter_path(*python);
         const char* const modes[] = {"python frames in memory", "python's interface", "nothing"};
         stack_mode = modes[static_cast<int>(frames->mode())];
         if (frames->mode() == PythonStacks::Mode::None) facts.blind_spots.push_back("python lines: " + frames->why());

@@ -59,7 +59,6 @@ void define(const char* name, std::vector<Argument> arguments, c10::TypePtr retu
 }  // namespace
 
 void outside_ops(void (*run)(void* argument), void* argument) {
-    const c10::impl::LocalDispatchKeySet before = c10::impl::tls_local_dispatch_key_set();
     DispatchKeySet included = c10::default_included_set;
     DispatchKeySet excluded = c10::default_excluded_set;
     if (c10::InferenceMode::is_enabled()) {
@@ -67,12 +66,8 @@ void outside_ops(void (*run)(void* argument), void* argument) {
         excluded = excluded | c10::autograd_dispatch_keyset;
     }
     if (kHookKey != DispatchKey::Undefined) excluded = excluded.add(kHookKey);
-    c10::impl::LocalDispatchKeySet plain = before;
-    plain.included_ = included;
-    plain.excluded_ = excluded;
-    c10::impl::_force_tls_local_dispatch_key_set(plain);
+    const c10::impl::ForceDispatchKeyGuard plain(included, excluded);
     run(argument);
-    c10::impl::_force_tls_local_dispatch_key_set(before);
 }
 
 void define_debugger_ops() {

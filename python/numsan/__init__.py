@@ -8,6 +8,10 @@ behaves as before where numsan is not attached: every call does nothing then, wh
     with numsan.ignore():          # what happens here is meant
         scores = torch.log(mask)
     numsan.step(loss=loss)         # in a loop that updates without torch.optim
+    try:
+        loss.backward()
+    except numsan.NumericalError:  # with break=1
+        pass
     if numsan.check():             # findings so far
         print(numsan.findings()[0]["title"])
 
@@ -20,11 +24,12 @@ import typing
 from collections.abc import Iterator
 
 from . import _library
+from ._errors import NumericalError
 
 if typing.TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-__all__ = ["Finding", "attached", "check", "findings", "ignore", "step"]
+__all__ = ["Finding", "NumericalError", "attached", "check", "findings", "ignore", "step"]
 
 Finding = dict[str, typing.Any]
 """One finding as the JSON report has it: `code`, `title`, `severity`, `location`, `op`, `step` and the rest."""

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from . import _allow, _library, _show
+from . import _allow, _news, _show
 
 PROPERTY = "numsan"  # of tests that have findings, in --junit-xml too: a line each
 
@@ -24,7 +24,7 @@ class Watch:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.fail_on: str = config.getoption("numsan_fail_on")
-        self.counts: dict[_show.Key, int] = {}
+        self.news = _news.News()
         self.outside: list[str] = []  # found where no test ran, a line each
         self.outside_fails = False
         self.tests: dict[str, list[str]] = {}
@@ -34,17 +34,7 @@ class Watch:
 
     def take(self) -> tuple[dict[str, typing.Any], list[Finding]]:
         """The report, and what was found or came again since the last call."""
-        if "torch" not in sys.modules:
-            return {}, []
-        _library.decide()
-        report = _library.report() or {"findings": []}
-        found = []
-        for finding in report["findings"]:
-            key = _show.key(finding)
-            if finding["count"] > self.counts.get(key, 0):
-                found.append(finding)
-            self.counts[key] = finding["count"]
-        return report, found
+        return self.news.take() if "torch" in sys.modules else ({}, [])
 
     def fails(self, finding: Finding) -> bool:
         severities = {"error": ("error",), "warning": ("error", "warning"), "none": ()}[self.fail_on]
@@ -59,7 +49,8 @@ class Watch:
         """Adds what was found to the test; fails it, unless it has failed."""
         report, found = self.take()
         rules = _rules_of(item, complain=phase == "setup")
-        found = [finding for finding in found if not _allow.allows(rules, finding)]
+        folder = report.get("run", {}).get("cwd") or ""
+        found = [finding for finding in found if not _allow.allows(rules, finding, folder)]
         if not found:
             return
         text = _show.text(report, found)

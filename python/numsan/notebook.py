@@ -15,7 +15,7 @@ import typing
 
 from IPython.core.error import StdinNotImplementedError, UsageError
 
-from . import _command, _library, _show
+from . import _command, _library, _news, _show
 
 if typing.TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -31,7 +31,7 @@ class Front:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
-        self.known: dict[_show.Key, int] = {}
+        self.news = _news.News()
         self.in_cell = False
 
     def transform(self, lines: list[str]) -> list[str]:
@@ -70,19 +70,8 @@ class Front:
                 self.restart("")
                 raise UsageError("this cell was not run")
             raise UsageError(self.missing())
-        self.take()
+        self.news.take()
         self.in_cell = True
-
-    def take(self) -> list[_show.Finding]:
-        """What was found, or came again, since the last call."""
-        _library.decide()
-        found = []
-        for finding in (_library.report() or {"findings": []})["findings"]:
-            key = _show.key(finding)
-            if finding["count"] > self.known.get(key, 0):
-                found.append(finding)
-            self.known[key] = finding["count"]
-        return found
 
     def end(self, _result: object = None) -> None:
         """After a cell. The text of a finding is on stderr, which a kernel shows in the cell."""
@@ -90,7 +79,7 @@ class Front:
             _library.decide()
             return
         self.in_cell = False
-        found = self.take()
+        found = self.news.take()[1]
         for finding in found:
             print(_show.line(finding))
         print(counted(len(found), "in this cell"))

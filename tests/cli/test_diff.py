@@ -58,6 +58,24 @@ def program(train=TRAIN, losses=LOSSES, name="losses"):
 
 TWO = TRAIN.replace("    optimizer.step()", "    optimizer.step()\n    print((model.head.weight / 0).sum().item())")
 
+# Two lines that read the same.
+EQUAL = """
+import torch
+
+
+def criterion(values):
+    part = FIRST
+    print(torch.log(part).sum().item())
+    part = SECOND
+    print(torch.log(part).sum().item())
+    return values.mean()
+"""
+
+
+def equal(first, second):
+    return program(losses=EQUAL.replace("FIRST", first).replace("SECOND", second))
+
+
 # Name -> (before, after, the changes, exit status)
 PAIRS = {
     "same program": (program(), program(), [], 0),
@@ -82,6 +100,19 @@ PAIRS = {
     "a step later": (program(), program(TRAIN.replace("step < 3", "step < 4")), [], 0),
     "more severe": (program(READ), program(TRAIN), ["more severe NS101 error[NS101], was warning[NS101]"], 1),
     "less severe": (program(TRAIN), program(READ), ["less severe NS101 warning[NS101], was error[NS101]"], 0),
+    "function renamed": (
+        program(), program(TRAIN.replace("criterion", "objective"), LOSSES.replace("criterion", "objective")),
+        ["moved NS101 in the function objective, was criterion"], 0),
+    "code inserted above in the function": (
+        program(), program(losses=LOSSES.replace("    return", "    values = values.clone()\n    return")),
+        ["moved NS101 losses.py:7, was losses.py:6"], 0),
+    "two equal lines swapped": (equal("torch.ones(1)", "values"), equal("values", "torch.ones(1)"),
+                                ["moved NS101 losses.py:7, was losses.py:9"], 0),
+    "two equal lines swapped, both of them bad": (equal("2 * values", "values"), equal("values", "2 * values"), [], 0),
+    "one of two equal lines cured": (equal("2 * values", "values"), equal("torch.ones(1)", "values"),
+                                     ["vanished NS101 "], 0),
+    "allow-listed": (program(), {**program(), "known.txt": "op:aten::log"}, ["vanished NS101 "], 0),
+    "no longer allow-listed": ({**program(), "known.txt": "op:aten::log"}, program(), ["appeared NS101 "], 1),
     "module renamed": (program(losses=PLAIN, train=ZERO),
                        program(losses=PLAIN, train=ZERO.replace("model", "network")),
                        ["moved NS102 in network, was model"], 0),
@@ -90,7 +121,7 @@ PAIRS = {
 
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory):
-    """Runs a program once; the path of its report."""
+    """Runs a program once; the path of its report. `known.txt` is its allow-list."""
     known = {}
 
     def report_of(files):
@@ -99,8 +130,11 @@ def reported(tmp_path_factory):
             folder = tmp_path_factory.mktemp("run")
             for name, text in files.items():
                 (folder / name).write_text(text)
-            result = run_numsan.run_watched_fork(folder / "train.py", cwd=folder, clean="abs" in key and files[
-                "train.py"] == TRAIN)
+            if "known.txt" in files:
+                result = run_numsan.run(folder / "train.py", cwd=folder, options={"allow": folder / "known.txt"})
+            else:
+                result = run_numsan.run_watched_fork(folder / "train.py", cwd=folder, clean="abs" in key and files[
+                    "train.py"] == TRAIN)
             assert result.returncode == 0 and result.report is not None, result.describe()
             result.report["run"]["cwd"] = str(folder)  # of the fork; numsan was attached elsewhere
             (folder / "report.json").write_text(json.dumps(result.report))
@@ -119,11 +153,33 @@ def diff(*arguments, status):
 @pytest.mark.parametrize("name", PAIRS)
 def test_pair(reported, name):
     before, after, expected, status = PAIRS[name]
-    done = diff(reported(before), reported(after), "--format", "json", status=status)
-    found = json.loads(done.stdout)["changes"]
+    sides = reported(before), reported(after)
+    document = json.loads(diff(*sides, "--format", "json", status=status).stdout)
     lines = [f"{one['change']} {(one['now'] or one['before'])['code']} {'; '.join(one['differences'])}"
-             for one in found]
+             for one in document["changes"]]
     assert len(lines) == len(expected) and all(map(str.startswith, lines, expected)), lines
+    text = diff(*sides, status=status).stdout
+    said = re.findall(r"^(appeared|more severe|moved|less severe|vanished): \w+\[(NS\d+)\]: .*\n  --> (\S+)"
+                      r"(?:  module.*)?\n      (.*)\n      step \d+\n((?:   = .*\n)*)", text, re.M)
+    shown = [f"{change} {code} {'; '.join(re.findall('   = (.*)', differences))}"
+             for change, code, _, _, differences in said]
+    assert shown == lines, text
+    for one, (_, _, place, code, _) in zip(document["changes"], said):
+        location = (one["now"] or one["before"])["location"]
+        assert (place, code) == (f"{os.path.basename(location['file'])}:{location['line']}", location["code"]), text
+    counts = ", ".join(f"{number} {change}" for change, number in document["counts"].items())
+    assert text.endswith(f"numsan: {counts}\n"), text
+
+
+def test_what_an_allow_list_left_out_is_not_said_to_be_gone(reported):
+    shown, allowed = (reported(PAIRS["allow-listed"][side]) for side in (0, 1))
+    said = "1 of 1 report with findings that an allow-list left out: what"
+    assert f"numsan: {allowed}: {said} vanished may be one of them\n" in diff(shown, allowed, status=0).stdout
+    assert f"numsan: {allowed}: {said} appeared may have been one of them\n" in diff(allowed, shown, status=1).stdout
+    document = json.loads(diff(shown, allowed, "--format", "json", status=0).stdout)
+    assert (document["base"]["suppressed"], document["new"]["suppressed"]) == (0, 1)
+    assert "left out: what vanished may be one of them" in diff(shown, allowed, "--format", "markdown", status=0).stdout
+    assert "allow-list" not in diff(allowed, allowed, status=0).stdout, "nothing vanished"
 
 
 def test_folders_of_ranks(tmp_path):
@@ -136,7 +192,7 @@ def test_folders_of_ranks(tmp_path):
     document = json.loads(diff(tmp_path / "base", tmp_path / "new", "--format", "json", status=1).stdout)
     assert document["counts"] == {"appeared": 1, "more severe": 0, "moved": 0, "less severe": 0, "vanished": 0,
                                   "unchanged": 2}
-    assert document["new"] == {"path": str(tmp_path / "new"), "reports": 4, "incomplete": 1}
+    assert document["new"] == {"path": str(tmp_path / "new"), "reports": 4, "incomplete": 1, "suppressed": 0}
 
 
 @pytest.fixture

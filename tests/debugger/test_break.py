@@ -1,62 +1,17 @@
 """break=1: where a program stops, what its user sees there, and what it raises where nobody is there."""
-import pathlib
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 import time
 
 import pexpect
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-import run_numsan  # noqa: E402
+import run_numsan
+from debugged import PROGRAMS, PROMPT, Session, line_of, on_terminal
 
-PROGRAMS = pathlib.Path(__file__).parent / "programs"
 pytestmark = pytest.mark.usefixtures("warm")
-PROMPT = r"\(Pdb\) "
-
-
-def line_of(program, mark):
-    return run_numsan.marked_line(PROGRAMS / program, mark)
-
-
-def on_terminal(command, folder, env=None, options=None):
-    environment = {"PYTHONBREAKPOINT": "", "TERM": "dumb", "NO_COLOR": "1", **(env or {})}
-    options = {"break": 1, "report": "none", **(options or {})}
-    argv, environment = run_numsan.attached(command, options=options, env=environment)
-    return pexpect.spawn(argv[0], argv[1:], cwd=str(folder), env=environment, timeout=90, encoding="utf-8",
-                         dimensions=(50, 200), echo=False)
-
-
-class Session:
-    """A program on a terminal of its own, under numsan or without."""
-
-    def __init__(self, program, folder, args=(), env=None, options=None):
-        self.child = on_terminal([run_numsan.PYTHON, PROGRAMS / program, *args], folder, env, options)
-
-    def stops(self, program, mark):
-        """Waits for the prompt. It is in the frame of the marked line; returns what was printed since the last one."""
-        self.child.expect(PROMPT)
-        text = self.child.before
-        assert re.search(rf"> \S*{program}\({line_of(program, mark)}\)", text), text
-        return text
-
-    def ask(self, command):
-        self.child.sendline(command)
-        self.child.expect(PROMPT)
-        return self.child.before
-
-    def go_on(self, command="continue"):
-        self.child.sendline(command)
-
-    def ends(self):
-        """What was printed until the end, and the exit status."""
-        self.child.expect(pexpect.EOF)
-        text = self.child.before
-        self.child.close()
-        return text, self.child.exitstatus
 
 
 @pytest.fixture
@@ -64,7 +19,7 @@ def session(tmp_path):
     made = []
 
     def start(program, *args, **options):
-        made.append(Session(program, tmp_path, args, **options))
+        made.append(Session(on_terminal([run_numsan.PYTHON, PROGRAMS / program, *args], tmp_path, **options)))
         return made[-1]
 
     yield start

@@ -30,6 +30,7 @@ def one_dump(name, tmp_path_factory, **options):
     made = dumped.Dump(paths[0])
     assert f"dump: {paths[0]}; numsan replay {paths[0]}" in " ".join(result.stderr.split()), result.stderr
     reported = [one for one in result.findings if one["dump"] is not None]
+    assert made.about["interpreter"] == run_numsan.PYTHON
     for key in ("code", "op", "fingerprint", "location", "inputs", "help", "dump"):
         assert made.about["finding"][key] == reported[0][key]
     return made, reported[0]

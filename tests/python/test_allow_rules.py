@@ -4,7 +4,8 @@ import sys
 import pytest
 import run_numsan
 
-sys.path.insert(0, str(run_numsan.REPO / "python"))
+sys.path[:0] = [str(run_numsan.REPO / "python"), str(run_numsan.REPO / "host/replay")]
+import def_tables  # noqa: E402
 from numsan import _allow  # noqa: E402
 
 PROGRAM = """
@@ -55,7 +56,48 @@ def test_as_the_library_does(warm, tmp_path):
     assert suppressed == matched, done.describe()
 
 
-@pytest.mark.parametrize("text", ["", "log", "op:", "ops:aten::log", "code:104"])
+@pytest.mark.parametrize("text", ["", "# nothing else", "op:aten::log\nop:aten::exp"])
 def test_what_is_no_rule(text):
     with pytest.raises(ValueError, match="^allow: "):
         _allow.rule(text)
+
+
+CASES = run_numsan.REPO / "tests/host/finding/allow_cases.def"
+
+
+def place(file, line):
+    return {"file": file, "line": int(line)} if file else None
+
+
+def findings():
+    """Those of the table, as the report has them; empty text there is nothing here."""
+    for values, _ in def_tables.rows(CASES, "NUMSAN_ALLOW_FINDING"):
+        name, op, file, line, module, code, category, *forward = values
+        forward_op, forward_file, forward_line, forward_module = forward
+        yield name, {
+            "op": op, "location": place(file, line), "module": module or None, "code": code,
+            "category": {"id": category}, "user_location": None, "forward": None if not forward_op else {
+                "op": forward_op, "location": place(forward_file, forward_line), "module": forward_module or None}}
+
+
+def outcome(rule, finding):
+    try:
+        conditions = _allow.rule(rule)
+    except ValueError:
+        return "refused"
+    return "matches" if _allow.allows([conditions], finding, "/start") else "differs"
+
+
+def test_cases_that_the_library_is_asked_too():
+    known = dict(findings())
+    cases = [values for values, _ in def_tables.rows(CASES, "NUMSAN_ALLOW_CASE")]
+    assert len(cases) > 50 and set(known) == {name for _, name, _ in cases}
+    wrong = [(rule, name, wanted) for rule, name, wanted in cases if outcome(rule, known[name]) != wanted]
+    assert not wrong
+
+
+def test_codes_and_categories_are_those_of_the_tables():
+    tables = run_numsan.REPO / "host/finding"
+    mechanisms = {values[0] for values, _ in def_tables.rows(tables / "mechanisms.def", "NUMSAN_MECHANISM")}
+    categories = {values[0] for values, _ in def_tables.rows(tables / "categories.def", "NUMSAN_CATEGORY")}
+    assert (_allow.CODES, _allow.CATEGORIES) == (mechanisms, categories)

@@ -1,4 +1,5 @@
 """`import numsan` in a program: what it says and asks where numsan is attached, and that it does nothing elsewhere."""
+import pytest
 import run_numsan
 
 PACKAGE = run_numsan.REPO / "python"
@@ -41,10 +42,10 @@ assert (found[0]["step"], found[0]["op"]) == (3, "aten::log"), found
 found[0].clear()
 assert numsan.findings()[0]["code"].startswith("NS"), "a dictionary is the caller's own"
 
-w = torch.nn.Parameter(-torch.ones(2))
-w.log().sum().backward()  # a gradient that nothing takes up yet
+w = torch.nn.Parameter(torch.zeros(2))
+w.sqrt().sum().backward()  # a gradient that nothing takes up yet
 before = numsan.check()
-assert numsan.check(decide=True) >= before
+assert numsan.check(decide=True) == before + 1, numsan.findings()
 several = [threading.Thread(target=lambda: [numsan.findings() for _ in range(20)]) for _ in range(4)]
 for one in several: one.start()
 for one in several: one.join()
@@ -72,10 +73,27 @@ for i in range(20):
 print([parameter.detach().numpy().tobytes().hex() for parameter in model.parameters()])
 print(torch.rand(4), optimizer.state_dict()["state"][0]["step"])
 """
+RAISES = """
+import sys
+sys.path.insert(0, {package!r})
+import {first}
+import {second}
+import _numsan
+assert numsan.NumericalError is _numsan.NumericalError and issubclass(numsan.NumericalError, RuntimeError)
+w = torch.nn.Parameter(-torch.ones(2))
+try:
+    w.log().sum().backward()
+except numsan.NumericalError as error:
+    print(error.finding["code"], error.inputs[0].tolist(), str(error).startswith("NS101: "))
+"""
 ELSEWHERE = HEAD.replace(", torch", "") + """
 assert not numsan.attached() and numsan.check(decide=True) == 0 and numsan.findings() == []
 with numsan.ignore():
     numsan.step(loss=1.0)
+try:
+    assert (numsan.NumericalError.finding, numsan.NumericalError.inputs) == ({}, ())
+except numsan.NumericalError:
+    pass
 print("done")
 """
 
@@ -106,6 +124,15 @@ def test_a_healthy_program_computes_the_same(warm, tmp_path):
     assert (watched.returncode, watched.stdout) == (0, plain.stdout), watched.describe()
     assert watched.findings == [] and watched.stderr == "", watched.describe()
     assert watched.report["run"]["steps"] == 20, watched.describe()
+
+
+@pytest.mark.parametrize("first, second", [("numsan", "torch"), ("torch", "numsan")])
+def test_what_break_raises_is_the_class_of_the_package(warm, tmp_path, first, second):
+    """Whichever was imported first: `except` takes no other class of that name. In processes of their own, as a fork of
+    a process that has torch has only one order."""
+    program = written(tmp_path, RAISES.format(package=str(PACKAGE), first=first, second=second))
+    done = run_numsan.run(program, options={"break": 1}, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "NS101 [-1.0, -1.0] True\n"), done.describe()
 
 
 def test_not_attached(tmp_path):

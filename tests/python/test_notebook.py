@@ -1,11 +1,8 @@
 """A real kernel: `%load_ext numsan`, the restart under numsan, findings by cell."""
 import os
-import pathlib
-import time
 
-import jupyter_client.manager
 import pytest
-import run_numsan
+from notebook_kernel import Kernel
 
 LAYER = """import torch
 def layer(x):
@@ -21,53 +18,11 @@ torch.optim.SGD([w], 0.1).step()
 """
 
 
-class Kernel:
-    """A kernel and what its cells print: stdout, stderr and results in one text."""
-
-    def __init__(self, folder):
-        environment = run_numsan.plain_environment({
-            "PYTHONPATH": str(run_numsan.REPO / "python"), "NUMSAN_BUILD": str(run_numsan.BUILD),
-            "NUMSAN_CACHE": str(run_numsan.CACHE), "IPYTHONDIR": str(folder / "ipython"), "NO_COLOR": "1",
-            "NUMSAN_OPTIONS": "report=none:history=16"})
-        environment.pop("PYTEST_CURRENT_TEST", None)  # else it leaves descriptors 1 and 2 as they are
-        self.manager, self.client = jupyter_client.manager.start_new_kernel(cwd=str(folder), env=environment)
-        self.process = self.manager.provisioner.pid
-
-    def run(self, cell, answer=None, until=""):
-        """(status, text), where what was written to a descriptor may come late: the text has `until` in it."""
-        texts = []
-
-        def take(message):
-            content = message["content"]
-            texts.append(content.get("text") or content.get("data", {}).get("text/plain") or
-                         "".join(content.get("traceback", [])))
-
-        def answer_it(message):
-            texts.append(message["content"]["prompt"])
-            self.client.input(answer)
-
-        reply = self.client.execute_interactive(cell, allow_stdin=answer is not None, stdin_hook=answer_it,
-                                                output_hook=take, timeout=120)
-        self.number = reply["content"]["execution_count"]
-        while until not in "".join(texts):
-            texts.append(self.client.get_iopub_msg(timeout=30)["content"].get("text", ""))
-        return reply["content"]["status"], "".join(texts)
-
-    def wait_for_restart(self):
-        """The same process, with another environment."""
-        environment, deadline = pathlib.Path(f"/proc/{self.process}/environ"), time.monotonic() + 60
-        while b"libnumsan.so" not in environment.read_bytes():
-            assert time.monotonic() < deadline, "the kernel did not start again"
-            time.sleep(0.05)
-        self.client.wait_for_ready(timeout=60)
-
-
 @pytest.fixture
 def kernel(warm, tmp_path):
     kernel = Kernel(tmp_path)
     yield kernel
-    kernel.client.stop_channels()
-    kernel.manager.shutdown_kernel(now=True)
+    kernel.close()
 
 
 def test_a_notebook(kernel):

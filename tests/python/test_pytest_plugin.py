@@ -22,6 +22,10 @@ def broken():
     float(-torch.ones(2).log().sub(1).sqrt().sum())
     return 1
 
+@pytest.fixture
+def bad():
+    return bad_gradient("sqrt")
+
 def test_healthy():
     print("said by a healthy test")
     assert os.environ["LD_PRELOAD"].count("libnumsan.so") == 1
@@ -54,6 +58,9 @@ def test_raises():
 
 def test_fixture(broken):
     assert broken
+
+def test_bad_fixture(bad):
+    pass
 """
 OUTSIDE = """
 import torch
@@ -101,7 +108,8 @@ def test_findings_belong_to_tests(warm, tmp_path):
     assert found["test_bad_rule"] == ("error", []), done.describe()
     assert found["test_expected"][0] == "skipped", done.describe()
     assert found["test_raises"][0] == "failure", done.describe()
-    assert found["test_fixture"][0] == "passed", done.describe()
+    assert found["test_fixture"] == ("passed", ["NS101"]), "a warning of its setup"
+    assert found["test_bad_fixture"] == ("error", ["NS102"]), done.describe()
     assert "NumsanWarning: warning[NS101]" in done.stdout, done.describe()
     assert re.search(r"^FAILED test_it.py::test_gradient - Failed: error\[NS102\]", done.stdout, re.M
                      ), done.describe()

@@ -22,7 +22,9 @@ def tree(tmp_path):
     ignored = shutil.ignore_patterns("__pycache__", "test-logs", "build")
     for folder in ("host", "scripts", "tests/host", "tests/programs", "tests/suite", "tests/support"):
         shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
-    shutil.copy(ROOT / "tests/conftest.py", root / "tests/conftest.py")
+    for file in ("tests/conftest.py", "python/numsan/_allow.py"):
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, root / file)
     return root
 
 
@@ -85,6 +87,7 @@ def test_mechanism_is_in_every_table_and_its_tests_fail(build, tree, tmp_path):
     enum, before = [one["$defs"]["finding"]["properties"]["mechanism"]["enum"] for one in (schema, published)]
     assert enum == [*before, "ALIAS"]
     assert '"ALIAS")' in files["tests/suite/markers.py"]
+    assert f"range(101, {int(last) + 2})" in files["python/numsan/_allow.py"]
     page = re.search(r'^NUMSAN_EXPLAIN\("ALIAS",.*?"\)\n', files["host/report/explain_mechanisms.def"], re.M | re.S)
     assert page[0].count("raise SystemExit(\"FILL IN") == 2
     test = tree / "tests/host/cause/mechanism_alias_test.cpp"
@@ -98,6 +101,7 @@ def test_rule_is_asked_and_its_tests_fail(build, tree, tmp_path):
     files = created(tree, "rule", "bad_luck")
     assert files["host/finding/categories.def"].index(f'"{word}", "bad-luck"') < \
         files["host/finding/categories.def"].index('NUMSAN_CATEGORY("U"')
+    assert f"range(1, {count + 2})" in files["python/numsan/_allow.py"]
     assert f'{{"{word}", bad_luck}}' in files["host/cause/ranking.cpp"]
     assert f'NUMSAN_EXPLAIN("{word}",' in files["host/report/explain_categories.def"]
     schema = json.loads(files["host/report/report.schema.json"])

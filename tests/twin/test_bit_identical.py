@@ -26,6 +26,8 @@ CASES = {
 LONG = ["bert", "t5", "vit", "mixtral", "unet", "ppo", "ctc", "transducer", "gan", "contrastive", "lbfgs"]
 STEPS, LONG_STEPS = 20, 50
 CASES.update({name: [f"{name}.py"] for name in LONG})
+# Under a program that imports numsan and calls all of it at every step.
+CASES.update({f"asking_{name}": ["asking.py", *CASES[name]] for name in ("gpt2", "resnet", "workers_fork")})
 ALONE = [case for case, parts in CASES.items() if len(parts) == 1]  # neither ranks nor workers nor a compiler
 
 
@@ -94,6 +96,17 @@ def test_holding_arguments_for_a_dump_changes_nothing(case, warm, tmp_path):
     check(case, tmp_path, {"dump": folder})
     expected = 1 if case in LONG else 0  # of the bad value that follows a long one
     assert len(list(folder.glob("*"))) == expected
+
+
+@pytest.mark.parametrize("case", ["gpt2", "grad_scaler", "lbfgs", "resnet", "workers_fork", "ddp", "transforms"])
+def test_being_ready_to_stop_changes_nothing(case, warm, tmp_path):
+    check(case, tmp_path, {"break": 1})
+
+
+def test_all_of_it_at_once_changes_nothing(warm, tmp_path):
+    folder = tmp_path / "dumps"
+    check("asking_gpt2", tmp_path, {"break": 1, "dump": folder})
+    assert not list(folder.glob("*"))
 
 
 COMPILED = ["compiled_aot_eager", "compiled_inductor"]

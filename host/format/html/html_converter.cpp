@@ -67,6 +67,18 @@ struct ReportFacts {
     Integer steps = 0;
 };
 
+/// A list of rows of two texts, one a member of `pairs`.
+List list_of(const std::map<std::string, std::string>& pairs, const char* key, const char* value) {
+    List rows;
+    for (const auto& [first, second] : pairs) {
+        Data row;
+        put(row, key, first);
+        put(row, value, second);
+        rows.push_back(row);
+    }
+    return rows;
+}
+
 class HtmlConverter : public Converter {
   public:
     void add(const SourceReport& report) override {
@@ -113,9 +125,9 @@ class HtmlConverter : public Converter {
     std::string document() override {
         const std::vector<const KnownFinding*> findings = known_.findings();
         Data page;
-        put_head(page, findings);
         Integer steps = 0;
         for (const auto& [order, facts] : facts_) steps = std::max(steps, facts.steps);
+        put_head(page, findings, steps);
         page.set("time_line", html::time_line_view(findings, skipped_, steps));
         put_findings(page, findings);
         put_reports(page);
@@ -131,14 +143,12 @@ class HtmlConverter : public Converter {
     }
 
   private:
-    void put_head(Data& page, const std::vector<const KnownFinding*>& findings) const {
+    void put_head(Data& page, const std::vector<const KnownFinding*>& findings, Integer steps) const {
         std::set<std::string> programs;
-        Integer steps = 0;
         std::string started;
         std::string framework;
         for (const auto& [order, facts] : facts_) {
             programs.insert(facts.program);
-            steps = std::max(steps, facts.steps);
             if (started.empty() || (!facts.started.empty() && facts.started < started)) started = facts.started;
         }
         for (const auto& [order, run] : known_.runs()) {
@@ -207,22 +217,8 @@ class HtmlConverter : public Converter {
         page.set("lines", lines);
         page.set("any_lines", !lines.empty());
         put(page, "left_out", shown < findings.size() ? std::to_string(findings.size() - shown) : "");
-        List code_list;
-        for (const auto& [code, page_text] : codes) {
-            Data item;
-            put(item, "code", code);
-            put(item, "text", page_text);
-            code_list.push_back(item);
-        }
-        page.set("codes", code_list);
-        List category_list;
-        for (const auto& [id, name] : categories) {
-            Data item;
-            put(item, "id", id);
-            put(item, "name", name);
-            category_list.push_back(item);
-        }
-        page.set("categories", category_list);
+        page.set("codes", list_of(codes, "code", "text"));
+        page.set("categories", list_of(categories, "id", "name"));
     }
 
     void put_reports(Data& page) const {

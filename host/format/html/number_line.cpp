@@ -9,14 +9,12 @@
 namespace numsan::html {
 
 std::optional<NumberLine> NumberLine::of(const std::string& dtype) {
-    for (int i = 0; i < kDTypeCount; ++i) {
-        if (dtype != kDTypes[i].name) continue;
-        const DTypeInfo& type = kDTypes[i];
-        const uint64_t normal = std::max<uint64_t>(value_classes(type).smallest_normal, type.has_zero() ? 1 : 0);
-        return NumberLine(largest_value(static_cast<DType>(i)), decode_magnitude(normal, type),
-                          decode_magnitude(type.has_zero() ? 1 : 0, type));
-    }
-    return std::nullopt;
+    const std::optional<DType> known = dtype_of(dtype);
+    if (!known) return std::nullopt;
+    const DTypeInfo& type = info(*known);
+    const uint64_t smallest = type.has_zero() ? 1 : 0;
+    const uint64_t normal = std::max<uint64_t>(value_classes(type).smallest_normal, smallest);
+    return NumberLine(largest_value(*known), decode_magnitude(normal, type), decode_magnitude(smallest, type));
 }
 
 double NumberLine::place(double magnitude) const {

@@ -1,6 +1,8 @@
 #include "interpose/python/names/variables.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "interpose/python/api/reference.h"
 #include "interpose/python/layout/frame_walk.h"
@@ -79,6 +81,18 @@ void add_frames(const PythonApi& api, const PythonLayout& layout, void* thread, 
     }
 }
 
+/// A running method calls its own object so, whatever it is called elsewhere.
+void put_selfs_last(std::vector<Scope>& script) {
+    Scope selfs;
+    for (Scope& scope : script) {
+        const auto first = std::stable_partition(scope.begin(), scope.end(),
+                                                 [](const Variable& variable) { return variable.name != "self"; });
+        selfs.insert(selfs.end(), std::make_move_iterator(first), std::make_move_iterator(scope.end()));
+        scope.erase(first, scope.end());
+    }
+    script.push_back(std::move(selfs));
+}
+
 }  // namespace
 
 std::string text_of(const PythonApi& api, void* str) {
@@ -125,6 +139,7 @@ Variables live_variables(const PythonApi& api, const PythonLayout* layout) {
          thread = api.PyThreadState_Next(thread)) {
         add_frames(api, *layout, thread, globals, found);
     }
+    put_selfs_last(found.script);
     return found;
 }
 

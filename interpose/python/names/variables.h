@@ -16,7 +16,8 @@ struct Variable {
 using Scope = std::vector<Variable>;
 
 struct Variables {
-    std::vector<Scope> script;     ///< globals of __main__, then locals of its running functions, innermost first
+    std::vector<Scope>
+        script;  ///< globals of __main__, then locals of its running functions, innermost first, then `self`s
     std::vector<void*> elsewhere;  ///< values of the locals of all other running functions, borrowed
 };
 

@@ -181,7 +181,8 @@ def said_of(finding):
     lines = [f'{finding["code"]}: {finding["title"]}']
     place = finding.get('location')
     if place:
-        lines.append(f'  --> {place["file"]}:{place["line"]} in {place["function"]}')
+        file = f'cell In[{place["cell"]}]' if place.get('cell') else place['file']
+        lines.append(f'  --> {file}:{place["line"]} in {place["function"]}')
         if place.get('code'):
             lines.append(f'      {place["code"]}')
     escape = finding.get('escape')
@@ -205,6 +206,16 @@ class Debugger:
     def __init__(self):
         import threading
         self.lock, self.process = threading.RLock(), 0
+
+    def anybody_there(self):
+        """multiprocessing gives its processes an input of their own, while descriptor 0 stays a terminal."""
+        import os
+        if os.environ.get('PYTHONBREAKPOINT') or sys.breakpointhook is not sys.__breakpointhook__:
+            return True
+        try:
+            return sys.stdin.isatty()
+        except (AttributeError, ValueError, OSError):
+            return False
 
     def stop(self, file, line, index, place, text, document, inputs, outputs, scaled):
         import os

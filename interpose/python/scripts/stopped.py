@@ -9,12 +9,21 @@ class NumericalError(RuntimeError):
     """A value that is not finite got into something that matters: raised by break=1 where no terminal is there.
 
     finding  the finding as the report has it
-    inputs   what the operator that made the value was called with: tensors; None where they were not kept
+    inputs   what the operator that made the value was called with: tensors; empty where they were not kept
     outputs  what it wrote
     """
 
-    finding = None
+    finding = {}
     inputs = outputs = ()
+
+
+def error_class():
+    """The one of python/numsan where the program has imported that already: it may have named it in an `except`."""
+    known = getattr(sys.modules.get('numsan'), 'NumericalError', None)
+    return known if isinstance(known, type) and issubclass(known, RuntimeError) else NumericalError
+
+
+NumericalError = error_class()
 
 
 def values_of(parts):

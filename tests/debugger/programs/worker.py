@@ -11,7 +11,10 @@ class Ratios(torch.utils.data.Dataset):
 
 
 if __name__ == "__main__":
+    torch.manual_seed(0)
     model = torch.nn.Linear(2, 1)
-    for batch in torch.utils.data.DataLoader(Ratios(), batch_size=2, num_workers=1):
-        model(batch).mean().backward()
+    for step, batch in enumerate(torch.utils.data.DataLoader(Ratios(), batch_size=2, num_workers=1)):
+        loss = model(batch).mean()
+        loss.backward()  # LOSS
+        print("step", step, "loss", loss.item())
     print("the end")

@@ -35,5 +35,11 @@ TEST(DType, ComplexHasTwoLanes) {
     EXPECT_EQ(info(DType::BFloat16).lanes, 1);
 }
 
+TEST(DType, IsFoundByItsName) {
+    for (int i = 0; i < kDTypeCount; ++i) EXPECT_EQ(dtype_of(kDTypes[i].name), static_cast<DType>(i));
+    EXPECT_EQ(dtype_of("int64"), std::nullopt);
+    EXPECT_EQ(dtype_of(""), std::nullopt);
+}
+
 }  // namespace
 }  // namespace numsan

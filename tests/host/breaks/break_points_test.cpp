@@ -139,14 +139,74 @@ TEST_F(Breaks, WithoutATerminalOnlyAFindingRaises) {
     EXPECT_EQ(take(), nullptr) << "the same finding again";
 }
 
-TEST_F(Breaks, AThreadWithoutPythonHandsOver) {
-    g_mode = BreakMode::Raise;
+TEST_F(Breaks, BirthsOfOneFindingThatEscapeAtOnceRaiseOnce) {
+    g_mode = BreakMode::Off;
     run.op(kLog, {x.view()}, {y.returned()});
+    run.op(kLog, {x.view()}, {z.returned()});
+    run.loss(y);
+    run.loss(z);
+    Outcome outcome;
+    for (const BirthId id : {BirthId(1), BirthId(2)}) {
+        EscapedBirth escaped;
+        escaped.birth = *run.session->verdict().birth(id);
+        outcome.escaped.push_back(escaped);
+    }
+    ASSERT_GT(run.session->reporter().finding_of(1)->count, 1);
+    g_mode = BreakMode::Raise;
+    breaks.published(this_thread(), outcome, kModel);
+    const auto due = take();
+    ASSERT_NE(due, nullptr) << "an optimizer's update of two parameters";
+    EXPECT_TRUE(due->raises);
+    breaks.published(this_thread(), outcome, kModel);
+    EXPECT_EQ(take(), nullptr);
+}
+
+TEST_F(Breaks, ALineThatHasStoppedDoesNotStopForItsFinding) {
+    run.op(kLog, {x.view()}, {y.returned()});
+    EXPECT_TRUE(breaks.stop_at("model.py:3", *take()));
+    run.op(kLog, {x.view()}, {z.returned()});  // its stack has stopped
+    EXPECT_EQ(take(), nullptr);
+    run.loss(z);
+    const auto due = take();
+    ASSERT_NE(due, nullptr);
+    EXPECT_FALSE(breaks.stop_at("model.py:3", *due));
+}
+
+TEST_F(Breaks, WhereTheTerminalIsNobodysAFindingRaises) {
+    run.op(kLog, {x.view()}, {y.returned()});
+    const auto due = take();
+    ASSERT_NE(due, nullptr);
+    breaks.ask_nobody(*due);
+    EXPECT_FALSE(due->raises) << "it is not known yet whether the value matters";
+    run.stacks.now = kElsewhere;
+    run.op(kLog, {x.view()}, {z.returned()});
+    EXPECT_EQ(take(), nullptr) << "nor is another asked about";
+    run.loss(y);
+    const auto raised = take();
+    ASSERT_NE(raised, nullptr);
+    EXPECT_TRUE(raised->raises);
+    EXPECT_NE(raised->held.call(), nullptr) << "what the op was called with";
+}
+
+TEST_F(Breaks, AFindingThatNobodyCanBeAskedAboutRaises) {
+    MadeUp data{kNan};
+    run.op(kMul, {data.view()}, {z.returned()});
+    run.loss(z);
+    const auto due = take();
+    ASSERT_NE(due, nullptr);
+    ASSERT_FALSE(due->raises);
+    breaks.ask_nobody(*due);
+    EXPECT_TRUE(due->raises);
+}
+
+TEST_F(Breaks, AThreadWithoutPythonHandsOver) {
+    g_mode = BreakMode::Off;
+    run.op(kLog, {x.view()}, {y.returned()});
+    run.loss(y);
+    g_mode = BreakMode::Raise;
     Outcome outcome;
     EscapedBirth escaped;
-    run.loss(y);
-    const auto due = take();
-    escaped.birth = due->birth;
+    escaped.birth = *run.session->verdict().birth(1);
     outcome.escaped.push_back(escaped);
     breaks.published(this_thread(), outcome, 0);
     EXPECT_EQ(take(), nullptr);

@@ -120,5 +120,21 @@ TEST(FindingHistory, NightsAreFilesAndFoldersInTheOrderOfTheirTime) {
     EXPECT_EQ(read_nights(folder.string()).read.errors.size(), 1u);
 }
 
+TEST(FindingHistory, NightsWithoutATimeAreInTheOrderOfTheirNames) {
+    const fs::path folder = fs::path(testing::TempDir()) / ("numsan_timeless_nights_" + std::to_string(getpid()));
+    Json report = {{"schema", "numsan.report/1"}, {"verdict", "clean"}, {"findings", Json::array()}};
+    for (const char* key : {"tool", "run", "coverage", "cost", "noted"}) report[key] = Json::object();
+    for (const char* name : {"night-10", "night-2", "night-1"}) {
+        fs::create_directories(folder / name);
+        std::ofstream(folder / name / "report.json") << report.dump();
+    }
+    const Nights read = read_nights(folder.string());
+    ASSERT_EQ(read.nights.size(), 3u);
+    EXPECT_TRUE(read.nights[0].path.ends_with("night-1"));
+    EXPECT_TRUE(read.nights[1].path.ends_with("night-2")) << "numbers count, as in the reports of one night";
+    EXPECT_TRUE(read.nights[2].path.ends_with("night-10"));
+    fs::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace numsan

@@ -6,7 +6,13 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "host/finding/tables.h"
 #include "tests/support/builders.h"
 
 namespace numsan {
@@ -43,6 +49,57 @@ std::vector<std::string> complaints_of(const std::string& text) {
     std::vector<std::string> complaints;
     AllowList::parse(text, "allow.txt", complaints);
     return complaints;
+}
+
+std::optional<Place> place_at(const std::string& file, const std::string& line) {
+    if (file.empty()) return std::nullopt;
+    return Place{file, std::stoi(line), "", {}};
+}
+
+std::optional<std::string> unless_empty(const std::string& text) {
+    return text.empty() ? std::nullopt : std::optional(text);
+}
+
+/// Those of allow_cases.def, by their names.
+std::map<std::string, Finding> findings_of_cases() {
+    std::map<std::string, Finding> known;
+    const auto add = [&](const char* name, const char* op, const char* file, const char* line, const char* module,
+                         std::string_view code, const char* category, const char* forward_op, const char* forward_file,
+                         const char* forward_line, const char* forward_module) {
+        Finding finding;
+        for (const MechanismInfo& row : kMechanisms) {
+            if (code == row.code) finding.mechanism = row.value;
+        }
+        finding.op = op;
+        finding.location = place_at(file, line);
+        finding.module = unless_empty(module);
+        finding.category.id = *find_category(category);
+        if (*forward_op != '\0')
+            finding.forward =
+                ForwardOp{forward_op, "", place_at(forward_file, forward_line), unless_empty(forward_module), {}};
+        known.emplace(name, std::move(finding));
+    };
+#define NUMSAN_ALLOW_FINDING(...) add(__VA_ARGS__);
+#define NUMSAN_ALLOW_CASE(...)
+#include "tests/host/finding/allow_cases.def"
+#undef NUMSAN_ALLOW_FINDING
+#undef NUMSAN_ALLOW_CASE
+    return known;
+}
+
+TEST(AllowList, CasesThatThePackageOfPythonIsAskedToo) {
+    const std::map<std::string, Finding> known = findings_of_cases();
+    const auto expect = [&](const char* rule, const char* finding, const std::string& wanted) {
+        std::vector<std::string> complaints;
+        const AllowList list = AllowList::parse(rule, "allow.txt", complaints);
+        const bool matched = list.match(known.at(finding), "/start") != nullptr;
+        EXPECT_EQ(!complaints.empty() ? "refused" : matched ? "matches" : "differs", wanted) << rule;
+    };
+#define NUMSAN_ALLOW_FINDING(...)
+#define NUMSAN_ALLOW_CASE(...) expect(__VA_ARGS__);
+#include "tests/host/finding/allow_cases.def"
+#undef NUMSAN_ALLOW_FINDING
+#undef NUMSAN_ALLOW_CASE
 }
 
 TEST(AllowList, MatchesOps) {

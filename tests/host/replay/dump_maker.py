@@ -74,7 +74,7 @@ def make_dump(path, name, args, *, overload="", results=None, forward=None, find
     """A dump at `path` of one call; `forward` is (name, args, overload). `changed` are fields of the description."""
     maker = DumpMaker()
     what = {"dump_version": 1, "numsan": "0.1.0", "torch": torch.__version__, "python": "3.11", "device": device,
-            "machine": "test", "threads": 1, "op": maker.call(name, args, overload, results),
+            "threads": 1, "op": maker.call(name, args, overload, results),
             "forward": maker.call(*forward, key="forward.") if forward else None, "node": None, "rng": {},
             "finding": {"code": "NS101", "mechanism": "DOM", "kind": "nan", "phase": "forward", "title": "made up",
                         "help": [], **(finding or {})}}

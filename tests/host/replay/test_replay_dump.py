@@ -117,6 +117,22 @@ def test_a_python_without_torch(build, dump, tmp_path):
         "NUMSAN_PYTHON=/path/to/python names another\n")
 
 
+def test_the_python_of_the_program_is_named_and_not_started(build, tmp_path):
+    """Whoever made the dump would choose what runs."""
+    without, own = tmp_path / "python3", tmp_path / "own-python"
+    without.write_text("#!/bin/sh\nexit 1\n")
+    own.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    for python in (without, own):
+        python.chmod(0o755)
+    path = dump_maker.make_dump(tmp_path / "a.safetensors", "aten::log", [torch.zeros(2)], interpreter=str(own))
+    done = command(path, NUMSAN_PYTHON=str(without))
+    assert done.returncode == 2 and done.stderr.endswith(f"; NUMSAN_PYTHON={own} names the one that ran the program\n")
+    own.unlink()
+    done = command(path, NUMSAN_PYTHON=str(without))
+    assert done.stderr.endswith("; NUMSAN_PYTHON=/path/to/python names another\n"), done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_python_that_dies(build, dump, tmp_path):
     python = tmp_path / "python3"
     python.write_text('#!/bin/sh\nif [ "$1" = -c ]; then exit 0; fi\nkill -SEGV $$\n')

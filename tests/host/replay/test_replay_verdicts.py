@@ -53,6 +53,17 @@ def test_an_overflow_is_no_loss_of_precision(tmp_path):
     assert verdict.notes == ["2 values are finite in float64 and beyond float16's range, up to 90000"]
 
 
+def test_zeros_that_a_type_made_are_told(tmp_path):
+    """Of a finding about them no value is bad, and no mechanism of a bad value is shown."""
+    small = torch.tensor([1e-5, 1e-5, 0., 1.]).half()
+    _, verdict = verdict_of(tmp_path, "aten::mul", [small, small], overload="Tensor")
+    assert verdict.reproduced and not verdict.shown and not verdict.bad_count
+    assert len(verdict.notes) == 1
+    assert verdict.notes[0].startswith("2 of 3 zeros are not zero in float64, of magnitudes up to 1.00"), verdict.notes
+    _, verdict = verdict_of(tmp_path, "aten::relu", [torch.tensor([-1., 1.])])
+    assert verdict.notes == [], "a zero that float64 has, too"
+
+
 def test_prec(tmp_path):
     """The squares of 1e30 leave float32, the norm does not."""
     _, verdict = verdict_of(tmp_path, "aten::linalg_vector_norm", [torch.tensor([1e30, 1e30])])
