@@ -29,7 +29,7 @@ class LostUpdates {
     explicit LostUpdates(const Lineage& lineage) : lineage_(lineage) {}
 
     /// Output `index`, finite and updated by the op with the number `seq`, lost its updates for the second time: says
-    /// so once. While a parameter's grow, a rate warms up: the next time counts as the first. Where they have faded from
+    /// so once. While a parameter's grow, a rate warms up: the next time counts as the first. Where they faded from
     /// what they were, training has settled: none counts. Looks in steps 2^k, at copies in the step after them, too.
     std::optional<std::string> seen_again(const OpEvent& event, int32_t index, int64_t step, OpSeq seq);
 

@@ -53,7 +53,8 @@ class Programs:
         self.facts = numpy.zeros((len(self.weighed), len(self.names)))
         for row, facts in enumerate(self.weighed):
             self.facts[row, [at[fact["fact"]] for fact in facts]] = 1
-        self.of_category = numpy.array([[category == one for one in CATEGORIES] for _, category, _ in self.names], float)
+        self.of_category = numpy.array([[category == one for one in CATEGORIES]
+                                        for _, category, _ in self.names], float)
 
     def add(self, name, entry, finding):
         if finding is None:

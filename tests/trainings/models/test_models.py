@@ -1,4 +1,4 @@
-"""Healthy trainings of models that libraries have are met with silence and keep their bits; a late bug in one is found."""
+"""Healthy trainings of models that libraries have: silence and the same bits."""
 import pathlib
 
 import pytest
@@ -6,10 +6,10 @@ import pytest
 import run_numsan
 
 PROGRAMS = sorted(path for path in pathlib.Path(__file__).with_name("programs").glob("*.py") if path.stem != "loop")
-STEPS, BUG_STEP, AHEAD = 200, 150, 1
+STEPS = 200
 # Programs whose loop is that of loop.py run in any of these; each in one of them in CI, in the others at night.
 TYPES = ["float32", "bfloat16", "float16"]
-OWN_LOOP = ["gaussian_process", "pendulum", "pole", "variational"]
+OWN_LOOP = ["gaussian_process", "variational"]
 IN_CI = {"transcription": "bfloat16", "diffusion": "float16", "speech": "float16", "text_to_text": "bfloat16",
          "preferences": "float16", "masked_attention": "bfloat16"}
 

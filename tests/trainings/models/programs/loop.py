@@ -31,8 +31,8 @@ def digest(tensors):
 
 
 def show(loss, *modules):
-    """Prints the bits of the last loss and hashes of all parameters and buffers."""
-    print("loss", float(loss).hex())
+    """Prints the bits of the last loss, a tensor or a number, and hashes of all parameters and buffers."""
+    print("loss", (loss.item() if torch.is_tensor(loss) else float(loss)).hex())
     for module in modules:
         print("module", digest(module.parameters()), digest(module.buffers()))
     print("random", digest([torch.get_rng_state()]))

@@ -1,11 +1,11 @@
-"""A tiny BERT judges pairs under transformers' Trainer: batches added up, bfloat16, smoothed labels, evaluations between.
+"""A tiny BERT judges pairs under transformers' Trainer: batches added up, bfloat16, smoothed labels, evaluations.
 
 The bug: a late batch has a pair without a word, and the mean over its words is taken.
 """
 import torch
 from loop import arguments, show
 from torch import nn
-from transformers import BertConfig, BertModel, Trainer, TrainingArguments
+from transformers import BertConfig, BertModel, PrinterCallback, Trainer, TrainingArguments
 
 args = arguments(15)
 
@@ -52,5 +52,6 @@ settings = TrainingArguments(
     logging_strategy="no", seed=15, train_sampling_strategy="sequential")
 data = Pairs(args.steps * BATCH * TOGETHER, empty=args.bug_step * BATCH * TOGETHER if args.bug_step >= 0 else -1)
 trainer = Trainer(model, settings, train_dataset=data, eval_dataset=Pairs(32))
+trainer.remove_callback(PrinterCallback)  # it prints how long all took
 trainer.train()
 show(trainer.evaluate()["eval_loss"], model)

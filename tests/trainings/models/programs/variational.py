@@ -20,7 +20,7 @@ def model(x, group, y=None):
     with pyro.plate("groups", 4):
         offset = pyro.sample("offset", dist.Normal(0.0, spread))
     with pyro.plate("data", len(x)):
-        return pyro.sample("y", dist.StudentT(4.0, x @ weight + offset[group], 0.5), obs=y)
+        return pyro.sample("y", dist.StudentT(4.0, (x * weight).sum(-1) + offset[..., group], 0.5), obs=y)
 
 
 def by_hand(x, group, y=None):
@@ -60,4 +60,4 @@ for step in range(args.steps):
             drawn = Predictive(model, guide=guide, num_samples=4)(x, group)
             print("predicted", drawn["y"].mean().item().hex())
 print("loss", float(loss).hex())
-show(sum(value.sum() for value in pyro.get_param_store().values()))
+show(sum(value.detach().double().sum() for value in pyro.get_param_store().values()))
