@@ -16,7 +16,7 @@ def check(*arguments):
     )
 
 
-NAMES = ("options", "categories", "mechanisms", "formats", "thresholds")
+NAMES = ("options", "categories", "mechanisms", "formats", "thresholds", "evidence")
 
 
 def made_up(folder, rows):
