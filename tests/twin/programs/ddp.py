@@ -1,4 +1,5 @@
 """Two ranks over gloo under torchrun: DistributedDataParallel, all_reduce, all_gather, broadcast."""
+import gc
 import time
 
 import torch
@@ -22,12 +23,13 @@ for step in range(20):
     parts = [torch.empty(()) for _ in range(2)]
     part = loss.detach()
     dist.all_gather(parts, part)
+    while any(tensor._use_count() > 1 for tensor in (mean, part, *parts)):
+        time.sleep(0.001)  # a thread of gloo that drops a tensor once Python ends is aborted, numsan or not
     if rank == 0:
         print(step, mean.item() / 2, [part.item() for part in parts], flush=True)
 if rank == 0:
     show(model)
 dist.barrier()  # a rank that leaves while the other still talks to it aborts, numsan or not
-while any(tensor._use_count() > 1 for tensor in (mean, part, *parts)):
-    time.sleep(0.001)  # a thread of gloo's that drops a tensor of Python's once Python ends is aborted, numsan or not
-del model, optimizer, loss
+del model, optimizer, loss, mean, part, parts
+gc.collect()
 dist.destroy_process_group()
