@@ -56,6 +56,8 @@ class Births {
     void set_bad_loss(BirthId id) { store_.bad_loss = id; }
     void set_poisoned(BirthId id) { store_.poisoned = id; }
     void set_diverged(BirthId id) { store_.diverged = id; }
+    /// Training had diverged before this birth, and that was reported.
+    bool follows_divergence(BirthId id) const { return id > store_.diverged && find(store_.diverged) != nullptr; }
     BirthKinds external(const TensorView& tensor, const OpEvent& event, const OpContext& context,
                         const Health& health) {
         return external_.made(tensor, event, context, health);

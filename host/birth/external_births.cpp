@@ -7,6 +7,7 @@
 #include "host/cause/measure.h"
 #include "host/ops/operands.h"
 #include "host/track/bad_number.h"
+#include "host/track/layer_input.h"
 
 namespace numsan {
 namespace {
@@ -17,8 +18,11 @@ uint32_t autograd_facts(const OpEvent& event, const OpContext& context, const Te
     return index < event.input_count ? autograd_facts_of(context, input, index) : input.flags >> kAutogradFactsShift;
 }
 
-bool view_of_parameter(const OpEvent& event, const OpContext& context, const TensorView& t) {
-    return (autograd_facts(event, context, t) & kViewOfParameter) != 0;
+/// A parameter or a view of one, and not a batch that requires a gradient.
+bool holds_parameter(const OpEvent& event, const OpContext& context, const TensorView& t) {
+    if (!is_parameter(t) && (autograd_facts(event, context, t) & kViewOfParameter) == 0) return false;
+    const std::ptrdiff_t index = &t - event.inputs;
+    return index >= event.input_count || !is_layer_input(event, context, static_cast<int32_t>(index));
 }
 
 /// Whose value a received one is, in words; empty where that is not known.
@@ -173,7 +177,7 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     birth.holder = tensor.impl;
     birth.unread = wraps_memory(event);
     birth.literal = birth.unread && tensor.numel == 1;
-    const bool parameter = is_parameter(tensor) || view_of_parameter(event, context, tensor);
+    const bool parameter = holds_parameter(event, context, tensor);
     const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
     if (compiled) {
         explain_compiled(birth, context);

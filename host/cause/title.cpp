@@ -9,17 +9,22 @@
 namespace numsan {
 namespace {
 
-std::string what_it_did(Mechanism mechanism, KindSet kind, bool intended, bool reads) {
-    if (intended) return "wrote infinities of the program's own";
+std::string what_it_did(const Birth& birth, bool reads) {
+    const Mechanism mechanism = birth.mechanism;
+    if (birth.intended) return "wrote infinities of the program's own";
     if (mechanism == Mechanism::DOM) return "left its domain";
     if (mechanism == Mechanism::SING || mechanism == Mechanism::DIV0) return "divided by zero";
     if (mechanism == Mechanism::OVF) return "overflowed";
     if (mechanism == Mechanism::INDET) return "met an indeterminate form of infinities";
-    if (mechanism == Mechanism::UDF && kind != 0) return "read a zero that its type made of a value too small for it";
+    if (mechanism == Mechanism::UDF && birth.kind != 0)
+        return "read a zero that its type made of a value too small for it";
     if (mechanism == Mechanism::UDF) return "rounded values to zero that are not";
     if (mechanism == Mechanism::PREC) return "made updates too small for the type to hold";
     if (mechanism == Mechanism::UNINIT) return "left memory that was read before anything wrote it";
-    if (mechanism == Mechanism::DATA) return "took in a bad value";
+    if (mechanism == Mechanism::DATA) {
+        const bool alignment = traits_of(birth.op).form == Form::CtcLoss;
+        return alignment ? "found no alignment of a target with its input" : "took in a bad value";
+    }
     if (mechanism == Mechanism::STATE) return "read a bad parameter";
     if (mechanism == Mechanism::HYPER) return "overflowed after training had diverged";
     if (mechanism == Mechanism::OPAQUE && !reads) return "made bad values";
@@ -67,8 +72,7 @@ std::string happened(const Birth& birth) {
         } else {
             text += (is_of_torch(birth.op) ? "`" : "the custom operator `") + birth.op + "`";
         }
-        text += " " + (birth.near_overflow ? how_near_overflow(birth)
-                                           : what_it_did(birth.mechanism, birth.kind, birth.intended, reads));
+        text += " " + (birth.near_overflow ? how_near_overflow(birth) : what_it_did(birth, reads));
     }
     const std::vector<TensorFact>& facts = birth.outputs.empty() ? birth.inputs : birth.outputs;
     for (const TensorFact& fact : facts) {

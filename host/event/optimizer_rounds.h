@@ -15,7 +15,8 @@ namespace numsan {
 /// A loop may step several optimizers in each iteration. They make one round: it is over when the next to step, by what
 /// followed last time, has stepped in it already. An optimizer is known by the parameters it writes, whose addresses
 /// last; where all of them are new after a backward pass, by the line it steps from (a copy of the model for each
-/// task), until the one that stepped there before is seen to go on. [MT]
+/// task), until the one that stepped there before is seen to go on. Where no write is seen (`parameter.data`), steps from
+/// one line that have no backward pass between them are one. [MT]
 class OptimizerRounds {
   public:
     /// One step in progress, kept by its thread.
@@ -47,7 +48,11 @@ class OptimizerRounds {
     /// than expected.
     int ended(Step& step) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        const int now = name(step);
+        const bool unseen = step.optimizer < 0;
+        const bool computed = backward_.exchange(false, std::memory_order_relaxed);
+        any_computed_ = any_computed_ || computed;
+        const int now = name(step, computed);
+        if (unseen && !computed && any_computed_ && now == last_) return 0;  // an optimizer for each parameter
         Optimizer& optimizer = optimizers_[static_cast<size_t>(now)];
         if (last_ >= 0) optimizers_[static_cast<size_t>(last_)].next = now;
         last_ = now;
@@ -101,11 +106,10 @@ class OptimizerRounds {
         if (from + 1 == static_cast<int>(optimizers_.size())) optimizers_.pop_back();
     }
 
-    int name(Step& step) {
+    int name(Step& step, bool computed) {
         // A new one that found no room: what is there may be of optimizers that are gone, and is learned again if not.
         const bool unknown = step.optimizer < 0 && owners_.size() >= kParameters;
         if (unknown) owners_.clear();
-        const bool computed = backward_.exchange(false, std::memory_order_relaxed);
         const auto here = stacks_.find(step.stack);
         const bool met = here != stacks_.end();
         if (step.optimizer < 0) {
@@ -137,6 +141,7 @@ class OptimizerRounds {
     int last_ = -1;
     int in_round_ = 0;
     bool any_closed_ = false;
+    bool any_computed_ = false;
 };
 
 }  // namespace numsan

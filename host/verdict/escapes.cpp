@@ -71,7 +71,10 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     if (is_state(escape.into)) contaminate(birth, escape.into, escape.impl, escape.step, outcome);
     if (birth.escaped) return;
     birth.escaped = true;
-    if (birth.mechanism == Mechanism::HYPER) births_.set_diverged(birth.id);
+    if (birth.mechanism == Mechanism::HYPER) {
+        if (births_.follows_divergence(birth.id)) return;  // one finding, wherever a diverged run overflows next
+        births_.set_diverged(birth.id);
+    }
     if (!birth.intended) ++escaped_;
     birth.features.into = escape.into;
     birth.features.scaler = scaler_seen_;

@@ -9,6 +9,7 @@
 #include "host/cause/measure.h"
 #include "host/ops/op_traits.h"
 #include "host/track/headroom.h"
+#include "host/track/layer_input.h"
 
 namespace numsan {
 namespace {
@@ -107,7 +108,7 @@ BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, 
             if ((kinds & kind) == 0) continue;
             here.of(kind) = known->of(kind);
             births_.used(here.of(kind), event, context);
-            if (is_parameter(input)) births_.becomes_initial_value(here.of(kind));
+            if (is_parameter(input) && !is_layer_input(event, context, i)) births_.becomes_initial_value(here.of(kind));
         }
         births_.add_kinds(before, here);
     }

@@ -5,9 +5,12 @@ namespace numsan {
 
 void invalid_data(const Features& f, Score& score) {
     if (f.phase == Phase::Optimizer || f.phase == Phase::Comm || f.phase == Phase::Load) return;
-    if (f.mechanism == Mechanism::DATA && !f.bad_number)
+    const bool no_alignment = traits_of(f.op).form == Form::CtcLoss;
+    if (no_alignment) {
+        score.add(Evidence::TargetDoesNotFit, "a target does not fit its input");
+    } else if (f.mechanism == Mechanism::DATA && !f.bad_number) {
         score.add(Evidence::CameWithBatch, "the value arrived with the batch: no op was seen to make it");
-    if (traits_of(f.op).form == Form::CtcLoss) score.add(Evidence::TargetDoesNotFit, "a target does not fit its input");
+    }
     if (f.phase == Phase::Data)
         score.add(Evidence::MadeInData,
                   f.mechanism == Mechanism::DATA

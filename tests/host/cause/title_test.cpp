@@ -42,5 +42,13 @@ TEST(Title, AMechanismSaysWhatTheOpDid) {
     EXPECT_EQ(happened(birth), "`aten::log` left its domain in 2 of 4 values");
 }
 
+TEST(Title, AnAlignmentThatDoesNotExistIsNoValueThatCameIn) {
+    Birth birth = birth_of("aten::_ctc_loss", kPosInf);
+    birth.mechanism = Mechanism::DATA;
+    EXPECT_EQ(happened(birth), "`aten::_ctc_loss` found no alignment of a target with its input in 1 of 4 values");
+    birth.op = "aten::mul";
+    EXPECT_EQ(happened(birth), "`aten::mul` took in a bad value in 1 of 4 values");
+}
+
 }  // namespace
 }  // namespace numsan

@@ -142,6 +142,31 @@ TEST(OptimizerRounds, OneWhoseParametersAreNotSeenIsKnownByItsLine) {
     EXPECT_EQ(count, 3);
 }
 
+TEST(OptimizerRounds, OneForEachParameterThatIsNotSeenStepsOnceAfterABackward) {
+    OptimizerRounds rounds;
+    int count = 0;
+    for (int iteration = 0; iteration < 4; ++iteration) {
+        rounds.backward();
+        for (int parameter = 0; parameter < 3; ++parameter) {
+            OptimizerRounds::Step step;
+            step.stack = 1;
+            count += rounds.ended(step);
+        }
+        EXPECT_EQ(count, iteration + 1);
+    }
+}
+
+TEST(OptimizerRounds, WithoutAutogradEachStepCounts) {
+    OptimizerRounds rounds;
+    int count = 0;
+    for (int i = 0; i < 4; ++i) {
+        OptimizerRounds::Step step;
+        step.stack = 1;
+        count += rounds.ended(step);
+    }
+    EXPECT_EQ(count, 4) << "the program computes its gradients by itself";
+}
+
 TEST(OptimizerRounds, AfterVeryManyParametersThatAreGoneOthersAreLearned) {
     Loop loop;
     const std::vector<int> gone(100000);

@@ -54,6 +54,34 @@ TEST(VerdictRepeat, OpsOfARunThatHasGoneBadTakeTheShortWay) {
     EXPECT_EQ(run.reached().size(), 1u);
 }
 
+TEST(VerdictRepeat, WhereADivergedRunOverflowsNextIsNoFurtherFinding) {
+    Stream s;
+    MadeUp large{3e38f}, first{kInf}, second{kInf};
+    for (const float value : {1.f, 1e3f, 1e6f, 1e9f}) s.loss(MadeUp{value});
+    s.op("aten::mul", {large.view(), large.view()}, {first.returned()});
+    s.context.stack = 2;
+    s.op("aten::mul", {large.view(), large.view()}, {second.returned()});
+    s.context.stack = 1;
+    s.loss(first);
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::HYPER);
+    EXPECT_EQ(s.only().birth.stack, 1);
+    s.loss(second);
+    EXPECT_EQ(s.outcome.escaped.size(), 1u) << "born before the first was reported, it follows from the same";
+}
+
+TEST(VerdictRepeat, AnOverflowBeforeTheOneThatWasReportedIsAFinding) {
+    Stream s;
+    MadeUp large{3e38f}, first{kInf}, second{kInf};
+    for (const float value : {1.f, 1e3f, 1e6f, 1e9f}) s.loss(MadeUp{value});
+    s.op("aten::mul", {large.view(), large.view()}, {first.returned()});
+    s.context.stack = 2;
+    s.op("aten::mul", {large.view(), large.view()}, {second.returned()});
+    s.loss(second);
+    s.loss(first);
+    EXPECT_EQ(s.outcome.escaped.size(), 2u);
+}
+
 TEST(VerdictRepeat, FurtherParametersAreListedSinceTheirStep) {
     GoneBad run;
     MadeUp next({kNan}, kParameter);

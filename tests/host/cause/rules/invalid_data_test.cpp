@@ -23,6 +23,13 @@ TEST(InvalidData, ValueThatArrivedWithTheBatch) {
     EXPECT_EQ(said(invalid_data, f), Facts{});
 }
 
+TEST(InvalidData, TargetThatDoesNotFitItsInput) {
+    Features f = features_of_loss("aten::_ctc_loss", Mechanism::DATA, kPosInf);
+    EXPECT_EQ(said(invalid_data, f), Facts{"a target does not fit its input"}) << "no value arrived with the batch";
+    EXPECT_EQ(winner(f), "N4") << "the loss has a setting for it";
+    EXPECT_EQ(to_string(rank_causes(f).guesses.at(1).id), std::string("N1"));
+}
+
 TEST(InvalidData, PreparationOfTheBatch) {
     Features f = batch("div", Mechanism::DIV0, kNaN);
     f.phase = Phase::Data;
