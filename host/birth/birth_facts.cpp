@@ -36,6 +36,16 @@ void BirthFacts::describe(Birth& birth, const OpEvent& event) const {
     }
 }
 
+std::optional<BirthFacts::Update> BirthFacts::last_update(const TensorView& parameter, const OpContext& context) const {
+    Lineage::Record last;
+    if (!lineage_.find(parameter.storage, last) || last.seq >= context.seq || !last.was_read() || last.is_bad())
+        return std::nullopt;
+    const int64_t step = lineage_.step_of(last.seq);
+    // What was updated long ago may have died, and this be another tensor at its address.
+    if (context.step == 0 || step < context.step - 1 || (last.flags & Lineage::kState) == 0) return std::nullopt;
+    return Update{last.op->name, step};
+}
+
 void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& context,
                          const ForwardRecord& forward) const {
     Features measured = numsan::measure(event, context, birth.inputs, birth.kind, lineage_);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <string>
 
 #include "host/base/scanner.h"
 #include "host/cause/birth.h"
@@ -32,6 +34,14 @@ class BirthFacts {
     /// subnormal values, else the largest. Its op has just run, and it is described.
     void count_exponents(Birth& birth, const OpEvent& event);
     bool holds(const TensorView& tensor, Kind kind) const;
+
+    struct Update {
+        std::string op;
+        int64_t step = 0;
+    };
+    /// The op that updated a parameter's storage in this step or the one before and left it finite, where no op is
+    /// known to have written it since. `parameter` may be a view.
+    std::optional<Update> last_update(const TensorView& parameter, const OpContext& context) const;
 
   private:
     /// Values that are counted in a run; a sixteenth of them at one stack.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "host/cause/measure.h"
@@ -94,6 +95,14 @@ void explain_held(Birth& birth, const OpEvent& event, const OpContext& context, 
     birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
 }
 
+/// Values that an update had left finite.
+void explain_overwritten(Birth& birth, const BirthFacts::Update& update) {
+    birth.mechanism = Mechanism::STATE;
+    birth.phase = Phase::Load;
+    birth.evidence.push_back("`" + update.op + "` left the parameter finite in step " + std::to_string(update.step) +
+                             ", and no op was seen to write it since");
+}
+
 }  // namespace
 
 /// Kernels of a compiled region made it, whose ops are not seen: an operator called from there reads it, autograd
@@ -179,12 +188,15 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     birth.literal = birth.unread && tensor.numel == 1;
     const bool parameter = holds_parameter(event, context, tensor);
     const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
+    std::optional<BirthFacts::Update> update;
     if (compiled) {
         explain_compiled(birth, context);
     } else if (unwritten != nullptr) {
         explain_unwritten(birth, *unwritten, event, parameter);
     } else if (const Ledger::Received* received = ledger_.received(tensor); received != nullptr) {
         came_by_collective(birth, *received, kind, tensor, health.first_bad);
+    } else if (parameter && (update = facts_.last_update(tensor, context))) {
+        explain_overwritten(birth, *update);
     } else {
         explain_held(birth, event, context, parameter);
     }
@@ -194,6 +206,7 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
         birth.features.dtype = tensor.dtype;
     }
     birth.features.reads_parameter = parameter;
+    birth.features.overwritten = update.has_value();
     birth.features.first_update = unwritten != nullptr && written_by(event, tensor);
     return birth.id;
 }

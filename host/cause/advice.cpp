@@ -74,6 +74,7 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "in_node") return !f.forward_op.empty();
     if (fact == "by_number") return f.by_number;
     if (fact == "bad_number") return f.bad_number;
+    if (fact == "overwritten") return f.overwritten;
     if (fact == "diverged") return f.loss_growth > 0 || f.parameter_growth.times >= kGrownByTraining;
     if (fact == "first_step") return f.step == 0;
     if (fact == "wrapped_cast") return traits_of(f.wrapped_op).form == Form::Cast;

@@ -42,6 +42,7 @@ std::string how_near_overflow(const Birth& birth) {
 
 /// Where a value came from that no op was seen to make.
 std::string finding_source(const Birth& birth) {
+    if (birth.features.overwritten) return "it appeared in a parameter between two operators";
     return birth.mechanism == Mechanism::STATE ? "it was in a parameter before training wrote it"
                                                : "it arrived with the data";
 }

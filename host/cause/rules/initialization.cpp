@@ -4,13 +4,13 @@
 namespace numsan {
 
 void initialization(const Features& f, Score& score) {
-    if (f.mechanism == Mechanism::STATE) score.add(Evidence::BadState);
+    if (f.mechanism == Mechanism::STATE) score.add(f.overwritten ? Evidence::StateAfterUpdate : Evidence::BadState);
     if (f.mechanism == Mechanism::UNINIT && f.reads_parameter)
         score.add(Evidence::UnwrittenParameter, "nothing wrote this parameter before it was read");
     if (f.mechanism == Mechanism::UNINIT && !f.reads_parameter)
         score.add(f.phase == Phase::Load ? Evidence::UnwrittenAtLoad : Evidence::UnwrittenMemory);
     if (f.first_update) score.add(Evidence::NoFirstValue, "it was to be updated in place, and had no first value");
-    if (f.phase == Phase::Load)
+    if (f.phase == Phase::Load && !f.overwritten)
         score.add(Evidence::MadeAtLoad, "it became a parameter's value before any training did");
     if (f.reads_parameter && f.parameter_max >= kLargeParameter && f.parameter_growth.times < kNotGrown &&
         f.phase == Phase::Forward) {

@@ -38,6 +38,8 @@ const Case kCases[] = {
      {.op = "sqrt", .phase = Phase::Data, .wrapped_op = "mul", .wrapped_type = IntegerType::Int32}},
     {"N1", Mechanism::DOM,
      {.op = "sqrt", .phase = Phase::Data, .wrapped_op = "mul", .wrapped_type = IntegerType::Int64}},
+    {"N9", Mechanism::STATE, {.op = "external", .phase = Phase::Load, .overwritten = true}},
+    {"N4", Mechanism::DATA, {.op = "_ctc_loss"}},
     {"N9", Mechanism::OVF, {.op = "allreduce", .phase = Phase::Comm, .dtype = DType::Float16}},
     {"N9", Mechanism::OPAQUE, {.op = "allreduce", .phase = Phase::Comm}},
     {"N9", Mechanism::RACE, {.op = "allgather", .phase = Phase::Comm}},

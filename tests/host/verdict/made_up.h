@@ -198,6 +198,7 @@ class Stream {
             if (range_of(outputs[i]).suspicious) bad.add(static_cast<int32_t>(i));
         }
         context.seq = OpSeq{next_seq_++};
+        lineage.at_step(context.step, context.seq);
         BirthId born = 0;
         if (vanishing || verdict.interesting(event, bad)) {
             std::vector<Range> ranges;
@@ -208,8 +209,9 @@ class Stream {
                 verdict.op(event, context, bad, forward, &born, outcome);
         }
         for (const TensorView& output : outputs) {
+            const int state = context.in_optimizer && is_parameter(output) ? Lineage::kState : 0;
             lineage.add(event, output, range_of(output), context.seq, context.stack,
-                        context.touched ? Lineage::kTouched : 0);
+                        static_cast<uint16_t>((context.touched ? Lineage::kTouched : 0) | state));
         }
         return born;
     }

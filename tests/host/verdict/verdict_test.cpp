@@ -233,47 +233,6 @@ TEST(Verdict, BadBatch) {
     EXPECT_EQ(s.only().birth.phase, Phase::Data);
 }
 
-TEST(Verdict, BadDataOfABatchThatRequiresAGradient) {
-    Stream s;
-    MadeUp batch({kNan, 1}, kParameter), weight({2, 2}, kParameter), y{kNan, 2};
-    s.op("aten::mm", {batch.view(), weight.view()}, {y.returned()});
-    s.loss(y);
-    ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_EQ(s.only().birth.mechanism, Mechanism::DATA);
-    EXPECT_EQ(s.only().birth.phase, Phase::Data);
-}
-
-TEST(Verdict, DataThatIsComputedAndThenRequiresAGradient) {
-    Stream s;
-    s.context.in_module = false;
-    MadeUp zero{0}, batch({kInf, 1}, kParameter), weight({2, 2}, kParameter), y{kInf, 2};
-    s.op("aten::reciprocal", {zero.view()}, {batch.returned()});
-    s.context.in_module = true;
-    s.op("aten::mm", {batch.view(), weight.view()}, {y.returned()});
-    s.loss(y);
-    ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_EQ(s.only().birth.phase, Phase::Data);
-}
-
-TEST(Verdict, BadWeightOfALayer) {
-    Stream s;
-    MadeUp x({1, 1}, kParameter), weight({kNan, 2}, kParameter), y{kNan, 2};
-    s.op("aten::mm", {x.view(), weight.view()}, {y.returned()});
-    s.loss(y);
-    ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_EQ(s.only().birth.mechanism, Mechanism::STATE);
-}
-
-TEST(Verdict, BadState) {
-    Stream s;
-    MadeUp batch{1, 1}, weight({kNan, 2}, kParameter), y{kNan, 2};
-    s.op("aten::mul", {batch.view(), weight.view()}, {y.returned()});
-    s.loss(y);
-    ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_EQ(s.only().birth.mechanism, Mechanism::STATE);
-    EXPECT_EQ(s.only().birth.phase, Phase::Load);
-}
-
 TEST(Verdict, MemoryThatNothingWrote) {
     Stream s;
     MadeUp memory{kNan, 1}, y{kNan, 2};

@@ -35,6 +35,18 @@ TEST(SystemFault, MemoryThatNobodyWrote) {
     EXPECT_EQ(said(system_fault, f), Facts{});
 }
 
+TEST(SystemFault, ParameterThatNoOperatorOfThisProcessWrote) {
+    Features f = features_of("external", Mechanism::STATE, kNaN);
+    f.phase = Phase::Load;
+    f.reads_parameter = f.overwritten = true;
+    EXPECT_EQ(winner(f), "N9");
+    EXPECT_EQ(said(system_fault, f), Facts{"something other than the operators of this process wrote the parameter"});
+    EXPECT_EQ(said(initialization, f), Facts{}) << "training had begun";
+    f.overwritten = false;
+    EXPECT_EQ(winner(f), "N6");
+    EXPECT_EQ(said(system_fault, f), Facts{});
+}
+
 TEST(SystemFault, RacesAndDevicesAreNamedByTheirMechanism) {
     for (const Mechanism mechanism : {Mechanism::RACE, Mechanism::HW})
         EXPECT_EQ(winner(features_of("mul", mechanism, kNaN)), "N9") << to_string(mechanism);
