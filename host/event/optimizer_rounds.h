@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "host/stacks/stack_source.h"
@@ -15,8 +17,8 @@ namespace numsan {
 /// A loop may step several optimizers in each iteration. They make one round: it is over when the next to step, by what
 /// followed last time, has stepped in it already. An optimizer is known by the parameters it writes, whose addresses
 /// last; where all of them are new after a backward pass, by the line it steps from (a copy of the model for each
-/// task), until the one that stepped there before is seen to go on. Where no write is seen (`parameter.data`), steps from
-/// one line that have no backward pass between them are one. [MT]
+/// task), until the one that stepped there before is seen to go on. Where no write is seen (`parameter.data`), a
+/// thread's steps from one line that have no backward pass between them are one. [MT]
 class OptimizerRounds {
   public:
     /// One step in progress, kept by its thread.
@@ -52,7 +54,9 @@ class OptimizerRounds {
         const bool computed = backward_.exchange(false, std::memory_order_relaxed);
         any_computed_ = any_computed_ || computed;
         const int now = name(step, computed);
-        if (unseen && !computed && any_computed_ && now == last_) return 0;  // an optimizer for each parameter
+        const bool same_thread = std::exchange(thread_, std::this_thread::get_id()) == std::this_thread::get_id();
+        // An optimizer for each parameter. Another thread's step may have taken this one's backward pass for its own.
+        if (unseen && !computed && any_computed_ && same_thread && now == last_) return 0;
         Optimizer& optimizer = optimizers_[static_cast<size_t>(now)];
         if (last_ >= 0) optimizers_[static_cast<size_t>(last_)].next = now;
         last_ = now;
@@ -142,6 +146,7 @@ class OptimizerRounds {
     int in_round_ = 0;
     bool any_closed_ = false;
     bool any_computed_ = false;
+    std::thread::id thread_;  ///< that stepped last
 };
 
 }  // namespace numsan

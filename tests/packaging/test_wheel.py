@@ -53,7 +53,7 @@ class Environment:
         self.home = folder / "home"
         self.home.mkdir()
         self.variables = run_numsan.plain_environment({"HOME": str(self.home), "PATH": str(folder / "venv/bin")})
-        for name in ("CXX", "XDG_CACHE_HOME"):
+        for name in ("CXX", "XDG_CACHE_HOME", "LC_CTYPE"):  # the last is set by the Python of the tests in the C locale
             self.variables.pop(name, None)
 
     def pip(self, *words):

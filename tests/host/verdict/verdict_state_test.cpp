@@ -56,10 +56,10 @@ TEST(VerdictState, BadDataOfABatchThatRequiresAGradient) {
 TEST(VerdictState, DataThatIsComputedAndThenRequiresAGradient) {
     Stream s;
     s.context.in_module = false;
-    MadeUp zero{0}, batch({kInf, 1}, kParameter), weight({2, 2}, kParameter), y{kInf, 2};
+    MadeUp zero{0}, batch{kInf, 1}, weight({2, 2}, kParameter), y{kInf, 2};
     s.op("aten::reciprocal", {zero.view()}, {batch.returned()});
     s.context.in_module = true;
-    s.op("aten::mm", {batch.view(), weight.view()}, {y.returned()});
+    s.op("aten::mm", {batch.view(kParameter), weight.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().birth.phase, Phase::Data);

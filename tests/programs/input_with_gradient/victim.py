@@ -19,8 +19,8 @@ torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 for step, batch in enumerate(points(8)):
-    x = torch.from_numpy(batch).requires_grad_()
-    u = model(x)  # BUG
+    x = torch.from_numpy(batch).requires_grad_()  # BUG
+    u = model(x)
     slope, = torch.autograd.grad(u.sum(), x, create_graph=True)
     curve, = torch.autograd.grad(slope.sum(), x, create_graph=True)
     loss = (curve + u).pow(2).mean()
