@@ -41,8 +41,12 @@ std::optional<BirthFacts::Update> BirthFacts::last_update(const TensorView& para
     if (!lineage_.find(parameter.storage, last) || last.seq >= context.seq || !last.was_read() || last.is_bad())
         return std::nullopt;
     const int64_t step = lineage_.step_of(last.seq);
-    // What was updated long ago may have died, and this be another tensor at its address.
+    // What was updated long ago is likelier to have died, and this to be another tensor at its address.
     if (context.step == 0 || step < context.step - 1 || (last.flags & Lineage::kState) == 0) return std::nullopt;
+    // A copy may be that of a checkpoint, which an update followed that was not seen.
+    if (last.op->op_class == OpClass::Overwriting) return std::nullopt;
+    const auto bytes = static_cast<int64_t>(info(last.dtype).element_bytes());
+    if (last.numel * bytes != parameter.storage_bytes) return std::nullopt;
     return Update{last.op->name, step};
 }
 

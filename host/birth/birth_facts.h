@@ -39,8 +39,8 @@ class BirthFacts {
         std::string op;
         int64_t step = 0;
     };
-    /// The op that updated a parameter's storage in this step or the one before and left it finite, where no op is
-    /// known to have written it since. `parameter` may be a view.
+    /// The op that updated all of a parameter's storage in this step or the one before and left it finite, where no op
+    /// was seen to write it since. `parameter` may be a view.
     std::optional<Update> last_update(const TensorView& parameter, const OpContext& context) const;
 
   private:

@@ -55,6 +55,7 @@ class Births {
     BirthId bad_loss() const { return store_.bad_loss; }
     void set_bad_loss(BirthId id) { store_.bad_loss = id; }
     void set_poisoned(BirthId id) { store_.poisoned = id; }
+    BirthId diverged() const { return store_.diverged; }
     void set_diverged(BirthId id) { store_.diverged = id; }
     /// Training had diverged before this birth, and that was reported.
     bool follows_divergence(BirthId id) const { return id > store_.diverged && find(store_.diverged) != nullptr; }

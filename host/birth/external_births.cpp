@@ -13,17 +13,10 @@
 namespace numsan {
 namespace {
 
-/// What autograd knows of an input.
-uint32_t autograd_facts(const OpEvent& event, const OpContext& context, const TensorView& input) {
+/// The number of an operand, -1 of a tensor that is none.
+int32_t index_of(const OpEvent& event, const TensorView& input) {
     const std::ptrdiff_t index = &input - event.inputs;
-    return index < event.input_count ? autograd_facts_of(context, input, index) : input.flags >> kAutogradFactsShift;
-}
-
-/// A parameter or a view of one, and not a batch that requires a gradient.
-bool holds_parameter(const OpEvent& event, const OpContext& context, const TensorView& t) {
-    if (!is_parameter(t) && (autograd_facts(event, context, t) & kViewOfParameter) == 0) return false;
-    const std::ptrdiff_t index = &t - event.inputs;
-    return index >= event.input_count || !is_layer_input(event, context, static_cast<int32_t>(index));
+    return index >= 0 && index < event.input_count ? static_cast<int32_t>(index) : -1;
 }
 
 /// Whose value a received one is, in words; empty where that is not known.
@@ -109,7 +102,8 @@ void explain_overwritten(Birth& birth, const BirthFacts::Update& update) {
 /// says so, or a node hands it on.
 bool ExternalBirths::from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const {
     if (context.node != nullptr && context.after_compiled) return true;
-    return (autograd_facts(event, context, t) & kFromCompiled) != 0 || stacks_.in_generated(context.stack);
+    return (autograd_facts_of(context, t, index_of(event, t)) & kFromCompiled) != 0 ||
+           stacks_.in_generated(context.stack);
 }
 
 /// What a compiled region was given may have been bad before: the loss, a parameter, what another region made of the
@@ -186,16 +180,20 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     birth.holder = tensor.impl;
     birth.unread = wraps_memory(event);
     birth.literal = birth.unread && tensor.numel == 1;
-    const bool parameter = holds_parameter(event, context, tensor);
+    const int32_t index = index_of(event, tensor);
+    const bool leaf = holds_parameter(context, tensor, index);
+    const auto update = leaf ? facts_.last_update(tensor, context) : std::nullopt;
+    const bool parameter = leaf && (update || !is_layer_input(event, context, index));
     const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
-    std::optional<BirthFacts::Update> update;
+    bool overwritten = false;
     if (compiled) {
         explain_compiled(birth, context);
     } else if (unwritten != nullptr) {
         explain_unwritten(birth, *unwritten, event, parameter);
     } else if (const Ledger::Received* received = ledger_.received(tensor); received != nullptr) {
         came_by_collective(birth, *received, kind, tensor, health.first_bad);
-    } else if (parameter && (update = facts_.last_update(tensor, context))) {
+    } else if (update) {
+        overwritten = true;
         explain_overwritten(birth, *update);
     } else {
         explain_held(birth, event, context, parameter);
@@ -206,7 +204,7 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
         birth.features.dtype = tensor.dtype;
     }
     birth.features.reads_parameter = parameter;
-    birth.features.overwritten = update.has_value();
+    birth.features.overwritten = overwritten;
     birth.features.first_update = unwritten != nullptr && written_by(event, tensor);
     return birth.id;
 }

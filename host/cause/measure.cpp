@@ -38,8 +38,7 @@ double weight_gain(const OpEvent& event, const OpContext& context, std::span<con
         if ((input.flags & kScannable) == 0) continue;
         const TensorFact* fact = position < facts.size() ? &facts[position] : nullptr;
         ++position;
-        const bool weight = is_parameter(input) || (autograd_facts_of(context, input, i) & kViewOfParameter) != 0;
-        if (!weight || input.ndim < 2 || fact == nullptr || !fact->exact) continue;
+        if (!holds_parameter(context, input, i) || input.ndim < 2 || fact == nullptr || !fact->exact) continue;
         const bool second = i == event.input_count - 1;
         const int64_t terms = op.form == Form::Convolve ? input.numel / std::max<int64_t>(input.sizes[0], 1)
                                                         : input.sizes[second ? input.ndim - 2 : input.ndim - 1];

@@ -23,7 +23,7 @@ std::string what_it_did(const Birth& birth, bool reads) {
     if (mechanism == Mechanism::UNINIT) return "left memory that was read before anything wrote it";
     if (mechanism == Mechanism::DATA) {
         const bool alignment = traits_of(birth.op).form == Form::CtcLoss;
-        return alignment ? "found no alignment of a target with its input" : "took in a bad value";
+        return alignment ? "could not align targets with their inputs" : "took in a bad value";
     }
     if (mechanism == Mechanism::STATE) return "read a bad parameter";
     if (mechanism == Mechanism::HYPER) return "overflowed after training had diverged";

@@ -18,7 +18,7 @@ namespace numsan {
 /// followed last time, has stepped in it already. An optimizer is known by the parameters it writes, whose addresses
 /// last; where all of them are new after a backward pass, by the line it steps from (a copy of the model for each
 /// task), until the one that stepped there before is seen to go on. Where no write is seen (`parameter.data`), a
-/// thread's steps from one line that have no backward pass between them are one. [MT]
+/// thread's steps from one line that have no backward pass between them are one, as many as there were last time. [MT]
 class OptimizerRounds {
   public:
     /// One step in progress, kept by its thread.
@@ -52,11 +52,13 @@ class OptimizerRounds {
         const std::lock_guard<std::mutex> lock(mutex_);
         const bool unseen = step.optimizer < 0;
         const bool computed = backward_.exchange(false, std::memory_order_relaxed);
-        any_computed_ = any_computed_ || computed;
         const int now = name(step, computed);
-        const bool same_thread = std::exchange(thread_, std::this_thread::get_id()) == std::this_thread::get_id();
         // An optimizer for each parameter. Another thread's step may have taken this one's backward pass for its own.
-        if (unseen && !computed && any_computed_ && same_thread && now == last_) return 0;
+        const bool same_thread = std::exchange(thread_, std::this_thread::get_id()) == std::this_thread::get_id();
+        if (!unseen || computed || !same_thread || now != last_)
+            most_more_ = std::exchange(more_, 0);
+        else if (++more_ <= most_more_)
+            return 0;
         Optimizer& optimizer = optimizers_[static_cast<size_t>(now)];
         if (last_ >= 0) optimizers_[static_cast<size_t>(last_)].next = now;
         last_ = now;
@@ -145,8 +147,9 @@ class OptimizerRounds {
     int last_ = -1;
     int in_round_ = 0;
     bool any_closed_ = false;
-    bool any_computed_ = false;
     std::thread::id thread_;  ///< that stepped last
+    int more_ = 0;            ///< further steps of it from this line since a backward pass, where no write is seen
+    int most_more_ = 0;       ///< how many there were of them the last time
 };
 
 }  // namespace numsan

@@ -1,4 +1,4 @@
-// Which operand of a layer's op is the layer's input, and which are its weights.
+// Which operand of a layer's op is the layer's input, and not one of its weights.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,21 @@
 
 namespace numsan {
 
-/// True where a parameter, or a view of one, is applied to this operand: the first factor of a matrix product, the
-/// values of a convolution or a normalisation. A batch that requires a gradient is a leaf as a parameter is; its place
-/// shows which it is. Of a product of two parameters the first counts as an input, too.
+/// True where a layer's weights are applied to this operand: the values of a convolution or a normalisation, and the
+/// first factor of a product whose second is a view of a parameter, as torch.nn.Linear transposes its weight. A batch
+/// that requires a gradient is a leaf as a parameter is; its place shows which it is. In a product of two leaves either
+/// may be a weight.
 inline bool is_layer_input(const OpEvent& event, const OpContext& context, int32_t index) {
-    const auto is_weight = [&](int32_t i) {
-        const TensorView& input = event.inputs[i];
-        return is_parameter(input) || (autograd_facts_of(context, input, i) & kViewOfParameter) != 0;
-    };
     const OpTraits& op = traits_of(event);
-    if (is_matrix_product(op)) return index == event.input_count - 2 && is_weight(index + 1);
-    if (index != 0 || !op.has(kLayer)) return false;
+    if (is_matrix_product(op)) {
+        if (index != event.input_count - 2) return false;
+        const TensorView& weight = event.inputs[index + 1];
+        return !is_parameter(weight) && holds_parameter(context, weight, index + 1);
+    }
+    const bool normalises = op.has(kLayer) && op.has(kReduces);
+    if (index != 0 || (op.form != Form::Convolve && !normalises)) return false;
     for (int32_t i = 1; i < event.input_count; ++i) {
-        if (is_weight(i)) return true;
+        if (holds_parameter(context, event.inputs[i], i)) return true;
     }
     return false;
 }

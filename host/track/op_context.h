@@ -46,6 +46,11 @@ inline uint32_t autograd_facts_of(const OpContext& context, const TensorView& in
     return asked ? context.autograd_facts[index] : input.flags >> kAutogradFactsShift;
 }
 
+/// Operand number `index` is a parameter or a view of one.
+inline bool holds_parameter(const OpContext& context, const TensorView& input, std::ptrdiff_t index) {
+    return is_parameter(input) || (autograd_facts_of(context, input, index) & kViewOfParameter) != 0;
+}
+
 /// For copies of an event's operands that are judged when the context's `autograd_facts` cannot be asked any more.
 inline void keep_autograd_facts(TensorView* inputs, int32_t count, const OpContext& context) {
     for (int32_t i = 0; context.autograd_facts != nullptr && i < count && i < kMaxAutogradFacts; ++i) {

@@ -68,13 +68,14 @@ void Escapes::escape(const BirthKinds& kinds, EscapeInto into, const void* impl,
 void Escapes::report(const PendingEscape escape, Severity severity, Outcome& outcome) {
     Birth& birth = *births_.find(escape.birth);
     if (escape.into == EscapeInto::Parameter && !birth.intended) births_.set_poisoned(birth.id);
-    if (is_state(escape.into)) contaminate(birth, escape.into, escape.impl, escape.step, outcome);
+    // One finding, wherever a diverged run overflows next.
+    const bool follows = birth.mechanism == Mechanism::HYPER && births_.follows_divergence(birth.id);
+    const BirthId reported = follows ? births_.diverged() : birth.id;
+    if (is_state(escape.into)) contaminate(*births_.find(reported), escape.into, escape.impl, escape.step, outcome);
     if (birth.escaped) return;
     birth.escaped = true;
-    if (birth.mechanism == Mechanism::HYPER) {
-        if (births_.follows_divergence(birth.id)) return;  // one finding, wherever a diverged run overflows next
-        births_.set_diverged(birth.id);
-    }
+    if (follows) return;
+    if (birth.mechanism == Mechanism::HYPER) births_.set_diverged(birth.id);
     if (!birth.intended) ++escaped_;
     birth.features.into = escape.into;
     birth.features.scaler = scaler_seen_;

@@ -5,8 +5,7 @@ namespace numsan {
 
 void invalid_data(const Features& f, Score& score) {
     if (f.phase == Phase::Optimizer || f.phase == Phase::Comm || f.phase == Phase::Load) return;
-    const bool no_alignment = traits_of(f.op).form == Form::CtcLoss;
-    if (no_alignment) {
+    if (f.mechanism == Mechanism::DATA && traits_of(f.op).form == Form::CtcLoss) {
         score.add(Evidence::TargetDoesNotFit, "a target does not fit its input");
     } else if (f.mechanism == Mechanism::DATA && !f.bad_number) {
         score.add(Evidence::CameWithBatch, "the value arrived with the batch: no op was seen to make it");

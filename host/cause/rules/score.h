@@ -14,8 +14,8 @@
 namespace numsan {
 
 /// Weights are those of evidence.def, differences of log-odds: +2.2 makes a category nine times as likely against the
-/// others. All are scaled as one (see ranking.cpp), so that confidences hold for programs that no rule
-/// was written with in view.
+/// others. All are scaled as one (see ranking.cpp), so that confidences also hold for programs that
+/// no rule was written for.
 class Score {
   public:
     /// `fact`: what is said of it in the report, where it speaks for the category; empty: nothing.

@@ -45,7 +45,7 @@ TEST(Title, AMechanismSaysWhatTheOpDid) {
 TEST(Title, AnAlignmentThatDoesNotExistIsNoValueThatCameIn) {
     Birth birth = birth_of("aten::_ctc_loss", kPosInf);
     birth.mechanism = Mechanism::DATA;
-    EXPECT_EQ(happened(birth), "`aten::_ctc_loss` found no alignment of a target with its input in 1 of 4 values");
+    EXPECT_EQ(happened(birth), "`aten::_ctc_loss` could not align targets with their inputs in 1 of 4 values");
     birth.op = "aten::mul";
     EXPECT_EQ(happened(birth), "`aten::mul` took in a bad value in 1 of 4 values");
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace numsan {
@@ -144,16 +145,45 @@ TEST(OptimizerRounds, OneWhoseParametersAreNotSeenIsKnownByItsLine) {
 
 TEST(OptimizerRounds, OneForEachParameterThatIsNotSeenStepsOnceAfterABackward) {
     OptimizerRounds rounds;
+    std::vector<int> counts;
     int count = 0;
-    for (int iteration = 0; iteration < 4; ++iteration) {
-        rounds.backward();
-        for (int parameter = 0; parameter < 3; ++parameter) {
-            OptimizerRounds::Step step;
-            step.stack = 1;
-            count += rounds.ended(step);
-        }
-        EXPECT_EQ(count, iteration + 1);
+    for (int i = 0; i < 12; ++i) {
+        if (i % 3 == 0) rounds.backward();
+        OptimizerRounds::Step step;
+        step.stack = 1;
+        count += rounds.ended(step);
+        counts.push_back(count);
     }
+    EXPECT_EQ(counts, (Counts{1, 2, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6}))
+        << "how many there are is learned in the first round";
+}
+
+TEST(OptimizerRounds, StepsGoOnWhereBackwardPassesAreNoLongerSeen) {
+    OptimizerRounds rounds;
+    int count = 0;
+    for (int i = 0; i < 20; ++i) {
+        if (i < 3) rounds.backward();
+        OptimizerRounds::Step step;
+        step.stack = 1;
+        count += rounds.ended(step);
+    }
+    EXPECT_EQ(count, 20) << "a graph that is replayed, or gradients that the program computes";
+}
+
+TEST(OptimizerRounds, ThreadsThatStepFromOneLineTakeNoBackwardPassFromEachOther) {
+    OptimizerRounds rounds;
+    int count = 0;
+    const auto step = [&] {
+        OptimizerRounds::Step made;
+        made.stack = 1;
+        count += rounds.ended(made);
+    };
+    for (int i = 0; i < 4; ++i) {
+        rounds.backward();
+        step();  // takes the backward pass of the other for its own
+        std::thread(step).join();
+    }
+    EXPECT_EQ(count, 8);
 }
 
 TEST(OptimizerRounds, WithoutAutogradEachStepCounts) {

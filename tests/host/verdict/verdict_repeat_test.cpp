@@ -54,32 +54,41 @@ TEST(VerdictRepeat, OpsOfARunThatHasGoneBadTakeTheShortWay) {
     EXPECT_EQ(run.reached().size(), 1u);
 }
 
-TEST(VerdictRepeat, WhereADivergedRunOverflowsNextIsNoFurtherFinding) {
+/// Two ops overflow after the loss has grown without bound.
+struct Diverged {
     Stream s;
     MadeUp large{3e38f}, first{kInf}, second{kInf};
-    for (const float value : {1.f, 1e3f, 1e6f, 1e9f}) s.loss(MadeUp{value});
-    s.op("aten::mul", {large.view(), large.view()}, {first.returned()});
-    s.context.stack = 2;
-    s.op("aten::mul", {large.view(), large.view()}, {second.returned()});
-    s.context.stack = 1;
-    s.loss(first);
-    ASSERT_EQ(s.outcome.escaped.size(), 1u);
-    EXPECT_EQ(s.only().birth.mechanism, Mechanism::HYPER);
-    EXPECT_EQ(s.only().birth.stack, 1);
-    s.loss(second);
-    EXPECT_EQ(s.outcome.escaped.size(), 1u) << "born before the first was reported, it follows from the same";
+
+    Diverged() {
+        for (const float value : {1.f, 1e3f, 1e6f, 1e9f}) s.loss(MadeUp{value});
+        s.op("aten::mul", {large.view(), large.view()}, {first.returned()});
+        s.context.stack = 2;
+        s.op("aten::mul", {large.view(), large.view()}, {second.returned()});
+    }
+};
+
+TEST(VerdictRepeat, WhereADivergedRunOverflowsNextIsNoFurtherFinding) {
+    Diverged run;
+    MadeUp weight({kInf}, kParameter);
+    run.s.loss(run.first);
+    ASSERT_EQ(run.s.outcome.escaped.size(), 1u);
+    const Birth reported = run.s.only().birth;
+    EXPECT_EQ(reported.mechanism, Mechanism::HYPER);
+    EXPECT_EQ(reported.stack, 1);
+    run.s.context.in_optimizer = true;
+    run.s.grad_enabled = false;
+    run.s.op("aten::add_", {weight.view(), run.second.view()}, {weight.written()});
+    EXPECT_EQ(run.s.outcome.escaped.size(), 1u) << "born before the first was reported, it follows from the same";
+    ASSERT_EQ(run.s.outcome.contaminated.size(), 1u);
+    EXPECT_EQ(run.s.outcome.contaminated[0].impl, &weight);
+    EXPECT_EQ(run.s.outcome.contaminated[0].birth, reported.id);
 }
 
 TEST(VerdictRepeat, AnOverflowBeforeTheOneThatWasReportedIsAFinding) {
-    Stream s;
-    MadeUp large{3e38f}, first{kInf}, second{kInf};
-    for (const float value : {1.f, 1e3f, 1e6f, 1e9f}) s.loss(MadeUp{value});
-    s.op("aten::mul", {large.view(), large.view()}, {first.returned()});
-    s.context.stack = 2;
-    s.op("aten::mul", {large.view(), large.view()}, {second.returned()});
-    s.loss(second);
-    s.loss(first);
-    EXPECT_EQ(s.outcome.escaped.size(), 2u);
+    Diverged run;
+    run.s.loss(run.second);
+    run.s.loss(run.first);
+    EXPECT_EQ(run.s.outcome.escaped.size(), 2u);
 }
 
 TEST(VerdictRepeat, FurtherParametersAreListedSinceTheirStep) {

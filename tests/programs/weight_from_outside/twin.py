@@ -1,6 +1,6 @@
 """A regression whose weights are pruned by a numpy routine that shares their memory.
 
-Every fourth step the routine divides each row by its norm and multiplies by the norm it should have. A row that was
+After some steps the routine divides each row by its norm and multiplies by the norm it should have. A row that was
 pruned to zero has none: it is left as it is.
 """
 import numpy

@@ -28,6 +28,9 @@ TEST(InvalidData, TargetThatDoesNotFitItsInput) {
     EXPECT_EQ(said(invalid_data, f), Facts{"a target does not fit its input"}) << "no value arrived with the batch";
     EXPECT_EQ(winner(f), "N4") << "the loss has a setting for it";
     EXPECT_EQ(to_string(rank_causes(f).guesses.at(1).id), std::string("N1"));
+    f.mechanism = Mechanism::OPAQUE;
+    f.kind = kNaN;
+    EXPECT_EQ(said(invalid_data, f), Facts{}) << "a NaN has another reason";
 }
 
 TEST(InvalidData, PreparationOfTheBatch) {

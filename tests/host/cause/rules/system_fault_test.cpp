@@ -35,12 +35,12 @@ TEST(SystemFault, MemoryThatNobodyWrote) {
     EXPECT_EQ(said(system_fault, f), Facts{});
 }
 
-TEST(SystemFault, ParameterThatNoOperatorOfThisProcessWrote) {
+TEST(SystemFault, ParameterThatNoOperatorWasSeenToWrite) {
     Features f = features_of("external", Mechanism::STATE, kNaN);
     f.phase = Phase::Load;
     f.reads_parameter = f.overwritten = true;
     EXPECT_EQ(winner(f), "N9");
-    EXPECT_EQ(said(system_fault, f), Facts{"something other than the operators of this process wrote the parameter"});
+    EXPECT_EQ(said(system_fault, f), Facts{"what wrote the parameter was not seen as an operator"});
     EXPECT_EQ(said(initialization, f), Facts{}) << "training had begun";
     f.overwritten = false;
     EXPECT_EQ(winner(f), "N6");
