@@ -59,6 +59,33 @@ def test_sanitized_tests_that_were_not_built_fail(tested):
     assert status == 1 and seen[CI[-1]] == "FAILED" and "numsan_tests: not built" in text
 
 
+CRASHED = "echo '==1==LeakSanitizer has encountered a fatal error.'; exit 1"
+
+
+def sanitized(tested, shard_0):
+    """Unit tests whose shard 0 does `shard_0` in its first turn and passes in its second; shard 1 passes."""
+    tested.machine.program("setarch", "exit 1\n")
+    tested.machine.program("numsan_tests", f"""
+if [ "$GTEST_SHARD_INDEX" = 0 ] && mkdir "$MACHINE/begun" 2>/dev/null; then {shard_0}; fi
+echo '[  PASSED  ] 9 tests.'
+""", tested.machine.root / "build-asan/bin")
+    return tested()
+
+
+def test_tests_that_passed_before_the_leak_checker_crashed_run_once_more(tested):
+    status, seen, text = sanitized(tested, f"echo '[  PASSED  ] 9 tests.'; {CRASHED}")
+    assert status == 0 and seen[CI[-1]] == "passed", text
+    assert "[test] tried again: 1\n" in text and "shard 0: the leak checker's tracer crashed\n" in text
+
+
+@pytest.mark.parametrize("shard_0", [f"echo '[  FAILED  ] 1 test.'; {CRASHED}", CRASHED, "exit 1",
+                                     "echo '[  PASSED  ] 9 tests.'; echo 'ERROR: LeakSanitizer: leaks'; exit 23"],
+                         ids=["failed", "not ended", "no reason", "leaks"])
+def test_other_failures_of_a_shard_are_not_tried_again(shard_0, tested):
+    status, seen, text = sanitized(tested, shard_0)
+    assert status == 1 and seen[CI[-1]] == "FAILED" and "[test] tried again: 0\n" in text, text
+
+
 def test_what_was_tried_again_is_counted_and_shown(tested):
     again = 'echo "suite p01: disturbed" >> "$NUMSAN_TEST_RETRIES"'
     tested.machine.program("python", f'case "$*" in *suite/run*) {again} ;; esac\n')
