@@ -17,6 +17,7 @@ constexpr size_t kMaxFacts = 8;  ///< tensors described per side; an optimizer's
 
 void BirthFacts::grow(Birth& birth) const {
     birth.features.loss_growth = losses_.divergence();
+    birth.features.wrong_target = birth.features.loss_growth > 0 ? losses_.wrong_target() : 0;
     birth.features.parameter_growth = parameters_.growth();
     birth.features.parameter_start = parameters_.largest_start();
 }
@@ -57,6 +58,7 @@ void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& co
     measured.loss_growth = birth.features.loss_growth;
     measured.parameter_growth = birth.features.parameter_growth;
     measured.parameter_start = birth.features.parameter_start;
+    if (measured.wrong_target == 0) measured.wrong_target = birth.features.wrong_target;
     birth.features = std::move(measured);
     birth.features.phase = birth.phase;
     birth.features.mechanism = birth.mechanism;

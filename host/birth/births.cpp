@@ -234,6 +234,7 @@ BirthId Births::find_origin(Kind kind, const OpEvent& event, const OpContext& co
     facts_.count_exponents(birth, at);
     if (!birth.features.wrapped.empty()) birth.evidence.push_back(birth.features.wrapped);
     const bool by_zero = birth.mechanism == Mechanism::DIV0 || (birth.mechanism == Mechanism::DOM && kind != kNaN);
+    if (by_zero && !birth.features.cut.empty()) birth.evidence.push_back(birth.features.cut);
     if (by_zero && !birth.features.flushed.empty()) {
         birth.features.mechanism = birth.mechanism = Mechanism::UDF;
         birth.evidence.push_back(birth.features.flushed);

@@ -11,6 +11,15 @@
 #include "host/track/elements.h"
 
 namespace numsan {
+namespace {
+
+/// One tensor, and a number of the program's: it is scaled, and nothing else is.
+bool by_number(const OpEvent& event) {
+    const auto is_tensor = [](const TensorView& t) { return (t.flags & kNumber) == 0; };
+    return std::count_if(event.inputs, event.inputs + event.input_count, is_tensor) < 2 && event.output_count == 1;
+}
+
+}  // namespace
 
 bool mutes(const OpEvent& event, const Birth& overflow) {
     if (overflow.mechanism != Mechanism::OVF && overflow.mechanism != Mechanism::HYPER) return false;
@@ -26,11 +35,12 @@ bool mutes(const OpEvent& event, const Birth& overflow) {
 
 bool multiplies(const OpEvent& event) {
     const OpTraits& op = traits_of(event);
-    return is_matrix_product(op) || op.is({Form::Multiply, Form::Convolve});
+    return is_matrix_product(op) || op.form == Form::Convolve || (op.form == Form::Multiply && !by_number(event));
 }
 
 bool hands_zeros_on(const OpEvent& event) {
-    return event.op->op_class == OpClass::Preserving || traits_of(event).has(kKeepsZeros);
+    const OpTraits& op = traits_of(event);
+    return event.op->op_class == OpClass::Preserving || op.has(kKeepsZeros) || op.form == Form::Multiply;
 }
 
 bool asks_for_zeros(const OpEvent& event) {

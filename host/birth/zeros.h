@@ -15,7 +15,7 @@ namespace numsan {
 /// overflowed) is not.)
 bool mutes(const OpEvent& event, const Birth& overflow);
 
-/// True for ops whose result is zero wherever one operand is.
+/// True for ops whose result is zero wherever one of their tensors is.
 bool multiplies(const OpEvent& event);
 
 /// True for ops that hand zeros on as they are.

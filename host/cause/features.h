@@ -46,6 +46,8 @@ struct Features {
     bool bad_number = false;     ///< a Python number that it was given is not finite
     double weight_gain = 0;  ///< how many times larger the matrix it read makes values, by its size and largest entry
     bool reads_parameter = false;
+    double wrong_target = 0;   ///< a target that is outside of what the loss is defined for, else 0
+    bool none_read = false;    ///< every operand has no elements
     double parameter_max = 0;  ///< largest magnitude of the parameters it read
 
     // Where the operand to blame came from.
@@ -61,6 +63,7 @@ struct Features {
     bool operand_known = false;     ///< it has ancestors that are remembered
     bool operand_constant = false;  ///< it was computed from numbers of the program alone: of no batch, no parameter
     std::string saturating;         ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...
+    std::string cut;                ///< the zero among them was a fraction, cut off by a cast: how that is known
     std::string reduction;          ///< nearest op upstream that reduces: sum, mean, var, norm, ...
     /// an integer it came from had wrapped around: how that is known, in which op and type; empty when it is not
     std::string wrapped;

@@ -26,6 +26,14 @@ double result_bound(const OpEvent& event, std::span<const TensorFact> facts, DTy
     return effect({traits_of(event), operands, scalars, dtype, results}).bound.value_or(0);
 }
 
+/// The target that is farthest from what the loss is defined for, 0 where all are in order.
+double wrong_target(const OpEvent& event, std::span<const TensorFact> facts) {
+    if (traits_of(event).form != Form::BinaryCrossEntropy || facts.size() < 2 || !facts[1].exact) return 0;
+    const Health& target = facts[1].health;
+    if (target.min < 0 && -target.min >= target.max - 1) return target.min;
+    return target.max > 1 ? target.max : 0;
+}
+
 /// How many times larger a parameter that is a matrix or a kernel makes values: with entries of one size, by that size
 /// times the root of what is summed. The largest of many normal numbers is some four times their size.
 double weight_gain(const OpEvent& event, const OpContext& context, std::span<const TensorFact> facts) {
@@ -132,6 +140,10 @@ void look_for_wraps(Features& f, const TensorView& operand, const Health& health
     const bool overflows = is_exponential(op) || op.form == Form::Hyperbolic;
     const std::optional<WrappedOperand> found = wrapped_operand(operand, health, overflows, seq, lineage);
     if (!found) return;
+    if (found->cut) {
+        f.cut = found->evidence;
+        return;
+    }
     f.wrapped = found->evidence;
     f.wrapped_op = found->op;
     f.wrapped_type = found->type;
@@ -159,6 +171,10 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
     f.gradients_off = !event.grad_enabled;
     f.weight_gain = weight_gain(event, context, facts);
     f.touched = context.touched;
+    f.wrong_target = wrong_target(event, facts);
+    f.none_read = !facts.empty() && std::all_of(facts.begin(), facts.end(), [](const TensorFact& fact) {
+        return fact.shape.end() != std::find(fact.shape.begin(), fact.shape.end(), 0);
+    });
     if (event.output_count > 0 && (event.outputs[0].flags & kScannable) != 0) f.dtype = event.outputs[0].dtype;
     f.narrow = narrow(f.dtype);
     const int blamed = traits_of(event).blamed;

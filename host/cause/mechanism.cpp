@@ -59,8 +59,10 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
             evidence.push_back("the divisor has " + count(divisor->health.zero, "zero"));
             return {facts.backward ? Mechanism::SING : Mechanism::DIV0, evidence};
         }
-        if (!facts.backward && divisor_near_zero(facts.op, facts.kind, facts.dtype, *facts.inputs))
-            return {Mechanism::OVF, {"the divisor goes down to " + number(divisor->health.absmin, 3)}};
+        if (divisor_near_zero(facts.op, facts.kind, facts.dtype, *facts.inputs)) {
+            return {facts.backward ? Mechanism::SING : Mechanism::OVF,
+                    {"the divisor goes down to " + number(divisor->health.absmin, 3)}};
+        }
         // A divisor that is a Python number or an integer tensor is not among the operands: only 0 makes a NaN or, out
         // of values of ordinary size, an infinity.
         const bool ordinary = absmax_of(facts) < std::sqrt(largest_value(facts.dtype));

@@ -38,7 +38,8 @@ bool divisor_near_zero(std::string_view op, KindSet kind, DType dtype, const std
     if (!operands[at].exact || divisor.zero > 0 || !(divisor.absmin > 0)) return false;
     double dividend = 1;
     for (size_t i = 0; i < at; ++i) dividend = std::max(dividend, operands[i].health.absmax);
-    return dividend < ordinary(dtype) && divisor.absmin < dividend / largest_value(dtype);
+    const bool extreme = divisor.absmin < 1 / ordinary(dtype);
+    return (dividend < ordinary(dtype) || extreme) && divisor.absmin < dividend / largest_value(dtype);
 }
 
 void remark_on(std::vector<TensorFact>& operands, std::string_view op, Mechanism mechanism, KindSet kind, DType dtype) {
@@ -53,6 +54,8 @@ void remark_on(std::vector<TensorFact>& operands, std::string_view op, Mechanism
         if (mechanism == Mechanism::DOM) {
             // The first of a power is its base.
             if (i == 0) operand.remark = "outside the domain of " + std::string(name);
+        } else if (traits.form == Form::BinaryCrossEntropy && i == 1) {
+            if (x.min < 0 || x.max > 1) operand.remark = "outside 0 to 1, where the loss has no lower bound";
         } else if (mechanism == Mechanism::DIV0) {
             if (i == 0 && x.zero == 0 && traits.has(kFewUndefined)) operand.remark = "too few elements";
         } else if (mechanism == Mechanism::OVF || mechanism == Mechanism::HYPER) {

@@ -13,7 +13,8 @@
 
 namespace numsan {
 
-/// The divisor has no zero, and is so close to it that a dividend of ordinary size leaves the range of `dtype`.
+/// The divisor has no zero, and is so close to it that what it divides leaves the range of `dtype`, and the dividend is
+/// of ordinary size or the divisor is not.
 bool divisor_near_zero(std::string_view op, KindSet kind, DType dtype, const std::vector<TensorFact>& operands);
 
 /// Gives every operand whose values explain what `op` made a remark of a few words. Counts of zeros, subnormals and

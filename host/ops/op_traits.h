@@ -81,7 +81,8 @@ enum class Form : uint8_t {
     BatchNorm,
     WeightNorm,
     CtcLoss,
-    FusedUpdate,  ///< an optimizer's step that divides by a root of squared gradients
+    BinaryCrossEntropy,  ///< operands: predictions, targets from 0 to 1
+    FusedUpdate,         ///< an optimizer's step that divides by a root of squared gradients
 };
 
 /// Results that an operator can make of finite operands.

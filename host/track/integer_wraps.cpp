@@ -156,6 +156,11 @@ void look_at_cast(const OpEvent& event, Wrap& wrap) {
     const Beside values(from, output);
     look_at_each(
         output, [&](int64_t i) { return values.at(i); }, wrap);
+    if (wrap.zero.known != IntegerWraps::kNothing || holds_integers(from)) return;
+    sample(output, [&](int64_t i, long double stored) {
+        if (stored != 0 || wrap.zero.known != IntegerWraps::kNothing) return;
+        if (const long double value = values.at(i); value != 0) keep(wrap, value, 0, IntegerWraps::kCut);
+    });
 }
 
 /// Sums and products of what is not negative are not negative, and of what is positive not zero.
@@ -217,18 +222,23 @@ void IntegerWraps::look(const OpEvent& event, OpSeq seq) noexcept {
         case IntegerOp::Gather: look_at_gathered(event, wrap); break;
         default: return;
     }
-    if ((wrap.negative.known | wrap.zero.known | wrap.positive.known) == 0) return;
+    const uint64_t known = wrap.negative.known | wrap.zero.known | wrap.positive.known;
+    if (known == kNothing) return;
     wrap.storage = output.storage;
     wrap.op = event.op;
     wrap.seq = seq;
     wrap.type = static_cast<uint64_t>(output.integer);
-    wraps_[next_.fetch_add(1, std::memory_order_relaxed) % kKept].store(wrap);
+    if (known == kCut)
+        cuts_[next_cut_.fetch_add(1, std::memory_order_relaxed) % kCuts].store(wrap);
+    else
+        wraps_[next_.fetch_add(1, std::memory_order_relaxed) % kKept].store(wrap);
 }
 
 bool IntegerWraps::find(const void* storage, OpSeq seq, Wrap& wrap) const noexcept {
-    return std::any_of(wraps_.begin(), wraps_.end(), [&](const AtomicRecord<Wrap>& record) {
+    const auto is_it = [&](const AtomicRecord<Wrap>& record) {
         return record.load(wrap) && wrap.storage == storage && wrap.seq == seq && seq != OpSeq::None;
-    });
+    };
+    return std::any_of(wraps_.begin(), wraps_.end(), is_it) || std::any_of(cuts_.begin(), cuts_.end(), is_it);
 }
 
 }  // namespace numsan

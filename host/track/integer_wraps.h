@@ -1,4 +1,5 @@
-// Integer results that did not fit their type and wrapped around: what was stored in place of them.
+// Integer results that are not what was to be stored: that did not fit their type and wrapped around, or fractions of
+// which a cast left zero.
 #pragma once
 
 #include <array>
@@ -17,8 +18,9 @@ namespace numsan {
 /// proven is not kept.
 class IntegerWraps {
   public:
-    enum Known : uint64_t { kNothing, kSign, kExact };
-    /// One element. kExact: `exact` is what it should have been; kSign: its sign is known to be wrong, no more.
+    enum Known : uint64_t { kNothing, kSign, kExact, kCut };
+    /// One element. kExact: `exact` is what it should have been; kSign: its sign is known to be wrong, no more; kCut:
+    /// `exact` is a fraction, and was to be an integer.
     struct Element {
         double exact;
         int64_t stored;
@@ -45,13 +47,17 @@ class IntegerWraps {
     /// After op number `seq`, while its operands are alive.
     void look(const OpEvent& event, OpSeq seq) noexcept;
 
-    /// What op `seq` stored into `storage`, if that wrapped around.
+    /// What op `seq` stored into `storage`, if that wrapped around or was cut.
     bool find(const void* storage, OpSeq seq, Wrap& wrap) const noexcept;
 
   private:
     static constexpr size_t kKept = 256;
     std::array<AtomicRecord<Wrap>, kKept> wraps_{};
     std::atomic<uint64_t> next_{0};
+    /// Fractions are cut off on purpose all the time: they do not take the place of what wrapped around.
+    static constexpr size_t kCuts = 64;
+    std::array<AtomicRecord<Wrap>, kCuts> cuts_{};
+    std::atomic<uint64_t> next_cut_{0};
 };
 
 }  // namespace numsan

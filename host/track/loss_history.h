@@ -35,6 +35,10 @@ class LossHistory {
         return at(0) > at(1) && at(1) > at(2) && growth >= kDivergedGrowth ? growth : 0;
     }
 
+    /// Of the last loss: a target that it is not defined for, 0 where all are in order.
+    void set_wrong_target(double target) { wrong_target_ = target; }
+    double wrong_target() const { return wrong_target_; }
+
   private:
     static constexpr size_t kKept = 32;
     void keep(double value) { values_[count_++ % kKept] = std::fabs(value); }
@@ -42,6 +46,7 @@ class LossHistory {
 
     double values_[kKept] = {};
     size_t count_ = 0;
+    double wrong_target_ = 0;
     bool started_ = false;
 };
 

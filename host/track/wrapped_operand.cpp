@@ -13,11 +13,12 @@ namespace {
 using Element = IntegerWraps::Element;
 
 /// What ops did to values on their way to the operand.
-enum Change : uint8_t { kAdded = 1, kSubtracted = 2, kScaled = 4, kLost = 8 };
+enum Change : uint8_t { kAdded = 1, kSubtracted = 2, kScaled = 4, kBent = 8, kLost = 16 };
 
 uint8_t change_by(const Lineage::Record& record) {
     const OpTraits& op = traits_of(record.op->name);
     if (op.is({Form::Cast, Form::Extreme})) return 0;
+    if (op.is({Form::Clamp, Form::ClampBelow, Form::Root})) return kBent;
     if (op.is({Form::Negate, Form::Magnitude, Form::Rectify})) return kLost;
     if (record.op->op_class == OpClass::Preserving) return 0;
     if (op.form == Form::Add) return kAdded;
@@ -33,6 +34,8 @@ std::string integer_or_number(double value) {
 /// Whether the operand's values show this element, and with what it should have been they would be in order.
 bool explains(const Element& element, uint8_t changes, const Health& health, bool overflows) {
     if (element.known == IntegerWraps::kNothing) return false;
+    if (element.known == IntegerWraps::kCut)
+        return !overflows && health.zero > 0 && (changes & (kAdded | kSubtracted)) == 0;
     const bool exact = element.known == IntegerWraps::kExact;
     const auto stored = static_cast<double>(element.stored);
     if (overflows) {
@@ -40,7 +43,10 @@ bool explains(const Element& element, uint8_t changes, const Health& health, boo
         return changes == 0 && exact && stored > std::max(element.exact, 0.0) && health.max >= stored;
     }
     if (stored == 0) return health.zero > 0 && (changes & (kAdded | kSubtracted)) == 0;
-    if (stored > 0 || health.min >= 0) return false;
+    // What a larger one was taken from, which a bound then kept from being negative: a variance out of squares.
+    if ((changes & kSubtracted) != 0 && (changes & kBent) != 0 && exact && stored > 0 && element.exact > stored)
+        return health.zero > 0;
+    if (stored > 0 || health.min >= 0 || (changes & kBent) != 0) return false;
     if (exact && (changes & kScaled) == 0) return health.min + (element.exact - stored) >= 0;
     return (changes & kSubtracted) == 0 && (!exact || element.exact >= 0);
 }
@@ -49,6 +55,9 @@ std::string description_of(const IntegerWraps::Wrap& wrap, const Element& elemen
     const IntegerTypeInfo& type = info(static_cast<IntegerType>(wrap.type));
     const std::string most = std::to_string(static_cast<int64_t>(type.most));
     const std::string least = std::to_string(static_cast<int64_t>(type.least));
+    if (element.known == IntegerWraps::kCut)
+        return "the operand comes from a fraction that a cast cut off: it stored 0 in place of " +
+               number(element.exact, 6) + ", as " + type.name + " holds whole numbers";
     const std::string by = traits_of(op).form == Form::Cast ? "a cast" : "`" + op + "`";
     const std::string read =
         element.known == IntegerWraps::kExact
@@ -72,7 +81,8 @@ std::optional<WrappedOperand> wrapped_operand(const TensorView& operand, const H
             const std::string op(plain_op_name(wrap.op->name));
             for (const Element* element : {&wrap.negative, &wrap.zero, &wrap.positive}) {
                 if (found || !explains(*element, changes, health, overflows)) continue;
-                found = WrappedOperand{description_of(wrap, *element, op), op, static_cast<IntegerType>(wrap.type)};
+                found = WrappedOperand{description_of(wrap, *element, op), op, element->known == IntegerWraps::kCut,
+                                       static_cast<IntegerType>(wrap.type)};
             }
         }
         const uint8_t change = change_by(record);

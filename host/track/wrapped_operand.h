@@ -1,4 +1,5 @@
-// Whether an operand is out of order because an integer that it came from had wrapped around.
+// Whether an operand is out of order because an integer that it came from had wrapped around, or was the rest of a
+// fraction.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace numsan {
 
 struct WrappedOperand {
     std::string evidence;
-    std::string op;  ///< plain name of what wrapped around
+    std::string op;  ///< plain name of what wrapped around, or cut
+    bool cut = false;
     IntegerType type = IntegerType::None;
 };
 

@@ -75,7 +75,8 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     if (birth.escaped) return;
     birth.escaped = true;
     if (follows) return;
-    if (birth.mechanism == Mechanism::HYPER) births_.set_diverged(birth.id);
+    // Zeros end with the update that takes them up: what overflows later does not come from them.
+    if (birth.mechanism == Mechanism::HYPER && !escape.muted) births_.set_diverged(birth.id);
     if (!birth.intended) ++escaped_;
     birth.features.into = escape.into;
     birth.features.scaler = scaler_seen_;

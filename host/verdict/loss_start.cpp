@@ -1,5 +1,7 @@
 #include "host/verdict/loss_start.h"
 
+#include "host/base/thresholds.h"
+#include "host/base/value_classes.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
@@ -15,6 +17,25 @@ bool is_term(const Lineage& lineage, const void* loss, OpSeq seq) {
     return found;
 }
 
+/// The largest target of a binary cross entropy that the loss was made of, where that is more than 1; else 0. Only of
+/// targets as large as what they are compared with: others may be a part of their storage.
+double wrong_target(const Lineage& lineage, const void* loss, OpSeq seq) {
+    double found = 0;
+    lineage.ancestors(loss, seq, [&](const Lineage::Record& record, int distance) {
+        if (found > 0 || distance > kNearUpstream) return false;
+        if (traits_of(record.op->name).form != Form::BinaryCrossEntropy) return true;
+        Lineage::Record prediction, target;
+        const bool known = record.input_count >= 2 && (record.flags & Lineage::kUnknownOperand) == 0 &&
+                           lineage.find(record.inputs[0], prediction) && lineage.find(record.inputs[1], target);
+        if (known && target.was_read() && target.numel == prediction.numel) {
+            const double largest = magnitude_value(target.largest, target.dtype);
+            if (largest > 1) found = largest;
+        }
+        return false;
+    });
+    return found;
+}
+
 }  // namespace
 
 void LossStart::begin(const OpEvent& event, const OpContext& context, const BirthKinds& before, Outcome& outcome) {
@@ -23,6 +44,7 @@ void LossStart::begin(const OpEvent& event, const OpContext& context, const Birt
     escapes_.loss_begins(context.seq, context.last_parameter_read);
     const Health health = scanner_.health(loss);
     losses_.add(health.finite > 0 ? health.absmax : 0);
+    losses_.set_wrong_target(wrong_target(lineage_, loss.storage, context.seq));
     births_.set_bad_loss(0);
     if (health.kinds() == 0) {
         if (before.flushed != 0 && health.absmax == 0)

@@ -51,6 +51,7 @@ struct PendingEscape {
     bool read = false;              ///< an optimizer has computed something of it
     const void* found = nullptr;    ///< of a scaler: where it noted that the gradient was bad
     const void* scaler = nullptr;   ///< of a scaler: where its scale lies, once that is known
+    bool muted = false;             ///< it reached this as zeros, which its overflow became
     bool of_loss = false;           ///< of a check: backward() could have started from what it asked about
 };
 
@@ -83,7 +84,8 @@ class PendingStore {
                      .impl = impl,
                      .step = context.step,
                      .seq = context.seq,
-                     .stack = context.stack});
+                     .stack = context.stack,
+                     .muted = reason == PendingReason::Muted});
     }
 
     /// Those that wait for one reason, oldest first.

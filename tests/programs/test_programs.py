@@ -56,6 +56,8 @@ def test_first_finding_is_the_bug(bug, victim):
     if "module" in expect:
         module = first["module"] or ""
         assert f".{module}".endswith(f".{expect['module']}"), f"module {module!r}\n{watched.describe()}"
+    if "category" in expect:
+        assert first["category"]["id"] == expect["category"], watched.describe()
     assert len(watched.findings) == expect["findings"], watched.describe()
     if "contaminated" in expect:
         since = {f"{one['kind']} {one['name']}": one["since_step"] for one in first["contaminated"]}

@@ -10,6 +10,9 @@ void invalid_data(const Features& f, Score& score) {
     } else if (f.mechanism == Mechanism::DATA && !f.bad_number) {
         score.add(Evidence::CameWithBatch, "the value arrived with the batch: no op was seen to make it");
     }
+    if (f.wrong_target != 0)
+        score.add(Evidence::TargetOutOfRange,
+                  "the loss has no lower bound for targets outside 0 to 1, and one is " + number(f.wrong_target, 6));
     if (f.phase == Phase::Data)
         score.add(Evidence::MadeInData,
                   f.mechanism == Mechanism::DATA

@@ -31,6 +31,8 @@ void loss_computation(const Features& f, Score& score) {
     } else if (is_logarithm(op)) {
         score.add(Evidence::LogInLoss);
     }
+    if (f.mechanism == Mechanism::DOM && op.is({Form::Root, Form::InverseRoot, Form::Power}))
+        score.add(Evidence::RootInLoss);
     if (divides_by_zero(f)) {
         score.add(Evidence::DividesInLoss);
         if (of_a_sample(f)) {

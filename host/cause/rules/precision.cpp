@@ -24,6 +24,7 @@ void precision(const Features& f, Score& score) {
                       : std::string(info(f.dtype).name) + " cannot hold values this small");
         return;
     }
+    if (!f.cut.empty() && divides_by_zero(f)) score.add(Evidence::CutToZero);
     if (!f.wrapped.empty()) score.add(fits_int64(f) ? Evidence::WrappedInteger : Evidence::WrappedLong);
     constexpr double kLargestFloat32 = 3.4028234663852886e38;
     if (f.narrow && f.mechanism == Mechanism::OVF) {

@@ -7,6 +7,7 @@ void unsafe_gradient(const Features& f, Score& score) {
     if (f.hidden) {
         score.add(Evidence::HiddenForward,
                   "the forward value was masked away; its derivative is multiplied with it and is not finite");
+        if (f.none_read) score.add(Evidence::HiddenOfNothing);
         if (f.narrow && f.mechanism == Mechanism::OVF)
             score.add(Evidence::HiddenNarrowOverflow);  // the type's, whatever hid it
         return;

@@ -65,9 +65,13 @@ TEST(Zeros, WhoMultipliesAndWhoHandsOn) {
     const auto op = [](const char* name, OpClass op_class = OpClass::Other) {
         return MadeUpOp(name, {}, {}, op_class);
     };
+    const MadeUp values{1}, other{2};
     for (const char* name : {"aten::mul", "aten::mul_", "aten::mm", "aten::addmm", "aten::convolution"}) {
-        EXPECT_TRUE(multiplies(op(name).event())) << name;
+        EXPECT_TRUE(multiplies(MadeUpOp(name, {values.view(), other.view()}, {values.view()}).event())) << name;
     }
+    const MadeUpOp scaled("aten::mul", {values.view()}, {other.view()});
+    EXPECT_FALSE(multiplies(scaled.event())) << "by a number";
+    EXPECT_TRUE(hands_zeros_on(scaled.event()));
     EXPECT_FALSE(multiplies(op("aten::add").event()));
     for (const char* name : {"aten::clamp_min", "aten::_to_copy", "aten::neg", "aten::sqrt"}) {
         EXPECT_TRUE(hands_zeros_on(op(name).event())) << name;

@@ -59,7 +59,18 @@ TEST(Remarks, DivisorsNearZero) {
     EXPECT_TRUE(divisor_near_zero("aten::reciprocal", kPosInf, DType::Float32, {fact({1e-40f})}));
     EXPECT_FALSE(divisor_near_zero("aten::div", kPosInf, DType::Float32, {fact({2}), fact({0})})) << "it is zero";
     EXPECT_FALSE(divisor_near_zero("aten::div", kPosInf, DType::Float32, {fact({2}), fact({1e-20f})}));
+    EXPECT_TRUE(divisor_near_zero("aten::div", kPosInf, DType::Float32, {fact({7e21f}), fact({7e-45f})}));
+    EXPECT_FALSE(divisor_near_zero("aten::div", kPosInf, DType::Float32, {fact({7e21f}), fact({1e-19f})}));
     EXPECT_FALSE(divisor_near_zero("aten::mul", kPosInf, DType::Float32, {fact({2}), fact({1e-40f})}));
+}
+
+TEST(Remarks, TargetsThatALossIsNotDefinedFor) {
+    const char* loss = "aten::binary_cross_entropy_with_logits";
+    const Remarks wrong = {"", "outside 0 to 1, where the loss has no lower bound"};
+    for (const float target : {255.0F, -1.0F}) {
+        EXPECT_EQ(remarks(loss, Mechanism::HYPER, kPosInf, {fact({3}), fact({0, target})}), wrong) << target;
+    }
+    EXPECT_EQ(remarks(loss, Mechanism::HYPER, kPosInf, {fact({3}), fact({0, 1})}), (Remarks{"", ""}));
 }
 
 TEST(Remarks, TooFewElements) {

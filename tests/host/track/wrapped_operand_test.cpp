@@ -68,6 +68,39 @@ TEST_F(WrappedOperandTest, OnlyWhatThePathDoesNotExplain) {
     EXPECT_EQ(told(positive), "") << "not out of order for its sign";
 }
 
+TEST_F(WrappedOperandTest, AFractionThatACastCut) {
+    MadeUpIntegers<uint8_t> cut{0}, whole{2};
+    const MadeUp deviation{0.25F}, view{0}, shifted{0}, large{2.5F};
+    ran("aten::_to_copy", {deviation.view()}, cut.view(), IntegerOp::Cast);
+    ran("aten::_to_copy", {cut.view()}, view.returned());
+    EXPECT_EQ(told(view),
+              "the operand comes from a fraction that a cast cut off: it stored 0 in place of 0.25, as uint8 holds "
+              "whole numbers");
+    EXPECT_EQ(told(view, true), "") << "no size is at fault";
+    ran("aten::add", {view.view()}, shifted.returned());
+    EXPECT_EQ(told(shifted), "");
+    ran("aten::_to_copy", {large.view()}, whole.view(), IntegerOp::Cast);
+    const MadeUp zero{0};
+    ran("aten::_to_copy", {whole.view()}, zero.returned());
+    EXPECT_EQ(told(zero), "") << "2 is left of it";
+}
+
+TEST_F(WrappedOperandTest, SquaresThatWrappedMakeAVarianceZero) {
+    MadeUpIntegers<uint8_t> values{180}, squares{144};
+    const MadeUp cast{144}, variance{0}, deviation{0}, difference{-32256};
+    ran("aten::mul", {values.view(), values.view()}, squares.view(), IntegerOp::Multiply);
+    ran("aten::_to_copy", {squares.view()}, cast.returned());
+    ran("aten::sub", {cast.view()}, difference.returned());
+    ran("aten::clamp_min", {difference.view()}, variance.returned());
+    ran("aten::sqrt", {variance.view()}, deviation.returned());
+    EXPECT_EQ(told(deviation),
+              "the operand comes from an integer that had wrapped around: `mul` stored 144 in place of 32400, as uint8 "
+              "holds 0 to 255");
+    const MadeUp positive{3};
+    ran("aten::sqrt", {variance.view()}, positive.returned());
+    EXPECT_EQ(told(positive), "") << "no zero";
+}
+
 TEST_F(WrappedOperandTest, AZeroThatShouldNotHaveBeen) {
     MadeUpIntegers<uint8_t> count{255}, next{0};
     const MadeUp cast{0, 3}, shifted{0};

@@ -79,6 +79,42 @@ TEST_F(MutedOverflow, IntoAGradientThatIsScaledInPlace) {
     EXPECT_EQ(s.only().into, EscapeInto::Gradient);
 }
 
+TEST_F(MutedOverflow, ScaledByANumberOnTheWay) {
+    MadeUp gradient{3e20f, 1};
+    MadeUp inverse{0}, coefficient{0};
+    s.accumulate(gradient, weight);
+    overflow();
+    s.op("aten::sqrt", {sum.view()}, {root.returned()});
+    s.op("aten::reciprocal", {root.view()}, {inverse.returned()});
+    s.op("aten::mul", {inverse.view()}, {coefficient.returned()});
+    gradient.values = {0, 0};
+    s.op("aten::mul_", {gradient.view(), coefficient.view()}, {gradient.written()});
+    s.step();
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().into, EscapeInto::Gradient) << "a number multiplies no values";
+}
+
+TEST_F(MutedOverflow, WhatOverflowsAfterItInADivergedRunIsAnotherFinding) {
+    for (const float value : {1.f, 1e3f, 1e6f, 1e9f}) s.loss(MadeUp{value});
+    MadeUp gradient{3e20f, 1};
+    MadeUp coefficient{0}, large{3e38f}, result{kInf};
+    s.accumulate(gradient, weight);
+    overflow();
+    s.op("aten::sqrt", {sum.view()}, {root.returned()});
+    s.op("aten::reciprocal", {root.view()}, {coefficient.returned()});
+    gradient.values = {0, 0};
+    s.op("aten::mul_", {gradient.view(), coefficient.view()}, {gradient.written()});
+    s.step();
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    EXPECT_EQ(s.only().birth.mechanism, Mechanism::HYPER);
+    s.context.stack = 2;
+    const BirthId second = s.op("aten::mul", {large.view(), large.view()}, {result.returned()});
+    EXPECT_NE(second, born);
+    s.loss(result);
+    ASSERT_EQ(s.outcome.escaped.size(), 2u);
+    EXPECT_EQ(s.outcome.escaped[1].birth.id, second);
+}
+
 TEST_F(MutedOverflow, ZerosThatOnlyAddAreNone) {
     overflow();
     s.op("aten::sqrt", {sum.view()}, {root.returned()});

@@ -68,5 +68,15 @@ TEST(InvalidData, DenominatorOfTheBatchsOwn) {
     EXPECT_EQ(said(invalid_data, f), Facts{}) << "a count or a sum of weights is the program's own";
 }
 
+TEST(InvalidData, TargetOutOfRange) {
+    Features f = features_of_loss("binary_cross_entropy_with_logits", Mechanism::HYPER, kPosInf);
+    f.loss_growth = 5000;
+    f.parameter_growth.times = 1e6;
+    EXPECT_EQ(winner(f), "N5");
+    f.wrong_target = 255;
+    EXPECT_EQ(winner(f), "N1");
+    EXPECT_EQ(said(invalid_data, f), Facts{"the loss has no lower bound for targets outside 0 to 1, and one is 255"});
+}
+
 }  // namespace
 }  // namespace numsan

@@ -97,5 +97,12 @@ TEST(LossComputation, WhatFirstMeetsAPrediction) {
                      "the denominator is a count or a sum that can be zero"}));
 }
 
+TEST(LossComputation, PowerOfANegativeNumber) {
+    Features f = features_of_loss("pow", Mechanism::DOM, kNaN);
+    EXPECT_EQ(winner(f), "N4");
+    f = features_of("pow", Mechanism::DOM, kNaN);
+    EXPECT_EQ(winner(f), "N2") << "in the model";
+}
+
 }  // namespace
 }  // namespace numsan

@@ -15,6 +15,29 @@ TEST(ModelStructure, RowWithNothingLeft) {
     EXPECT_EQ(said(model_structure, f), Facts{});
 }
 
+TEST(ModelStructure, RowThatADerivativeComputesAgain) {
+    Features f = features_of_backward("logsumexp", Mechanism::INDET, kNaN);
+    for (const char* op : {"sub", "div"}) {
+        f.op = op;
+        EXPECT_EQ(winner(f), "N3") << op << ": the forward result was an infinity that is meant";
+        EXPECT_EQ(said(model_structure, f), Facts{});
+    }
+    f.op = "_softmax";
+    EXPECT_EQ(winner(f), "N7");
+}
+
+TEST(ModelStructure, MeanOfNothing) {
+    Features f = features_of("mean", Mechanism::DIV0, kNaN);
+    f.in_layer = true;
+    f.none_read = true;
+    EXPECT_EQ(winner(f), "N7");
+    EXPECT_EQ(said(model_structure, f), Facts{"mean of too few values is undefined"});
+    f.hidden = true;
+    EXPECT_EQ(winner(f), "N7") << "whoever hid it";
+    f.none_read = false;
+    EXPECT_EQ(winner(f), "N3");
+}
+
 TEST(ModelStructure, GrowthThroughDepth) {
     Features f = features_of("mm", Mechanism::OVF, kPosInf);
     f.growing_ops = 3;

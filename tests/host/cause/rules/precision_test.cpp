@@ -28,6 +28,17 @@ TEST(Precision, LostUpdates) {
     EXPECT_EQ(said(precision, f).size(), 1u);
 }
 
+TEST(Precision, FractionCutToZero) {
+    Features f = features_of("div", Mechanism::DIV0, kPosInf);
+    f.phase = Phase::Data;
+    f.touched = f.operand_touched = f.in_module = false;
+    EXPECT_EQ(winner(f), "N1");
+    f.cut = "the operand comes from a fraction that a cast cut off: it stored 0 in place of 0.27";
+    EXPECT_EQ(winner(f), "N8");
+    f.mechanism = Mechanism::OVF;
+    EXPECT_EQ(winner(f), "N1") << "no zero is at fault";
+}
+
 TEST(Precision, CloseToTheLargestAndCutToIt) {
     Features f = half("mm", Mechanism::OVF, 0);
     f.near_overflow = true;
