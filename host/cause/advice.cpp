@@ -27,6 +27,7 @@ struct Row {
     const char* facts = "";  ///< all of them hold, see holds()
     bool otherwise = false;  ///< only when no row before it fits
     bool enough = false;     ///< no row after it is shown
+    FixKinds fix{};          ///< what the sentence changes; each row says it
     const char* trial = "";  ///< how `numsan replay --try` applies it: host/replay/help_rows.py reads it
 };
 
@@ -35,6 +36,7 @@ constexpr Row kRows[] = {
 #include "host/cause/advice.def"
 #undef NUMSAN_ADVICE
 };
+static_assert(std::none_of(std::begin(kRows), std::end(kRows), [](const Row& row) { return row.fix.empty(); }));
 
 /// Calls each(word) for the words of a list while it returns false; what it returned last, `none` for an empty list.
 template <class Each>
@@ -166,11 +168,11 @@ std::vector<size_t> advice_rows(const Features& features, CategoryId category, M
     return rows;
 }
 
-std::vector<std::string> advice(const Features& features, CategoryId category, Mechanism mechanism) {
-    std::vector<std::string> sentences;
+std::vector<HelpLine> advice(const Features& features, CategoryId category, Mechanism mechanism) {
+    std::vector<HelpLine> lines;
     for (const size_t row : advice_rows(features, category, mechanism))
-        sentences.push_back(filled(kRows[row].sentence, features));
-    return sentences;
+        lines.push_back({filled(kRows[row].sentence, features), kRows[row].fix});
+    return lines;
 }
 
 }  // namespace numsan

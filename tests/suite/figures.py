@@ -152,7 +152,8 @@ def threads_table(_):
         return
     results = json.loads(THREADS.read_text())
     parts = results["families"]
-    columns = (*LONG[:-1], ("expected calibration error", "calibration_error", None),
+    columns = (*LONG[:-1], ("help names the fix", "help", None),
+               ("expected calibration error", "calibration_error", None),
                ("false alarms, mended programs", "mended_alarms", None))
 
     def cell(value):

@@ -5,6 +5,7 @@ import pytest
 
 import manifest
 import markers
+import running
 import tables
 
 pytestmark = pytest.mark.quick
@@ -100,6 +101,12 @@ def test_scores_of_open_and_frozen_families_apart_and_no_word_on_a_frozen_progra
     assert "t001_x.py: line" in text and "t002" not in text
     assert text.count("1 bug programs, 0 healthy ones") == 2
     assert len(re.findall(r"^line, lenient +0\.000 +0/1 ", text, re.M)) == 2
+
+
+def test_words_of_fixes_are_those_of_help():
+    """What help changes has the same words; only help can be a look at what there is."""
+    table = (running.REPO / "host/finding/fix_kinds.def").read_text()
+    assert set(re.findall(r"^NUMSAN_FIX_KIND\((\w+),", table, re.M)) == {*markers.FIX_KINDS, "check"}
 
 
 def test_words_of_fixes_are_in_the_readme():

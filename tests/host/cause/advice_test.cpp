@@ -233,13 +233,25 @@ std::string heading(const Case& made) {
     return text;
 }
 
-std::vector<std::string> said(const Case& made) { return advice(made.features, made.category, made.mechanism); }
+std::vector<std::string> sentences(const Features& features, CategoryId category, Mechanism mechanism) {
+    std::vector<std::string> texts;
+    for (const HelpLine& line : advice(features, category, mechanism)) texts.push_back(line.text);
+    return texts;
+}
+
+std::vector<std::string> said(const Case& made) { return sentences(made.features, made.category, made.mechanism); }
 
 TEST(Advice, Golden) {
     std::string text;
     for (const Case& made : kCases) {
         text += heading(made) + "\n";
-        for (const std::string& sentence : said(made)) text += "    " + sentence + "\n";
+        for (const HelpLine& line : advice(made.features, made.category, made.mechanism)) {
+            text += "    " + line.text + "\n     ";
+            for (size_t row = 0; row < std::size(kFixKinds); ++row) {
+                if (line.fixes.contains(row)) text += std::string(" ") + kFixKinds[row].id;
+            }
+            text += "\n";
+        }
     }
     const std::string path = std::string(NUMSAN_SOURCE_DIR) + "/tests/host/cause/golden/advice.txt";
     if (std::getenv("NUMSAN_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
@@ -305,7 +317,7 @@ TEST(Advice, EveryMechanismInEveryPhaseSaysSomething) {
 
 TEST(Advice, NumbersAreOfTheType) {
     const auto first = [](Mechanism mechanism, const char* op, DType dtype) {
-        return advice({.op = op, .dtype = dtype, .operand_touched = true}, "N2", mechanism).front();
+        return sentences({.op = op, .dtype = dtype, .operand_touched = true}, "N2", mechanism).front();
     };
     EXPECT_EQ(first(Mechanism::DOM, "log", DType::Float64), "bound the operand from below: `x.clamp(min=1e-12).log()`");
     EXPECT_EQ(first(Mechanism::DOM, "log", DType::Float32), "bound the operand from below: `x.clamp(min=1e-12).log()`");
@@ -334,10 +346,11 @@ TEST(Advice, NumbersAreOfTheType) {
 
 TEST(Advice, RowsOfAnOpAreNotForADerivativeThatUsesIt) {
     const Features inside{.op = "log", .forward_op = "pow", .phase = Phase::Backward};
-    for (const std::string& sentence : advice(inside, "N3", Mechanism::DOM))
+    for (const std::string& sentence : sentences(inside, "N3", Mechanism::DOM))
         EXPECT_EQ(sentence.find("log()"), std::string::npos) << sentence;
     const Features hook{.op = "sqrt", .phase = Phase::Backward};
-    EXPECT_EQ(advice(hook, "N3", Mechanism::DOM).front(), "bound the operand from below: `x.clamp(min=1e-12).sqrt()`");
+    EXPECT_EQ(sentences(hook, "N3", Mechanism::DOM).front(),
+              "bound the operand from below: `x.clamp(min=1e-12).sqrt()`");
 }
 
 }  // namespace
