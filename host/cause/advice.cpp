@@ -7,6 +7,7 @@
 
 #include "host/base/thresholds.h"
 #include "host/base/value_classes.h"
+#include "host/cause/rules/score.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
@@ -69,12 +70,21 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "own_backward") return f.own_backward;
     if (fact == "parameter") return f.reads_parameter;
     if (fact == "untouched") return !f.operand_touched;
+    if (fact == "constant") return of_constants(f);
+    if (fact == "operand_parameter") return f.operand_is_parameter;
+    if (fact == "first_run") return f.first_run;
+    if (fact == "in_module") return f.in_module;
+    if (fact == "no_reduction") return f.reduction.empty();
+    if (fact == "flushed") return !f.flushed.empty();
+    if (fact == "within_one") return f.operand_max > 0 && f.operand_max <= 1;
+    if (fact == "ran_before") return f.step > 0 && !f.first_run;
     if (fact == "in_loss") return f.after_parameters && f.loss_known;
     if (fact == "rounded_upstream") return f.narrow_upstream;
     if (fact == "negative_infinity") return f.kind == kNegInf;
-    if (fact == "no_ancestors") return !f.operand_known && !f.operand_touched;
+    if (fact == "no_negative_infinity") return f.kind != kNegInf;
     if (fact == "in_node") return !f.forward_op.empty();
     if (fact == "by_number") return f.by_number;
+    if (fact == "no_number") return !f.by_number;
     if (fact == "bad_number") return f.bad_number;
     if (fact == "overwritten") return f.overwritten;
     if (fact == "diverged") return f.loss_growth > 0 || f.parameter_growth.times >= kGrownByTraining;

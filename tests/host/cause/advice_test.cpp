@@ -211,6 +211,28 @@ const Case kCases[] = {
     {"N9", Mechanism::OPAQUE, {.op = "mm"}},
     {"N8", Mechanism::OVF, {.op = kCompiledRegion, .dtype = DType::Float16}},
     {"U", Mechanism::INDET, {.op = kCompiledRegion}},
+    {"N1", Mechanism::HYPER, {.op = "binary_cross_entropy_with_logits", .step = 9, .loss_growth = 5000}},
+    {"N8", Mechanism::UDF, {.op = "rsqrt", .dtype = DType::Float16, .flushed = "the number that was added is zero"}},
+    {"N5", Mechanism::DOM, {.op = "log", .operand_constant = true, .first_run = true}},
+    {"N5", Mechanism::DIV0, {.op = "div", .phase = Phase::Data, .operand_constant = true, .first_run = true}},
+    {"N1", Mechanism::DIV0, {.op = "div", .phase = Phase::Data, .operand_constant = true, .step = 9}},
+    {"N1", Mechanism::DATA, {.op = "scalar_tensor", .phase = Phase::Data}},
+    {"N6", Mechanism::DOM, {.op = "log", .phase = Phase::Load}},
+    {"N2", Mechanism::DOM, {.op = "log", .operand_touched = true, .operand_is_parameter = true}},
+    {"N2", Mechanism::DOM, {.op = "log", .kind = kNegInf, .operand_touched = true}},
+    {"N4", Mechanism::DOM, {.op = "log", .kind = kNegInf, .operand_touched = true, .hidden = true}},
+    {"N4", Mechanism::DOM, {.op = "log", .kind = kNegInf, .operand_touched = true, .saturating = "_softmax",
+      .hidden = true}},
+    {"N4", Mechanism::DIV0, {.op = "mean", .operand_touched = true, .hidden = true}},
+    {"N4", Mechanism::DIV0, {.op = "div", .operand_touched = true, .hidden = true}},
+    {"N5", Mechanism::HYPER, {.op = "convolution", .step = 4, .hidden = true}},
+    {"N2", Mechanism::DOM, {.op = "pow", .operand_max = 0.9, .operand_touched = true}},
+    {"N4", Mechanism::DOM, {.op = "log", .step = 3}},
+    {"N2", Mechanism::DIV0, {.op = "div", .operand_touched = true, .step = 3}},
+    {"N2", Mechanism::DIV0, {.op = "div"}},
+    {"N2", Mechanism::DOM, {.op = "sqrt", .first_run = true, .in_module = true}},
+    {"N2", Mechanism::OVF, {.op = "exp", .operand_touched = true, .reduction = "mm"}},
+    {"N2", Mechanism::OVF, {.op = "exp", .operand_touched = true, .reduction = "addmm"}},
 };
 // clang-format on
 
@@ -227,6 +249,12 @@ std::string heading(const Case& made) {
                                      {f.operand_touched, " touched"},
                                      {f.loss_known, " in_loss"},
                                      {f.narrow_upstream, " rounded"},
+                                     {f.operand_constant, " constant"},
+                                     {f.operand_is_parameter, " of a parameter"},
+                                     {f.in_module, " in_module"},
+                                     {f.first_run, " first run"},
+                                     {f.kind == kNegInf, " -inf"},
+                                     {f.step > 0, " later"},
                                      {f.scaler, " scaler"}}) {
         if (fact) text += word;
     }
