@@ -7,6 +7,7 @@
 
 #include "host/base/thresholds.h"
 #include "host/base/value_classes.h"
+#include "host/cause/rules/score.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
 
@@ -27,6 +28,7 @@ struct Row {
     const char* facts = "";  ///< all of them hold, see holds()
     bool otherwise = false;  ///< only when no row before it fits
     bool enough = false;     ///< no row after it is shown
+    FixKinds fix{};          ///< what the sentence changes; each row says it
     const char* trial = "";  ///< how `numsan replay --try` applies it: host/replay/help_rows.py reads it
 };
 
@@ -35,6 +37,7 @@ constexpr Row kRows[] = {
 #include "host/cause/advice.def"
 #undef NUMSAN_ADVICE
 };
+static_assert(std::none_of(std::begin(kRows), std::end(kRows), [](const Row& row) { return row.fix.empty(); }));
 
 /// Calls each(word) for the words of a list while it returns false; what it returned last, `none` for an empty list.
 template <class Each>
@@ -67,12 +70,21 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "own_backward") return f.own_backward;
     if (fact == "parameter") return f.reads_parameter;
     if (fact == "untouched") return !f.operand_touched;
+    if (fact == "constant") return of_constants(f);
+    if (fact == "operand_parameter") return f.operand_is_parameter;
+    if (fact == "first_run") return f.first_run;
+    if (fact == "in_module") return f.in_module;
+    if (fact == "no_reduction") return f.reduction.empty();
+    if (fact == "flushed") return !f.flushed.empty();
+    if (fact == "within_one") return f.operand_max > 0 && f.operand_max <= 1;
+    if (fact == "ran_before") return f.step > 0 && !f.first_run;
     if (fact == "in_loss") return f.after_parameters && f.loss_known;
     if (fact == "rounded_upstream") return f.narrow_upstream;
     if (fact == "negative_infinity") return f.kind == kNegInf;
-    if (fact == "no_ancestors") return !f.operand_known && !f.operand_touched;
+    if (fact == "no_negative_infinity") return f.kind != kNegInf;
     if (fact == "in_node") return !f.forward_op.empty();
     if (fact == "by_number") return f.by_number;
+    if (fact == "no_number") return !f.by_number;
     if (fact == "bad_number") return f.bad_number;
     if (fact == "overwritten") return f.overwritten;
     if (fact == "diverged") return f.loss_growth > 0 || f.parameter_growth.times >= kGrownByTraining;
@@ -166,11 +178,11 @@ std::vector<size_t> advice_rows(const Features& features, CategoryId category, M
     return rows;
 }
 
-std::vector<std::string> advice(const Features& features, CategoryId category, Mechanism mechanism) {
-    std::vector<std::string> sentences;
+std::vector<HelpLine> advice(const Features& features, CategoryId category, Mechanism mechanism) {
+    std::vector<HelpLine> lines;
     for (const size_t row : advice_rows(features, category, mechanism))
-        sentences.push_back(filled(kRows[row].sentence, features));
-    return sentences;
+        lines.push_back({filled(kRows[row].sentence, features), kRows[row].fix});
+    return lines;
 }
 
 }  // namespace numsan

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "host/cause/features.h"
 #include "host/finding/categories.h"
+#include "host/finding/help_line.h"
 #include "host/finding/mechanisms.h"
 
 namespace numsan {
@@ -14,7 +14,7 @@ namespace numsan {
 inline constexpr size_t kMaxAdvice = 3;
 
 /// At most kMaxAdvice sentences, one change each, the likeliest first. Pure.
-std::vector<std::string> advice(const Features& features, CategoryId category, Mechanism mechanism);
+std::vector<HelpLine> advice(const Features& features, CategoryId category, Mechanism mechanism);
 
 /// The same as numbers of rows, counted from 0; what tests need to see that no row is out of reach.
 std::vector<size_t> advice_rows(const Features& features, CategoryId category, Mechanism mechanism);

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "host/cli/commands.h"
+#include "host/finding/help_line.h"
 #include "host/finding/mechanisms.h"
 #include "host/finding/tables.h"
 #include "host/format/formats.h"
@@ -23,6 +24,12 @@ std::string mechanisms_markdown() {
     for (const MechanismInfo& row : kMechanisms) {
         out += std::string("| ") + row.code + " | " + row.id + " | " + row.name + " | " + row.meaning + " |\n";
     }
+    return out;
+}
+
+std::string fixes_markdown() {
+    std::string out = "| kind | what changes |\n| --- | --- |\n";
+    for (const FixKind& row : kFixKinds) out += std::string("| ") + row.id + " | " + row.meaning + " |\n";
     return out;
 }
 
@@ -61,12 +68,13 @@ int table(const std::string& name) {
     if (name == "options") text = options_table_markdown();
     if (name == "categories") text = categories_markdown();
     if (name == "mechanisms") text = mechanisms_markdown();
+    if (name == "fixes") text = fixes_markdown();
     if (name == "thresholds") text = thresholds_markdown();
     if (name == "evidence") text = evidence_markdown();
     if (name == "formats") text = formats_markdown();
     if (text.empty()) {
         complain("no table '" + name +
-                 "': expected options, categories, mechanisms, evidence, formats, thresholds, "
+                 "': expected options, categories, mechanisms, evidence, fixes, formats, thresholds, "
                  "man, bash or zsh");
         return kUsage;
     }

@@ -10,6 +10,7 @@
 #include "host/base/ids.h"
 #include "host/finding/category_guess.h"
 #include "host/finding/chain_link.h"
+#include "host/finding/help_line.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
 #include "host/finding/past_magnitude.h"
@@ -80,7 +81,7 @@ struct Finding {
     std::vector<CategoryGuess> alternatives;
     std::vector<std::string> evidence;
     std::vector<WeighedFact> weighed;  ///< for and against all root causes
-    std::vector<std::string> help;
+    std::vector<HelpLine> help;
     Escape escape;
     std::vector<Contaminated> contaminated;
     std::vector<PastMagnitude> history;  ///< oldest first

@@ -68,6 +68,11 @@ std::string page(const std::string& id, const std::string& heading, const std::s
     return out;
 }
 
+std::string more_line(const Category& row) {
+    return std::string("\nmore, in numsan's sources\n    docs/categories/") + row.id +
+           ".md: how it looks in training, real threads, what it is taken for\n";
+}
+
 std::string taxonomy_line(const Category& row) {
     const std::string taxonomy = row.taxonomy;
     return taxonomy == "none" ? ""
@@ -88,7 +93,7 @@ Explanation explain_word(const std::string& word) {
     for (const Category& row : categories()) {
         if (wanted == lower(row.id) || wanted == row.slug) {
             return {page(row.id, std::string(row.id) + " " + row.slug + ": " + row.name, row.definition) +
-                        taxonomy_line(row),
+                        taxonomy_line(row) + more_line(row),
                     ""};
         }
         known.insert(known.end(), {row.id, row.slug});

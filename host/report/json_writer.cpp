@@ -141,6 +141,21 @@ Json weighed_document(const std::vector<WeighedFact>& facts) {
     return out;
 }
 
+/// The sentences, and beside them what each changes.
+void add_help(Json& out, const std::vector<HelpLine>& lines) {
+    Json help = Json::array(), fixes = Json::array();
+    for (const HelpLine& line : lines) {
+        Json kinds = Json::array();
+        for (size_t row = 0; row < std::size(kFixKinds); ++row) {
+            if (line.fixes.contains(row)) kinds.push_back(kFixKinds[row].id);
+        }
+        help.push_back(line.text);
+        fixes.push_back(std::move(kinds));
+    }
+    out["help"] = std::move(help);
+    out["fixes"] = std::move(fixes);
+}
+
 Json forward_document(const std::optional<ForwardOp>& forward) {
     if (!forward) return nullptr;
     Json out = Json::object();
@@ -271,7 +286,7 @@ Json finding_document(const Finding& finding) {
     out["alternatives"] = alternatives_document(finding.alternatives);
     out["evidence"] = strings(finding.evidence);
     out["weighed"] = weighed_document(finding.weighed);
-    out["help"] = strings(finding.help);
+    add_help(out, finding.help);
     out["escape"] = {{"into", to_string(finding.escape.into)},
                      {"name", or_null(finding.escape.name)},
                      {"step", finding.escape.step},

@@ -93,16 +93,16 @@ def test_functions_of_a_nans_way_are_in_their_files():
 
 
 def test_the_table_of_targets_is_whole():
-    """RESULTS.md begins with it, each target of the two files has a row, each commit is one of this repository."""
+    """RESULTS.md begins with it, each target of the files has a row, each commit is one of this repository."""
     text = (REPO / "tests/bench/RESULTS.md").read_text()
     table = text.split("## All targets")[1].split("\n## ")[0]
     lines = [line.strip("|") for line in table.splitlines() if line.startswith("| ")]
     rows = [[cell.strip() for cell in line.split("|")] for line in lines[2:]]
     assert text.index("## All targets") < 40 and all(len(row) == 7 for row in rows)
-    suite = json.loads((REPO / "tests/suite/targets.json").read_text())
-    for key, limit in suite.items():
-        (bound, value), = limit.items()
-        assert [row for row in rows if row[0] == f"suite, {key}: {bound.replace('_', ' ')} {value}"], key
+    for name, file in (("suite", "targets.json"), ("threads", "threads/targets.json")):
+        for key, limit in json.loads((REPO / "tests/suite" / file).read_text()).items():
+            (bound, value), = limit.items()
+            assert [row for row in rows if row[0] == f"{name}, {key}: {bound.replace('_', ' ')} {value}"], key
     measured_on_gpu = "Nothing has been measured on a GPU" not in text.split("<!-- gpu acceptance -->")[1]
     for target in json.loads((REPO / "scripts/gpu/gpu_targets.json").read_text())["targets"]:
         if target["target"].startswith("host,"):

@@ -16,7 +16,7 @@ def check(*arguments):
     )
 
 
-NAMES = ("options", "categories", "mechanisms", "formats", "thresholds", "evidence")
+NAMES = ("options", "categories", "mechanisms", "formats", "thresholds", "evidence", "fixes")
 
 
 def made_up(folder, rows):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The figures of results.json, and the tables that docs/accuracy.md and tests/bench/RESULTS.md make of them.
+"""The figures of results.json, and the tables that docs/accuracy.md and tests/bench/RESULTS.md make of them; and the
+tables of docs/categories, which thread_tables.py makes of threads.
 
     figures.py                  checks that the tables are what results.json says; 1 where not
     figures.py --write          rewrites the tables
@@ -27,6 +28,7 @@ import calibration
 import manifest as manifests
 import running
 import scoring
+import thread_tables
 from intervals import wilson
 from markers import CATEGORIES
 
@@ -152,7 +154,8 @@ def threads_table(_):
         return
     results = json.loads(THREADS.read_text())
     parts = results["families"]
-    columns = (*LONG[:-1], ("expected calibration error", "calibration_error", None),
+    columns = (*LONG[:-1], ("help names the fix", "help", None),
+               ("expected calibration error", "calibration_error", None),
                ("false alarms, mended programs", "mended_alarms", None))
 
     def cell(value):
@@ -275,7 +278,8 @@ BLOCKS = ((ACCURACY, "suite", short_table), (ACCURACY, "suite confusion", confus
           (ACCURACY, "threads", threads_table),
           (BENCH, "suite tools", long_table),
           (BENCH, "suite categories", category_table),
-          (BENCH, "suite calibration", calibration_table))
+          (BENCH, "suite calibration", calibration_table),
+          *thread_tables.BLOCKS)
 
 
 def rendered(results, root):

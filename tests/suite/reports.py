@@ -44,7 +44,8 @@ def flat(finding, program):
             "phase": finding.get("phase"), "kind": finding.get("kind"), "line": line_in(program, finding),
             "step": finding.get("step"), "mechanism": finding.get("mechanism"),
             "rank": finding.get("rank"), "ranking": ranking_of(finding),
-            "into": (finding.get("escape") or {}).get("into"), "weighed": finding.get("weighed", [])}
+            "into": (finding.get("escape") or {}).get("into"), "weighed": finding.get("weighed", []),
+            "fixes": sorted({kind for kinds in finding.get("fixes", []) for kind in kinds})}
 
 
 def read(paths, program):

@@ -19,6 +19,7 @@ SHARES = {
     "category_top1": ("category, top 1", None),
     "category_top1_lenient": ("category, top 1 lenient", None),
     "category_top2": ("category, top 2", None),
+    "help": ("help names the fix", lambda entry: "fix_kind" in entry),
 }
 
 
@@ -50,11 +51,12 @@ def program_outcome(entry, findings):
                "on_intended": sorted({one["line"] for one in findings
                                       if one["line"] in entry["intended_lines"]})}
     got = first or {"op": None, "line": None, "phase": None, "step": None, "mechanism": None,
-                    "ranking": []}
+                    "ranking": [], "fixes": []}
     ranked = [name for name, _ in got["ranking"]]
     top = ranked[0] if ranked else None
     op, lenient = got["op"] in entry["birth_op"], got["line"] in entry["lines_ok"]
     known_step = entry["first_step"] is not None
+    names_fix = entry.get("fix_kind") in set(got.get("fixes", ())) - {"other"}
     outcome.update(
         recall_nonfinite=bool(loud), recall_underflow=bool(loud), first_op=op and lenient, op=op,
         line_strict=got["line"] == entry["line"], line_lenient=lenient,
@@ -64,6 +66,7 @@ def program_outcome(entry, findings):
         category_top1=top == entry["category"],
         category_top1_lenient=top == entry["category"] or top in entry["category_alt"],
         category_top2=entry["category"] in ranked[:2],
+        help=lenient and names_fix if "fix_kind" in entry else None,
         answer=None if top == "U" else top,
         confidence=got["ranking"][0][1] if ranked and top != "U" else None)
     return outcome

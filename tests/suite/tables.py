@@ -48,14 +48,20 @@ def shown(finding):
         return "nothing"
     category = finding["ranking"][0][0] if finding["ranking"] else "?"
     return (f"{finding['severity']} {finding['op']} line {finding['line']} {finding['phase']} "
-            f"step {finding['step']} {finding['mechanism']} {category}")
+            f"step {finding['step']} {finding['mechanism']} {category}"
+            f"{fixes_text(finding.get('fixes', []))}")
+
+
+def fixes_text(kinds):
+    return f", help: {' '.join(kinds)}" if kinds else ""
 
 
 def wanted(entry):
     step = "any" if entry["first_step"] is None else entry["first_step"]
     return (f"{entry['severity']} {'|'.join(entry['birth_op'])} "
             f"line {'|'.join(map(str, entry['lines_ok']))} {entry['phase']} step {step} "
-            f"{entry['mechanism']} {'|'.join([entry['category'], *entry['category_alt']])}")
+            f"{entry['mechanism']} {'|'.join([entry['category'], *entry['category_alt']])}"
+            f"{fixes_text([entry['fix_kind']] if 'fix_kind' in entry else [])}")
 
 
 def wrong_parts(outcome):
@@ -63,7 +69,7 @@ def wrong_parts(outcome):
     if not outcome["detected"]:
         return ["missed"]
     names = (("op", "op"), ("line_lenient", "line"), ("phase", "phase"), ("step", "step"),
-             ("mechanism", "mechanism"), ("category_top1_lenient", "category"))
+             ("mechanism", "mechanism"), ("category_top1_lenient", "category"), ("help", "help"))
     return [name for key, name in names if outcome[key] is False]
 
 

@@ -1,4 +1,6 @@
 """Holds the metrics of a run against the thresholds of targets.json."""
+import scoring
+from manifest import of_families
 from tables import TITLES
 
 
@@ -21,4 +23,14 @@ def missed(metrics, targets):
         if "at_most" in bound and count > bound["at_most"]:
             lines.append(f"target missed: {TITLES[key]} is {count}, "
                          f"wanted at most {bound['at_most']}")
+    return lines
+
+
+def missed_of_families(manifest, runs, targets):
+    """As `missed`, of a manifest of threads: of the open and of the frozen families, each for itself."""
+    lines = []
+    for families in ("open", "frozen"):
+        scored = scoring.score(of_families(manifest, families), runs)
+        if scored["programs"] or scored["controls"]:
+            lines += [f"{families} families: {line}" for line in missed(scored["metrics"], targets)]
     return lines

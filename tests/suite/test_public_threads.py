@@ -1,11 +1,14 @@
 """The programs made from public threads: how labels are checked, which families are frozen, how they are scored."""
+import json
 import re
 
 import pytest
 
 import manifest
 import markers
+import running
 import tables
+import targets
 
 pytestmark = pytest.mark.quick
 BUG = '''"""A story."""
@@ -100,6 +103,26 @@ def test_scores_of_open_and_frozen_families_apart_and_no_word_on_a_frozen_progra
     assert "t001_x.py: line" in text and "t002" not in text
     assert text.count("1 bug programs, 0 healthy ones") == 2
     assert len(re.findall(r"^line, lenient +0\.000 +0/1 ", text, re.M)) == 2
+
+
+def test_targets_hold_for_open_and_for_frozen_families(tmp_path):
+    entries, _ = built(tmp_path)
+    first = {**entries["programs"][0], "frozen": False}
+    both = {"programs": [first, {**first, "id": "t002", "frozen": True}], "controls": []}
+    runs = {one["id"]: run_of(one, line=first["line"]) for one in both["programs"]}
+    runs["t001"]["findings"][0]["fixes"] = ["eps"]
+    lines = targets.missed_of_families(both, runs, {"help": {"at_least": 0.7}})
+    assert lines == ["frozen families: target missed: help names the fix is 0.000, wanted at least 0.7"]
+    alone = manifest.of_families(both, "open")
+    assert not targets.missed_of_families(alone, runs, {"help": {"at_least": 0.7}})
+    wanted = json.loads((manifest.SUITE / "threads" / "targets.json").read_text())
+    assert set(wanted) <= set(tables.TITLES) and wanted["help"] == {"at_least": 0.7}
+
+
+def test_words_of_fixes_are_those_of_help():
+    """What help changes has the same words; only help can be a look at what there is."""
+    table = (running.REPO / "host/finding/fix_kinds.def").read_text()
+    assert set(re.findall(r"^NUMSAN_FIX_KIND\((\w+),", table, re.M)) == {*markers.FIX_KINDS, "check"}
 
 
 def test_words_of_fixes_are_in_the_readme():

@@ -17,7 +17,7 @@ PROGRAM = {
     "category": "N3", "category_alt": ["N2"], "birth_op": ["aten::div", "aten::mul"],
     "kind": ["+inf"], "line": 10, "lines_ok": [10, 12], "precursor_lines": [5],
     "intended_lines": [7], "first_step": 2, "severity": "error", "loss_stays_finite": False,
-    "dtype": "fp32", "needs": [], "family": "slope", "fragile": False}
+    "dtype": "fp32", "needs": [], "family": "slope", "fragile": False, "fix_kind": "eps"}
 CONTROL = {"id": "q01", "file": "controls/q01_x.py", "tempts": "mask", "max_severity": "info",
            "intended_lines": [], "dtype": "fp32", "needs": []}
 
@@ -28,7 +28,7 @@ def finding(**changes):
     base = {"severity": "error", "op": "aten::div", "phase": "backward", "step": 2, "seq": 1,
             "mechanism": "SING", "location": {"file": "/somewhere/p01_x.py", "line": line},
             "category": {"id": "N3", "confidence": 0.8},
-            "alternatives": [{"id": "N2", "confidence": 0.1}]}
+            "alternatives": [{"id": "N2", "confidence": 0.1}], "fixes": [["where"], ["clamp", "eps"]]}
     return {**base, **changes}
 
 
@@ -53,10 +53,12 @@ def test_nothing_found_is_wrong_everywhere():
     ({"op": "aten::log"}, {"op", "first_op"}),
     ({"op": "aten::mul.out"}, set()),
     ({"line": 12}, {"line_strict"}),
-    ({"line": 11}, {"line_strict", "line_lenient", "first_op"}),
-    ({"location": None}, {"line_strict", "line_lenient", "first_op"}),
+    ({"line": 11}, {"line_strict", "line_lenient", "first_op", "help"}),
+    ({"location": None}, {"line_strict", "line_lenient", "first_op", "help"}),
     ({"location": {"file": "/torch/nn/x.py", "line": 10}},
-     {"line_strict", "line_lenient", "first_op"}),
+     {"line_strict", "line_lenient", "first_op", "help"}),
+    ({"fixes": [["where"], ["clamp"], []]}, {"help"}),
+    ({"fixes": []}, {"help"}),
     ({"phase": "forward"}, {"phase"}),
     ({"step": 3}, {"step"}),
     ({"mechanism": "DIV0"}, {"mechanism"}),
@@ -75,6 +77,19 @@ def test_the_first_error_counts_and_precursors_are_passed_over():
     precursor = finding(op="aten::mul", line=5)
     assert outcome(warning, precursor, finding())["first_op"]
     assert not outcome(warning, finding(), severity="warning")["first_op"]
+
+
+def test_help_is_of_programs_whose_accepted_fix_is_known():
+    known = {**PROGRAM, "id": "t001"}
+    unknown = {key: value for key, value in PROGRAM.items() if key != "fix_kind"}
+    said = {"p01": finding(), "t001": finding(), "t002": finding(fixes=[["other"]])}
+    runs = {name: {"findings": [reports.flat(one, "p01_x.py")]} for name, one in said.items()}
+    bugs = [unknown, known, {**PROGRAM, "id": "t002", "fix_kind": "other"}]
+    scored = scoring.score({"programs": bugs, "controls": []}, runs)
+    assert [one["help"] for one in scored["programs"]] == [None, True, False]
+    assert (scored["metrics"]["help"]["good"], scored["metrics"]["help"]["of"]) == (1, 2)
+    del runs["t001"]["findings"][0]["fixes"]  # a result that was stored before
+    assert not scoring.program_outcome(known, runs["t001"]["findings"])["help"]
 
 
 def test_findings_on_intended_lines_are_counted():

@@ -68,7 +68,7 @@ inline Finding build_finding() {
     finding.category = {"N3", 0.91};
     finding.alternatives = {{"N2", 0.06}};
     finding.evidence = {"every input of SqrtBackward0 was finite", "the divisor 2*sqrt(x) has 3 zeros"};
-    finding.help = {"keep the argument away from zero: `(d2 + eps).sqrt()`, with eps inside the root"};
+    finding.help = {HelpLine{"keep the argument away from zero: `(d2 + eps).sqrt()`, with eps inside the root", "eps"}};
     finding.escape = {EscapeInto::Gradient, "model.head.weight", 412, OpSeq{91260}};
     finding.contaminated = {{EscapeInto::Parameter, "model.head.weight", 412}};
     return finding;

@@ -211,6 +211,28 @@ const Case kCases[] = {
     {"N9", Mechanism::OPAQUE, {.op = "mm"}},
     {"N8", Mechanism::OVF, {.op = kCompiledRegion, .dtype = DType::Float16}},
     {"U", Mechanism::INDET, {.op = kCompiledRegion}},
+    {"N1", Mechanism::HYPER, {.op = "binary_cross_entropy_with_logits", .step = 9, .loss_growth = 5000}},
+    {"N8", Mechanism::UDF, {.op = "rsqrt", .dtype = DType::Float16, .flushed = "the number that was added is zero"}},
+    {"N5", Mechanism::DOM, {.op = "log", .operand_constant = true, .first_run = true}},
+    {"N5", Mechanism::DIV0, {.op = "div", .phase = Phase::Data, .operand_constant = true, .first_run = true}},
+    {"N1", Mechanism::DIV0, {.op = "div", .phase = Phase::Data, .operand_constant = true, .step = 9}},
+    {"N1", Mechanism::DATA, {.op = "scalar_tensor", .phase = Phase::Data}},
+    {"N6", Mechanism::DOM, {.op = "log", .phase = Phase::Load}},
+    {"N2", Mechanism::DOM, {.op = "log", .operand_touched = true, .operand_is_parameter = true}},
+    {"N2", Mechanism::DOM, {.op = "log", .kind = kNegInf, .operand_touched = true}},
+    {"N4", Mechanism::DOM, {.op = "log", .kind = kNegInf, .operand_touched = true, .hidden = true}},
+    {"N4", Mechanism::DOM, {.op = "log", .kind = kNegInf, .operand_touched = true, .saturating = "_softmax",
+      .hidden = true}},
+    {"N4", Mechanism::DIV0, {.op = "mean", .operand_touched = true, .hidden = true}},
+    {"N4", Mechanism::DIV0, {.op = "div", .operand_touched = true, .hidden = true}},
+    {"N5", Mechanism::HYPER, {.op = "convolution", .step = 4, .hidden = true}},
+    {"N2", Mechanism::DOM, {.op = "pow", .operand_max = 0.9, .operand_touched = true}},
+    {"N4", Mechanism::DOM, {.op = "log", .step = 3}},
+    {"N2", Mechanism::DIV0, {.op = "div", .operand_touched = true, .step = 3}},
+    {"N2", Mechanism::DIV0, {.op = "div"}},
+    {"N2", Mechanism::DOM, {.op = "sqrt", .first_run = true, .in_module = true}},
+    {"N2", Mechanism::OVF, {.op = "exp", .operand_touched = true, .reduction = "mm"}},
+    {"N2", Mechanism::OVF, {.op = "exp", .operand_touched = true, .reduction = "addmm"}},
 };
 // clang-format on
 
@@ -227,19 +249,37 @@ std::string heading(const Case& made) {
                                      {f.operand_touched, " touched"},
                                      {f.loss_known, " in_loss"},
                                      {f.narrow_upstream, " rounded"},
+                                     {f.operand_constant, " constant"},
+                                     {f.operand_is_parameter, " of a parameter"},
+                                     {f.in_module, " in_module"},
+                                     {f.first_run, " first run"},
+                                     {f.kind == kNegInf, " -inf"},
+                                     {f.step > 0, " later"},
                                      {f.scaler, " scaler"}}) {
         if (fact) text += word;
     }
     return text;
 }
 
-std::vector<std::string> said(const Case& made) { return advice(made.features, made.category, made.mechanism); }
+std::vector<std::string> sentences(const Features& features, CategoryId category, Mechanism mechanism) {
+    std::vector<std::string> texts;
+    for (const HelpLine& line : advice(features, category, mechanism)) texts.push_back(line.text);
+    return texts;
+}
+
+std::vector<std::string> said(const Case& made) { return sentences(made.features, made.category, made.mechanism); }
 
 TEST(Advice, Golden) {
     std::string text;
     for (const Case& made : kCases) {
         text += heading(made) + "\n";
-        for (const std::string& sentence : said(made)) text += "    " + sentence + "\n";
+        for (const HelpLine& line : advice(made.features, made.category, made.mechanism)) {
+            text += "    " + line.text + "\n     ";
+            for (size_t row = 0; row < std::size(kFixKinds); ++row) {
+                if (line.fixes.contains(row)) text += std::string(" ") + kFixKinds[row].id;
+            }
+            text += "\n";
+        }
     }
     const std::string path = std::string(NUMSAN_SOURCE_DIR) + "/tests/host/cause/golden/advice.txt";
     if (std::getenv("NUMSAN_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
@@ -305,7 +345,7 @@ TEST(Advice, EveryMechanismInEveryPhaseSaysSomething) {
 
 TEST(Advice, NumbersAreOfTheType) {
     const auto first = [](Mechanism mechanism, const char* op, DType dtype) {
-        return advice({.op = op, .dtype = dtype, .operand_touched = true}, "N2", mechanism).front();
+        return sentences({.op = op, .dtype = dtype, .operand_touched = true}, "N2", mechanism).front();
     };
     EXPECT_EQ(first(Mechanism::DOM, "log", DType::Float64), "bound the operand from below: `x.clamp(min=1e-12).log()`");
     EXPECT_EQ(first(Mechanism::DOM, "log", DType::Float32), "bound the operand from below: `x.clamp(min=1e-12).log()`");
@@ -334,10 +374,11 @@ TEST(Advice, NumbersAreOfTheType) {
 
 TEST(Advice, RowsOfAnOpAreNotForADerivativeThatUsesIt) {
     const Features inside{.op = "log", .forward_op = "pow", .phase = Phase::Backward};
-    for (const std::string& sentence : advice(inside, "N3", Mechanism::DOM))
+    for (const std::string& sentence : sentences(inside, "N3", Mechanism::DOM))
         EXPECT_EQ(sentence.find("log()"), std::string::npos) << sentence;
     const Features hook{.op = "sqrt", .phase = Phase::Backward};
-    EXPECT_EQ(advice(hook, "N3", Mechanism::DOM).front(), "bound the operand from below: `x.clamp(min=1e-12).sqrt()`");
+    EXPECT_EQ(sentences(hook, "N3", Mechanism::DOM).front(),
+              "bound the operand from below: `x.clamp(min=1e-12).sqrt()`");
 }
 
 }  // namespace

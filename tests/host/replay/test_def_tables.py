@@ -12,7 +12,7 @@ def test_rows_of_advice():
     assert all(sentence and fields["trial"] for sentence, fields in table)
     by_sentence = dict(table)
     assert by_sentence['select the operands before this op, `x[ok]`, instead of hiding its result after it'] == {
-        "facts": "hidden", "enough": True, "trial": "select"}
+        "facts": "hidden", "fix": "mask", "trial": "select"}
     assert any('compute_mode="donot_use_mm_for_euclid_dist"' in sentence for sentence in by_sentence)
 
 

@@ -67,6 +67,14 @@ TEST(JsonWriter, History) {
               R"([{"step":411,"absmax":640.0},{"step":412,"absmax":null}])");
 }
 
+TEST(JsonWriter, EachLineOfHelpSaysWhatItChanges) {
+    Finding finding = testing::build_finding();
+    finding.help = {HelpLine{"bound it", "eps clamp"}, HelpLine{"look", "check"}};
+    const auto document = finding_document(finding);
+    EXPECT_EQ(document["help"].dump(), R"(["bound it","look"])");
+    EXPECT_EQ(document["fixes"].dump(), R"([["clamp","eps"],["check"]])");
+}
+
 TEST(JsonWriter, LastOpThatMetAValueWhichEscapedNowhere) {
     Finding finding = testing::build_finding();
     EXPECT_FALSE(finding_document(finding)["escape"].contains("last"));
