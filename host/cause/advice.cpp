@@ -89,6 +89,8 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "overwritten") return f.overwritten;
     if (fact == "diverged") return f.loss_growth > 0 || f.parameter_growth.times >= kGrownByTraining;
     if (fact == "first_step") return f.step == 0;
+    if (fact == "wrong_target") return f.wrong_target != 0;
+    if (fact == "cut_to_zero") return !f.cut.empty();
     if (fact == "wrapped_cast") return traits_of(f.wrapped_op).form == Form::Cast;
     if (fact == "wrapped") return !f.wrapped_op.empty() && f.wrapped_type != IntegerType::Int64;
     if (fact == "wrapped_int64") return !f.wrapped_op.empty() && f.wrapped_type == IntegerType::Int64;

@@ -38,6 +38,8 @@ const Case kCases[] = {
      {.op = "sqrt", .phase = Phase::Data, .wrapped_op = "mul", .wrapped_type = IntegerType::Int32}},
     {"N1", Mechanism::DOM,
      {.op = "sqrt", .phase = Phase::Data, .wrapped_op = "mul", .wrapped_type = IntegerType::Int64}},
+    {"N1", Mechanism::HYPER, {.op = "convolution", .wrong_target = 255}},
+    {"N8", Mechanism::DIV0, {.op = "div", .phase = Phase::Data, .cut = "a fraction"}},
     {"N9", Mechanism::STATE, {.op = "external", .phase = Phase::Load, .overwritten = true}},
     {"N4", Mechanism::DATA, {.op = "_ctc_loss"}},
     {"N9", Mechanism::OVF, {.op = "allreduce", .phase = Phase::Comm, .dtype = DType::Float16}},
