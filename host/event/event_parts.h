@@ -12,6 +12,7 @@
 #include "host/event/past_ops.h"
 #include "host/options/options.h"
 #include "host/stacks/stack_source.h"
+#include "host/track/collective_log.h"
 #include "host/track/lineage.h"
 #include "host/track/parameter_history.h"
 #include "host/track/stack_facts.h"
@@ -29,12 +30,15 @@ struct EventParts {
           scan(host),
           verdict(readings, facts, lineage, parameters),
           judge(given, contexts, lineage, parameters, verdict),
-          past(readings, contexts, verdict) {}
+          past(readings, contexts, verdict) {
+        verdict.use(collectives);
+    }
 
     const Options& options;
     std::atomic<int64_t> ops{0};
     OpCoverage coverage;
     Lineage lineage;
+    CollectiveLog collectives;
     ParameterHistory parameters;
     ContextBuilder contexts;
     OutputScan scan;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "host/base/ids.h"
 #include "host/finding/category_guess.h"
 #include "host/finding/chain_link.h"
+#include "host/finding/collective_fact.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
 #include "host/finding/past_magnitude.h"
@@ -88,7 +90,10 @@ struct Finding {
     int excerpt_line = 0;                ///< number of the first line of `excerpt`
     std::vector<std::string> excerpt;    ///< the lines around `location`, as they stand in the file
     int64_t count = 1;
-    std::optional<std::string> dump;  ///< path of the file of what its op was called with
+    std::optional<CollectiveFact> received;       ///< it came with a collective
+    std::vector<CollectiveFact> sent;             ///< collectives that took it to other ranks, the first kMostSent
+    std::map<std::string, uint64_t> collectives;  ///< operations of each group that had begun before the birth
+    std::optional<std::string> dump;              ///< path of the file of what its op was called with
 };
 
 }  // namespace numsan

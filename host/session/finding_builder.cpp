@@ -221,6 +221,8 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     finding.escape = {escaped.into, std::nullopt, escaped.step, escaped.seq, std::nullopt};
     if (escaped.severity == Severity::Info) finding.escape.last = last_use(birth.last, stacks, names, places);
     finding.count = escaped.times;
+    finding.received = birth.received;
+    for (const CollectiveLog::Begun& begun : escaped.collectives) finding.collectives[begun.group->name] = begun.count;
     const auto holder = names.tensors.find(birth.holder);
     const bool buffer = holder != names.tensors.end() && holder->second.role == LiveNames::TensorName::Role::Buffer;
     if (buffer && finding.mechanism == Mechanism::UNINIT) finding.phase = Phase::Load;

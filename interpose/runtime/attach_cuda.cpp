@@ -12,7 +12,7 @@
 #include <string>
 
 #include "host/session/reporter.h"
-#include "host/session/run_facts.h"
+#include "host/process/run_facts.h"
 #include "host/stacks/native_stacks.h"
 #include "interpose/cupti/launch_watch.h"
 #include "interpose/runtime/process_options.h"

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "host/report/json_writer.h"
-#include "host/session/process_identity.h"
+#include "host/process/process_identity.h"
 #include "nlohmann/json.hpp"
 #include "tests/host/verdict/fake_stacks.h"
 #include "tests/host/verdict/made_up.h"
