@@ -12,7 +12,7 @@
 #include "host/event/past_ops.h"
 #include "host/options/options.h"
 #include "host/stacks/stack_source.h"
-#include "host/track/collective_log.h"
+#include "host/ops/collective_log.h"
 #include "host/track/lineage.h"
 #include "host/track/parameter_history.h"
 #include "host/track/stack_facts.h"

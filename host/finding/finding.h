@@ -90,10 +90,11 @@ struct Finding {
     int excerpt_line = 0;                ///< number of the first line of `excerpt`
     std::vector<std::string> excerpt;    ///< the lines around `location`, as they stand in the file
     int64_t count = 1;
-    std::optional<CollectiveFact> received;       ///< it came with a collective
-    std::vector<CollectiveFact> sent;             ///< collectives that took it to other ranks, the first kMostSent
-    std::map<std::string, uint64_t> collectives;  ///< operations of each group that had begun before the birth
-    std::optional<std::string> dump;              ///< path of the file of what its op was called with
+    std::optional<CollectiveFact> received;  ///< it came with a collective
+    std::vector<CollectiveFact> sent;        ///< collectives that took it to other ranks, the first kMostSent
+    /// Operations of each group that had begun before the birth; none: not known.
+    std::optional<std::map<std::string, uint64_t>> collectives{std::in_place};
+    std::optional<std::string> dump;  ///< path of the file of what its op was called with
 };
 
 }  // namespace numsan

@@ -44,8 +44,8 @@ bool sends(const OpEvent& event, const TensorView& input) {
     const CollectiveRoute route = route_of(event);
     const auto in_place = [&](const TensorView& other) { return written_by(event, other); };
     if (!std::all_of(event.inputs, event.inputs + event.input_count, in_place)) return false;
-    // One rank sends and all others receive. Where it is not known which this one is: what it is about to receive may be
-    // unwritten memory.
+    // One rank sends and all others receive. Where it is not known which this one is, what it is about to receive may
+    // be unwritten memory.
     if (route.way == CollectiveWay::OneToAll) return is_origin(event, route);
     return route.way != CollectiveWay::Receive;
 }

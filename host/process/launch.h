@@ -11,7 +11,7 @@ namespace numsan {
 /// The value of a variable; null where it is not set. For tests.
 using GetVariable = const char* (*)(const char* name);
 
-/// Rank, world size, rank on the host, the launcher's name and what tells its jobs apart. What no launcher says is none.
+/// What no launcher says is none.
 LaunchFacts launch_facts(GetVariable get);
 
 /// Of this process.

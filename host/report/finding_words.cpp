@@ -190,12 +190,15 @@ std::string operation_text(const Json& collective) {
     return out + " of the group " + (purpose.empty() ? fields::text(collective, "group") : purpose);
 }
 
+constexpr const char* kAll = "ranks ";
+constexpr const char* kSome = "one or more of ranks ";
+
 /// "rank 3", "ranks 0-2"; of the group where those of the job are not known.
-std::string others_text(const Json& collective, const char* key) {
+std::string others_text(const Json& collective, const char* key, const char* several) {
     const std::string ranks = fields::text(collective, key);
-    if (!ranks.empty()) return (ranks.find_first_of(",-") == ranks.npos ? "rank " : "ranks ") + ranks;
+    if (!ranks.empty()) return ranks.find_first_of(",-") == ranks.npos ? "rank " + ranks : several + ranks;
     if (const auto peer = fields::integer(at(collective, "peer"))) return "rank " + digits(*peer) + " of the group";
-    return "the other ranks of the group";
+    return several == kSome ? "one or more of the other ranks of the group" : "the other ranks of the group";
 }
 
 }  // namespace
@@ -203,7 +206,7 @@ std::string others_text(const Json& collective, const char* key) {
 std::string sent_text(const Json& finding) {
     const Json& sent = list(finding, "sent");
     if (sent.empty()) return "";
-    std::string out = "to " + others_text(sent[0], "to") + " by " + operation_text(sent[0]) + " in step " +
+    std::string out = "to " + others_text(sent[0], "to", kAll) + " by " + operation_text(sent[0]) + " in step " +
                       grouped(number(sent[0], "step"));
     if (sent.size() > 1) out += ", and by " + counted(sent.size() - 1, "operation", "operations") + " after it";
     return out;
@@ -212,7 +215,7 @@ std::string sent_text(const Json& finding) {
 std::string received_text(const Json& finding) {
     const Json& received = at(finding, "received");
     if (!received.is_object()) return "";
-    return "from " + others_text(received, "from") + " by " + operation_text(received);
+    return "from " + others_text(received, "from", kSome) + " by " + operation_text(received);
 }
 
 std::string category_text(const Json& finding) {

@@ -30,7 +30,7 @@ std::string when_text(const fields::Json& finding);  ///< "step 412, backward, o
 /// "into the gradient of model.head.weight"
 std::string escape_text(const fields::Json& finding, const std::string& cwd);
 std::string contamination_text(const fields::Json& finding);  ///< "; parameters are not finite since step 412"
-/// "to ranks 0-2 by `c10d::allreduce_` 12 of the group default_pg"; empty where it was not sent, or did not come with one.
+/// "to ranks 0-2 by `c10d::allreduce_` 12 of the group default_pg"; empty where it went nowhere, or came from nowhere.
 std::string sent_text(const fields::Json& finding);
 std::string received_text(const fields::Json& finding);
 std::string category_text(const fields::Json& finding);  ///< the likeliest root cause and the next ones

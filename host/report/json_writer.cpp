@@ -316,7 +316,10 @@ Json finding_document(const Finding& finding) {
     if (finding.received) out["received"] = collective_document(*finding.received, "from");
     if (!finding.sent.empty()) out["sent"] = Json::array();
     for (const CollectiveFact& sent : finding.sent) out["sent"].push_back(collective_document(sent, "to"));
-    if (!finding.collectives.empty()) out["collectives"] = object_of(finding.collectives);
+    if (!finding.collectives)
+        out["collectives"] = nullptr;
+    else if (!finding.collectives->empty())
+        out["collectives"] = object_of(*finding.collectives);
     out["contaminated"] = contaminated_document(finding.contaminated);
     out["history"] = history_document(finding.history);
     if (!finding.chain.empty()) out["chain"] = chain_document(finding.chain);

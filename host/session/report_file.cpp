@@ -53,7 +53,7 @@ void ReportFile::step_aside(const RunSummary& run) {
 }
 
 /// Where the path has no number of the process, a launcher and its ranks share it: what one of them has found stays, and
-/// a rank's report where a process that is none has nothing to say.
+/// so does a rank's report where a process that is none has one.
 bool ReportFile::belongs_to_another(const Report& report) const {
     const std::string there = path(report.run);
     struct stat file {};
@@ -61,7 +61,7 @@ bool ReportFile::belongs_to_another(const Report& report) const {
     if (std::pair(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) < std::pair(began_.tv_sec, began_.tv_nsec)) return false;
     const std::optional<ReportOwner> owner = owner_of_report(there);
     if (!owner || numsan::is_own(*owner, report.run)) return false;
-    return owner->has_findings || (owner->has_rank && !report.run.launch.rank && report.findings.empty());
+    return owner->has_findings || (owner->has_rank && !report.run.launch.rank);
 }
 
 std::optional<std::string> ReportFile::write(const Report& report) {

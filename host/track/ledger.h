@@ -94,7 +94,7 @@ class Ledger {
         const Communicator* group = nullptr;  ///< null: not known
         uint64_t number = 0;                  ///< see CollectiveLog
         CollectiveRoute route{};
-        Entry bad{};        ///< what was bad in what this process put in
+        Entry bad{};  ///< what was bad in what this process put in
     };
     void mark_received(const TensorView& tensor, const Received& received);
     const Received* received(const TensorView& tensor) const;

@@ -11,7 +11,7 @@
 
 #include "host/base/ids.h"
 #include "host/birth/births.h"
-#include "host/track/collective_log.h"
+#include "host/ops/collective_log.h"
 #include "host/track/lineage.h"
 #include "host/track/stack_facts.h"
 #include "host/verdict/outcome.h"

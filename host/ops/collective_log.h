@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -31,8 +32,8 @@ class CollectiveLog {
     };
     /// All groups of which an operation has begun, in the order of their first.
     std::vector<Begun> all() const;
-    /// The same when op `seq` began; empty where that is too long ago.
-    std::vector<Begun> before(OpSeq seq) const;
+    /// The same when op `seq` began; none where that is too long ago.
+    std::optional<std::vector<Begun>> before(OpSeq seq) const;
 
     /// Fork: held over the fork in the parent.
     void lock() { mutex_.lock(); }

@@ -1,4 +1,4 @@
-#include "host/track/collective_log.h"
+#include "host/ops/collective_log.h"
 
 #include <algorithm>
 
@@ -38,9 +38,9 @@ std::vector<CollectiveLog::Begun> CollectiveLog::all() const {
     return groups_;
 }
 
-std::vector<CollectiveLog::Begun> CollectiveLog::before(OpSeq seq) const {
+std::optional<std::vector<CollectiveLog::Begun>> CollectiveLog::before(OpSeq seq) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (seq <= forgotten_) return {};
+    if (seq <= forgotten_) return std::nullopt;
     std::vector<Begun> counts = groups_;
     for (const auto& [began, place] : kept_) {
         if (began >= seq) --counts[place].count;

@@ -1,4 +1,4 @@
-#include "host/track/collective_log.h"
+#include "host/ops/collective_log.h"
 
 #include <gtest/gtest.h>
 
@@ -59,17 +59,17 @@ TEST(CollectiveLog, CountsOfThePast) {
     begin(log, "c10d::allreduce_", &kWorld, 5);
     begin(log, "c10d::allreduce_", &kRow, 7);
     begin(log, "c10d::allreduce_", &kWorld, 9);
-    EXPECT_EQ(counts(log.before(OpSeq{5})), (Counts{{"0", 0}, {"mesh_tp", 0}}));
-    EXPECT_EQ(counts(log.before(OpSeq{8})), (Counts{{"0", 1}, {"mesh_tp", 1}}));
-    EXPECT_EQ(counts(log.before(OpSeq::End)), (Counts{{"0", 2}, {"mesh_tp", 1}}));
+    EXPECT_EQ(counts(log.before(OpSeq{5}).value()), (Counts{{"0", 0}, {"mesh_tp", 0}}));
+    EXPECT_EQ(counts(log.before(OpSeq{8}).value()), (Counts{{"0", 1}, {"mesh_tp", 1}}));
+    EXPECT_EQ(counts(log.before(OpSeq::End).value()), (Counts{{"0", 2}, {"mesh_tp", 1}}));
 }
 
 TEST(CollectiveLog, WhatIsTooLongAgoIsNotSaid) {
     CollectiveLog log;
     const auto kept = static_cast<int64_t>(CollectiveLog::kKept);
     for (int64_t seq = 0; seq <= kept; ++seq) begin(log, "c10d::allreduce_", &kWorld, seq);
-    EXPECT_TRUE(log.before(OpSeq{0}).empty());
-    EXPECT_EQ(counts(log.before(OpSeq{1})), (Counts{{"0", 1}}));
+    EXPECT_FALSE(log.before(OpSeq{0}).has_value());
+    EXPECT_EQ(counts(log.before(OpSeq{1}).value()), (Counts{{"0", 1}}));
 }
 
 TEST(CollectiveLog, AGroupThatIsMadeAnewGoesOn) {
