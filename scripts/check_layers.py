@@ -32,6 +32,7 @@ LAYERS = {
     # Other documents of reports: none of it is part of what runs in a program.
     "host/format": ("host/base", "host/log", "host/options", "host/finding", "host/report"),
     "host/changes": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
+    "host/ranks": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
     "host/dump": (*BELOW, "host/track", "host/finding", "host/report"),
     "host/event": JUDGING,
     "host/device": (*JUDGING, "host/event"),
@@ -43,7 +44,7 @@ LAYERS = {
     "host/record": (*JUDGING, "host/report", "host/event", "host/process", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.
     "host/cli": ("host/base", "host/log", "host/options", "host/record", "host/finding", "host/cause", "host/report",
-                 "host/format", "host/changes"),
+                 "host/format", "host/changes", "host/ranks"),
     "interpose/runtime": (
         *JUDGING,
         "host/process",
@@ -89,7 +90,7 @@ THIRD_PARTY = {
     "CLI": ("host/cli",),
     "fmt": ("host/log",),
     "spdlog": ("host/log",),
-    "nlohmann": ("host/report", "host/dump", "host/format", "host/changes"),
+    "nlohmann": ("host/report", "host/dump", "host/format", "host/changes", "host/ranks"),
     "rapidjson": ("host/report",),
     "kainjow": ("host/format",),
     "zlib.h": ("host/record",),

@@ -16,6 +16,7 @@ Run run_at(const std::vector<int64_t>& ranks, size_t first) {
     Run run;
     if (first + 1 >= ranks.size()) return run;
     run.distance = ranks[first + 1] - ranks[first];
+    if (run.distance < 1) return {};
     while (first + run.length < ranks.size() &&
            ranks[first + run.length] - ranks[first + run.length - 1] == run.distance)
         ++run.length;

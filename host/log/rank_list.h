@@ -8,8 +8,8 @@
 
 namespace numsan {
 
-/// Of ranks in rising order: runs as "0-3", four or more at one distance as "8-56:8" (8, 16, ... 56). Empty for none.
-/// Nothing is left out. [MT]
+/// In the order of the ranks: rising runs as "0-3", four or more at one distance as "8-56:8" (8, 16, ... 56). Empty for
+/// none. Nothing is left out. [MT]
 std::string rank_list(const std::vector<int64_t>& ranks);
 
 /// The ranks of such a text, up to `most` of them; empty where it is none, or there would be more. [MT]

@@ -212,10 +212,15 @@ std::string sent_text(const Json& finding) {
     return out;
 }
 
-std::string received_text(const Json& finding) {
+std::string received_operation_text(const Json& finding) {
     const Json& received = at(finding, "received");
-    if (!received.is_object()) return "";
-    return "from " + others_text(received, "from", kSome) + " by " + operation_text(received);
+    return received.is_object() ? "by " + operation_text(received) : "";
+}
+
+std::string received_text(const Json& finding) {
+    const std::string operation = received_operation_text(finding);
+    if (operation.empty()) return "";
+    return "from " + others_text(at(finding, "received"), "from", kSome) + " " + operation;
 }
 
 std::string category_text(const Json& finding) {

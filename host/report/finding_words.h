@@ -32,6 +32,7 @@ std::string escape_text(const fields::Json& finding, const std::string& cwd);
 std::string contamination_text(const fields::Json& finding);  ///< "; parameters are not finite since step 412"
 /// "to ranks 0-2 by `c10d::allreduce_` 12 of the group default_pg"; empty where it went nowhere, or came from nowhere.
 std::string sent_text(const fields::Json& finding);
+std::string received_operation_text(const fields::Json& finding);  ///< without the ranks
 std::string received_text(const fields::Json& finding);
 std::string category_text(const fields::Json& finding);  ///< the likeliest root cause and the next ones
 

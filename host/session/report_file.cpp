@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "host/options/report_when.h"
 #include "host/process/process_identity.h"
 #include "host/process/run_facts.h"
 #include "host/report/atomic_file.h"
@@ -20,7 +21,6 @@ ReportFile::ReportFile(const Options& options, std::string cwd) : options_(optio
 
 /// Ranks of a large job that found nothing write nothing, unless something was lost: then silence says nothing.
 bool ReportFile::wanted(const Report& report, bool ended) const {
-    constexpr int kFewRanks = 8;
     if (options_.report == "none" || failed_) return false;
     const bool many = report.run.launch.world_size.value_or(1) > kFewRanks;
     const bool always =

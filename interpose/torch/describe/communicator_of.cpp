@@ -34,7 +34,7 @@ struct Known {
     size_t number = 1;  ///< of all that are known
 };
 
-constexpr size_t kMost = 1024;
+constexpr size_t kMost = 512;  // a report names each
 std::atomic<const Known*> g_known{nullptr};
 
 /// The backends of torch itself know the ranks; of the group of all ranks, and with an older torch, they do not.

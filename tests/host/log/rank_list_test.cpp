@@ -20,7 +20,7 @@ TEST(RankList, RanksAtOneDistanceAreShort) {
 
 TEST(RankList, IsReadBack) {
     for (const std::vector<int64_t>& ranks :
-         {std::vector<int64_t>{}, {5}, {0, 1, 2, 3, 7}, {0, 8, 16, 24}, {1, 3, 4, 9, 12, 15, 18, 40}}) {
+         {std::vector<int64_t>{}, {5}, {0, 1, 2, 3, 7}, {0, 8, 16, 24}, {1, 3, 4, 9, 12, 15, 18, 40}, {3, 2, 1, 0}}) {
         EXPECT_EQ(ranks_of_list(rank_list(ranks)), ranks);
     }
 }
