@@ -46,7 +46,7 @@ Lives lives_of(std::vector<const RankReport*> reports) {
     return lives;
 }
 
-/// As many runs as the rank that is there most often was started; each process is of the one that it started closest to.
+/// As many runs as the rank that is there most often was started; a process is of the one that it started closest to.
 std::vector<Job> runs_of(const Lives& lives) {
     const auto most = std::max_element(lives.begin(), lives.end(),
                                        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });

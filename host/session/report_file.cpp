@@ -52,8 +52,8 @@ void ReportFile::step_aside(const RunSummary& run) {
     if (owner_of_report(there).has_value() && !is_left_over(there, run)) aside_ = "-%t";
 }
 
-/// Where the path has no number of the process, a launcher and its ranks share it: what one of them has found stays, and
-/// so does a rank's report where a process that is none has one.
+/// Where the path has no number of the process, a launcher and its ranks share it: what one of them has found stays,
+/// and so does a rank's report where a process that is none has one.
 bool ReportFile::belongs_to_another(const Report& report) const {
     const std::string there = path(report.run);
     struct stat file {};
