@@ -47,9 +47,12 @@ class Senders {
                 if (has_group(i, sent)) add(i, sent);
             }
         }
+        for (auto& [link, senders] : by_link_) sort(senders);
+        for (auto& [way, senders] : by_way_) sort(senders);
     }
 
-    /// Those that may have sent what a finding received.
+    /// Those that may have sent what a finding received: the first, and of those that received it themselves a few. Of
+    /// the ranks of a group thousands may have sent in one operation.
     std::vector<size_t> of(size_t receiver) const {
         const RankOperation& received = sightings_[receiver].finding->received;
         if (!has_group(receiver, received)) return {};
@@ -110,17 +113,32 @@ class Senders {
         if (way.empty() || way.back().sighting != sighting) way.push_back({sighting, &sent});
     }
 
+    /// Whose value it was first is known where no other rank sent it. Then by step and rank.
+    void sort(std::vector<Sent>& senders) const {
+        std::sort(senders.begin(), senders.end(), [&](const Sent& a, const Sent& b) {
+            const Sighting &one = sightings_[a.sighting], &other = sightings_[b.sighting];
+            return one.finding->is_foreign != other.finding->is_foreign ? other.finding->is_foreign : one < other;
+        });
+    }
+
     /// Whether the receiver's values may be those: other ranks' that had begun to send by then, the one rank that is
     /// known, and not what went to one other rank alone.
-    std::vector<size_t> able(const std::vector<Sent>& senders, size_t receiver) const {
+    bool is_able(const Sent& sent, size_t receiver) const {
         const RankOperation& received = sightings_[receiver].finding->received;
+        const RankOperation& operation = *sent.operation;
+        if (sightings_[sent.sighting].rank == sightings_[receiver].rank) return false;
+        if (received.number > 0 && operation.number > received.number) return false;
+        if (received.peer >= 0 && own_rank(sent.sighting, operation) != received.peer) return false;
+        return operation.peer < 0 || operation.peer == own_rank(receiver, received);
+    }
+    std::vector<size_t> able(const std::vector<Sent>& senders, size_t receiver) const {
+        constexpr size_t kMostFollowed = 8;
         std::vector<size_t> out;
-        for (const auto& [sender, operation] : senders) {
-            const bool own = sightings_[sender].rank == sightings_[receiver].rank;
-            const bool later = received.number > 0 && operation->number > received.number;
-            const bool another = received.peer >= 0 && own_rank(sender, *operation) != received.peer;
-            const bool elsewhere = operation->peer >= 0 && operation->peer != own_rank(receiver, received);
-            if (!own && !later && !another && !elsewhere) out.push_back(sender);
+        for (const Sent& sent : senders) {
+            if (out.size() == kMostFollowed) break;
+            if (!is_able(sent, receiver)) continue;
+            out.push_back(sent.sighting);
+            if (!sightings_[sent.sighting].finding->is_foreign) break;
         }
         return out;
     }

@@ -34,6 +34,7 @@ class RankReports : public ReportSink {
   public:
     void add(const SourceReport& report) override;
     void absorb(ReportSink& other) override;
+    Skim skim() const override { return Skim::Values; }
 
     /// In the order of the files.
     std::vector<const RankReport*> reports() const;

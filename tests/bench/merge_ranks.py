@@ -37,8 +37,10 @@ def add_facts(folder, ranks, distinct):
                              groups=[made_jobs.group("0", "default_pg", rank, ranks, f"0-{ranks - 1}", 4000)])
         for position, finding in enumerate(report["findings"]):
             finding["collectives"] = {"0": 100 + position}
-            finding["sent"] = [made_jobs.operation(number=101 + position + i, to="x") for i in range(8)]
-            if rank % 64 != 7 and not distinct:
+            finding["sent"] = [made_jobs.operation(number=102 + position + i, to="x") for i in range(8)]
+            if rank % 64 == 7:
+                finding["sent"].insert(0, made_jobs.operation(number=101 + position, to="x"))
+            elif not distinct:
                 finding.update(mechanism="DATA", received=made_jobs.operation(number=101 + position, **{"from": "x"}))
         path.write_text(json.dumps(report, indent=1))
         size += path.stat().st_size
