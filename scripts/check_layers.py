@@ -32,18 +32,22 @@ LAYERS = {
     # Other documents of reports: none of it is part of what runs in a program.
     "host/format": ("host/base", "host/log", "host/options", "host/finding", "host/report"),
     "host/changes": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
+    "host/ranks": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
     "host/dump": (*BELOW, "host/track", "host/finding", "host/report"),
     "host/event": JUDGING,
     "host/device": (*JUDGING, "host/event"),
     "host/breaks": (*JUDGING, "host/event"),
-    "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/breaks", "host/device"),
+    # What is known of the process itself.
+    "host/process": (*BELOW, "host/finding", "host/report"),
+    "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/breaks", "host/device", "host/process"),
     # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
-    "host/record": (*JUDGING, "host/report", "host/event", "host/session"),
+    "host/record": (*JUDGING, "host/report", "host/event", "host/process", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.
     "host/cli": ("host/base", "host/log", "host/options", "host/record", "host/finding", "host/cause", "host/report",
-                 "host/format", "host/changes"),
+                 "host/format", "host/changes", "host/ranks"),
     "interpose/runtime": (
         *JUDGING,
+        "host/process",
         "host/record",
         "host/report",
         "host/session",
@@ -86,7 +90,7 @@ THIRD_PARTY = {
     "CLI": ("host/cli",),
     "fmt": ("host/log",),
     "spdlog": ("host/log",),
-    "nlohmann": ("host/report", "host/dump", "host/format", "host/changes"),
+    "nlohmann": ("host/report", "host/dump", "host/format", "host/changes", "host/ranks"),
     "rapidjson": ("host/report",),
     "kainjow": ("host/format",),
     "zlib.h": ("host/record",),

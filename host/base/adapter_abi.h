@@ -13,7 +13,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 15;
+inline constexpr uint32_t kAdapterAbi = 16;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -43,6 +43,15 @@ struct OpInfo {
     IntegerOp integer_op = IntegerOp::None;
 };
 
+/// A process group of torch.distributed. Made by the adapter at first sight, never freed.
+struct Communicator {
+    const char* name;         ///< the same in all its ranks, and no other's in the job
+    const char* description;  ///< what it is for: "default_pg", "mesh_tp"; may be empty
+    int32_t rank;             ///< of this process among its ranks
+    int32_t size;
+    const int32_t* ranks;  ///< of the job, one for each of its own; null: not known
+};
+
 /// One finished call of an operator, below autograd and outermost. Views are valid during the call only.
 struct OpEvent {
     const OpInfo* op;
@@ -64,6 +73,7 @@ struct OpEvent {
     bool inner_ops_shown;  ///< the ops that it called have reported its results: a tensor subclass answered
     bool on_device;        ///< a tensor of it is in the memory of a device; then `queue` is set
     DeviceQueue queue;     ///< where this thread's ops on that device go
+    const Communicator* communicator = nullptr;  ///< of a collective; null: not known
 };
 
 /// True for lift_fresh and its like: the operand is memory that was just made, by no op, and filled from the program's

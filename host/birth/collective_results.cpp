@@ -11,11 +11,13 @@
 namespace numsan {
 namespace {
 
+bool is_functional(const OpEvent& event) { return std::strncmp(event.op->name, "_c10d_functional::", 18) == 0; }
+
 /// Whose values output `index` of a collective will hold, where that does not depend on the values.
 void note_sender(const OpEvent& event, int32_t index, Ledger::Received& received) {
     const std::string_view op = plain_op_name(event.op->name);
-    const bool from_one = op == "broadcast" || op == "recv";
-    if (from_one && event.scalar_count > 0) received.from = static_cast<int64_t>(event.scalars[0]);
+    const CollectiveWay way = received.route.way;
+    if (way == CollectiveWay::OneToAll || way == CollectiveWay::Receive) received.from = received.route.peer;
     const TensorView* own = nullptr;  // what this rank puts in
     int32_t count = 0;
     for (int32_t i = 0; i < event.input_count; ++i) {
@@ -51,7 +53,17 @@ void CollectiveResults::receive(const OpEvent& event, const OpContext& context, 
         if (!scannable(output)) continue;
         Ledger::Received received{nullptr, event.op, context.stack, context.seq, context.step, sent};
         received.bad = before;
+        received.group = event.communicator;
+        received.number = context.collective;
+        received.route = route_of(event);
         note_sender(event, i, received);
+        // A functional collective has called the one that knows the group.
+        if (const Ledger::Received* inner = ledger_.received(output); inner != nullptr && is_functional(event)) {
+            received.group = inner->group;
+            received.number = inner->number;
+            received.route = inner->route;
+            if (received.from < 0) received.from = inner->from;
+        }
         ledger_.mark_received(output, received);
     }
 }

@@ -19,12 +19,18 @@ int32_t index_of(const OpEvent& event, const TensorView& input) {
     return index >= 0 && index < event.input_count ? static_cast<int32_t>(index) : -1;
 }
 
-/// Whose value a received one is, in words; empty where that is not known.
-std::string sender_of(const Ledger::Received& received, const TensorView& tensor, int64_t first_bad) {
+/// Whose value a received one is, among the ranks of the group; -1: that is not known.
+int64_t sender_of(const Ledger::Received& received, const TensorView& tensor, int64_t first_bad) {
     const bool whole = bytes_of(tensor) == tensor.storage_bytes;
-    int64_t rank = received.from;
-    if (received.share > 0 && whole && first_bad >= 0) rank = first_bad / received.share;
-    return rank < 0 ? "" : " from rank " + std::to_string(rank) + " of its group";
+    return received.share > 0 && whole && first_bad >= 0 ? first_bad / received.share : received.from;
+}
+
+/// The same in words.
+std::string sender_text(const Ledger::Received& received, int64_t from) {
+    if (from < 0) return "";
+    const bool known = received.group != nullptr && received.group->ranks != nullptr && from < received.group->size;
+    return known ? " from rank " + std::to_string(received.group->ranks[from])
+                 : " from rank " + std::to_string(from) + " of its group";
 }
 
 /// No op of this process wrote it: it came from another, or from the arithmetic on the way.
@@ -36,6 +42,10 @@ void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kin
     birth.step = received.step;
     birth.node.clear();
     birth.phase = Phase::Comm;
+    const int64_t from = sender_of(received, tensor, first_bad);
+    if (received.group != nullptr)
+        birth.received = received_fact(
+            {received.op, received.group, received.number, received.route, received.step, received.seq}, from);
     const double largest = magnitude_value(info(tensor.dtype).exponent_mask() - 1, tensor.dtype);
     if (kind != kNaN && received.sent * 2 > largest) {
         birth.mechanism = Mechanism::OVF;
@@ -43,8 +53,7 @@ void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kin
                                  ": twice that is beyond " + info(tensor.dtype).name);
     } else {
         birth.mechanism = Mechanism::DATA;
-        birth.evidence.push_back("received" + sender_of(received, tensor, first_bad) +
-                                 ": what this process put in was finite");
+        birth.evidence.push_back("received" + sender_text(received, from) + ": what this process put in was finite");
     }
 }
 

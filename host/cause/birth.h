@@ -10,6 +10,7 @@
 #include "host/base/ids.h"
 #include "host/cause/features.h"
 #include "host/finding/chain_link.h"
+#include "host/finding/collective_fact.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
 #include "host/finding/past_magnitude.h"
@@ -69,6 +70,8 @@ struct Birth {
     std::vector<PastMagnitude> history;  ///< asked for when it escapes
     std::vector<ChainLink> chain;        ///< the same
     LastMet last;
+    std::optional<CollectiveFact> received;  ///< of a value that came with a collective
+    uint16_t sent = 0;                       ///< collectives that took it to other ranks since it escaped
 };
 
 }  // namespace numsan

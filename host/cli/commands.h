@@ -33,6 +33,10 @@ int diff(const std::string& base, const std::string& now, const std::string& for
 /// Findings over many nights: the reports and the folders of reports in a folder.
 int history(const std::string& folder, const std::string& format, const std::string& output, const std::string& color);
 
+/// The reports of a job's ranks, of files and folders, as one.
+int merge(const std::vector<std::string>& files, const std::string& format, const std::string& output,
+          const std::string& color);
+
 int explain(const std::string& word);
 
 /// What `numsan replay` is asked for. All but `path` and `output` are for a dump.

@@ -91,19 +91,15 @@ int refuse_flag(const std::string& name) {
 }
 
 bool known_command(const std::string& name) {
-    for (const char* known : {"report", "diff", "history", "explain", "replay", "table"}) {
+    for (const char* known : {"report", "diff", "history", "merge", "explain", "replay", "table"}) {
         if (name == known) return true;
     }
     return false;
 }
 
 int refuse_command(const std::string& name) {
-    if (name == "merge") {
-        complain("this version has no command '" + name + "'");
-        return kUsage;
-    }
     complain("unknown command '" + name + "'; did you mean '" +
-             nearest(name, {"run", "report", "diff", "history", "explain", "replay", "doctor"}) + "'?");
+             nearest(name, {"run", "report", "diff", "history", "merge", "explain", "replay", "doctor"}) + "'?");
     return kUsage;
 }
 
@@ -173,6 +169,11 @@ int dispatch(Words words) {
     history_command->add_option("FOLDER", nights, "of reports, a night each, or of folders of reports")->required();
     add_document_flags(*history_command, "history", document);
 
+    CLI::App* merge_command =
+        app.add_subcommand("merge", "the reports of a job's ranks as one: which rank was first, and who only received");
+    merge_command->add_option("FILE", files, "reports, and folders of reports (their *.json)")->required();
+    add_document_flags(*merge_command, "merge", document);
+
     CLI::App* explain_command = app.add_subcommand("explain", "what a code or a category means and how to fix it");
     std::string word;
     explain_command->add_option("CODE", word, "NS102, SING, N3, unsafe-gradient, ...")->required();
@@ -222,6 +223,7 @@ int dispatch(Words words) {
     if (report_command->parsed()) return report(files, document.format, document.output, document.color);
     if (diff_command->parsed()) return diff(base, now, document.format, document.output, document.color);
     if (history_command->parsed()) return history(nights, document.format, document.output, document.color);
+    if (merge_command->parsed()) return merge(files, document.format, document.output, document.color);
     if (explain_command->parsed()) return explain(word);
     if (replay_command->parsed()) return replay(replayed);
     if (doctor_command->parsed()) return doctor(command);

@@ -56,6 +56,7 @@ void DeviceIntake::op(ThreadState& thread, const OpEvent& event) {
     const char* unseen = std::exchange(thread.unseen, nullptr);
     side_.gradients.pass(event, seq);
     OpContext context = parts_.contexts.begin(thread, seq);
+    if (event.communicator != nullptr) context.collective = parts_.collectives.begin(event, seq);
     parts_.contexts.follow(thread, event, context);
     const ForwardMap::Made made = parts_.contexts.note_forward(event, context);
     uint32_t autograd_facts[kMaxAutogradFacts] = {};

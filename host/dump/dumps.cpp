@@ -87,7 +87,7 @@ void Dumps::count_written(bool last) {
 
 /// Empty with a `problem`. A file of that name was left by an earlier process of the same number.
 std::string Dumps::file_path(const RunSummary& run, std::string& problem) const {
-    const PathFacts facts{run.pid, run.rank, run.host, run.started};
+    const PathFacts facts{run.pid, run.launch.rank, run.host, run.started};
     std::string folder = expand_path(options_.dump, facts);
     if (folder.front() != '/' && !run.cwd.empty()) folder = run.cwd + "/" + folder;
     std::error_code error;

@@ -10,6 +10,7 @@
 #include "host/event/op_judge.h"
 #include "host/event/output_scan.h"
 #include "host/event/past_ops.h"
+#include "host/ops/collective_log.h"
 #include "host/options/options.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/lineage.h"
@@ -29,12 +30,15 @@ struct EventParts {
           scan(host),
           verdict(readings, facts, lineage, parameters),
           judge(given, contexts, lineage, parameters, verdict),
-          past(readings, contexts, verdict) {}
+          past(readings, contexts, verdict) {
+        verdict.use(collectives);
+    }
 
     const Options& options;
     std::atomic<int64_t> ops{0};
     OpCoverage coverage;
     Lineage lineage;
+    CollectiveLog collectives;
     ParameterHistory parameters;
     ContextBuilder contexts;
     OutputScan scan;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "host/base/ids.h"
 #include "host/finding/category_guess.h"
 #include "host/finding/chain_link.h"
+#include "host/finding/collective_fact.h"
 #include "host/finding/help_line.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
@@ -89,6 +91,10 @@ struct Finding {
     int excerpt_line = 0;                ///< number of the first line of `excerpt`
     std::vector<std::string> excerpt;    ///< the lines around `location`, as they stand in the file
     int64_t count = 1;
+    std::optional<CollectiveFact> received;  ///< it came with a collective
+    std::vector<CollectiveFact> sent;        ///< collectives that took it to other ranks, the first kMostSent
+    /// Operations of each group that had begun before the birth; none: not known.
+    std::optional<std::map<std::string, uint64_t>> collectives{std::in_place};
     std::optional<std::string> dump;  ///< path of the file of what its op was called with
 };
 

@@ -18,6 +18,25 @@ struct DeviceFacts {
     std::string compute_capability;  ///< "9.0"
 };
 
+/// How a launcher numbered the process: see host/process/launchers.def.
+struct LaunchFacts {
+    std::optional<int> rank;
+    std::optional<int> world_size;
+    std::optional<int> local_rank;  ///< among the ranks of its host
+    std::optional<std::string> launcher;
+    std::optional<std::string> job;  ///< the same in all ranks of one start of a job, another in most others
+};
+
+/// A group of ranks with which the process has called collective operations.
+struct GroupFacts {
+    std::string name;
+    std::string description;
+    int rank = 0;  ///< of this process in it
+    int size = 0;
+    std::string ranks;        ///< of the job: see rank_list(); empty: not known
+    int64_t collectives = 0;  ///< operations of the whole group that have begun
+};
+
 struct RunSummary {
     std::string version;
     std::optional<std::string> commit;  ///< none: built outside of a repository
@@ -27,8 +46,8 @@ struct RunSummary {
     int64_t pid = 0;
     std::string process;  ///< see process_identity(); empty: not known
     std::string host;
-    std::optional<int> rank;
-    std::optional<int> world_size;
+    LaunchFacts launch;
+    std::vector<GroupFacts> groups;
     std::string started;  ///< RFC 3339, UTC
     std::optional<std::string> ended;
     std::optional<int> exit_status;

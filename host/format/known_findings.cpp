@@ -12,14 +12,6 @@ using fields::Json;
 using fields::list;
 using fields::number;
 
-/// A finding of a foreign writer may lack the fingerprint.
-std::string key_of(const Json& finding) {
-    const std::string fingerprint = fields::text(finding, "fingerprint");
-    if (!fingerprint.empty()) return fingerprint;
-    return fields::text(finding, "code") + "|" + fields::text(finding, "op") + "|" +
-           shown_place(at(finding, "location"), "") + "|" + fields::text(finding, "module");
-}
-
 void merge(KnownFinding& into, KnownFinding&& other) {
     if (other.place < into.place) {
         std::swap(into.document, other.document);
@@ -37,6 +29,13 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 
 }  // namespace
 
+std::string finding_key(const Json& finding) {
+    const std::string fingerprint = fields::text(finding, "fingerprint");
+    if (!fingerprint.empty()) return fingerprint;
+    return fields::text(finding, "code") + "|" + fields::text(finding, "op") + "|" +
+           shown_place(at(finding, "location"), "") + "|" + fields::text(finding, "module");
+}
+
 int severity_rank(const std::string& severity) {
     return severity == "error" ? 3 : severity == "warning" ? 2 : severity == "info" ? 1 : 0;
 }
@@ -50,7 +49,7 @@ void KnownFindings::add(const SourceReport& report) {
     std::set<std::string> here;
     for (const Json& finding : findings) {
         const FindingPlace place{report.number, position++};
-        const std::string key = key_of(finding);
+        const std::string key = finding_key(finding);
         const auto step = number(finding, "step");
         KnownFinding one;
         one.severity = fields::text(finding, "severity");

@@ -30,6 +30,9 @@ struct KnownFinding {
     std::set<int64_t> ranks;
 };
 
+/// What is the same of one finding in all reports: its fingerprint, which one of a foreign writer may lack.
+std::string finding_key(const fields::Json& finding);
+
 /// error > warning > info > anything else.
 int severity_rank(const std::string& severity);
 

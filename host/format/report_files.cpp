@@ -43,7 +43,7 @@ class Reading {
         Outcome& outcome = outcomes_[i];
         try {
             std::string text;
-            const ReadResult result = read_report(file.path, &text, true);
+            const ReadResult result = read_report(file.path, &text, sink.skim());
             if (!result.ok()) {
                 (file.of_folder && result.foreign ? outcome.skipped : outcome.error) = result.error;
                 return;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "host/report/json_reader.h"
+
 namespace numsan {
 
 /// A report as it was read. All references end with the call that they are handed to.
@@ -28,6 +30,9 @@ class ReportSink {
     virtual ~ReportSink() = default;
 
     virtual void add(const SourceReport& report) = 0;
+
+    /// What it does not ask for.
+    virtual Skim skim() const { return Skim::Lists; }
 
     /// Takes up what another of the same type has.
     virtual void absorb(ReportSink& other) = 0;

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <string_view>
 
-#include "host/ops/op_traits.h"
+#include "host/ops/collectives.h"
 
 namespace numsan {
 
@@ -42,13 +41,13 @@ bool WrittenOperands::contain(const TensorView& input) const {
 
 bool sends(const OpEvent& event, const TensorView& input) {
     if (!written_by(event, input)) return true;
-    // One rank sends and all others receive. Which this one is, the event does not say: what it is about to receive may
-    // be unwritten memory.
-    const std::string_view op = plain_op_name(event.op->name);
-    if (op == "broadcast" || op == "scatter") return false;
+    const CollectiveRoute route = route_of(event);
     const auto in_place = [&](const TensorView& other) { return written_by(event, other); };
-    return std::all_of(event.inputs, event.inputs + event.input_count, in_place) &&
-           std::strstr(event.op->name, "::recv") == nullptr;
+    if (!std::all_of(event.inputs, event.inputs + event.input_count, in_place)) return false;
+    // One rank sends and all others receive. Where it is not known which this one is, what it is about to receive may
+    // be unwritten memory.
+    if (route.way == CollectiveWay::OneToAll) return is_origin(event, route);
+    return route.way != CollectiveWay::Receive;
 }
 
 bool adopts_storage(const OpEvent& event) {

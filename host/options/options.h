@@ -13,6 +13,7 @@ namespace numsan {
 // Enumerators are in the order of the accepted values in options.def.
 enum class Tier : uint8_t { Auto, Sentinel, Boundary, Full, Off };
 enum class ColorOption : uint8_t { Auto, Always, Never };
+enum class ReportWhen : uint8_t { Auto, Always, Finding };
 enum class FailOn : uint8_t { None, Warning, Error };
 enum class Cupti : uint8_t { Auto, On, Off };
 enum class EscapeOption : uint8_t { Matters, Any };

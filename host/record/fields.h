@@ -128,9 +128,19 @@ void fields(Bytes& b, Answers& a) {
 }
 
 template <class Bytes>
+void fields(Bytes& b, RecordedGroup& g) {
+    all(b, g.name, g.description, g.rank, g.size, g.ranks);
+    if constexpr (Bytes::kReads) {
+        const bool known = !g.ranks.empty();
+        if (g.size < 1 || g.rank < 0 || g.rank >= g.size || (known && g.ranks.size() != static_cast<size_t>(g.size)))
+            throw RecordError("a group of ranks does not agree with its size");
+    }
+}
+
+template <class Bytes>
 void fields(Bytes& b, CallFacts& f) {
     all(b, f.thread, f.sequence, f.graph_task, f.grad_enabled, f.infinite_scalar, f.inner_ops_shown, f.on_device,
-        f.asks_autograd_facts, f.queue_known, f.queue_device, f.queue_stream, f.scalars);
+        f.asks_autograd_facts, f.queue_known, f.queue_device, f.queue_stream, f.scalars, f.group);
 }
 
 template <class Bytes>
@@ -203,9 +213,14 @@ void fields(Bytes& b, Segment& s) {
 }
 
 template <class Bytes>
+void fields(Bytes& b, LaunchFacts& l) {
+    all(b, l.rank, l.world_size, l.local_rank, l.launcher, l.job);
+}
+
+template <class Bytes>
 void fields(Bytes& b, RunSummary& r) {
-    all(b, r.version, r.commit, r.run_id, r.argv, r.cwd, r.pid, r.process, r.host, r.rank, r.world_size, r.started,
-        r.options, r.tier);
+    all(b, r.version, r.commit, r.run_id, r.argv, r.cwd, r.pid, r.process, r.host, r.launch, r.started, r.options,
+        r.tier);
 }
 
 template <class Bytes>

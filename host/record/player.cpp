@@ -155,6 +155,17 @@ void Player::leave() {
     for (;;) ended_.wait(lock, [] { return false; });
 }
 
+/// As the adapter has them: one for each that is different, for ever.
+const Communicator* Player::communicator(const std::optional<RecordedGroup>& group) {
+    if (!group) return nullptr;
+    const auto [it, added] = groups_.try_emplace(*group);
+    const RecordedGroup& known = it->first;
+    if (added)
+        it->second = {known.name.c_str(), known.description.c_str(), known.rank, known.size,
+                      known.ranks.empty() ? nullptr : known.ranks.data()};
+    return &it->second;
+}
+
 void Player::op(const Segment& call) {
     std::vector<TensorView> views;
     views.reserve(call.inputs.size() + call.outputs.size());
@@ -178,6 +189,7 @@ void Player::op(const Segment& call) {
     event.scalars = facts.scalars.data();
     event.inner_ops_shown = facts.inner_ops_shown;
     event.on_device = facts.on_device;
+    event.communicator = communicator(facts.group);
     event.queue = {const_cast<void*>(facts.queue_stream), facts.queue_device, facts.queue_known};
     if (call.head == Head::OpEnd)
         session_->op_end(event);

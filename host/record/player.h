@@ -75,6 +75,7 @@ class Player {
     void enter(const Segment& call);
     void op(const Segment& call);
     void node(const Segment& call);
+    const Communicator* communicator(const std::optional<RecordedGroup>& group);
     template <class Visit>
     void each_answers(Visit&& visit);
 
@@ -94,6 +95,7 @@ class Player {
     Segment next_;
     std::deque<RecordedOp> ops_;
     std::deque<OpInfo> infos_;
+    std::map<RecordedGroup, Communicator> groups_;  ///< they point into their keys
     std::map<StackId, RecordedStack> known_stacks_;
     std::deque<std::string> kept_texts_;
     std::deque<AdapterApi> adapters_;

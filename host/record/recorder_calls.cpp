@@ -49,6 +49,10 @@ void Recorder::take_op(const OpEvent& event, StackId stack) {
             facts.queue_device = event.queue.device;
             facts.queue_stream = event.queue.stream;
         }
+        if (const Communicator* group = event.communicator; group != nullptr) {
+            facts.group = RecordedGroup{group->name, group->description, group->rank, group->size, {}};
+            if (group->ranks != nullptr) facts.group->ranks.assign(group->ranks, group->ranks + group->size);
+        }
         facts.scalars.assign(event.scalars, event.scalars + event.scalar_count);
         take_views(segment.inputs, event.inputs, event.input_count);
         take_views(segment.outputs, event.outputs, event.output_count);

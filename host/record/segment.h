@@ -100,6 +100,17 @@ struct Answers {
     std::optional<std::string> no_device;  ///< why devices cannot be scanned
 };
 
+/// A process group, as Communicator has it.
+struct RecordedGroup {
+    std::string name;
+    std::string description;
+    int32_t rank = 0;
+    int32_t size = 0;
+    std::vector<int32_t> ranks;  ///< empty: not known
+
+    auto operator<=>(const RecordedGroup&) const = default;
+};
+
 /// An op, or a node with its views.
 struct CallFacts {
     uint64_t thread = 0;
@@ -114,6 +125,7 @@ struct CallFacts {
     int16_t queue_device = 0;
     const void* queue_stream = nullptr;
     std::vector<double> scalars;
+    std::optional<RecordedGroup> group;  ///< of a collective
 };
 
 struct Segment {

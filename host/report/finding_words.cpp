@@ -179,6 +179,50 @@ std::string contamination_text(const Json& finding) {
     return out;
 }
 
+namespace {
+
+/// "`c10d::recv_` 3 with tag 7 of the group mesh_pp". A group is known by what it is for, where that is said.
+std::string operation_text(const Json& collective) {
+    std::string out = "`" + fields::text(collective, "op") + "`";
+    if (const auto number = fields::integer(at(collective, "number"))) out += " " + digits(*number);
+    if (const Integer tag = number(collective, "tag"); tag != 0) out += " with tag " + digits(tag);
+    const std::string purpose = fields::text(collective, "description");
+    return out + " of the group " + (purpose.empty() ? fields::text(collective, "group") : purpose);
+}
+
+constexpr const char* kAll = "ranks ";
+constexpr const char* kSome = "one or more of ranks ";
+
+/// "rank 3", "ranks 0-2"; of the group where those of the job are not known.
+std::string others_text(const Json& collective, const char* key, const char* several) {
+    const std::string ranks = fields::text(collective, key);
+    if (!ranks.empty()) return ranks.find_first_of(",-") == ranks.npos ? "rank " + ranks : several + ranks;
+    if (const auto peer = fields::integer(at(collective, "peer"))) return "rank " + digits(*peer) + " of the group";
+    return several == kSome ? "one or more of the other ranks of the group" : "the other ranks of the group";
+}
+
+}  // namespace
+
+std::string sent_text(const Json& finding) {
+    const Json& sent = list(finding, "sent");
+    if (sent.empty()) return "";
+    std::string out = "to " + others_text(sent[0], "to", kAll) + " by " + operation_text(sent[0]) + " in step " +
+                      grouped(number(sent[0], "step"));
+    if (sent.size() > 1) out += ", and by " + counted(sent.size() - 1, "operation", "operations") + " after it";
+    return out;
+}
+
+std::string received_operation_text(const Json& finding) {
+    const Json& received = at(finding, "received");
+    return received.is_object() ? "by " + operation_text(received) : "";
+}
+
+std::string received_text(const Json& finding) {
+    const std::string operation = received_operation_text(finding);
+    if (operation.empty()) return "";
+    return "from " + others_text(at(finding, "received"), "from", kSome) + " " + operation;
+}
+
 std::string category_text(const Json& finding) {
     const Json& best = at(finding, "category");
     const auto confidence = [](const Json& category) {

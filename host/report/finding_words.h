@@ -30,7 +30,11 @@ std::string when_text(const fields::Json& finding);  ///< "step 412, backward, o
 /// "into the gradient of model.head.weight"
 std::string escape_text(const fields::Json& finding, const std::string& cwd);
 std::string contamination_text(const fields::Json& finding);  ///< "; parameters are not finite since step 412"
-std::string category_text(const fields::Json& finding);       ///< the likeliest root cause and the next ones
+/// "to ranks 0-2 by `c10d::allreduce_` 12 of the group default_pg"; empty where it went nowhere, or came from nowhere.
+std::string sent_text(const fields::Json& finding);
+std::string received_operation_text(const fields::Json& finding);  ///< without the ranks
+std::string received_text(const fields::Json& finding);
+std::string category_text(const fields::Json& finding);  ///< the likeliest root cause and the next ones
 
 /// Since which step something of a kind ("parameter") is not finite; none where nothing is.
 std::optional<fields::Integer> bad_since(const fields::Json& finding, const std::string& kind);

@@ -6,9 +6,11 @@
 
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -114,10 +116,10 @@ Excess excess_of(std::string_view json) {
     return {};
 }
 
-/// Makes the document, up to the first excess. Where it is skimmed, long lists that no text shows become empty.
+/// Makes the document, up to the first excess. What is skimmed becomes empty.
 class Builder : public nlohmann::json_sax<Json> {
   public:
-    explicit Builder(bool skim) : skim_(skim) {}
+    explicit Builder(Skim skim) : skim_(skim) {}
 
     bool null() override { return put(nullptr); }
     bool boolean(bool value) override { return put(value); }
@@ -157,8 +159,13 @@ class Builder : public nlohmann::json_sax<Json> {
 
     bool left_out() const {
         const size_t depth = levels_.size();
-        if (!skim_ || depth < 3) return false;
+        if (skim_ == Skim::Nothing || depth < 3) return false;
         const std::string& key = levels_.back().key;
+        if (depth == 3 && skim_ == Skim::Values) {
+            constexpr std::string_view kKept[] = {"location", "received", "sent", "collectives"};
+            return levels_[0].key == "findings" &&
+                   std::find(std::begin(kKept), std::end(kKept), key) == std::end(kKept);
+        }
         if (depth == 3) return key == "history" || key == "chain" || key == "excerpt";
         return depth == 4 && key == "stack" && levels_[2].key == "forward";
     }
@@ -191,8 +198,8 @@ class Builder : public nlohmann::json_sax<Json> {
         const bool skipped = left_out();
         Json* made = kept() ? keep(std::move(empty)) : nullptr;
         if (made != nullptr && !skipped && made->is_object()) {
-            // Members move where there is no room for more: a finding has forty, most of the others less than eight.
-            made->get_ref<Json::object_t&>().reserve(levels_.size() == 2 ? 40 : 8);
+            // Members move where there is no room for more: a finding has over forty, most of the others less than eight.
+            made->get_ref<Json::object_t&>().reserve(levels_.size() == 2 ? 48 : 8);
         }
         levels_.push_back({skipped ? nullptr : made, {}, 0});
         return true;
@@ -203,7 +210,7 @@ class Builder : public nlohmann::json_sax<Json> {
         return true;
     }
 
-    bool skim_;
+    Skim skim_;
     bool rounded_ = false;
     Json root_;
     std::vector<Level> levels_;
@@ -247,7 +254,7 @@ struct QuickEvents {
 };
 
 /// Twice as fast as the library that writes reports, which decides about all that is not accepted here and says why.
-std::optional<Json> read_quickly(const std::string& text, bool skim) {
+std::optional<Json> read_quickly(const std::string& text, Skim skim) {
     constexpr unsigned kFlags =
         rapidjson::kParseValidateEncodingFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseIterativeFlag;
     // It would take half of a pair of them for a character.
@@ -278,7 +285,7 @@ ReadResult refusal(const std::string& name, const std::string& text) {
 }
 
 /// parse_report, but for what is foreign.
-ReadResult parse(const std::string& name, const std::string& text, bool skim) {
+ReadResult parse(const std::string& name, const std::string& text, Skim skim) {
     if (text.empty()) return failure_at(name, 0, "the file is empty");
     std::optional<Json> read = read_quickly(text, skim);
     if (!read) {
@@ -325,13 +332,13 @@ ReadResult parse(const std::string& name, const std::string& text, bool skim) {
 
 }  // namespace
 
-ReadResult parse_report(const std::string& name, const std::string& text, bool skim) {
+ReadResult parse_report(const std::string& name, const std::string& text, Skim skim) {
     ReadResult result = parse(name, text, skim);
     result.foreign = !result.ok() && !text.empty() && text.find(kMark) == std::string::npos;
     return result;
 }
 
-ReadResult read_report(const std::string& path, std::string* kept, bool skim) {
+ReadResult read_report(const std::string& path, std::string* kept, Skim skim) {
     auto system_error = [&](int error) {
         return failure(path, "cannot be read: " + std::generic_category().message(error));
     };

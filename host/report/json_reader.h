@@ -15,13 +15,19 @@ struct ReadResult {
     bool ok() const { return error.empty(); }
 };
 
+/// What of a report's findings is read, checked and left out of the document.
+enum class Skim {
+    Nothing,
+    Lists,   ///< lists that no text shows: histories, chains, excerpts, stacks of forward operators
+    Values,  ///< all lists, and what tensors held: what a finding is known by stays
+};
+
 /// Reads and checks one report: JSON, the schema marker, and the parts that every reader relies on. Where `text` is not
 /// null it becomes what was read. A long file is read to its end only where it begins as a report. Throws
 /// std::bad_alloc alone. [MT]
-ReadResult read_report(const std::string& path, std::string* text = nullptr, bool skim = false);
+ReadResult read_report(const std::string& path, std::string* text = nullptr, Skim skim = Skim::Nothing);
 
-/// The same for text that is already in memory; `name` is what errors call it. Where it is skimmed,
-/// histories, chains, excerpts and the stacks of forward operators, which no text shows, are empty. [MT]
-ReadResult parse_report(const std::string& name, const std::string& text, bool skim = false);
+/// The same for text that is already in memory; `name` is what errors call it. What is skimmed is empty. [MT]
+ReadResult parse_report(const std::string& name, const std::string& text, Skim skim = Skim::Nothing);
 
 }  // namespace numsan

@@ -204,6 +204,34 @@ Json chain_document(const std::vector<ChainLink>& chain) {
     return out;
 }
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+/// `ranks`: the key of the ranks that it went to or came from.
+Json collective_document(const CollectiveFact& fact, const char* ranks) {
+    Json out = {{"op", fact.op},
+                {"group", fact.group},
+                {"description", fact.description},
+                {"number", fact.number > 0 ? Json(fact.number) : Json(nullptr)},
+                {"peer", or_null(fact.peer)},
+                {ranks, text_or_null(fact.ranks)}};
+    if (fact.tag) out["tag"] = *fact.tag;
+    out["step"] = fact.step;
+    out["seq"] = number(fact.seq);
+    return out;
+}
+
+Json groups_document(const std::vector<GroupFacts>& groups) {
+    Json out = Json::array();
+    for (const GroupFacts& group : groups)
+        out.push_back({{"name", group.name},
+                       {"description", group.description},
+                       {"rank", group.rank},
+                       {"size", group.size},
+                       {"ranks", text_or_null(group.ranks)},
+                       {"collectives", group.collectives}});
+    return out;
+}
+
 Json run_document(const RunSummary& run) {
     const bool known_tier = run.tier == "sentinel" || run.tier == "boundary" || run.tier == "off";
     Json out = Json::object();
@@ -213,8 +241,12 @@ Json run_document(const RunSummary& run) {
     out["pid"] = run.pid;
     if (!run.process.empty()) out["process"] = run.process;
     out["host"] = run.host;
-    out["rank"] = or_null(run.rank);
-    out["world_size"] = or_null(run.world_size);
+    out["rank"] = or_null(run.launch.rank);
+    out["world_size"] = or_null(run.launch.world_size);
+    if (run.launch.local_rank) out["local_rank"] = *run.launch.local_rank;
+    if (run.launch.launcher) out["launcher"] = *run.launch.launcher;
+    if (run.launch.job) out["job"] = *run.launch.job;
+    if (!run.groups.empty()) out["groups"] = groups_document(run.groups);
     out["started"] = run.started;
     out["ended"] = or_null(run.ended);
     out["exit_status"] = or_null(run.exit_status);
@@ -296,6 +328,13 @@ Json finding_document(const Finding& finding) {
                                  {"op", last->op.empty() ? Json(nullptr) : Json(last->op)},
                                  {"location", place_document(last->location)}};
     }
+    if (finding.received) out["received"] = collective_document(*finding.received, "from");
+    if (!finding.sent.empty()) out["sent"] = Json::array();
+    for (const CollectiveFact& sent : finding.sent) out["sent"].push_back(collective_document(sent, "to"));
+    if (!finding.collectives)
+        out["collectives"] = nullptr;
+    else if (!finding.collectives->empty())
+        out["collectives"] = object_of(*finding.collectives);
     out["contaminated"] = contaminated_document(finding.contaminated);
     out["history"] = history_document(finding.history);
     if (!finding.chain.empty()) out["chain"] = chain_document(finding.chain);

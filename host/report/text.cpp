@@ -162,6 +162,9 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     out += row(margin, "when:", when_text(finding), style);
     if (string_at(finding, "severity") != kStopped) {
         out += row(margin, "escaped:", escape_text(finding, style.cwd) + contamination_text(finding), style);
+        if (const std::string from = received_text(finding); !from.empty())
+            out += row(margin, "received:", from, style);
+        if (const std::string to = sent_text(finding); !to.empty()) out += row(margin, "sent:", to, style);
         out += row(margin, "category:", category_text(finding), style);
     }
     const std::string evidence = evidence_text(finding);

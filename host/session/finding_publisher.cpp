@@ -44,7 +44,7 @@ TensorReader FindingPublisher::reader() const noexcept {
 }
 
 bool FindingPublisher::publish(const Outcome& outcome, const LiveNames* known) {
-    if (outcome.escaped.empty() && outcome.contaminated.empty()) return false;
+    if (outcome.escaped.empty() && outcome.contaminated.empty() && outcome.sent.empty()) return false;
     const BusyThread busy;
     // A tensor that a known finding reached later is worth a name only if the look-up happens anyway.
     const bool fresh = std::any_of(outcome.escaped.begin(), outcome.escaped.end(),

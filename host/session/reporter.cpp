@@ -1,19 +1,17 @@
 #include "host/session/reporter.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <bit>
 #include <utility>
 
+#include "host/process/process_identity.h"
+#include "host/process/run_facts.h"
 #include "host/report/atomic_file.h"
 #include "host/report/json_writer.h"
-#include "host/report/report_owner.h"
 #include "host/report/text.h"
 #include "host/session/finding_builder.h"
-#include "host/session/process_identity.h"
-#include "host/session/run_facts.h"
 
 namespace numsan {
 namespace {
@@ -29,10 +27,10 @@ Reporter::Reporter(const Options& options, StackSource& stacks, PlaceFinder plac
       stacks_(stacks),
       log_([this] { return open_log(); }),
       places_(std::move(places)),
-      start_cwd_(run.cwd) {
+      start_cwd_(run.cwd),
+      file_(options, run.cwd) {
     report_.run = std::move(run);
-    log_rank_ = report_.run.rank.value_or(-1);
-    clock_gettime(CLOCK_REALTIME_COARSE, &began_);  // as files are dated
+    log_rank_ = report_.run.launch.rank.value_or(-1);
     std::vector<std::string> complaints;
     allow_ = AllowList::read(absolute(options_.allow, start_cwd_), complaints);
     // On stderr, as complaints about options are, wherever the log goes.
@@ -93,6 +91,7 @@ void Reporter::merge_counts(const RunSummary& counts) {
         run.tiers = counts.tiers;
     }
     run.devices = counts.devices;
+    run.groups = counts.groups;
     run.host_bytes = counts.host_bytes;
     run.device_bytes = counts.device_bytes;
 }
@@ -146,7 +145,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         worth_writing = true;
         Finding finding = build_finding(escaped, stacks_, names, places_);
         finding.first = report_.findings.empty();
-        finding.rank = report_.run.rank;
+        finding.rank = report_.run.launch.rank;
         keep_traced(escaped.birth, names);
         if (suppress(finding, escaped.birth.id)) continue;
         const std::string mark = place_of_finding(finding);
@@ -188,6 +187,14 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         if (there) continue;
         list.push_back({c.kind, name->second.name, c.since_step});
         worth_writing = true;
+    }
+    for (const SentBirth& sent : outcome.sent) {
+        const auto at = finding_of_.find(sent.birth);
+        if (at == finding_of_.end() || at->second == kDropped) continue;
+        std::vector<CollectiveFact>& list = report_.findings[at->second].sent;
+        if (list.size() >= kMostSent) continue;
+        list.push_back(sent.where);
+        worth_writing = worth_writing || std::has_single_bit(list.size());
     }
     merge_counts(counts);
     const bool dumps = dumps_ != nullptr && dumps_->active() && !added.empty();
@@ -234,50 +241,9 @@ Report Reporter::in_order_of_birth() const {
     return ordered;
 }
 
-/// As people see it.
-std::string Reporter::report_name() const {
-    const PathFacts facts = path_facts(report_.run);
-    std::string name = expand_path(options_.report, facts);
-    if (aside_.empty()) return name;
-    const size_t dot = name.rfind('.');
-    const bool extension = dot != name.npos && name.find('/', dot) == name.npos && dot > 0 && name[dot - 1] != '/';
-    return name.insert(extension ? dot : name.size(), expand_path(aside_, facts));
-}
-
-std::string Reporter::report_path() const { return absolute(report_name(), start_cwd_); }
-
-/// A path with the process's number is meant to be one process's own. Containers that share a folder have the same
-/// numbers: what another one has written, or is about to, stays.
-void Reporter::step_aside() {
-    if (std::exchange(looked_, true) || options_.report.find("%p") == std::string::npos) return;
-    const std::string path = report_path();
-    struct stat file {};
-    if (lstat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode) || file.st_size == 0) return;
-    if (owner_of_report(path).has_value() && !is_left_over(path, report_.run)) aside_ = "-%t";
-}
-
-/// Where the path has no number of the process, a launcher and its ranks share it: what one of them has found stays.
-bool Reporter::others_found_something() const {
-    const std::string path = report_path();
-    struct stat file {};
-    if (lstat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode) || file.st_size == 0) return false;
-    if (std::pair(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) < std::pair(began_.tv_sec, began_.tv_nsec)) return false;
-    const std::optional<ReportOwner> owner = owner_of_report(path);
-    return owner && owner->has_findings && !is_own(*owner, report_.run);
-}
-
 void Reporter::write() {
-    if (options_.report == "none" || write_failed_) return;
-    step_aside();
-    if (aside_.empty() && others_found_something()) {
-        left_to_others_ = report_.findings.empty();
-        if (left_to_others_) return;
-        aside_ = "-%p";
-    }
-    if (const std::optional<std::string> error = write_atomically(report_path(), to_json(in_order_of_birth()))) {
-        write_failed_ = true;
-        say("the report was not written: " + *error);
-    }
+    if (const std::optional<std::string> problem = file_.write(in_order_of_birth()))
+        say("the report was not written: " + *problem);
 }
 
 /// What the summary says of them, for a run that has none.
@@ -292,25 +258,12 @@ void Reporter::print_unmatched_rules() const {
 void Reporter::begin(const RunSummary& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     merge_counts(counts);
-    // A rank that becomes known later would be another file's.
-    const bool named = options_.report.find("%r") == std::string::npos || report_.run.rank.has_value();
-    if (options_.report == "none" || !named) return;
-    step_aside();
-    const std::string path = report_path();
-    struct stat file {};
-    const bool free = lstat(path.c_str(), &file) != 0 && errno == ENOENT;
-    // Pipes and terminals get the last report only. Who cannot write says so at the end.
-    if (!free && (!S_ISREG(file.st_mode) || (file.st_size > 0 && !is_left_over(path, report_.run)))) return;
-    if (write_atomically(path, to_json(in_order_of_birth()))) return;
-    begun_ = free && lstat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) ? static_cast<uint64_t>(file.st_ino) : 0;
+    file_.begin(in_order_of_birth());
 }
 
-/// Only a file that began() made, and that was not replaced since.
 void Reporter::withdraw() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    struct stat file {};
-    if (begun_ == 0 || lstat(report_path().c_str(), &file) != 0 || file.st_ino != begun_) return;
-    unlink(report_path().c_str());
+    file_.withdraw(report_.run);
 }
 
 void Reporter::finish(const RunSummary& counts) {
@@ -324,8 +277,7 @@ void Reporter::finish(const RunSummary& counts) {
         int64_t since = kSafe;
         for (const Finding& finding : report_.findings) since = std::min(since, unsafe_since(finding));
         if (since < reported_unsafe_since_) print(render_checkpoint_help(since, style));
-        const bool file = options_.report != "none" && !write_failed_ && !left_to_others_;
-        print(render_summary(report_, style, file ? report_name() : ""));
+        print(render_summary(report_, style, file_.is_own() ? file_.name(report_.run) : ""));
     } else {
         if (!report_.run.lost.empty()) say("incomplete: " + report_.run.lost, Level::Summary);
         print_unmatched_rules();
@@ -351,14 +303,15 @@ bool Reporter::has_room() const {
 
 bool Reporter::knows_rank() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return report_.run.rank.has_value();
+    return report_.run.launch.rank.has_value();
 }
 
 void Reporter::use(const ProcessRank& rank) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (report_.run.rank.has_value() || finished_) return;
-    report_.run.rank = rank.rank;
-    report_.run.world_size = rank.world_size;
+    if (report_.run.launch.rank.has_value() || finished_) return;
+    report_.run.launch.rank = rank.rank;
+    report_.run.launch.world_size = rank.world_size;
+    report_.run.launch.launcher = "process group";  // the program numbered its processes itself
     log_rank_.store(rank.rank, std::memory_order_relaxed);
     for (Finding& finding : report_.findings) finding.rank = rank.rank;
 }
@@ -390,8 +343,7 @@ void Reporter::begin_child() {
     for (auto& [rule, count] : report_.run.suppressed) count = 0;
     report_.run.pid = getpid();
     report_.run.process = process_identity();
-    looked_ = false;
-    aside_.clear();
+    file_.begin_child();
     report_.run.started = now_text();
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <ctime>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include "host/log/log.h"
 #include "host/options/options.h"
 #include "host/report/text_layout.h"
+#include "host/session/report_file.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
 #include "host/verdict/verdict.h"
@@ -76,10 +76,6 @@ class Reporter {
 
   private:
     Report in_order_of_birth() const;
-    std::string report_name() const;
-    std::string report_path() const;
-    void step_aside();
-    bool others_found_something() const;
     void write();
     int open_log() const;
     void print(const std::string& text) const;
@@ -108,6 +104,7 @@ class Reporter {
     mutable std::mutex mutex_;
     Report report_;
     std::string start_cwd_;
+    ReportFile file_;
     std::unordered_map<BirthId, size_t> finding_of_;            ///< birth -> position in report_.findings
     std::unordered_map<std::string, size_t> finding_by_mark_;   ///< place_of_finding() -> position, or kDropped
     LiveNames::Traced traced_;                                  ///< lines of generated code on the stacks of births
@@ -122,12 +119,6 @@ class Reporter {
     static constexpr int64_t kSafe = INT64_MAX;
     int64_t reported_unsafe_since_ = kSafe;  ///< the step that was printed with a finding; often it is known only later
     bool child_ = false;
-    bool looked_ = false;  ///< whether another process's report is where this one's would be
-    std::string aside_;    ///< there was one: this one's name ends with that, see expand_path()
-    timespec began_{};     ///< what is older was left by an earlier run
-    bool write_failed_ = false;
-    bool left_to_others_ = false;  ///< this process found nothing, and another one of the same path did
-    uint64_t begun_ = 0;           ///< the file that begin() made, 0: none
 };
 
 }  // namespace numsan

@@ -18,7 +18,7 @@ std::optional<Finding> Reporter::preview(const Birth& birth, const StackSource& 
     const std::lock_guard<std::mutex> lock(mutex_);
     Finding finding = build_finding(escaped, stacks, names, places_);
     finding.first = report_.findings.empty();
-    finding.rank = report_.run.rank;
+    finding.rank = report_.run.launch.rank;
     if (allow_.match(finding, start_cwd_) != nullptr) return std::nullopt;
     return finding;
 }

@@ -1,5 +1,9 @@
 #include "host/session/run_counts.h"
 
+#include <utility>
+
+#include "host/log/rank_list.h"
+
 namespace numsan {
 namespace {
 
@@ -19,11 +23,21 @@ void RunCounts::add_coverage(RunSummary& run) const {
     if (run.ops > judged) run.skipped[device ? "the device had not finished" : "not judged yet"] = run.ops - judged;
 }
 
+/// Groups with which nothing but sends and receives was called count no operation.
+void RunCounts::add_groups(RunSummary& run) const {
+    for (const auto& [group, count] : parts_.collectives.all()) {
+        GroupFacts facts{group->name, group->description, group->rank, group->size, "", static_cast<int64_t>(count)};
+        if (group->ranks != nullptr) facts.ranks = rank_list({group->ranks, group->ranks + group->size});
+        run.groups.push_back(std::move(facts));
+    }
+}
+
 RunSummary RunCounts::now() const {
     RunSummary run;
     run.steps = parts_.contexts.steps().count();
     run.tier = tier_text(parts_.options.tier);
     add_coverage(run);
+    add_groups(run);
     run.blind_spots = facts_.blind_spots;
     if (const AdapterApi* adapter = adapter_.load(std::memory_order_acquire);
         adapter != nullptr && uses_record_function(*adapter)) {

@@ -37,6 +37,7 @@ class RunCounts {
 
   private:
     void add_coverage(RunSummary& run) const;
+    void add_groups(RunSummary& run) const;
 
     const EventParts& parts_;
     const Devices& devices_;

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "host/session/run_facts.h"
+#include "host/process/run_facts.h"
 
 namespace numsan {
 namespace {
@@ -80,6 +80,8 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
             parts_.lineage.wraps().look(event, seq);
         parts_.coverage.add(tally);
         OpContext context = parts_.contexts.begin(thread, seq);
+        if (event.communicator != nullptr) [[unlikely]]
+            context.collective = parts_.collectives.begin(event, seq);
         Operands operands;
         parts_.contexts.trace(event, context, &operands);
         parts_.contexts.follow(thread, event, context);
@@ -304,6 +306,7 @@ void Session::before_fork() noexcept {
     parts_.contexts.rounds().lock();
     look_back_.log().lock();
     parts_.verdict.lock();
+    parts_.collectives.lock();
     if (breaks_ != nullptr) breaks_->lock();
     stacks_.lock();
 }
@@ -311,6 +314,7 @@ void Session::before_fork() noexcept {
 void Session::after_fork_in_parent() noexcept {
     stacks_.unlock();
     if (breaks_ != nullptr) breaks_->unlock();
+    parts_.collectives.unlock();
     parts_.verdict.unlock();
     look_back_.log().unlock();
     parts_.contexts.rounds().unlock();
@@ -326,6 +330,7 @@ void Session::after_fork_in_child() noexcept {
         breaks_->begin_child();
         breaks_->unlock();
     }
+    parts_.collectives.unlock();
     parts_.verdict.forget_pending();
     worker_births_.begin_child();
     parts_.verdict.unlock();

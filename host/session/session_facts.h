@@ -9,7 +9,7 @@
 
 #include "host/birth/birth_exchange.h"
 #include "host/finding/run_summary.h"
-#include "host/session/run_facts.h"
+#include "host/process/run_facts.h"
 
 namespace numsan {
 

@@ -12,6 +12,7 @@
 #include "host/base/adapter_abi.h"
 #include "host/base/huge_array.h"
 #include "host/base/ids.h"
+#include "host/ops/collectives.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/birth_id.h"
 
@@ -90,7 +91,10 @@ class Ledger {
         double sent = 0;    ///< largest magnitude that this process put into a sum, else 0
         int64_t from = -1;  ///< the rank that sent it, within its group; -1: all of them, or it is not known
         int64_t share = 0;  ///< elements of each rank, one after another; 0: they are not
-        Entry bad{};        ///< what was bad in what this process put in
+        const Communicator* group = nullptr;  ///< null: not known
+        uint64_t number = 0;                  ///< see CollectiveLog
+        CollectiveRoute route{};
+        Entry bad{};  ///< what was bad in what this process put in
     };
     void mark_received(const TensorView& tensor, const Received& received);
     const Received* received(const TensorView& tensor) const;

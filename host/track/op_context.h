@@ -35,6 +35,7 @@ struct OpContext {
     NodeSeq node_sequence = NodeSeq::None;
     uint64_t node_thread = 0;
     int64_t graph_task = -1;
+    uint64_t collective = 0;  ///< what CollectiveLog numbered it; 0: it is none, or has no number
     /// bits of AutogradFact for the first inputs, asked before any lock was taken; null when not asked
     const uint32_t* autograd_facts = nullptr;
 };

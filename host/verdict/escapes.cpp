@@ -65,6 +65,17 @@ void Escapes::escape(const BirthKinds& kinds, EscapeInto into, const void* impl,
     }
 }
 
+void Escapes::send(const BirthKinds& kinds, const OpEvent& event, const OpContext& context, Outcome& outcome) {
+    if (event.communicator == nullptr) return;
+    for (const Kind kind : kNonFiniteKinds) {
+        Birth* birth = births_.find(kinds.of(kind));
+        if (birth == nullptr || !birth->escaped || birth->sent >= kMostSent) continue;
+        ++birth->sent;
+        outcome.sent.push_back({birth->id, sent_fact({event.op, event.communicator, context.collective, route_of(event),
+                                                      context.step, context.seq})});
+    }
+}
+
 void Escapes::report(const PendingEscape escape, Severity severity, Outcome& outcome) {
     Birth& birth = *births_.find(escape.birth);
     if (escape.into == EscapeInto::Parameter && !birth.intended) births_.set_poisoned(birth.id);
@@ -103,6 +114,7 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     made.stack = escape.stack;
     made.again = again;
     made.place = std::move(place);
+    if (!again && collectives_ != nullptr) made.collectives = collectives_->before(birth.seq);
     if (!made.again && birth.kind != 0) ++bad_places_;
     outcome.escaped.push_back(std::move(made));
 }

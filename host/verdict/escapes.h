@@ -11,6 +11,7 @@
 
 #include "host/base/ids.h"
 #include "host/birth/births.h"
+#include "host/ops/collective_log.h"
 #include "host/track/lineage.h"
 #include "host/track/stack_facts.h"
 #include "host/verdict/outcome.h"
@@ -25,13 +26,18 @@ class Escapes {
     Escapes(const StackFacts& stacks, const Lineage& lineage, Births& births, PendingStore& pending)
         : stacks_(stacks), lineage_(lineage), births_(births), pending_(pending) {}
 
+    /// What knows the collectives of this process; before the first escape. It outlives this.
+    void use(const CollectiveLog& collectives) { collectives_ = &collectives; }
+
     /// Steps of magnitude history that a finding has at most; before the first escape.
     void set_history(size_t steps) { history_ = steps; }
 
     /// The births have reached `into`: reports them. What the program wrote on purpose escapes into a loss only.
     void escape(const BirthKinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
                 Outcome& outcome);
-    /// The same, but what the program does next decides.
+    /// The births, those of them that were reported, go to other ranks.
+    void send(const BirthKinds& kinds, const OpEvent& event, const OpContext& context, Outcome& outcome);
+    /// As escape(), but what the program does next decides.
     void postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, PendingReason reason);
     void postpone(const BirthKinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
                   PendingReason reason);
@@ -85,6 +91,7 @@ class Escapes {
     const Lineage& lineage_;
     Births& births_;
     PendingStore& pending_;
+    const CollectiveLog* collectives_ = nullptr;
     size_t history_ = 32;
     /// A birth has reached this tensor.
     struct Reach {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "host/base/ids.h"
 #include "host/cause/birth.h"
+#include "host/ops/collective_log.h"
 
 namespace numsan {
 
@@ -18,7 +20,9 @@ struct EscapedBirth {
     const void* impl = nullptr;  ///< identity of the tensor it reached, for its name
     int64_t step = 0;
     OpSeq seq{};
-    StackId stack = 0;   ///< backward births: where backward() was called
+    StackId stack = 0;  ///< backward births: where backward() was called
+    /// Operations of each group that this process had begun before the birth; none: not known.
+    std::optional<std::vector<CollectiveLog::Begun>> collectives{std::in_place};
     std::string place;   ///< op, stack, node and mechanism: what makes two births the same to a reader
     int64_t times = 1;   ///< births at this place that are reported at once
     bool again = false;  ///< the same place was reported before: count it, do not repeat it
@@ -32,10 +36,17 @@ struct Contamination {
     int64_t since_step = 0;
 };
 
+/// A birth that was reported went to other ranks.
+struct SentBirth {
+    BirthId birth = 0;
+    CollectiveFact where;
+};
+
 /// Filled under the verdict's lock, used outside it.
 struct Outcome {
     std::vector<EscapedBirth> escaped;
     std::vector<Contamination> contaminated;
+    std::vector<SentBirth> sent;
     /// Births that this op made, without intended ones: where Verdict::show_births was called.
     std::vector<BirthId> born;
 };

@@ -300,6 +300,7 @@ void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const B
     const OpClass cls = event.op->op_class;
     if (cls == OpClass::Collective && !before.finite()) {
         escapes_.escape(before, EscapeInto::Collective, nullptr, context, Severity::Error, outcome);
+        escapes_.send(before, event, context, outcome);
     } else if (cls == OpClass::HostRead) {
         BirthKinds read = before;
         if (read.finite() && event.input_count == 1 && scannable(event.inputs[0]) &&

@@ -145,6 +145,8 @@ class Verdict {
     void unlock() { mutex_.unlock(); }
     /// Steps of magnitude history that a finding has at most; before the first op.
     void set_history(size_t steps) { escapes_.set_history(steps); }
+    /// What knows the collectives of this process; before the first op. It outlives this.
+    void use(const CollectiveLog& collectives) { escapes_.use(collectives); }
     /// Births that escape nowhere are reported, too; before the first op.
     void set_strict() { absorbed_.enable(); }
     /// Fills Outcome::born from now on; before the first op.

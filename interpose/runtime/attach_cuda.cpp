@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
+#include "host/process/run_facts.h"
 #include "host/session/reporter.h"
-#include "host/session/run_facts.h"
 #include "host/stacks/native_stacks.h"
 #include "interpose/cupti/launch_watch.h"
 #include "interpose/runtime/process_options.h"

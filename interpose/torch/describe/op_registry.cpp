@@ -71,6 +71,8 @@ std::unique_ptr<Operator> make(const c10::OperatorHandle& handle) {
     for (size_t i = 0; i < schema.arguments().size(); ++i) {
         const auto* alias = schema.arguments()[i].alias_info();
         if (alias != nullptr && alias->isWrite()) made->written.push_back(static_cast<uint16_t>(i));
+        const bool group = i < 64 && schema.arguments()[i].name() == "process_group";
+        if (group && made->name.rfind("c10d::", 0) == 0) made->group_argument = static_cast<int8_t>(i);
     }
 #define NUMSAN_SILENT_WRITE(op, position) \
     if (made->name == (op)) made->written.push_back(position);

@@ -24,6 +24,7 @@ struct alignas(64) Operator {
     bool element_wise = false;    ///< see element_wise.def
     bool hides_inner_ops = true;  ///< inner ops of this op are not events of their own
     bool draws = false;           ///< random numbers, of a generator
+    int8_t group_argument = -1;   ///< position of the process group of a collective; -1: it has none
 
     /// identity; an operator that is defined anew may have the address of an old one
     const c10::FunctionSchema* schema = nullptr;

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "interpose/torch/describe/communicator_of.h"
 #include "interpose/torch/describe/each_tensor.h"
 #include "interpose/torch/describe/tensor_view_of.h"
 #include "interpose/torch/hold/forward_calls.h"
@@ -73,6 +74,8 @@ c10::DispatchKeySet BoxedCall::take(const CoreApi& core, c10::ArrayRef<c10::IVal
                 s.operands.push_back(tensor);
                 if (written) s.written.push_back(tensor);
             });
+        } else if (op_.group_argument >= 0 && i == static_cast<size_t>(op_.group_argument)) {
+            call_.use(communicator_of(value));
         }
     }
     begin.done();

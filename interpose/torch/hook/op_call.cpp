@@ -134,6 +134,7 @@ void OpCall::report(const CoreApi& core, uint64_t sequence) {
     event.scalars = scalars_;
     event.inner_ops_shown = inner_ops_shown_;
     event.on_device = on_device_ != nullptr;
+    event.communicator = communicator_;
     if (event.on_device) event.queue = device_queue_of(on_device_->device_type(), on_device_->device().index());
     if (op_.element_wise && output_count_ > 0 && outputs_[0].device == Device::Cpu)
         note_pool_use(op_, outputs_[0].numel);

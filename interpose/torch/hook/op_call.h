@@ -59,6 +59,9 @@ class OpCall {
     /// The ops that it calls are events of their own: results that cannot be looked at are no blind spot.
     void show_inner_ops() { inner_ops_shown_ = true; }
 
+    /// The process group that a collective was called on; null: not known.
+    void use(const Communicator* communicator) { communicator_ = communicator; }
+
     void number(double value);
     void number(int64_t value) { keep(static_cast<double>(value)); }
     void number(const c10::Scalar& value);
@@ -103,6 +106,7 @@ class OpCall {
     bool infinite_scalar_ = false;
     const c10::TensorImpl* on_device_ = nullptr;  ///< a tensor that is on a device; a result, where one is
     bool inner_ops_shown_ = false;
+    const Communicator* communicator_ = nullptr;
     double scalars_[kMaxScalars];
     const void* skipped_[kMaxSkipped];  ///< so that a tensor both returned and written counts once
 };

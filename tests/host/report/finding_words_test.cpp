@@ -30,6 +30,29 @@ TEST(FindingWords, StateIsBadSinceTheFirstOfItsKinds) {
     EXPECT_EQ(state_bad_since(Json::object()), std::nullopt);
 }
 
+TEST(FindingWords, WhereAValueWasSentAndCameFrom) {
+    const Json sent = {
+        {"op", "c10d::allreduce_"}, {"group", "0"}, {"description", "default_pg"}, {"number", 12}, {"peer", nullptr},
+        {"to", "0-2, 4"},           {"step", 1200}};
+    Json finding = {{"sent", {sent}}};
+    EXPECT_EQ(sent_text(finding), "to ranks 0-2, 4 by `c10d::allreduce_` 12 of the group default_pg in step 1 200");
+    finding["sent"].push_back(sent);
+    EXPECT_EQ(
+        sent_text(finding),
+        "to ranks 0-2, 4 by `c10d::allreduce_` 12 of the group default_pg in step 1 200, and by 1 operation after "
+        "it");
+    Json received = {{"op", "c10d::recv_"}, {"group", "5"}, {"description", ""}, {"number", 3},
+                     {"peer", 1},           {"from", "9"},  {"tag", 7}};
+    EXPECT_EQ(received_text({{"received", received}}), "from rank 9 by `c10d::recv_` 3 with tag 7 of the group 5");
+    received.update({{"from", nullptr}, {"number", nullptr}, {"tag", 0}});
+    EXPECT_EQ(received_text({{"received", received}}), "from rank 1 of the group by `c10d::recv_` of the group 5");
+    received["peer"] = nullptr;
+    EXPECT_EQ(received_text({{"received", received}}),
+              "from one or more of the other ranks of the group by `c10d::recv_` of the group 5");
+    received["from"] = "0-3";
+    EXPECT_EQ(received_text({{"received", received}}), "from one or more of ranks 0-3 by `c10d::recv_` of the group 5");
+}
+
 TEST(FindingWords, OfDocumentsThatAreNone) {
     for (const Json& odd : {Json(nullptr), Json(7), Json::array(), Json::object(), Json("x")}) {
         EXPECT_EQ(type_text(odd), "[]");
@@ -37,6 +60,8 @@ TEST(FindingWords, OfDocumentsThatAreNone) {
         EXPECT_FALSE(any_bad(odd));
         EXPECT_EQ(contamination_text(odd), "");
         EXPECT_FALSE(when_text(odd).empty());
+        EXPECT_EQ(sent_text(odd), "");
+        EXPECT_EQ(received_text(odd), "");
     }
 }
 

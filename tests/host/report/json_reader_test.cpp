@@ -105,7 +105,7 @@ TEST(JsonReader, SkimmedListsAreEmptyAndTheRestIsWhole) {
     const std::string report = with_members(
         R"("history":[1],"findings":[{"id":"F1","history":[{"step":1}],"stack":[2],"forward":{"op":"o","stack":[[3]]},"x":{"stack":[4]}}])");
     const ReadResult whole = parse_report("r", report);
-    ReadResult skimmed = parse_report("r", report, true);
+    ReadResult skimmed = parse_report("r", report, Skim::Lists);
     ASSERT_TRUE(whole.ok() && skimmed.ok()) << whole.error << skimmed.error;
     auto& finding = skimmed.document["findings"][0];
     EXPECT_EQ(finding["history"], nlohmann::ordered_json::array());
@@ -114,7 +114,20 @@ TEST(JsonReader, SkimmedListsAreEmptyAndTheRestIsWhole) {
     finding["forward"]["stack"] = whole.document["findings"][0]["forward"]["stack"];
     EXPECT_EQ(skimmed.document, whole.document);
     EXPECT_EQ(whole.document, nlohmann::ordered_json::parse(report));
-    EXPECT_FALSE(parse_report("r", with_members(R"("findings":[{"history":[1,]}])"), true).ok()) << "still checked";
+    EXPECT_FALSE(parse_report("r", with_members(R"("findings":[{"history":[1,]}])"), Skim::Lists).ok()) << "still checked";
+}
+
+TEST(JsonReader, WithoutValuesAFindingIsStillKnown) {
+    const std::string report = with_members(
+        R"("artifacts":[["a"]],"findings":[{"id":"F1","fingerprint":"f","step":3,"outputs":[{"nan":1}],"stack":[1],
+           "location":{"file":"a.py","line":3},"sent":[{"group":"0"}],"collectives":{"0":7},"category":{"id":"N1"}}])");
+    const ReadResult read = parse_report("r", report, Skim::Values);
+    ASSERT_TRUE(read.ok()) << read.error;
+    nlohmann::ordered_json expected = nlohmann::ordered_json::parse(report);
+    auto& finding = expected["findings"][0];
+    finding["outputs"] = finding["stack"] = nlohmann::ordered_json::array();
+    finding["category"] = nlohmann::ordered_json::object();
+    EXPECT_EQ(read.document, expected);
 }
 
 TEST(JsonReader, WhatHasNoMarkOfAReportIsForeign) {

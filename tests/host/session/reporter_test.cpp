@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
+#include "host/process/process_identity.h"
 #include "host/report/json_writer.h"
-#include "host/session/process_identity.h"
 #include "nlohmann/json.hpp"
 #include "tests/host/verdict/fake_stacks.h"
 #include "tests/host/verdict/made_up.h"

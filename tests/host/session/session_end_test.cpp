@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "host/session/process_identity.h"
+#include "host/process/process_identity.h"
 #include "tests/host/session/played.h"
 
 namespace numsan {

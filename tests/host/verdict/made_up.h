@@ -165,15 +165,18 @@ class Stream {
     bool grad_enabled = true;
     bool vanishing = false;  ///< the session saw that values may have become too small for their type
     std::vector<double> scalars;
+    const Communicator* communicator = nullptr;  ///< of collectives
     Outcome outcome;
     int repeats = 0;  ///< ops that only handed on what is reported
     CpuScanner scanner;
     Lineage lineage;
     ParameterHistory parameters;
     MadeUpStacks stacks;
+    CollectiveLog collectives;
     Verdict verdict{scanner, stacks, lineage, parameters};
 
     Stream() {
+        verdict.use(collectives);
         context.stack = 1;
         context.in_module = true;
     }
@@ -198,6 +201,8 @@ class Stream {
             if (range_of(outputs[i]).suspicious) bad.add(static_cast<int32_t>(i));
         }
         context.seq = OpSeq{next_seq_++};
+        if (op_class == OpClass::Collective) event.communicator = communicator;
+        context.collective = collectives.begin(event, context.seq);
         lineage.at_step(context.step, context.seq);
         BirthId born = 0;
         if (vanishing || verdict.interesting(event, bad)) {

@@ -1,10 +1,9 @@
-#include "host/session/run_facts.h"
+#include "host/process/run_facts.h"
 
 #include <link.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -12,21 +11,11 @@
 #include "host/base/version.h"
 #include "host/finding/place_of.h"
 #include "host/log/format.h"
-#include "host/session/process_identity.h"
+#include "host/process/launch.h"
+#include "host/process/process_identity.h"
 
 namespace numsan {
 namespace {
-
-std::optional<int> number_in(std::initializer_list<const char*> variables) {
-    for (const char* variable : variables) {
-        const char* text = std::getenv(variable);
-        if (text == nullptr) continue;
-        char* end = nullptr;
-        const long value = std::strtol(text, &end, 10);
-        if (end != text && *end == '\0' && value >= 0 && value < (1 << 30)) return static_cast<int>(value);
-    }
-    return std::nullopt;
-}
 
 /// Version 4 of RFC 4122, from the system's entropy: the program's own generators are left alone. Not
 /// std::random_device, which throws where there is none.
@@ -79,8 +68,7 @@ RunSummary run_facts(const Options& options) {
     }
     run.pid = getpid();
     run.process = process_identity();
-    run.rank = number_in({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
-    run.world_size = number_in({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
+    run.launch = launch_facts();
     run.started = now_text();
     run.options = non_default(options);
     const char* const names[] = {"full", "sentinel", "boundary", "full", "off"};  // in the order of Tier
@@ -88,6 +76,6 @@ RunSummary run_facts(const Options& options) {
     return run;
 }
 
-PathFacts path_facts(const RunSummary& run) { return {run.pid, run.rank, run.host, run.started}; }
+PathFacts path_facts(const RunSummary& run) { return {run.pid, run.launch.rank, run.host, run.started}; }
 
 }  // namespace numsan

@@ -1,5 +1,5 @@
 // A process is told from others that have its number, on this machine and elsewhere.
-#include "host/session/process_identity.h"
+#include "host/process/process_identity.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -6,8 +6,7 @@
 
 namespace numsan {
 
-/// Facts of this process as it starts. Reads /proc/self and the environment: RANK, WORLD_SIZE and the variables of
-/// other launchers.
+/// Facts of this process as it starts. Reads /proc/self and the environment.
 RunSummary run_facts(const Options& options);
 
 /// Whether code that torch.compile generated is loaded: kernels of its own, in which no op is seen. Known by where its

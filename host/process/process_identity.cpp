@@ -1,4 +1,4 @@
-#include "host/session/process_identity.h"
+#include "host/process/process_identity.h"
 
 #include <sys/stat.h>
 #include <sys/types.h>

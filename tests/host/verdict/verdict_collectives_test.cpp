@@ -1,0 +1,148 @@
+// Where bad values go among the ranks of a group, and where they come from.
+#include <gtest/gtest.h>
+
+#include "tests/host/verdict/made_up.h"
+
+namespace numsan {
+namespace {
+
+constexpr int32_t kRanks[] = {0, 8, 16, 24};
+const Communicator kGroup{"3", "mesh_dp", 1, 4, kRanks};
+
+/// A NaN of `aten::log`, which a collective of the group takes in.
+struct Sent : Stream {
+    MadeUp x{-1}, y{kNan};
+
+    Sent() {
+        communicator = &kGroup;
+        op("aten::log", {x.view()}, {y.returned()});
+    }
+    void collective(const char* name, std::vector<double> numbers = {}) {
+        scalars = std::move(numbers);
+        op(name, {y.view()}, {y.written()}, OpClass::Collective);
+    }
+};
+
+TEST(VerdictCollectives, WhatIsSentGoesToTheOthersOfTheGroup) {
+    Sent s;
+    s.collective("c10d::allreduce_");
+    ASSERT_EQ(s.outcome.sent.size(), 1U);
+    const CollectiveFact& fact = s.outcome.sent[0].where;
+    EXPECT_EQ(s.outcome.sent[0].birth, s.only().birth.id);
+    EXPECT_EQ(fact.op, "c10d::allreduce_");
+    EXPECT_EQ(fact.group, "3");
+    EXPECT_EQ(fact.description, "mesh_dp");
+    EXPECT_EQ(fact.number, 1U);
+    EXPECT_EQ(fact.peer, std::nullopt);
+    EXPECT_EQ(fact.ranks, "0, 16, 24");
+}
+
+TEST(VerdictCollectives, AValueThatHadEscapedBeforeIsSentToo) {
+    Sent s;
+    s.loss(s.y);
+    ASSERT_EQ(s.outcome.escaped.size(), 1U);
+    s.collective("c10d::allreduce_");
+    EXPECT_EQ(s.only().into, EscapeInto::Loss);
+    EXPECT_EQ(s.outcome.sent.size(), 1U);
+}
+
+TEST(VerdictCollectives, ASendGoesToOneRank) {
+    Sent s;
+    s.scalars = {2, 5};
+    s.op("c10d::send", {s.y.view()}, {}, OpClass::Collective);
+    ASSERT_EQ(s.outcome.sent.size(), 1U);
+    EXPECT_EQ(s.outcome.sent[0].where.peer, 2);
+    EXPECT_EQ(s.outcome.sent[0].where.tag, 5);
+    EXPECT_EQ(s.outcome.sent[0].where.ranks, "16");
+}
+
+TEST(VerdictCollectives, ABroadcastIsSentByItsOriginOnly) {
+    Sent origin;
+    origin.collective("c10d::broadcast_", {1, 0});
+    EXPECT_EQ(origin.only().into, EscapeInto::Collective);
+    EXPECT_EQ(origin.outcome.sent.size(), 1U);
+    Sent other;
+    other.collective("c10d::broadcast_", {2, 0});
+    EXPECT_TRUE(other.outcome.escaped.empty());
+    EXPECT_TRUE(other.outcome.sent.empty());
+}
+
+TEST(VerdictCollectives, CollectivesBeforeTheBirthAreCounted) {
+    Stream s;
+    s.communicator = &kGroup;
+    MadeUp clean{1}, x{-1}, y{kNan};
+    for (int i = 0; i < 3; ++i) s.op("c10d::allreduce_", {clean.view()}, {clean.written()}, OpClass::Collective);
+    s.op("aten::log", {x.view()}, {y.returned()});
+    s.op("c10d::allreduce_", {y.view()}, {y.written()}, OpClass::Collective);
+    ASSERT_EQ(s.only().collectives->size(), 1U);
+    EXPECT_EQ(s.only().collectives->front().count, 3U) << "not the one that it was sent in";
+    EXPECT_EQ(s.outcome.sent.at(0).where.number, 4U);
+}
+
+TEST(VerdictCollectives, PlacesThatAreSaidAreFew) {
+    Sent s;
+    for (size_t i = 0; i < kMostSent + 5; ++i) s.collective("c10d::allreduce_");
+    EXPECT_EQ(s.outcome.sent.size(), kMostSent);
+}
+
+TEST(VerdictCollectives, WithoutAKnownGroupNothingIsSaid) {
+    Sent s;
+    s.communicator = nullptr;
+    s.collective("c10d::allreduce_");
+    EXPECT_EQ(s.only().into, EscapeInto::Collective);
+    EXPECT_TRUE(s.outcome.sent.empty());
+}
+
+/// The birth of a NaN that a collective has brought, read by the next op.
+Birth received(const char* op, const char* outer, std::vector<double> numbers, bool gathers = false) {
+    Stream s;
+    s.communicator = &kGroup;
+    s.scalars = std::move(numbers);
+    MadeUp own{1}, buffer{1, 1, 1, 1}, result{kNan, kNan, kNan, kNan};
+    std::vector<TensorView> inputs{buffer.view()};
+    if (gathers) inputs.push_back(own.view());
+    s.op(op, inputs, {buffer.written()}, OpClass::Collective);
+    if (outer != nullptr) {
+        s.communicator = nullptr;
+        s.op(outer, {own.view()}, {buffer.returned()}, OpClass::Collective);
+    }
+    buffer.values[2] = kNan;
+    s.op("aten::mul", {buffer.view()}, {result.returned()});
+    s.loss(result);
+    return s.only().birth;
+}
+
+TEST(VerdictCollectives, WhatComesFromAllMayBeFromAnyOther) {
+    const Birth birth = received("c10d::allreduce_", nullptr, {});
+    ASSERT_TRUE(birth.received.has_value());
+    EXPECT_EQ(birth.received->op, "c10d::allreduce_");
+    EXPECT_EQ(birth.received->number, 1U);
+    EXPECT_EQ(birth.received->peer, std::nullopt);
+    EXPECT_EQ(birth.received->ranks, "0, 16, 24");
+    EXPECT_EQ(birth.evidence.at(0), "received: what this process put in was finite");
+}
+
+TEST(VerdictCollectives, TheRankOfAShareIsTheSender) {
+    const Birth birth = received("c10d::_allgather_base_", nullptr, {}, true);
+    EXPECT_EQ(birth.received->peer, 2);
+    EXPECT_EQ(birth.received->ranks, "16");
+    EXPECT_EQ(birth.evidence.at(0), "received from rank 16: what this process put in was finite");
+}
+
+TEST(VerdictCollectives, AReceiveSaysFromWhom) {
+    const Birth birth = received("c10d::recv_", nullptr, {3, 7});
+    EXPECT_EQ(birth.received->peer, 3);
+    EXPECT_EQ(birth.received->tag, 7);
+    EXPECT_EQ(birth.received->ranks, "24");
+}
+
+TEST(VerdictCollectives, AFunctionalCollectiveHasTheGroupOfTheOneThatItCalled) {
+    const Birth birth = received("c10d::allreduce_", "_c10d_functional::all_reduce", {});
+    ASSERT_TRUE(birth.received.has_value());
+    EXPECT_EQ(birth.received->op, "_c10d_functional::all_reduce");
+    EXPECT_EQ(birth.received->group, "3");
+    EXPECT_EQ(birth.received->number, 1U);
+}
+
+}  // namespace
+}  // namespace numsan
