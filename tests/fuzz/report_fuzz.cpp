@@ -105,7 +105,7 @@ void fuzz_report(std::string_view input) {
         return;
     }
     check_text(result.document);
-    check_formats(text, parse_report("r", text, true).document);
+    check_formats(text, parse_report("r", text, Skim::Lists).document);
     check_page(text, result.document);
     const std::string written = document_text(result.document);
     const ReadResult again = parse_report("r", written);
