@@ -61,7 +61,13 @@ class Births {
     bool follows_divergence(BirthId id) const { return id > store_.diverged && find(store_.diverged) != nullptr; }
     BirthKinds external(const TensorView& tensor, const OpEvent& event, const OpContext& context,
                         const Health& health) {
-        return external_.made(tensor, event, context, health);
+        return external_.made(tensor, event, context, health, health.kinds());
+    }
+    /// Of storage of which other kinds are known: a collective may have brought more, elsewhere in it.
+    BirthKinds received(KindSet kinds, const TensorView& tensor, const OpEvent& event, const OpContext& context) {
+        return ledger_.received(tensor) == nullptr
+                   ? BirthKinds{}
+                   : external_.made(tensor, event, context, scanner_.health(tensor), kinds);
     }
     BirthKinds of_region(const NodeEvent& event, const TensorView& gradient, const OpContext& context) {
         return external_.of_region(event, gradient, context);

@@ -143,11 +143,11 @@ bool ExternalBirths::may_be_forgotten(const TensorView& tensor, const OpEvent& e
 }
 
 BirthKinds ExternalBirths::made(const TensorView& tensor, const OpEvent& event, const OpContext& context,
-                                const Health& health) {
+                                const Health& health, KindSet kinds) {
     BirthKinds made;
     const Ledger::Received* received = ledger_.received(tensor);
     for (const Kind kind : kNonFiniteKinds) {
-        if ((health.kinds() & kind) == 0) continue;
+        if ((health.kinds() & kinds & kind) == 0) continue;
         if (received != nullptr && births_.find(received->bad.of(kind)) != nullptr) {  // what it sent has come back
             made.of(kind) = received->bad.of(kind);
             continue;
@@ -226,7 +226,8 @@ BirthKinds ExternalBirths::of_region(const NodeEvent& event, const TensorView& g
     read.input_count = 1;
     read.forward_sequence = ~uint64_t(0);
     read.graph_task = context.graph_task;
-    return made(gradient, read, context, scanner_.health(gradient));
+    const Health health = scanner_.health(gradient);
+    return made(gradient, read, context, health, health.kinds());
 }
 
 }  // namespace numsan

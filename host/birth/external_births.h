@@ -20,8 +20,10 @@ class ExternalBirths {
                    const BirthFacts& facts, const StepPhase& phase)
         : scanner_(scanner), stacks_(stacks), ledger_(ledger), births_(births), facts_(facts), phase_(phase) {}
 
-    /// The births of the bad values in a tensor that the op reads: it was there before, or it came from outside.
-    BirthKinds made(const TensorView& tensor, const OpEvent& event, const OpContext& context, const Health& health);
+    /// The births of the bad values in a tensor that the op reads, those of `kinds`: they were there before, or came
+    /// from outside.
+    BirthKinds made(const TensorView& tensor, const OpEvent& event, const OpContext& context, const Health& health,
+                    KindSet kinds);
 
     /// A bad gradient, of which nothing is known, is about to reach its leaf right after a compiled region's node.
     BirthKinds of_region(const NodeEvent& event, const TensorView& gradient, const OpContext& context);

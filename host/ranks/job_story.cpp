@@ -96,39 +96,73 @@ std::vector<OwnFinding> own_findings(const std::vector<Sighting>& roots) {
     return own;
 }
 
+const std::string& group_name(const Sighting& sighting, const RankOperation& operation) {
+    static const std::string& none = *new std::string();
+    const std::vector<RankGroup>& groups = sighting.report->groups;
+    return operation.group < groups.size() ? groups[operation.group].name : none;
+}
+
+/// Which of the operations that the origin sent with a receiver's is; past the end where it is none of them.
+size_t place_among_sent(const Sighting& origin, const Sighting& receiver) {
+    if (origin.report == nullptr) return 0;
+    const RankOperation& received = receiver.finding->received;
+    const std::vector<RankOperation>& sent = origin.finding->sent;
+    const auto same = std::find_if(sent.begin(), sent.end(), [&](const RankOperation& operation) {
+        return operation.number == received.number && operation.tag == received.tag &&
+               group_name(origin, operation) == group_name(receiver, received);
+    });
+    return static_cast<size_t>(same - sent.begin());
+}
+
+/// Findings of one origin, with how far from it each is.
+struct Received {
+    ReceivedFindings findings;
+    std::vector<size_t> hops;
+
+    void add(const Sighting& sighting, size_t distance) {
+        findings.sightings.push_back(sighting);
+        hops.push_back(distance);
+    }
+    /// The first is one of those to which the value came first.
+    ReceivedFindings finish() {
+        const size_t nearest = *std::min_element(hops.begin(), hops.end());
+        std::map<size_t, std::vector<Sighting>> by_place;
+        for (size_t i = 0; i < hops.size(); ++i) {
+            if (hops[i] == nearest)
+                by_place[place_among_sent(findings.origin, findings.sightings[i])].push_back(findings.sightings[i]);
+        }
+        const std::vector<Sighting>& near = by_place.begin()->second;
+        findings.first = first_of(near);
+        std::sort(findings.sightings.begin(), findings.sightings.end(), [](const Sighting& a, const Sighting& b) {
+            return std::pair(a.rank, a.finding->seq) < std::pair(b.rank, b.finding->seq);
+        });
+        return std::move(findings);
+    }
+};
+
 std::vector<ReceivedFindings> received_findings(const Job& job, const std::vector<Sighting>& sightings,
                                                 const std::vector<Origin>& origins) {
     const SilentRanks silent(job);
-    std::unordered_map<size_t, ReceivedFindings> by_origin;
+    std::unordered_map<size_t, Received> known;
+    // Those of which the sender is not known are one where it may be the same.
+    std::map<std::vector<int64_t>, Received> lost;
     for (size_t i = 0; i < sightings.size(); ++i) {
         const Origin& origin = origins[i];
         if (origin.sighting == i && !origin.is_lost) continue;
-        ReceivedFindings& received = by_origin[origin.sighting];
-        if (origin.is_lost)
-            received.may_come_from = silent.that_may_send(sightings[origin.sighting]);
-        else
-            received.origin = sightings[origin.sighting];
-        received.sightings.push_back(sightings[i]);
-    }
-    // Those of which the sender is not known are one where it may be the same.
-    std::map<std::vector<int64_t>, ReceivedFindings> lost;
-    std::vector<ReceivedFindings> all;
-    for (auto& [origin, received] : by_origin) {
-        if (!received.is_lost()) {
-            all.push_back(std::move(received));
+        if (!origin.is_lost) {
+            Received& received = known[origin.sighting];
+            received.findings.origin = sightings[origin.sighting];
+            received.add(sightings[i], origin.hops);
             continue;
         }
-        ReceivedFindings& one = lost[received.may_come_from];
-        one.may_come_from = received.may_come_from;
-        one.sightings.insert(one.sightings.end(), received.sightings.begin(), received.sightings.end());
+        std::vector<int64_t> senders = silent.that_may_send(sightings[origin.sighting]);
+        Received& received = lost[senders];
+        received.findings.may_come_from = std::move(senders);
+        received.add(sightings[i], origin.hops);
     }
-    for (auto& [may_come_from, received] : lost) all.push_back(std::move(received));
-    for (ReceivedFindings& received : all) {
-        std::sort(received.sightings.begin(), received.sightings.end(), [](const Sighting& a, const Sighting& b) {
-            return std::pair(a.rank, a.finding->seq) < std::pair(b.rank, b.finding->seq);
-        });
-        received.first = first_of(received.sightings);
-    }
+    std::vector<ReceivedFindings> all;
+    for (auto& [origin, received] : known) all.push_back(received.finish());
+    for (auto& [senders, received] : lost) all.push_back(received.finish());
     std::sort(all.begin(), all.end(),
               [](const ReceivedFindings& a, const ReceivedFindings& b) { return a.first < b.first; });
     return all;
@@ -167,7 +201,16 @@ void sort_ranks(const Job& job, JobStory& story) {
 }  // namespace
 
 std::vector<int64_t> OwnFinding::ranks() const { return ranks_of(sightings); }
-std::vector<int64_t> ReceivedFindings::ranks() const { return ranks_of(sightings); }
+
+std::vector<int64_t> ReceivedFindings::ranks() const {
+    std::vector<int64_t> ranks = ranks_of(sightings);
+    std::erase(ranks, origin.rank);
+    return ranks;
+}
+bool ReceivedFindings::came_back() const {
+    return std::any_of(sightings.begin(), sightings.end(),
+                       [&](const Sighting& one) { return one.rank == origin.rank; });
+}
 
 JobStory story_of(const Job& job) {
     JobStory story;

@@ -27,7 +27,8 @@ struct ReceivedFindings {
     Sighting first;                      ///< the first of them
 
     bool is_lost() const { return origin.report == nullptr; }
-    std::vector<int64_t> ranks() const;
+    std::vector<int64_t> ranks() const;  ///< less the origin's
+    bool came_back() const;              ///< the origin has received what others made of it
 };
 
 struct JobStory {

@@ -101,6 +101,7 @@ Json received_document(const ReceivedFindings& received, const Job& job) {
             {"may_come_from", received.may_come_from},
             {"origin", received.is_lost() ? Json(nullptr) : Json(received.origin.finding->key)},
             {"ranks", received.ranks()},
+            {"came_back", received.came_back()},
             {"findings", received.sightings.size()},
             {"first", document.finding ? fields::at(*document.finding, "received") : Json(nullptr)}};
 }

@@ -32,7 +32,9 @@ std::string received_words(const ReceivedFindings& received, const std::string& 
     const std::string from = received.is_lost() ? (single ? "" : "one of ") + ranks_words(received.may_come_from)
                                                 : "rank " + std::to_string(received.origin.rank);
     const std::string count = counted(static_cast<int64_t>(received.sightings.size()), "finding", "findings");
-    return "received from " + from + ": " + ranks_words(received.ranks()) +
+    const std::string ranks = ranks_words(received.ranks());
+    return "received from " + from + ": " + ranks +
+           (received.came_back() ? (ranks.empty() ? "itself" : ", and it came back") : std::string()) +
            (operation.empty() ? "" : ", at first " + operation + " in step " + grouped(received.first.finding->step)) +
            "; " + count + ", no root cause";
 }

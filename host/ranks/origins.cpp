@@ -186,18 +186,23 @@ class Chains {
         }
     }
 
+    bool comes_first(const Origin& origin, const Origin& other) const {
+        if (origin.sighting == other.sighting) return origin.hops < other.hops;
+        return sightings_[origin.sighting] < sightings_[other.sighting];
+    }
+
     Origin end_of(size_t at, const std::vector<size_t>& senders) const {
         Origin best;
         for (const size_t sender : senders) {
             const Origin& origin = origins_[sender];
             if (origin.sighting == Origin::kNone) continue;  // a circle
-            const bool better =
-                best.sighting == Origin::kNone || (best.is_lost && !origin.is_lost) ||
-                (best.is_lost == origin.is_lost && sightings_[origin.sighting] < sightings_[best.sighting]);
+            const bool better = best.sighting == Origin::kNone || (best.is_lost && !origin.is_lost) ||
+                                (best.is_lost == origin.is_lost && comes_first(origin, best));
             if (better) best = origin;
         }
+        ++best.hops;
         if (best.sighting != Origin::kNone) return best;
-        return {at, sightings_[at].finding->is_foreign && !silent_.that_may_send(sightings_[at]).empty()};
+        return {at, sightings_[at].finding->is_foreign && !silent_.that_may_send(sightings_[at]).empty(), 0};
     }
 
     const std::vector<Sighting>& sightings_;

@@ -30,6 +30,7 @@ struct Origin {
 
     size_t sighting = kNone;  ///< the first link of the chain: the finding itself where no other rank sent it
     bool is_lost = false;     ///< that one received it, too, from a rank of which there is no report to the end
+    size_t hops = 0;          ///< ranks that handed it on, that one included
 };
 
 /// One for each of them. Senders and receivers are matched by the numbers of their operations; where those are not

@@ -192,7 +192,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         const auto at = finding_of_.find(sent.birth);
         if (at == finding_of_.end() || at->second == kDropped) continue;
         std::vector<CollectiveFact>& list = report_.findings[at->second].sent;
-        if (list.size() >= kMostSent) continue;
+        if (list.size() >= kMostSent || (!list.empty() && list.back().seq == sent.where.seq)) continue;
         list.push_back(sent.where);
         worth_writing = worth_writing || std::has_single_bit(list.size());
     }

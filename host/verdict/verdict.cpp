@@ -14,6 +14,14 @@
 namespace numsan {
 namespace {
 
+/// Kinds of which no birth is known.
+KindSet missing(KindSet kinds, const BirthKinds& known) {
+    for (const Kind kind : kNonFiniteKinds) {
+        if (known.of(kind) != 0) kinds = static_cast<KindSet>(kinds & ~kind);
+    }
+    return kinds;
+}
+
 /// add_(), lerp_(): computes what it writes from what is there, unlike copy_() and what is written with out=.
 bool updates(const OpEvent& event) {
     const size_t length = std::strlen(event.op->name);
@@ -104,6 +112,12 @@ BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, 
         }
         BirthKinds here;
         const KindSet kinds = scanner_.kinds(input);
+        if (const KindSet more = missing(kinds, *known); more != 0) {
+            BirthKinds all = *known;
+            births_.add_kinds(all, births_.received(more, input, event, context));
+            if (missing(more, all) != more) ledger_.set(input, all);
+            known = ledger_.find(input);
+        }
         for (const Kind kind : kNonFiniteKinds) {
             if ((kinds & kind) == 0) continue;
             here.of(kind) = known->of(kind);

@@ -6,6 +6,7 @@
 #include "host/finding/allow_list.h"
 #include "host/format/converters.h"
 #include "host/format/html/finding_view.h"
+#include "host/ranks/merge_document.h"
 #include "host/report/json_fields.h"
 #include "host/report/json_reader.h"
 #include "host/report/json_writer.h"
@@ -93,6 +94,21 @@ void check_page(const std::string& text, const Json& document) {
     require(scripts == 2, "a page has its own scripts only", page);
 }
 
+/// A merge of one report, whose file is gone by the time it is to be shown in full.
+void check_merge(const std::string& text, const Json& document) {
+    RankReports reports;
+    const std::string path = "r";
+    reports.add({0, path, text, document});
+    const SortedReports sorted = sort_reports(reports.reports());
+    MergedReports merged{reports, sorted, {}};
+    for (const Job& job : sorted.jobs) merged.stories.push_back(story_of(job));
+    for (const Format format : {Format::Text, Format::Json, Format::Markdown}) {
+        const std::string made = merge_document(format, merged, TextStyle{});
+        if (format == Format::Json) require(Json::accept(made), "it is JSON", made);
+        if (format == Format::Markdown) require(made.size() <= 65536, "it fits a comment", made);
+    }
+}
+
 }  // namespace
 
 void fuzz_report(std::string_view input) {
@@ -107,6 +123,7 @@ void fuzz_report(std::string_view input) {
     check_text(result.document);
     check_formats(text, parse_report("r", text, Skim::Lists).document);
     check_page(text, result.document);
+    check_merge(text, parse_report("r", text, Skim::Values).document);
     const std::string written = document_text(result.document);
     const ReadResult again = parse_report("r", written);
     require(again.ok(), "what is written is accepted", again.error);

@@ -102,8 +102,10 @@ std::unique_ptr<Operator> make(const c10::OperatorHandle& handle) {
     made->info.id = next++;
     made->draws = handle.hasTag(at::Tag::nondeterministic_seeded);
     made->calls_anew = keys_that_call_anew(handle);
-    // A library's own operator may be Python or C++ code made of aten ops: those are where a bad value is born.
-    made->hides_inner_ops = made->name.rfind("aten::", 0) == 0 && made->info.op_class != OpClass::Composite;
+    // A library's own operator may be Python or C++ code made of aten ops: those are where a bad value is born. What a
+    // backend copies within a collective are values of other ranks.
+    made->hides_inner_ops = (made->name.rfind("aten::", 0) == 0 && made->info.op_class != OpClass::Composite) ||
+                            made->name.rfind("c10d::", 0) == 0;
     return made;
 }
 

@@ -122,6 +122,24 @@ TEST(VerdictCollectives, WhatComesFromAllMayBeFromAnyOther) {
     EXPECT_EQ(birth.evidence.at(0), "received: what this process put in was finite");
 }
 
+TEST(VerdictCollectives, EachKindInABucketCameWithIt) {
+    Stream s;
+    s.communicator = &kGroup;
+    MadeUp bucket{1, 1}, first{kInf}, second{kNan};
+    s.op("c10d::allreduce_", {bucket.view()}, {bucket.written()}, OpClass::Collective);
+    bucket.values = {kInf, kInf};
+    s.op("aten::copy_", {first.view(), bucket.view()}, {first.written()});
+    s.loss(first);
+    bucket.values = {kNan, kNan};  // another part of it
+    s.op("aten::copy_", {second.view(), bucket.view()}, {second.written()});
+    s.loss(second);
+    ASSERT_EQ(s.outcome.escaped.size(), 2U);
+    for (const EscapedBirth& escaped : s.outcome.escaped) {
+        EXPECT_EQ(escaped.birth.op, "c10d::allreduce_");
+        EXPECT_TRUE(escaped.birth.received.has_value());
+    }
+}
+
 TEST(VerdictCollectives, TheRankOfAShareIsTheSender) {
     const Birth birth = received("c10d::_allgather_base_", nullptr, {}, true);
     EXPECT_EQ(birth.received->peer, 2);
