@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "host/finding/weighed_fact.h"
+#include "host/finding/category_guess.h"
 
 namespace numsan {
 

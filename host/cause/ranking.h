@@ -6,7 +6,6 @@
 
 #include "host/cause/features.h"
 #include "host/finding/category_guess.h"
-#include "host/finding/weighed_fact.h"
 
 namespace numsan {
 

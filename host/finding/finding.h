@@ -18,7 +18,6 @@
 #include "host/finding/past_magnitude.h"
 #include "host/finding/place.h"
 #include "host/finding/tensor_fact.h"
-#include "host/finding/weighed_fact.h"
 
 namespace numsan {
 
