@@ -114,7 +114,8 @@ TEST(JsonReader, SkimmedListsAreEmptyAndTheRestIsWhole) {
     finding["forward"]["stack"] = whole.document["findings"][0]["forward"]["stack"];
     EXPECT_EQ(skimmed.document, whole.document);
     EXPECT_EQ(whole.document, nlohmann::ordered_json::parse(report));
-    EXPECT_FALSE(parse_report("r", with_members(R"("findings":[{"history":[1,]}])"), Skim::Lists).ok()) << "still checked";
+    EXPECT_FALSE(parse_report("r", with_members(R"("findings":[{"history":[1,]}])"), Skim::Lists).ok())
+        << "still checked";
 }
 
 TEST(JsonReader, WithoutValuesAFindingIsStillKnown) {
