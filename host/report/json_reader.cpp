@@ -198,7 +198,7 @@ class Builder : public nlohmann::json_sax<Json> {
         const bool skipped = left_out();
         Json* made = kept() ? keep(std::move(empty)) : nullptr;
         if (made != nullptr && !skipped && made->is_object()) {
-            // Members move where there is no room for more: a finding has over forty, most of the others less than eight.
+            // Members move where there is no room for more: a finding has over forty, most others less than eight.
             made->get_ref<Json::object_t&>().reserve(levels_.size() == 2 ? 48 : 8);
         }
         levels_.push_back({skipped ? nullptr : made, {}, 0});

@@ -1,4 +1,5 @@
-"""Real jobs over gloo: a merge names the rank that made the bad value, and its line; without the value nothing is said."""
+"""Real jobs over gloo: a merge names the rank that made the bad value, and its line. Without the value nothing is
+said."""
 import json
 import pathlib
 import subprocess
