@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -107,6 +108,15 @@ void explain_overwritten(Birth& birth, const BirthFacts::Update& update) {
 
 }  // namespace
 
+/// The collective that brought a tensor's values; null: none did. A backend may hand them over from memory of its own,
+/// by a copy into what the collective was to fill.
+const Ledger::Received* ExternalBirths::received_with(const TensorView& tensor, const OpEvent& event) const {
+    if (const Ledger::Received* own = ledger_.received(tensor)) return own;
+    const bool copies = event.output_count == 1 && event.outputs[0].storage != tensor.storage &&
+                        std::strcmp(event.op->name, "aten::copy_") == 0;
+    return copies && ledger_.unwritten(tensor) == nullptr ? ledger_.received(event.outputs[0]) : nullptr;
+}
+
 /// Kernels of a compiled region made it, whose ops are not seen: an operator called from there reads it, autograd
 /// says so, or a node hands it on.
 bool ExternalBirths::from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const {
@@ -139,20 +149,20 @@ BirthId ExternalBirths::before_region(const OpContext& context) const {
 /// allocated, made of the program's own values or received is none.
 bool ExternalBirths::may_be_forgotten(const TensorView& tensor, const OpEvent& event) const {
     return ledger_.forgotten() != 0 && births_.find(births_.poisoned) != nullptr && !wraps_memory(event) &&
-           (tensor.flags & kNumber) == 0 && ledger_.unwritten(tensor) == nullptr && ledger_.received(tensor) == nullptr;
+           (tensor.flags & kNumber) == 0 && ledger_.unwritten(tensor) == nullptr;
 }
 
 BirthKinds ExternalBirths::made(const TensorView& tensor, const OpEvent& event, const OpContext& context,
                                 const Health& health, KindSet kinds) {
     BirthKinds made;
-    const Ledger::Received* received = ledger_.received(tensor);
+    const Ledger::Received* received = received_with(tensor, event);
     for (const Kind kind : kNonFiniteKinds) {
         if ((health.kinds() & kinds & kind) == 0) continue;
         if (received != nullptr && births_.find(received->bad.of(kind)) != nullptr) {  // what it sent has come back
             made.of(kind) = received->bad.of(kind);
             continue;
         }
-        if (may_be_forgotten(tensor, event)) {
+        if (received == nullptr && may_be_forgotten(tensor, event)) {
             made.of(kind) = births_.poisoned;
             continue;
         }
@@ -199,7 +209,7 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
         explain_compiled(birth, context);
     } else if (unwritten != nullptr) {
         explain_unwritten(birth, *unwritten, event, parameter);
-    } else if (const Ledger::Received* received = ledger_.received(tensor); received != nullptr) {
+    } else if (const Ledger::Received* received = received_with(tensor, event); received != nullptr) {
         came_by_collective(birth, *received, kind, tensor, health.first_bad);
     } else if (update) {
         overwritten = true;

@@ -3,7 +3,7 @@
 
     tests/bench/merge_ranks.py [--ranks 4096] [--findings 20] [--turns 3]
 
-One rank of 64 was first, and sent it to all others, which each received it at several places; the others' findings are
+Of each 64 ranks one was first, and sent its values to all others, which received them at several places; findings are
 as large as those of real programs (tests/bench/report_formats.py). First they are on one of 200 lines, then
 ("distinct") no two findings of all ranks are the same, and none was received. The files are read once before.
 """
@@ -57,9 +57,9 @@ def measure(folder, turns):
             times.append(time.monotonic() - started)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             processor.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        written = (folder / "out").stat().st_size / 1e6
         print(f"  {name:9} median {statistics.median(times):5.2f} s  slowest {max(times):5.2f} s  processor "
-              f"{statistics.median(processor):5.2f} s  {(folder / 'out').stat().st_size / 1e6:8.2f} MB written",
-              flush=True)
+              f"{statistics.median(processor):5.2f} s  {written:8.2f} MB written", flush=True)
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     print(f"  largest resident memory of all so far {most / 1024:.0f} MiB", flush=True)
 

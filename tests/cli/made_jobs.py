@@ -48,7 +48,8 @@ def killed(report):
 
 
 def all_reduce():
-    """Nine ranks: 3 was first, 0 to 2 and 4 received, 5 and 6 have a finding of their own, 7 was killed, 8 is lost."""
+    """Nine ranks: 3 was first, 0, 1, 2 and 4 received, 5 and 6 have a finding of their own, 7 was killed, 8 is
+    missing."""
     ranks = [rank(number, 9) for number in range(8)]
     for number in (0, 1, 2, 4):
         receives(ranks[number], operation(**{"from": "0-8"}), sent=[operation(number=9, to="0-8")])

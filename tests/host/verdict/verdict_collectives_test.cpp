@@ -154,6 +154,21 @@ TEST(VerdictCollectives, AReceiveSaysFromWhom) {
     EXPECT_EQ(birth.received->ranks, "24");
 }
 
+TEST(VerdictCollectives, WhatABackendHandsOverByACopyCameWithTheCollective) {
+    for (const bool delivered : {true, false}) {
+        Stream s;
+        s.communicator = &kGroup;
+        MadeUp input{1, 1}, output{0}, memory{kNan};
+        s.op("c10d::_reduce_scatter_base_", {output.view(), input.view()}, {output.written()}, OpClass::Collective);
+        if (!delivered) s.op("aten::zero_", {output.view()}, {output.written()}, OpClass::Overwriting);
+        output.values = {kNan};
+        s.op("aten::copy_", {output.view(), memory.view()}, {output.written()}, OpClass::Overwriting);
+        s.loss(output);
+        EXPECT_EQ(s.only().birth.received.has_value(), delivered) << "the program may write there, too, later";
+        EXPECT_EQ(s.only().birth.op, delivered ? "c10d::_reduce_scatter_base_" : "external");
+    }
+}
+
 TEST(VerdictCollectives, AFunctionalCollectiveHasTheGroupOfTheOneThatItCalled) {
     const Birth birth = received("c10d::allreduce_", "_c10d_functional::all_reduce", {});
     ASSERT_TRUE(birth.received.has_value());
