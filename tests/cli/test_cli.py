@@ -40,7 +40,7 @@ def numsan(*args, **env):
     (["run", "--report", "a:b", "--", "true"], ["report", "a:b"]),
     (["run"], ["no command"]),
     (["reprot"], ["did you mean 'report'"]),
-    (["merge", "a", "b"], ["no command 'merge'"]),
+    (["merge", "/nonexistent"], ["/nonexistent", "No such file"]),
     (["report", "--format", "pdf", "x"], ["format 'pdf'", "openmetrics"]),
     (["diff", "a"], ["NEW is required"]),
     (["report", "/nonexistent"], ["/nonexistent", "No such file"]),
