@@ -48,10 +48,12 @@ void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kin
         birth.received = received_fact(
             {received.op, received.group, received.number, received.route, received.step, received.seq}, from);
     const double largest = magnitude_value(info(tensor.dtype).exponent_mask() - 1, tensor.dtype);
-    if (kind != kNaN && received.sent * 2 > largest) {
+    const int32_t ranks = received.group == nullptr ? 2 : std::max(received.group->size, 2);
+    if (kind != kNaN && received.sent * ranks > largest) {
         birth.mechanism = Mechanism::OVF;
-        birth.evidence.push_back("this process put in values up to " + std::to_string(received.sent) +
-                                 ": twice that is beyond " + info(tensor.dtype).name);
+        const std::string times = ranks == 2 ? "twice" : std::to_string(ranks) + " times";
+        birth.evidence.push_back("this process put in values up to " + std::to_string(received.sent) + ": " + times +
+                                 " that is beyond " + info(tensor.dtype).name);
     } else {
         birth.mechanism = Mechanism::DATA;
         birth.evidence.push_back("received" + sender_text(received, from) + ": what this process put in was finite");
@@ -109,12 +111,17 @@ void explain_overwritten(Birth& birth, const BirthFacts::Update& update) {
 }  // namespace
 
 /// The collective that brought a tensor's values; null: none did. A backend may hand them over from memory of its own,
-/// by a copy into what the collective was to fill.
-const Ledger::Received* ExternalBirths::received_with(const TensorView& tensor, const OpEvent& event) const {
+/// by a copy into what the collective was to fill, in the same step: gloo does so where it scatters what was reduced.
+const Ledger::Received* ExternalBirths::received_with(const TensorView& tensor, const OpEvent& event,
+                                                      const OpContext& context) const {
     if (const Ledger::Received* own = ledger_.received(tensor)) return own;
     const bool copies = event.output_count == 1 && event.outputs[0].storage != tensor.storage &&
                         std::strcmp(event.op->name, "aten::copy_") == 0;
-    return copies && ledger_.unwritten(tensor) == nullptr ? ledger_.received(event.outputs[0]) : nullptr;
+    if (!copies || ledger_.unwritten(tensor) != nullptr) return nullptr;
+    const Ledger::Received* filled = ledger_.received(event.outputs[0]);
+    const bool scatters = filled != nullptr && filled->step == context.step &&
+                          std::strstr(filled->op->name, "reduce_scatter") != nullptr;
+    return scatters ? filled : nullptr;
 }
 
 /// Kernels of a compiled region made it, whose ops are not seen: an operator called from there reads it, autograd
@@ -155,7 +162,7 @@ bool ExternalBirths::may_be_forgotten(const TensorView& tensor, const OpEvent& e
 BirthKinds ExternalBirths::made(const TensorView& tensor, const OpEvent& event, const OpContext& context,
                                 const Health& health, KindSet kinds) {
     BirthKinds made;
-    const Ledger::Received* received = received_with(tensor, event);
+    const Ledger::Received* received = received_with(tensor, event, context);
     for (const Kind kind : kNonFiniteKinds) {
         if ((health.kinds() & kinds & kind) == 0) continue;
         if (received != nullptr && births_.find(received->bad.of(kind)) != nullptr) {  // what it sent has come back
@@ -209,7 +216,7 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
         explain_compiled(birth, context);
     } else if (unwritten != nullptr) {
         explain_unwritten(birth, *unwritten, event, parameter);
-    } else if (const Ledger::Received* received = received_with(tensor, event); received != nullptr) {
+    } else if (const Ledger::Received* received = received_with(tensor, event, context); received != nullptr) {
         came_by_collective(birth, *received, kind, tensor, health.first_bad);
     } else if (update) {
         overwritten = true;

@@ -29,7 +29,8 @@ class ExternalBirths {
     BirthKinds of_region(const NodeEvent& event, const TensorView& gradient, const OpContext& context);
 
   private:
-    const Ledger::Received* received_with(const TensorView& tensor, const OpEvent& event) const;
+    const Ledger::Received* received_with(const TensorView& tensor, const OpEvent& event,
+                                          const OpContext& context) const;
     bool from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const;
     bool may_be_forgotten(const TensorView& tensor, const OpEvent& event) const;
     BirthId before_region(const OpContext& context) const;

@@ -30,8 +30,9 @@ double result_bound(const OpEvent& event, std::span<const TensorFact> facts, DTy
 double wrong_target(const OpEvent& event, std::span<const TensorFact> facts) {
     if (traits_of(event).form != Form::BinaryCrossEntropy || facts.size() < 2 || !facts[1].exact) return 0;
     const Health& target = facts[1].health;
-    if (target.min < 0 && -target.min >= target.max - 1) return target.min;
-    return target.max > 1 ? target.max : 0;
+    const double below = -target.min, above = target.max - 1;
+    if (std::max(below, above) <= kWrongTarget) return 0;
+    return below >= above ? target.min : target.max;
 }
 
 /// How many times larger a parameter that is a matrix or a kernel makes values: with entries of one size, by that size

@@ -27,9 +27,10 @@ Run run_at(const std::vector<int64_t>& ranks, size_t first) {
 
 /// A number at the beginning of the text, which is taken off.
 std::optional<int64_t> take_number(std::string_view& text) {
+    constexpr int64_t kLargest = 1 << 30;  // sums of them stay far from what the type holds
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || value < 0) return std::nullopt;
+    if (error != std::errc() || value < 0 || value > kLargest) return std::nullopt;
     text.remove_prefix(static_cast<size_t>(end - text.data()));
     return value;
 }

@@ -25,9 +25,10 @@ using Lives = std::map<int64_t, std::vector<Life>>;  ///< of each rank, in the o
 bool ran_meanwhile(const RankReport& later, const RankReport& first) {
     if (!later.id.empty() && later.id == first.id) return true;  // it was forked
     if (first.host != later.host) return false;
-    const std::optional<int64_t> end = seconds_of(first.ended);
+    const std::optional<int64_t> end = seconds_of(first.ended);  // none: it was killed, or still runs
     const int64_t start = start_of(later);
-    return end && start >= start_of(first) && start <= *end && later.pid != first.pid && later.program != first.program;
+    return start >= start_of(first) && (!end || start <= *end) && later.pid != first.pid &&
+           later.program != first.program;
 }
 
 Lives lives_of(std::vector<const RankReport*> reports) {

@@ -19,6 +19,9 @@ std::string ranks_words(const std::vector<int64_t>& ranks) {
 
 std::string first_words(const JobStory& story) {
     if (story.own.empty() && story.received.empty()) return "no finding";
+    if (story.own.empty() && story.quiet_write_none && story.received.front().may_come_from.size() > 1)
+        return "no rank that has a report was first: what the others received may have come from " +
+               ranks_words(story.received.front().may_come_from);
     if (story.own.empty())
         return "the rank that was first has no report to the end: what the others received came from " +
                ranks_words(story.received.front().may_come_from);

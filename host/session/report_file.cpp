@@ -67,6 +67,7 @@ bool ReportFile::belongs_to_another(const Report& report) const {
 std::optional<std::string> ReportFile::write(const Report& report) {
     if (!wanted(report, true)) {
         if (!failed_) withdraw(report.run);
+        if (!failed_) remove_left_over(report.run);
         return std::nullopt;
     }
     step_aside(report.run);
@@ -84,7 +85,8 @@ std::optional<std::string> ReportFile::write(const Report& report) {
 void ReportFile::begin(const Report& report) {
     // A rank that becomes known later would be another file's.
     const bool named = options_.report.find("%r") == std::string::npos || report.run.launch.rank.has_value();
-    if (!named || !wanted(report, false)) return;
+    if (!named) return;
+    if (!wanted(report, false)) return remove_left_over(report.run);
     step_aside(report.run);
     const std::string there = path(report.run);
     struct stat file {};
@@ -102,6 +104,14 @@ void ReportFile::withdraw(const RunSummary& run) {
     if (begun_ == 0 || lstat(there.c_str(), &file) != 0 || file.st_ino != begun_) return;
     unlink(there.c_str());
     begun_ = 0;
+}
+
+/// A report of an earlier run, which this one's would have replaced: it is not taken for this one's.
+void ReportFile::remove_left_over(const RunSummary& run) const {
+    const std::string there = path(run);
+    struct stat file {};
+    if (options_.report == "none" || lstat(there.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return;
+    if (is_left_over(there, run)) unlink(there.c_str());
 }
 
 void ReportFile::begin_child() {

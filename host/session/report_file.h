@@ -36,6 +36,7 @@ class ReportFile {
   private:
     bool wanted(const Report& report, bool ended) const;
     std::string path(const RunSummary& run) const;
+    void remove_left_over(const RunSummary& run) const;
     void step_aside(const RunSummary& run);
     bool belongs_to_another(const Report& report) const;
 

@@ -17,7 +17,7 @@ bool is_term(const Lineage& lineage, const void* loss, OpSeq seq) {
     return found;
 }
 
-/// The largest target of a binary cross entropy that the loss was made of, where that is more than 1; else 0. Only of
+/// The largest target of a binary cross entropy that the loss was made of, where that is far beyond 1; else 0. Only of
 /// targets as large as what they are compared with: others may be a part of their storage.
 double wrong_target(const Lineage& lineage, const void* loss, OpSeq seq) {
     double found = 0;
@@ -29,7 +29,7 @@ double wrong_target(const Lineage& lineage, const void* loss, OpSeq seq) {
                            lineage.find(record.inputs[0], prediction) && lineage.find(record.inputs[1], target);
         if (known && target.was_read() && target.numel == prediction.numel) {
             const double largest = magnitude_value(target.largest, target.dtype);
-            if (largest > 1) found = largest;
+            if (largest > 1 + kWrongTarget) found = largest;
         }
         return false;
     });

@@ -65,6 +65,7 @@ const Communicator* add(const c10d::ProcessGroup& group, const std::string& name
     auto made = std::make_unique<Known>();
     made->name = name;
     if (numsan_group_desc != nullptr) made->description = numsan_group_desc(&group);
+    if (made->description == "undefined") made->description.clear();  // torch's word for none
     made->ranks = ranks_of(group);
     if (made->ranks.empty() && made->description == "default_pg") {  // that is of all ranks
         made->ranks.resize(static_cast<size_t>(size));

@@ -30,6 +30,8 @@ TEST(RankList, WhatIsNoneIsEmpty) {
         EXPECT_TRUE(ranks_of_list(text).empty()) << text;
     }
     EXPECT_TRUE(ranks_of_list("0-9223372036854775807").empty());
+    EXPECT_TRUE(ranks_of_list("9223372036854775807").empty());
+    EXPECT_TRUE(ranks_of_list("0-4:9223372036854775807").empty());
     EXPECT_EQ(ranks_of_list("0-3", 4).size(), 4U);
     EXPECT_TRUE(ranks_of_list("0-4", 4).empty());
 }

@@ -31,7 +31,7 @@ TEST(Launch, EachLauncherSaysWhichProcessThisIs) {
         return more;
     };
     const Case cases[] = {
-        {"torchrun", with({{"TORCHELASTIC_RUN_ID", "none"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}), "none 2 n0 29400"},
+        {"torchrun", with({{"TORCHELASTIC_RUN_ID", "none"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}), "none n0 29400"},
         {"deepspeed", with({{"CROSS_SIZE", "4"}, {"CROSS_RANK", "2"}}), "n0 29400"},
         {"ray", with({{"RAY_RAYLET_PID", "77"}, {"RAY_JOB_ID", "01000000"}}), "01000000 n0 29400"},
         {"environment", torch, "n0 29400"},

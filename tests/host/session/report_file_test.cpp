@@ -55,6 +55,18 @@ TEST_F(ReportFileTest, OfManyRanksOnlyThoseThatFoundSomethingWrite) {
     EXPECT_EQ(written(report_of({}, {})), Written(true, true)) << "of no job";
 }
 
+TEST_F(ReportFileTest, WhatAnEarlierRunOfTheRankLeftIsGone) {
+    ReportFile before(options, "");
+    EXPECT_EQ(before.write(report_of(3, 9, true)), std::nullopt);
+    ASSERT_TRUE(there());
+    const Report now = report_of(3, 9);  // the same process, which runs another program by now
+    ReportFile file(options, "");
+    file.begin(now);
+    EXPECT_FALSE(there()) << "a merge would take it for this run's";
+    EXPECT_EQ(file.write(now), std::nullopt);
+    EXPECT_FALSE(there());
+}
+
 TEST_F(ReportFileTest, AlwaysOrOnlyWithAFindingAsIsAsked) {
     options.report_when = ReportWhen::Always;
     EXPECT_EQ(written(report_of(3, 4096)), Written(true, true));

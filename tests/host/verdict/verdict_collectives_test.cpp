@@ -169,6 +169,22 @@ TEST(VerdictCollectives, WhatABackendHandsOverByACopyCameWithTheCollective) {
     }
 }
 
+TEST(VerdictCollectives, WhatTheProgramCopiesThereIsNotReceived) {
+    const auto copied = [](const char* op, int64_t steps) {
+        Stream s;
+        s.communicator = &kGroup;
+        MadeUp buffer{0}, batch{kNan};
+        s.op(op, {buffer.view()}, {buffer.written()}, OpClass::Collective);
+        s.context.step += steps;
+        buffer.values = {kNan};
+        s.op("aten::copy_", {buffer.view(), batch.view()}, {buffer.written()}, OpClass::Overwriting);
+        s.loss(buffer);
+        return s.only().birth.op;
+    };
+    EXPECT_EQ(copied("c10d::broadcast_", 0), "external");
+    EXPECT_EQ(copied("c10d::_reduce_scatter_base_", 1), "external") << "in another step";
+}
+
 TEST(VerdictCollectives, AFunctionalCollectiveHasTheGroupOfTheOneThatItCalled) {
     const Birth birth = received("c10d::allreduce_", "_c10d_functional::all_reduce", {});
     ASSERT_TRUE(birth.received.has_value());
