@@ -119,8 +119,8 @@ const Ledger::Received* ExternalBirths::received_with(const TensorView& tensor, 
                         std::strcmp(event.op->name, "aten::copy_") == 0;
     if (!copies || ledger_.unwritten(tensor) != nullptr) return nullptr;
     const Ledger::Received* filled = ledger_.received(event.outputs[0]);
-    const bool scatters = filled != nullptr && filled->step == context.step &&
-                          std::strstr(filled->op->name, "reduce_scatter") != nullptr;
+    const bool scatters =
+        filled != nullptr && filled->step == context.step && std::strstr(filled->op->name, "reduce_scatter") != nullptr;
     return scatters ? filled : nullptr;
 }
 
