@@ -31,7 +31,7 @@ void loss_computation(const Features& f, Score& score) {
     } else if (is_logarithm(op)) {
         score.add(Evidence::LogInLoss);
     }
-    if (f.mechanism == Mechanism::DOM && op.is({Form::Root, Form::InverseRoot, Form::Power}))
+    if (f.mechanism == Mechanism::DOM && f.touched && op.is({Form::Root, Form::InverseRoot, Form::Power}))
         score.add(Evidence::RootInLoss);
     if (divides_by_zero(f)) {
         score.add(Evidence::DividesInLoss);

@@ -102,6 +102,10 @@ TEST(LossComputation, PowerOfANegativeNumber) {
     EXPECT_EQ(winner(f), "N4");
     f = features_of("pow", Mechanism::DOM, kNaN);
     EXPECT_EQ(winner(f), "N2") << "in the model";
+    f = features_of_loss("sqrt", Mechanism::DOM, kNaN);
+    f.touched = f.operand_touched = false;
+    f.met = FirstMet::Prediction;
+    EXPECT_NE(winner(f), "N4") << "what a target is made of";
 }
 
 }  // namespace
