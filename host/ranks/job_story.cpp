@@ -141,13 +141,13 @@ struct Received {
 };
 
 std::vector<ReceivedFindings> received_findings(const Job& job, const std::vector<Sighting>& sightings,
-                                                const std::vector<Origin>& origins) {
+                                                const std::vector<RankOrigin>& origins) {
     const SilentRanks silent(job);
     std::unordered_map<size_t, Received> known;
     // Those of which the sender is not known are one where it may be the same.
     std::map<std::vector<int64_t>, Received> lost;
     for (size_t i = 0; i < sightings.size(); ++i) {
-        const Origin& origin = origins[i];
+        const RankOrigin& origin = origins[i];
         if (origin.sighting == i && !origin.is_lost) continue;
         if (!origin.is_lost) {
             Received& received = known[origin.sighting];
@@ -216,7 +216,7 @@ JobStory story_of(const Job& job) {
     JobStory story;
     story.job = &job;
     const std::vector<Sighting> sightings = sightings_of(job);
-    const std::vector<Origin> origins = origins_of(job, sightings);
+    const std::vector<RankOrigin> origins = origins_of(job, sightings);
     std::vector<Sighting> roots;
     for (size_t i = 0; i < sightings.size(); ++i) {
         if (origins[i].sighting == i && !origins[i].is_lost) roots.push_back(sightings[i]);

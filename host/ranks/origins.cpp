@@ -164,7 +164,7 @@ class Chains {
     Chains(const Job& job, const std::vector<Sighting>& sightings)
         : sightings_(sightings), silent_(job), senders_(sightings), origins_(sightings.size()) {}
 
-    std::vector<Origin> all() {
+    std::vector<RankOrigin> all() {
         for (size_t i = 0; i < sightings_.size(); ++i) follow(i);
         return std::move(origins_);
     }
@@ -178,12 +178,12 @@ class Chains {
             on_path_.resize(sightings_.size());
             on_path_[at] = true;
         };
-        if (origins_[first].sighting == Origin::kNone) enter(first);
+        if (origins_[first].sighting == RankOrigin::kNone) enter(first);
         while (!path.empty()) {
             const size_t at = path.back().first;
             const std::vector<size_t>& senders = path.back().second;
             const auto next = std::find_if(senders.begin(), senders.end(), [&](size_t sender) {
-                return origins_[sender].sighting == Origin::kNone && !on_path_[sender];
+                return origins_[sender].sighting == RankOrigin::kNone && !on_path_[sender];
             });
             if (next != senders.end()) {
                 enter(*next);
@@ -195,29 +195,29 @@ class Chains {
         }
     }
 
-    bool comes_first(const Origin& origin, const Origin& other) const {
+    bool comes_first(const RankOrigin& origin, const RankOrigin& other) const {
         if (origin.sighting == other.sighting) return origin.hops < other.hops;
         return sightings_[origin.sighting] < sightings_[other.sighting];
     }
 
-    Origin end_of(size_t at, const std::vector<size_t>& senders) const {
-        Origin best;
+    RankOrigin end_of(size_t at, const std::vector<size_t>& senders) const {
+        RankOrigin best;
         for (const size_t sender : senders) {
-            const Origin& origin = origins_[sender];
-            if (origin.sighting == Origin::kNone) continue;  // a circle
-            const bool better = best.sighting == Origin::kNone || (best.is_lost && !origin.is_lost) ||
+            const RankOrigin& origin = origins_[sender];
+            if (origin.sighting == RankOrigin::kNone) continue;  // a circle
+            const bool better = best.sighting == RankOrigin::kNone || (best.is_lost && !origin.is_lost) ||
                                 (best.is_lost == origin.is_lost && comes_first(origin, best));
             if (better) best = origin;
         }
         ++best.hops;
-        if (best.sighting != Origin::kNone) return best;
+        if (best.sighting != RankOrigin::kNone) return best;
         return {at, sightings_[at].finding->is_foreign && !silent_.that_may_send(sightings_[at]).empty(), 0};
     }
 
     const std::vector<Sighting>& sightings_;
     const SilentRanks silent_;
     const Senders senders_;
-    std::vector<Origin> origins_;
+    std::vector<RankOrigin> origins_;
     std::vector<bool> on_path_;
 };
 
@@ -239,7 +239,7 @@ std::vector<Sighting> sightings_of(const Job& job) {
     return all;
 }
 
-std::vector<Origin> origins_of(const Job& job, const std::vector<Sighting>& sightings) {
+std::vector<RankOrigin> origins_of(const Job& job, const std::vector<Sighting>& sightings) {
     return Chains(job, sightings).all();
 }
 

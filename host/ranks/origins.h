@@ -25,7 +25,7 @@ struct Sighting {
 std::vector<Sighting> sightings_of(const Job& job);
 
 /// Where a finding's values come from.
-struct Origin {
+struct RankOrigin {
     static constexpr size_t kNone = ~size_t(0);
 
     size_t sighting = kNone;  ///< the first link of the chain: the finding itself where no other rank sent it
@@ -35,7 +35,7 @@ struct Origin {
 
 /// One for each of them. Senders and receivers are matched by the numbers of their operations; where those are not
 /// known, a rank that had sent bad values to the same group, or to the same rank, sent these. [MT]
-std::vector<Origin> origins_of(const Job& job, const std::vector<Sighting>& sightings);
+std::vector<RankOrigin> origins_of(const Job& job, const std::vector<Sighting>& sightings);
 
 /// Ranks of a job that have no report to the end: none at all, or one of a process that had not ended.
 class SilentRanks {
