@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "host/finding/collective_fact.h"
 #include "host/log/rank_list.h"
 
 namespace numsan {
@@ -63,15 +62,7 @@ class Senders {
             if (!senders.empty()) return senders;
         }
         const auto earlier = by_way_.find(way_to(receiver));
-        if (earlier == by_way_.end()) return {};
-        // Where both sides number their operations, only one whose list was full may have sent it in another.
-        std::vector<Sent> unnumbered;
-        std::copy_if(earlier->second.begin(), earlier->second.end(), std::back_inserter(unnumbered),
-                     [&](const Sent& sent) {
-                         const bool full = sightings_[sent.sighting].finding->sent.size() >= kMostSent;
-                         return received.number <= 0 || sent.operation->number <= 0 || full;
-                     });
-        return able(unnumbered, receiver);
+        return earlier == by_way_.end() ? std::vector<size_t>() : able(earlier->second, receiver);
     }
 
   private:
