@@ -48,12 +48,10 @@ void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kin
         birth.received = received_fact(
             {received.op, received.group, received.number, received.route, received.step, received.seq}, from);
     const double largest = magnitude_value(info(tensor.dtype).exponent_mask() - 1, tensor.dtype);
-    const int32_t ranks = received.group == nullptr ? 2 : std::max(received.group->size, 2);
-    if (kind != kNaN && received.sent * ranks > largest) {
+    if (kind != kNaN && received.sent * 2 > largest) {
         birth.mechanism = Mechanism::OVF;
-        const std::string times = ranks == 2 ? "twice" : std::to_string(ranks) + " times";
-        birth.evidence.push_back("this process put in values up to " + std::to_string(received.sent) + ": " + times +
-                                 " that is beyond " + info(tensor.dtype).name);
+        birth.evidence.push_back("this process put in values up to " + std::to_string(received.sent) +
+                                 ": twice that is beyond " + info(tensor.dtype).name);
     } else {
         birth.mechanism = Mechanism::DATA;
         birth.evidence.push_back("received" + sender_text(received, from) + ": what this process put in was finite");
