@@ -70,8 +70,9 @@ struct Birth {
     std::vector<PastMagnitude> history;  ///< asked for when it escapes
     std::vector<ChainLink> chain;        ///< the same
     LastMet last;
-    std::optional<CollectiveFact> received;  ///< of a value that came with a collective
-    uint16_t sent = 0;                       ///< collectives that took it to other ranks since it escaped
+    std::optional<CollectiveFact> received;   ///< of a value that came with a collective
+    uint16_t sent = 0;                        ///< collectives that took it to other ranks since it escaped
+    std::vector<CollectiveFact> sent_before;  ///< the first of those that took it there before
 };
 
 }  // namespace numsan

@@ -41,13 +41,12 @@ bool WrittenOperands::contain(const TensorView& input) const {
 
 bool sends(const OpEvent& event, const TensorView& input) {
     if (!written_by(event, input)) return true;
-    const CollectiveRoute route = route_of(event);
     const auto in_place = [&](const TensorView& other) { return written_by(event, other); };
     if (!std::all_of(event.inputs, event.inputs + event.input_count, in_place)) return false;
-    // One rank sends and all others receive. Where it is not known which this one is, what it is about to receive may
-    // be unwritten memory.
-    if (route.way == CollectiveWay::OneToAll) return is_origin(event, route);
-    return route.way != CollectiveWay::Receive;
+    // One rank sends and all others receive, into what may be unwritten memory; what is sent may be some, too: buffers
+    // that a model fills later are broadcast before.
+    const CollectiveWay way = route_of(event).way;
+    return way != CollectiveWay::OneToAll && way != CollectiveWay::Receive;
 }
 
 bool adopts_storage(const OpEvent& event) {

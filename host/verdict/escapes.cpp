@@ -69,10 +69,18 @@ void Escapes::send(const BirthKinds& kinds, const OpEvent& event, const OpContex
     if (event.communicator == nullptr) return;
     for (const Kind kind : kNonFiniteKinds) {
         Birth* birth = births_.find(kinds.of(kind));
-        if (birth == nullptr || !birth->escaped || birth->sent >= kMostSent) continue;
+        constexpr size_t kMostBefore = 4;
+        if (birth == nullptr || birth->ignored || birth->intended) continue;
+        const size_t known = birth->escaped ? birth->sent : birth->sent_before.size();
+        if (known >= (birth->escaped ? kMostSent : kMostBefore)) continue;
+        CollectiveFact where =
+            sent_fact({event.op, event.communicator, context.collective, route_of(event), context.step, context.seq});
+        if (!birth->escaped) {
+            birth->sent_before.push_back(std::move(where));
+            continue;
+        }
         ++birth->sent;
-        outcome.sent.push_back({birth->id, sent_fact({event.op, event.communicator, context.collective, route_of(event),
-                                                      context.step, context.seq})});
+        outcome.sent.push_back({birth->id, std::move(where)});
     }
 }
 
@@ -116,6 +124,8 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     made.place = std::move(place);
     if (!again && collectives_ != nullptr) made.collectives = collectives_->before(birth.seq);
     if (!made.again && birth.kind != 0) ++bad_places_;
+    for (CollectiveFact& where : birth.sent_before) outcome.sent.push_back({birth.id, std::move(where)});
+    birth.sent_before.clear();
     outcome.escaped.push_back(std::move(made));
 }
 

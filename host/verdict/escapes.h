@@ -35,7 +35,7 @@ class Escapes {
     /// The births have reached `into`: reports them. What the program wrote on purpose escapes into a loss only.
     void escape(const BirthKinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
                 Outcome& outcome);
-    /// The births, those of them that were reported, go to other ranks.
+    /// The births go to other ranks: those that are reported are said to have done so, the others once they are.
     void send(const BirthKinds& kinds, const OpEvent& event, const OpContext& context, Outcome& outcome);
     /// As escape(), but what the program does next decides.
     void postpone(BirthId id, EscapeInto into, const void* impl, const OpContext& context, PendingReason reason);

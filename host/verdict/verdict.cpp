@@ -312,9 +312,10 @@ bool Verdict::repeat(const OpEvent& event, const OpContext& context, OutputSet b
 
 void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const BirthKinds& before, Outcome& outcome) {
     const OpClass cls = event.op->op_class;
-    if (cls == OpClass::Collective && !before.finite()) {
-        escapes_.escape(before, EscapeInto::Collective, nullptr, context, Severity::Error, outcome);
-        escapes_.send(before, event, context, outcome);
+    if (cls == OpClass::Collective) {
+        if (!before.finite())
+            escapes_.escape(before, EscapeInto::Collective, nullptr, context, Severity::Error, outcome);
+        escapes_.send(is_origin(event, route_of(event)) ? bad_operands(event) : before, event, context, outcome);
     } else if (cls == OpClass::HostRead) {
         BirthKinds read = before;
         if (read.finite() && event.input_count == 1 && scannable(event.inputs[0]) &&

@@ -171,6 +171,7 @@ class Verdict {
     void sweep();
     void begin_step(const OpContext& context);
     std::optional<ValueChecks::Question> look_at_check(const OpEvent& event, const OpContext& context);
+    BirthKinds bad_operands(const OpEvent& event);
     void escapes_of(const OpEvent& event, const OpContext& context, const BirthKinds& before, Outcome& outcome);
     void decide_at_end(const PendingPolicy& policy, bool failed, Outcome& outcome);
 

@@ -31,4 +31,15 @@ void Verdict::adopt(const TensorView& tensor, const Ledger::Entry& births) {
     ledger_.set(tensor, births);
 }
 
+/// Of what one rank sends to all others, in the operand that they receive it in.
+BirthKinds Verdict::bad_operands(const OpEvent& event) {
+    BirthKinds bad;
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        const TensorView& input = event.inputs[i];
+        const BirthKinds* known = ledger_.find(input);
+        if (known != nullptr && scannable(input) && scanner_.range(input).suspicious) births_.add_kinds(bad, *known);
+    }
+    return bad;
+}
+
 }  // namespace numsan

@@ -116,7 +116,22 @@ def tensor_parallel():
         opt.step()
 
 
-JOBS = (data_parallel, sharded, pipeline, experts, tensor_parallel)
+def broadcasts():
+    """One rank makes the batch of all."""
+    layer = nn.Linear(4, 3)
+    opt = torch.optim.SGD(layer.parameters(), lr=0.1)
+    for step in range(STEPS):
+        x = torch.ones(6, 4)
+        if RANK == 2:
+            x = torch.randn(6, 4) / divisor(step, 2)  # BUG
+        dist.broadcast(x, 2)
+        loss = layer(x).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+
+
+JOBS = (data_parallel, sharded, pipeline, experts, tensor_parallel, broadcasts)
 
 if __name__ == "__main__":
     torch.manual_seed(RANK)

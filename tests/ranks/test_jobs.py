@@ -91,6 +91,13 @@ def test_tensor_parallel(tmp_path):
     assert story["received"][0]["first"]["description"] == "mesh_tp"
 
 
+def test_broadcast(tmp_path):
+    story = check(Run(tmp_path, "broadcasts", 3), 2, 3)
+    sent = story["first"]["finding"]["sent"][0]
+    assert (sent["op"], sent["to"], sent["number"]) == ("c10d::broadcast_", "0-1", 3)
+    assert story["received"][0]["first"]["from"] == "2"
+
+
 def test_without_the_bad_value_nothing_is_said(tmp_path):
     run = Run(tmp_path, "all", 4, "healthy")
     assert (run.status, run.said) == ([0] * 4, [""] * 4)

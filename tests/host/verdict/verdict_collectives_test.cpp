@@ -56,15 +56,24 @@ TEST(VerdictCollectives, ASendGoesToOneRank) {
     EXPECT_EQ(s.outcome.sent[0].where.ranks, "16");
 }
 
-TEST(VerdictCollectives, ABroadcastIsSentByItsOriginOnly) {
-    Sent origin;
-    origin.collective("c10d::broadcast_", {1, 0});
-    EXPECT_EQ(origin.only().into, EscapeInto::Collective);
-    EXPECT_EQ(origin.outcome.sent.size(), 1U);
-    Sent other;
-    other.collective("c10d::broadcast_", {2, 0});
-    EXPECT_TRUE(other.outcome.escaped.empty());
-    EXPECT_TRUE(other.outcome.sent.empty());
+TEST(VerdictCollectives, ABroadcastIsNoEscapeButWhatItSentIsSaidOfAFinding) {
+    for (const int root : {1, 2}) {
+        Sent s;
+        s.collective("c10d::broadcast_", {double(root), 0});
+        EXPECT_TRUE(s.outcome.escaped.empty()) << "a buffer may be broadcast before it is filled";
+        s.loss(s.y);
+        ASSERT_EQ(s.outcome.escaped.size(), 1U);
+        EXPECT_EQ(s.outcome.sent.size(), root == 1 ? 1U : 0U) << "its origin sends it, the others receive";
+        for (const SentBirth& sent : s.outcome.sent) EXPECT_EQ(sent.where.ranks, "0, 16, 24");
+    }
+}
+
+TEST(VerdictCollectives, ABroadcastAfterTheEscapeIsSaid) {
+    Sent s;
+    s.loss(s.y);
+    s.collective("c10d::broadcast_", {1, 0});
+    ASSERT_EQ(s.outcome.sent.size(), 1U);
+    EXPECT_EQ(s.outcome.sent[0].where.op, "c10d::broadcast_");
 }
 
 TEST(VerdictCollectives, CollectivesBeforeTheBirthAreCounted) {
