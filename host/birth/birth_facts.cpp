@@ -17,7 +17,7 @@ constexpr size_t kMaxFacts = 8;  ///< tensors described per side; an optimizer's
 
 void BirthFacts::grow(Birth& birth) const {
     birth.features.loss_growth = losses_.divergence();
-    birth.features.wrong_target = birth.features.loss_growth > 0 ? losses_.wrong_target() : 0;
+    birth.features.wrong_target = losses_.wrong_target();
     birth.features.parameter_growth = parameters_.growth();
     birth.features.parameter_start = parameters_.largest_start();
 }

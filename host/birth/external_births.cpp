@@ -151,7 +151,7 @@ BirthId ExternalBirths::before_region(const OpContext& context) const {
 }
 
 /// The run has gone bad, and the ledger has let go of bad tensors of which this may be one. Memory that was just
-/// allocated, made of the program's own values or received is none.
+/// allocated or made of the program's own values is none.
 bool ExternalBirths::may_be_forgotten(const TensorView& tensor, const OpEvent& event) const {
     return ledger_.forgotten() != 0 && births_.find(births_.poisoned) != nullptr && !wraps_memory(event) &&
            (tensor.flags & kNumber) == 0 && ledger_.unwritten(tensor) == nullptr;

@@ -13,7 +13,7 @@ namespace numsan {
 
 inline constexpr size_t kMaxAdvice = 3;
 
-/// At most kMaxAdvice sentences, one change each, the likeliest first. Pure.
+/// At most kMaxAdvice sentences, the likeliest first; one change each, at most in two ways. Pure.
 std::vector<HelpLine> advice(const Features& features, CategoryId category, Mechanism mechanism);
 
 /// The same as numbers of rows, counted from 0; what tests need to see that no row is out of reach.

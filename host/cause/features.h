@@ -46,7 +46,7 @@ struct Features {
     bool bad_number = false;     ///< a Python number that it was given is not finite
     double weight_gain = 0;  ///< how many times larger the matrix it read makes values, by its size and largest entry
     bool reads_parameter = false;
-    double wrong_target = 0;   ///< a target that is outside of what the loss is defined for, else 0
+    double wrong_target = 0;   ///< magnitude of the largest target, where the loss is not defined for one; else 0
     bool none_read = false;    ///< every operand has no elements
     double parameter_max = 0;  ///< largest magnitude of the parameters it read
 

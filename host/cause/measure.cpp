@@ -26,13 +26,13 @@ double result_bound(const OpEvent& event, std::span<const TensorFact> facts, DTy
     return effect({traits_of(event), operands, scalars, dtype, results}).bound.value_or(0);
 }
 
-/// The target that is farthest from what the loss is defined for, 0 where all are in order.
+/// The magnitude of the largest target where one is far from what the loss is defined for, 0 where all are in order.
 double wrong_target(const OpEvent& event, std::span<const TensorFact> facts) {
     if (traits_of(event).form != Form::BinaryCrossEntropy || facts.size() < 2 || !facts[1].exact) return 0;
     const Health& target = facts[1].health;
     const double below = -target.min, above = target.max - 1;
     if (std::max(below, above) <= kWrongTarget) return 0;
-    return below >= above ? target.min : target.max;
+    return std::max(std::fabs(target.min), std::fabs(target.max));
 }
 
 /// How many times larger a parameter that is a matrix or a kernel makes values: with entries of one size, by that size

@@ -27,7 +27,7 @@ struct Job {
 struct SortedReports {
     std::vector<Job> jobs;                    ///< in the order of their starts
     std::vector<const RankReport*> unranked;  ///< processes without a rank: launchers, and what belongs to no job
-    std::vector<std::string> told_apart_by;   ///< why there are several: "job", "world size", "time"
+    std::vector<std::string> told_apart_by;   ///< why there are several: "job", "world size", a sentence on times
 };
 
 /// Reports of one job have the same job, where their launcher says it, and the same world size. Where a rank is there

@@ -17,7 +17,8 @@ struct MergedReports {
     std::vector<JobStory> stories;
 };
 
-/// In a format that the command `merge` knows; ends with a newline. Reads the report of the first rank once more. [MT]
+/// In a format that the command `merge` knows; ends with a newline. Reads the reports of the first rank, and of the
+/// first that received a value, once more. [MT]
 std::string merge_document(Format format, const MergedReports& merged, const TextStyle& style);
 
 }  // namespace numsan

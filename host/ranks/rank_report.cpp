@@ -35,11 +35,9 @@ std::optional<int64_t> rank_at(const Json& object, const char* key) {
 RankGroup group_of(const Json& document) {
     RankGroup group;
     group.name = fields::text(document, "name");
-    group.description = fields::text(document, "description");
     group.ranks = fields::text(document, "ranks");
     group.rank = rank_at(document, "rank").value_or(-1);
     group.size = rank_at(document, "size").value_or(0);
-    group.collectives = whole_or(document, "collectives", 0);
     return group;
 }
 

@@ -14,14 +14,9 @@ namespace numsan {
 /// A process group as one of its ranks knows it.
 struct RankGroup {
     std::string name;
-    std::string description;
     std::string ranks;  ///< of the job: see rank_list(); empty: not known
     int64_t rank = -1;  ///< of this process among them
     int64_t size = 0;
-    int64_t collectives = 0;  ///< operations that had begun when the report was written
-
-    /// As people know it.
-    const std::string& shown() const { return description.empty() ? name : description; }
 };
 
 /// A collective operation that a value went with, by numbers that the other side has, too.

@@ -222,9 +222,11 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     if (escaped.severity == Severity::Info) finding.escape.last = last_use(birth.last, stacks, names, places);
     finding.count = escaped.times;
     finding.received = birth.received;
-    if (!escaped.collectives) finding.collectives.reset();
-    for (const auto& [group, count] : escaped.collectives.value_or(std::vector<CollectiveLog::Begun>{}))
-        finding.collectives->emplace(group->name, count);
+    finding.collectives.reset();
+    if (escaped.collectives) {
+        finding.collectives.emplace();
+        for (const auto& [group, count] : *escaped.collectives) finding.collectives->emplace(group->name, count);
+    }
     const auto holder = names.tensors.find(birth.holder);
     const bool buffer = holder != names.tensors.end() && holder->second.role == LiveNames::TensorName::Role::Buffer;
     if (buffer && finding.mechanism == Mechanism::UNINIT) finding.phase = Phase::Load;

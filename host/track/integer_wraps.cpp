@@ -154,13 +154,15 @@ void look_at_cast(const OpEvent& event, Wrap& wrap) {
         info(from.integer).most <= info(output.integer).most)
         return;
     const Beside values(from, output);
-    look_at_each(
-        output, [&](int64_t i) { return values.at(i); }, wrap);
-    if (wrap.zero.known != IntegerWraps::kNothing || holds_integers(from)) return;
-    sample(output, [&](int64_t i, long double stored) {
-        if (stored != 0 || wrap.zero.known != IntegerWraps::kNothing) return;
-        if (const long double value = values.at(i); value != 0) keep(wrap, value, 0, IntegerWraps::kCut);
-    });
+    const bool cuts = !holds_integers(from);
+    long double cut = 0;  // a fraction of which zero is stored
+    const auto exact = [&](int64_t i) {
+        const long double value = values.at(i);
+        if (cuts && cut == 0 && value > -1 && value < 1) cut = value;
+        return value;
+    };
+    look_at_each(output, exact, wrap);
+    if (cut != 0) keep(wrap, cut, 0, IntegerWraps::kCut);  // unless a zero that wrapped around is known
 }
 
 /// Sums and products of what is not negative are not negative, and of what is positive not zero.

@@ -35,7 +35,7 @@ class LossHistory {
         return at(0) > at(1) && at(1) > at(2) && growth >= kDivergedGrowth ? growth : 0;
     }
 
-    /// Of the last loss: a target that it is not defined for, 0 where all are in order.
+    /// Of the last loss, where it diverges: a target that it is not defined for, 0 where all are in order.
     void set_wrong_target(double target) { wrong_target_ = target; }
     double wrong_target() const { return wrong_target_; }
 

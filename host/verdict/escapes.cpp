@@ -122,11 +122,16 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     made.stack = escape.stack;
     made.again = again;
     made.place = std::move(place);
-    if (!again && collectives_ != nullptr) made.collectives = collectives_->before(birth.seq);
+    if (!again) made.collectives = begun_before(birth.seq);
     if (!made.again && birth.kind != 0) ++bad_places_;
     for (CollectiveFact& where : birth.sent_before) outcome.sent.push_back({birth.id, std::move(where)});
     birth.sent_before.clear();
     outcome.escaped.push_back(std::move(made));
+}
+
+/// Where nothing knows of collectives there are none.
+std::optional<std::vector<CollectiveLog::Begun>> Escapes::begun_before(OpSeq seq) const {
+    return collectives_ != nullptr ? collectives_->before(seq) : std::vector<CollectiveLog::Begun>{};
 }
 
 Birth Escapes::with_history(const Birth& birth) const {
@@ -147,6 +152,7 @@ void Escapes::report_absorbed(const Birth& birth, std::string place, int64_t tim
     made.seq = birth.last.fate == Fate::Unread ? birth.seq : birth.last.seq;
     made.place = std::move(place);
     made.times = times;
+    made.collectives = begun_before(birth.seq);
     outcome.escaped.push_back(std::move(made));
 }
 

@@ -86,6 +86,7 @@ class Escapes {
     static constexpr int kMostChains = 64;  ///< places whose values' way is looked up
 
     bool is_new(const std::string& place);
+    std::optional<std::vector<CollectiveLog::Begun>> begun_before(OpSeq seq) const;
 
     const StackFacts& stacks_;
     const Lineage& lineage_;

@@ -17,7 +17,8 @@ bool is_term(const Lineage& lineage, const void* loss, OpSeq seq) {
     return found;
 }
 
-/// The largest target of a binary cross entropy that the loss was made of, where that is far beyond 1; else 0. Only of
+/// The magnitude of the largest target of a binary cross entropy that the loss was made of, where that is far beyond 1;
+/// else 0. Only of
 /// targets as large as what they are compared with: others may be a part of their storage.
 double wrong_target(const Lineage& lineage, const void* loss, OpSeq seq) {
     double found = 0;
@@ -44,7 +45,7 @@ void LossStart::begin(const OpEvent& event, const OpContext& context, const Birt
     escapes_.loss_begins(context.seq, context.last_parameter_read);
     const Health health = scanner_.health(loss);
     losses_.add(health.finite > 0 ? health.absmax : 0);
-    losses_.set_wrong_target(wrong_target(lineage_, loss.storage, context.seq));
+    losses_.set_wrong_target(losses_.divergence() > 0 ? wrong_target(lineage_, loss.storage, context.seq) : 0);
     births_.set_bad_loss(0);
     if (health.kinds() == 0) {
         if (before.flushed != 0 && health.absmax == 0)

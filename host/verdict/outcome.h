@@ -21,8 +21,8 @@ struct EscapedBirth {
     int64_t step = 0;
     OpSeq seq{};
     StackId stack = 0;  ///< backward births: where backward() was called
-    /// Operations of each group that this process had begun before the birth; none: not known.
-    std::optional<std::vector<CollectiveLog::Begun>> collectives{std::in_place};
+    /// Operations of each group that this process had begun before the birth; none: not known, or `again`.
+    std::optional<std::vector<CollectiveLog::Begun>> collectives;
     std::string place;   ///< op, stack, node and mechanism: what makes two births the same to a reader
     int64_t times = 1;   ///< births at this place that are reported at once
     bool again = false;  ///< the same place was reported before: count it, do not repeat it

@@ -12,7 +12,8 @@ void invalid_data(const Features& f, Score& score) {
     }
     if (f.wrong_target != 0)
         score.add(Evidence::TargetOutOfRange,
-                  "the loss has no lower bound for targets outside 0 to 1, and one is " + number(f.wrong_target, 6));
+                  "the loss has no lower bound for targets outside 0 to 1, and the magnitude of one is " +
+                      number(f.wrong_target, 6));
     if (f.phase == Phase::Data)
         score.add(Evidence::MadeInData,
                   f.mechanism == Mechanism::DATA

@@ -53,6 +53,20 @@ TEST_F(Absorbed, UnreadValue) {
     EXPECT_EQ(s.outcome.escaped.size(), 1u) << "once";
 }
 
+TEST_F(Absorbed, CollectivesThatHadBegunBefore) {
+    static constexpr Communicator kGroup{"3", "", 0, 2, nullptr};
+    MadeUp sent{1, 1};
+    s.communicator = &kGroup;
+    for (int i = 0; i < 2; ++i) s.op("c10d::allreduce_", {sent.view()}, {sent.written()}, OpClass::Collective);
+    make(bad);
+    s.op("c10d::allreduce_", {sent.view()}, {sent.written()}, OpClass::Collective);
+    end();
+    ASSERT_EQ(s.outcome.escaped.size(), 1u);
+    ASSERT_TRUE(s.only().collectives.has_value());
+    ASSERT_EQ(s.only().collectives->size(), 1u);
+    EXPECT_EQ(s.only().collectives->front().count, 2u);
+}
+
 TEST_F(Absorbed, ValueThatIsHandedOn) {
     MadeUp y{kNan, 0}, z{kNan};
     make(bad);

@@ -75,7 +75,8 @@ TEST(InvalidData, TargetOutOfRange) {
     EXPECT_EQ(winner(f), "N5");
     f.wrong_target = 255;
     EXPECT_EQ(winner(f), "N1");
-    EXPECT_EQ(said(invalid_data, f), Facts{"the loss has no lower bound for targets outside 0 to 1, and one is 255"});
+    EXPECT_EQ(said(invalid_data, f),
+              Facts{"the loss has no lower bound for targets outside 0 to 1, and the magnitude of one is 255"});
 }
 
 }  // namespace
