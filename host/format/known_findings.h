@@ -21,12 +21,12 @@ using FindingPlace = std::pair<size_t, size_t>;
 /// A finding as its first report has it, and what the others add. Owns all it has.
 struct KnownFinding {
     fields::Json document;
-    FindingPlace place;            ///< of the document
-    std::string path;              ///< of that report
-    std::string cwd;               ///< of that run
-    std::string severity;          ///< the worst of all
-    size_t reports = 0;            ///< that have it
-    fields::Integer first_step{};  ///< the earliest of all
+    FindingPlace place;                ///< of the document
+    std::string path;                  ///< of that report
+    std::string cwd;                   ///< of that run
+    std::string severity;              ///< the worst of all
+    size_t reports = 0;                ///< that have it
+    fields::JsonInteger first_step{};  ///< the earliest of all
     std::set<int64_t> ranks;
 };
 

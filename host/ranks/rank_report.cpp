@@ -16,7 +16,7 @@ using fields::list;
 
 /// None for what is no integer of 64 bits.
 std::optional<int64_t> whole(const Json& value) {
-    const std::optional<fields::Integer> read = fields::integer(value);
+    const std::optional<fields::JsonInteger> read = fields::integer(value);
     if (!read || *read > std::numeric_limits<int64_t>::max()) return std::nullopt;
     return static_cast<int64_t>(*read);
 }

@@ -9,8 +9,8 @@
 namespace numsan {
 
 using fields::at;
-using fields::Integer;
 using fields::Json;
+using fields::JsonInteger;
 using fields::list;
 using fields::number;
 using fields::real;
@@ -39,7 +39,7 @@ std::string below(const std::string& path, const std::string& folder) {
 }
 
 std::string shown_file(const Json& place, const std::string& cwd) {
-    if (const Integer cell = number(place, "cell"); cell > 0) return "cell In[" + digits(cell) + "]";
+    if (const JsonInteger cell = number(place, "cell"); cell > 0) return "cell In[" + digits(cell) + "]";
     return below(fields::text(place, "file"), cwd);
 }
 
@@ -79,8 +79,8 @@ std::string state_text(const Json& tensor) {
     if (gone(tensor)) return "overwritten before it could be looked at";
     std::string out = any_bad(tensor) ? bad_counts(tensor) : "";
     auto add = [&](const std::string& text) { out += out.empty() ? text : "  " + text; };
-    if (const Integer zeros = number(tensor, "zero"); zeros > 0) add(counted(zeros, "zero", "zeros"));
-    if (const Integer tiny = number(tensor, "subnormal"); tiny > 0) add(counted(tiny, "subnormal", "subnormals"));
+    if (const JsonInteger zeros = number(tensor, "zero"); zeros > 0) add(counted(zeros, "zero", "zeros"));
+    if (const JsonInteger tiny = number(tensor, "subnormal"); tiny > 0) add(counted(tiny, "subnormal", "subnormals"));
     if (at(tensor, "remark").is_string()) add(at(tensor, "remark").get<std::string>());
     return !out.empty() ? out : number(tensor, "elements") == 0 ? "no elements" : "healthy";
 }
@@ -150,8 +150,8 @@ const char* plural_of(const std::string& kind) {
 
 }  // namespace
 
-std::optional<Integer> bad_since(const Json& finding, const std::string& kind) {
-    std::optional<Integer> step;
+std::optional<JsonInteger> bad_since(const Json& finding, const std::string& kind) {
+    std::optional<JsonInteger> step;
     for (const Json& item : list(finding, "contaminated")) {
         if (fields::text(item, "kind") != kind) continue;
         step = std::min(step.value_or(number(item, "since_step")), number(item, "since_step"));
@@ -159,8 +159,8 @@ std::optional<Integer> bad_since(const Json& finding, const std::string& kind) {
     return step;
 }
 
-std::optional<Integer> state_bad_since(const Json& finding) {
-    std::optional<Integer> first;
+std::optional<JsonInteger> state_bad_since(const Json& finding) {
+    std::optional<JsonInteger> first;
     for (const char* kind : {"parameter", "optimizer_state", "buffer"}) {
         if (const auto step = bad_since(finding, kind)) first = std::min(first.value_or(*step), *step);
     }
@@ -185,7 +185,7 @@ namespace {
 std::string operation_text(const Json& collective) {
     std::string out = "`" + fields::text(collective, "op") + "`";
     if (const auto number = fields::integer(at(collective, "number"))) out += " " + digits(*number);
-    if (const Integer tag = number(collective, "tag"); tag != 0) out += " with tag " + digits(tag);
+    if (const JsonInteger tag = number(collective, "tag"); tag != 0) out += " with tag " + digits(tag);
     const std::string purpose = fields::text(collective, "description");
     return out + " of the group " + (purpose.empty() ? fields::text(collective, "group") : purpose);
 }

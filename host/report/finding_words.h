@@ -37,9 +37,9 @@ std::string received_text(const fields::Json& finding);
 std::string category_text(const fields::Json& finding);  ///< the likeliest root cause and the next ones
 
 /// Since which step something of a kind ("parameter") is not finite; none where nothing is.
-std::optional<fields::Integer> bad_since(const fields::Json& finding, const std::string& kind);
+std::optional<fields::JsonInteger> bad_since(const fields::Json& finding, const std::string& kind);
 
 /// The first step after which a checkpoint is not safe to resume from; none where all are.
-std::optional<fields::Integer> state_bad_since(const fields::Json& finding);
+std::optional<fields::JsonInteger> state_bad_since(const fields::Json& finding);
 
 }  // namespace numsan

@@ -33,14 +33,14 @@ inline std::string text(const Json& object, const char* key) {
 }
 
 /// Holds every integer that the parser keeps exact: from INT64_MIN to UINT64_MAX.
-using Integer = __int128;
+using JsonInteger = __int128;
 
-inline std::optional<Integer> integer(const Json& value) {
+inline std::optional<JsonInteger> integer(const Json& value) {
     if (value.is_number_unsigned()) return value.get<uint64_t>();
-    return value.is_number_integer() ? std::optional<Integer>(value.get<int64_t>()) : std::nullopt;
+    return value.is_number_integer() ? std::optional<JsonInteger>(value.get<int64_t>()) : std::nullopt;
 }
 
-inline Integer number(const Json& object, const char* key, Integer otherwise = 0) {
+inline JsonInteger number(const Json& object, const char* key, JsonInteger otherwise = 0) {
     return integer(at(object, key)).value_or(otherwise);
 }
 

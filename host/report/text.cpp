@@ -11,8 +11,8 @@ namespace numsan {
 namespace {
 
 using fields::at;
-using fields::Integer;
 using fields::Json;
+using fields::JsonInteger;
 using fields::list;
 using fields::number;
 using fields::real;
@@ -169,7 +169,7 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     }
     const std::string evidence = evidence_text(finding);
     if (!evidence.empty()) out += row(margin, "because:", evidence, style);
-    if (const Integer count = number(finding, "count", 1); count > 1) {
+    if (const JsonInteger count = number(finding, "count", 1); count > 1) {
         out += row(margin, "repeated:", grouped(count) + " times", style);
     }
     if (const std::string dump = string_at(finding, "dump"); !dump.empty())

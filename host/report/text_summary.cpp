@@ -11,12 +11,12 @@ namespace numsan {
 namespace {
 
 using fields::at;
-using fields::Integer;
 using fields::Json;
+using fields::JsonInteger;
 using fields::list;
 using fields::number;
 
-std::string reason_text(const std::string& reason, Integer count) {
+std::string reason_text(const std::string& reason, JsonInteger count) {
     if (reason == "tier") return "left out by the tier";
     const bool noun = reason == "view" || reason == "allocation" || reason == "collective";
     return noun && count != 1 ? reason + "s" : reason;
@@ -24,9 +24,9 @@ std::string reason_text(const std::string& reason, Integer count) {
 
 std::string skipped_text(const Json& skipped) {
     if (!skipped.is_object()) return "";
-    std::vector<std::pair<Integer, std::string>> reasons;
+    std::vector<std::pair<JsonInteger, std::string>> reasons;
     for (const auto& [reason, count] : skipped.items()) {
-        const Integer skips = fields::integer(count).value_or(0);
+        const JsonInteger skips = fields::integer(count).value_or(0);
         if (skips > 0) reasons.emplace_back(skips, fields::clean(reason));
     }
     std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -45,14 +45,14 @@ std::string first_line(const Json& report) {
     std::string out = what + " in " + counted(number(at(report, "run"), "steps"), "step", "steps") + "; " +
                       grouped(number(coverage, "scanned")) + " of " + grouped(number(coverage, "ops")) +
                       " ops scanned" + skipped_text(at(coverage, "skipped"));
-    const Integer absorbed = number(at(report, "noted"), "absorbed");
+    const JsonInteger absorbed = number(at(report, "noted"), "absorbed");
     if (absorbed > 0) out += "; " + counted(absorbed, "non-finite value", "non-finite values") + " stayed masked";
     return out;
 }
 
 std::string incomplete_line(const Json& report) {
     if (fields::text(report, "verdict") != "incomplete") return "";
-    const Integer dropped = number(at(report, "coverage"), "dropped");
+    const JsonInteger dropped = number(at(report, "coverage"), "dropped");
     const std::string lost =
         dropped > 0 ? counted(dropped, "record was", "records were") + " lost" : "something was lost";
     return "incomplete: " + lost + ", so silence does not mean health here";

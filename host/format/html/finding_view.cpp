@@ -13,8 +13,8 @@ namespace numsan::html {
 namespace {
 
 using fields::at;
-using fields::Integer;
 using fields::Json;
+using fields::JsonInteger;
 using fields::list;
 using fields::number;
 using fields::real;
@@ -110,7 +110,7 @@ Data place_view(const Json& place, const std::string& cwd) {
 }
 
 /// A line as it stands in a file.
-Data source_line(Integer line, const std::string& code, bool marked) {
+Data source_line(JsonInteger line, const std::string& code, bool marked) {
     Data view;
     put(view, "line", digits(line));
     put(view, "code", code.empty() ? " " : code);
@@ -122,13 +122,13 @@ Data source_line(Integer line, const std::string& code, bool marked) {
 Data source_view(const Json& finding, const std::string& cwd) {
     const Json& place = at(finding, "location");
     if (!place.is_object()) return Data(false);
-    const Integer line = number(place, "line");
+    const JsonInteger line = number(place, "line");
     const Json& excerpt = at(finding, "excerpt");
     const Json& around = list(excerpt, "lines");
-    const Integer first = number(excerpt, "first");
+    const JsonInteger first = number(excerpt, "first");
     List lines;
-    if (first <= line && line < first + static_cast<Integer>(around.size()) && around.size() <= kMostRows) {
-        Integer at_line = first;
+    if (first <= line && line < first + static_cast<JsonInteger>(around.size()) && around.size() <= kMostRows) {
+        JsonInteger at_line = first;
         for (const Json& code : around) {
             const std::string words = code.is_string() ? fields::clean(code.get_ref<const std::string&>()) : "";
             lines.push_back(source_line(at_line, words, at_line == line));
@@ -198,7 +198,7 @@ Data finding_view(const KnownFinding& known, size_t position) {
     put(view, "ranks", ranks_text(known.ranks));
     put(view, "reports", known.reports > 1 ? std::to_string(known.reports) + " reports" : "");
     put(view, "report", known.path);
-    const Integer count = number(finding, "count", 1);
+    const JsonInteger count = number(finding, "count", 1);
     put(view, "repeated", count > 1 ? counted(count, "time", "times") : "");
     put(view, "when", when_text(finding));
     put(view, "escaped", escape_text(finding, known.cwd) + contamination_text(finding));

@@ -14,8 +14,8 @@ namespace numsan {
 namespace {
 
 using fields::at;
-using fields::Integer;
 using fields::Json;
+using fields::JsonInteger;
 using fields::list;
 using fields::number;
 using fields::text;
@@ -64,7 +64,7 @@ struct ReportFacts {
     std::string summary;  ///< the last lines of its text
     size_t errors = 0;
     size_t findings = 0;
-    Integer steps = 0;
+    JsonInteger steps = 0;
 };
 
 /// A list of rows of two texts, one a member of `pairs`.
@@ -125,7 +125,7 @@ class HtmlConverter : public Converter {
     std::string document() override {
         const std::vector<const KnownFinding*> findings = known_.findings();
         Data page;
-        Integer steps = 0;
+        JsonInteger steps = 0;
         for (const auto& [order, facts] : facts_) steps = std::max(steps, facts.steps);
         put_head(page, findings, steps);
         page.set("time_line", html::time_line_view(findings, skipped_, steps));
@@ -143,7 +143,7 @@ class HtmlConverter : public Converter {
     }
 
   private:
-    void put_head(Data& page, const std::vector<const KnownFinding*>& findings, Integer steps) const {
+    void put_head(Data& page, const std::vector<const KnownFinding*>& findings, JsonInteger steps) const {
         std::set<std::string> programs;
         std::string started;
         std::string framework;
@@ -258,8 +258,8 @@ class HtmlConverter : public Converter {
     std::map<size_t, ReportFacts> facts_;
     std::set<std::string> spots_;
     html::SkippedSteps skipped_;
-    Integer ops_ = 0;
-    Integer scanned_ = 0;
+    JsonInteger ops_ = 0;
+    JsonInteger scanned_ = 0;
 };
 
 }  // namespace

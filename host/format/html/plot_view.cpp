@@ -12,8 +12,8 @@ namespace numsan::html {
 namespace {
 
 using fields::at;
-using fields::Integer;
 using fields::Json;
+using fields::JsonInteger;
 using fields::list;
 using fields::number;
 using fields::real;
@@ -51,8 +51,8 @@ void put_limits(Data& view, const std::string& dtype) {
     put(view, "smallest_text", value_text(line->smallest()));
 }
 
-List cells_of(const std::vector<Series>& series, const std::map<Integer, std::vector<const Json*>>& steps,
-              Integer step) {
+List cells_of(const std::vector<Series>& series, const std::map<JsonInteger, std::vector<const Json*>>& steps,
+              JsonInteger step) {
     List cells;
     const std::vector<const Json*>& row = steps.at(step);
     for (size_t i = 0; i < series.size(); ++i) {
@@ -82,7 +82,7 @@ Data history_view(const Json& finding) {
         series.push_back({text(link, "op") + (place.empty() ? "" : " " + place.substr(place.rfind('/') + 1)), points});
     }
     if (series.empty()) return Data(false);
-    std::map<Integer, std::vector<const Json*>> steps;
+    std::map<JsonInteger, std::vector<const Json*>> steps;
     for (size_t i = 0; i < series.size(); ++i) {
         size_t taken = 0;
         for (const Json& point : series[i].points) {
@@ -114,7 +114,7 @@ Data history_view(const Json& finding) {
 
 namespace {
 
-Data bar(const std::string& label, Integer count, const char* role) {
+Data bar(const std::string& label, JsonInteger count, const char* role) {
     Data made;
     put(made, "label", label);
     put(made, "count", grouped(count));
@@ -124,12 +124,12 @@ Data bar(const std::string& label, Integer count, const char* role) {
 }
 
 void add_count(List& bars, const Json& tensor, const char* key, const char* label, const char* role) {
-    if (const Integer count = number(tensor, key); count > 0) bars.push_back(bar(label, count, role));
+    if (const JsonInteger count = number(tensor, key); count > 0) bars.push_back(bar(label, count, role));
 }
 
 Data histogram_view(const Json& tensor, const Json& exponents) {
     const Json& counts = list(exponents, "counts");
-    const Integer first = number(exponents, "first");
+    const JsonInteger first = number(exponents, "first");
     List bars;
     add_count(bars, tensor, "neg_inf", "-inf", "bad");
     add_count(bars, tensor, "zero", "0", "zero");
@@ -137,10 +137,10 @@ Data histogram_view(const Json& tensor, const Json& exponents) {
     const auto line = NumberLine::of(text(tensor, "dtype"));
     const double normal = line ? std::log2(line->smallest_normal()) : -1e9;
     for (size_t i = 0; i < counts.size(); i += together) {
-        Integer count = 0;
+        JsonInteger count = 0;
         for (size_t j = i; j < std::min(i + together, counts.size()); ++j)
             count += fields::integer(counts[j]).value_or(0);
-        const Integer low = first + static_cast<Integer>(i);
+        const JsonInteger low = first + static_cast<JsonInteger>(i);
         const bool subnormal = static_cast<double>(low) < normal;
         bars.push_back(bar("2^" + digits(low), count, subnormal ? "subnormal" : "normal"));
     }

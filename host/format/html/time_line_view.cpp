@@ -11,7 +11,7 @@ namespace numsan::html {
 namespace {
 
 using fields::at;
-using fields::Integer;
+using fields::JsonInteger;
 using fields::text;
 
 constexpr size_t kMostMarks = 100;  ///< of the page: those with a place of their own on it
@@ -20,9 +20,9 @@ constexpr size_t kMostLevels = 6;   ///< marks that stand below each other; furt
 
 class TimeLine {
   public:
-    explicit TimeLine(Integer last) : last_(std::max<Integer>(last, 1)) {}
+    explicit TimeLine(JsonInteger last) : last_(std::max<JsonInteger>(last, 1)) {}
 
-    double place(Integer step) const {
+    double place(JsonInteger step) const {
         const double share = 100 * static_cast<double>(step) / static_cast<double>(last_);
         return std::clamp(share, 0.0, 100.0);
     }
@@ -40,16 +40,16 @@ class TimeLine {
         List out;
         for (double step = 0; step <= static_cast<double>(last_); step += unit) {
             Data tick;
-            put(tick, "at", percent(place(static_cast<Integer>(step))));
-            put(tick, "step", grouped(static_cast<Integer>(step)));
-            tick.set("last", place(static_cast<Integer>(step)) > 92);
+            put(tick, "at", percent(place(static_cast<JsonInteger>(step))));
+            put(tick, "step", grouped(static_cast<JsonInteger>(step)));
+            tick.set("last", place(static_cast<JsonInteger>(step)) > 92);
             out.push_back(tick);
         }
         return out;
     }
 
   private:
-    Integer last_;
+    JsonInteger last_;
 };
 
 /// The marks of one lane, where they would cover each other below each other.
@@ -98,7 +98,7 @@ List spans_of(const std::vector<const KnownFinding*>& findings, const TimeLine& 
     List out;
     for (const auto& [kind, name] : {std::pair("parameter", "parameters"),
                                      std::pair("optimizer_state", "optimizer state"), std::pair("buffer", "buffers")}) {
-        std::optional<Integer> since;
+        std::optional<JsonInteger> since;
         for (const KnownFinding* known : findings) {
             const auto own = bad_since(known->document, kind);
             if (own) since = std::min(since.value_or(*own), *own);
@@ -115,9 +115,9 @@ List spans_of(const std::vector<const KnownFinding*>& findings, const TimeLine& 
 
 }  // namespace
 
-Data time_line_view(const std::vector<const KnownFinding*>& findings, const SkippedSteps& skipped, Integer steps) {
+Data time_line_view(const std::vector<const KnownFinding*>& findings, const SkippedSteps& skipped, JsonInteger steps) {
     if (findings.empty() && skipped.empty()) return Data(false);
-    Integer last = steps;
+    JsonInteger last = steps;
     for (const KnownFinding* known : findings) last = std::max(last, known->first_step);
     const TimeLine line(last);
     List lanes;
@@ -129,7 +129,7 @@ Data time_line_view(const std::vector<const KnownFinding*>& findings, const Skip
         if (!lane.empty()) lanes.push_back(lane.view(phase));
     }
     List skips;
-    for (const Integer step : skipped) {
+    for (const JsonInteger step : skipped) {
         if (skips.size() == kMostMarks) break;
         Data skip;
         put(skip, "at", percent(line.place(step)));
