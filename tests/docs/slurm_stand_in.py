@@ -25,8 +25,10 @@ def srun(arguments):
     command = list(arguments)
     while command[0].startswith("-"):
         command.pop(0)
-    tasks = [subprocess.Popen(command, env={**os.environ, "SLURM_PROCID": str(task), "SLURM_LOCALID": str(task)})
-             for task in range(int(os.environ["SLURM_NTASKS"]))]
+    count = os.environ["SLURM_NTASKS"]
+    step = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": count}
+    tasks = [subprocess.Popen(command, env={**os.environ, **step, "SLURM_PROCID": str(task), "SLURM_LOCALID": str(task)})
+             for task in range(int(count))]
     return max(task.wait() for task in tasks)
 
 

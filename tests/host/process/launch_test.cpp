@@ -49,7 +49,8 @@ TEST(Launch, EachLauncherSaysWhichProcessThisIs) {
          "9"},
         {"slurm",
          {{"SLURM_PROCID", "5"},
-          {"SLURM_NTASKS", "8"},
+          {"SLURM_NTASKS", "16"},
+          {"SLURM_STEP_NUM_TASKS", "8"},
           {"SLURM_LOCALID", "1"},
           {"SLURM_JOB_ID", "9"},
           {"SLURM_STEP_ID", "0"}},
@@ -67,7 +68,7 @@ TEST(Launch, EachLauncherSaysWhichProcessThisIs) {
 
 TEST(Launch, ALauncherInsideOfAnAllocationGoesFirst) {
     const LaunchFacts facts =
-        facts_with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}, {"RANK", "3"}, {"WORLD_SIZE", "16"}});
+        facts_with({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"RANK", "3"}, {"WORLD_SIZE", "16"}});
     EXPECT_EQ(facts.launcher, "environment");
     EXPECT_EQ(facts.rank, 3);
     EXPECT_EQ(facts.world_size, 16);
@@ -77,10 +78,18 @@ TEST(Launch, WhatIsNoNumberIsNoRank) {
     for (const char* text : {"", "x", "-1", "3x", "99999999999999"}) {
         EXPECT_FALSE(facts_with({{"RANK", text}}).rank.has_value()) << text;
     }
-    const LaunchFacts facts = facts_with({{"RANK", "x"}, {"SLURM_PROCID", "5"}});
-    EXPECT_EQ(facts.launcher, "slurm");
+    const LaunchFacts facts = facts_with({{"RANK", "x"}, {"PMI_RANK", "5"}});
+    EXPECT_EQ(facts.launcher, "mpi");
     EXPECT_EQ(facts.rank, 5);
     EXPECT_FALSE(facts.world_size.has_value());
+}
+
+TEST(Launch, AnAllocationWithoutAStepHasStartedNoRank) {
+    const LaunchFacts facts = facts_with(
+        {{"SLURM_JOB_ID", "9"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}, {"SLURM_LOCALID", "0"}});
+    EXPECT_FALSE(facts.rank.has_value());
+    EXPECT_FALSE(facts.world_size.has_value());
+    EXPECT_FALSE(facts.launcher.has_value());
 }
 
 TEST(Launch, WithoutALauncherNothingIsSaid) {
