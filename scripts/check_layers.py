@@ -51,6 +51,7 @@ LAYERS = {
         "host/record",
         "host/report",
         "host/session",
+        "interpose/adapter",
         "interpose/cupti",
         "interpose/debugger",
         "interpose/nvtx",
@@ -59,8 +60,8 @@ LAYERS = {
     ),
     # Between a session and the interpreter.
     "interpose/debugger": (*JUDGING, "host/event", "host/breaks", "host/report", "host/session", "interpose/python"),
-    # A program of the build: it makes adapters as the runtime does.
-    "interpose/prebuild": ("host/base", "host/log", "host/options", "interpose/runtime"),
+    # The runtime compiles adapters by it, and so does a program of the build.
+    "interpose/adapter": ("host/base", "host/log", "host/options"),
     "interpose/python/api": ("host/base", "host/stacks"),
     "interpose/python/layout": ("interpose/python/api", "interpose/python/scripts.h"),
     "interpose/python/names": (

@@ -61,6 +61,18 @@ def audited(auditwheel, path):
     return (tags[0] if tags else "none"), text
 
 
+def write_without_adapters(wheel, path):
+    """auditwheel looks for all files that RECORD lists."""
+    with zipfile.ZipFile(path, "w") as rest:
+        for name in wheel.namelist():
+            data = wheel.read(name)
+            if name.endswith(".dist-info/RECORD"):
+                rows = data.decode().splitlines(keepends=True)
+                data = "".join(row for row in rows if not ADAPTER.search(row.split(",")[0])).encode()
+            if not ADAPTER.search(name):
+                rest.writestr(name, data)
+
+
 def main():
     path, auditwheel = Path(sys.argv[1]), sys.argv[2]
     lines = [f"{path.name}: {path.stat().st_size / 1e6:.1f} MB", "", "| part | files | MB | MB in the wheel |",
@@ -69,10 +81,7 @@ def main():
         for part, (files, size, packed) in contents(wheel).items():
             lines.append(f"| {part} | {files} | {size / 1e6:.2f} | {packed / 1e6:.2f} |")
         without = Path(folder, path.name)
-        with zipfile.ZipFile(without, "w") as rest:
-            for info in wheel.infolist():
-                if not ADAPTER.search(info.filename):
-                    rest.writestr(info, wheel.read(info))
+        write_without_adapters(wheel, without)
         tag, said = audited(auditwheel, without)
         lines += ["", f"auditwheel, without the adapters: {tag}"]
         for name in sorted(wheel.namelist()):

@@ -19,10 +19,10 @@
 
 #include "host/log/format.h"
 #include "host/options/cache_folder.h"
-#include "interpose/runtime/adapter_cache.h"
-#include "interpose/runtime/adapter_failure.h"
-#include "interpose/runtime/adapter_recipe.h"
-#include "interpose/runtime/compiler.h"
+#include "interpose/adapter/adapter_cache.h"
+#include "interpose/adapter/adapter_failure.h"
+#include "interpose/adapter/adapter_recipe.h"
+#include "interpose/adapter/compiler.h"
 
 namespace numsan {
 namespace {

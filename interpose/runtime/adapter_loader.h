@@ -5,7 +5,7 @@
 #include <string>
 
 #include "host/base/adapter_abi.h"
-#include "interpose/runtime/adapter_recipe.h"
+#include "interpose/adapter/adapter_recipe.h"
 
 namespace numsan {
 

@@ -27,8 +27,8 @@ def srun(arguments):
         command.pop(0)
     count = os.environ["SLURM_NTASKS"]
     step = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": count}
-    tasks = [subprocess.Popen(command, env={**os.environ, **step, "SLURM_PROCID": str(task), "SLURM_LOCALID": str(task)})
-             for task in range(int(count))]
+    numbers = [{"SLURM_PROCID": str(task), "SLURM_LOCALID": str(task)} for task in range(int(count))]
+    tasks = [subprocess.Popen(command, env={**os.environ, **step, **number}) for number in numbers]
     return max(task.wait() for task in tasks)
 
 

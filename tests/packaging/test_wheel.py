@@ -1,6 +1,8 @@
 """The wheel: what is in it, and that a program is watched in an environment that has nothing but it and torch."""
 import json
 import pathlib
+import platform
+import re
 import subprocess
 import time
 import zipfile
@@ -115,6 +117,16 @@ def test_the_files(wheel):
     assert names == sources | prebuilt | programs | told | package | shared
     assert {name for name in programs if not modes[name] & 0o111} == set(), "cannot be executed"
     assert "Tag: py3-none-linux_x86_64" in tag and "Root-Is-Purelib: false" in tag
+
+
+def test_systems_that_it_is_for(wheel):
+    """Also those whose glibc is older than the one that it was made with. Adapters need the torch of the program."""
+    auditwheel = pathlib.Path(run_numsan.PYTHON).parent / "auditwheel"
+    said = done([run_numsan.PYTHON, run_numsan.REPO / "scripts/wheel_contents.py", wheel, auditwheel])
+    print(said)
+    oldest = re.search(r"^auditwheel, without the adapters: manylinux_2_(\d+)_x86_64$", said, re.M)
+    glibc = platform.libc_ver()[1]
+    assert oldest and int(oldest[1]) < int(glibc.split(".")[1]), (glibc, said)
 
 
 def test_bug_is_found_without_a_compiler(environment):

@@ -85,8 +85,8 @@ TEST(Launch, WhatIsNoNumberIsNoRank) {
 }
 
 TEST(Launch, AnAllocationWithoutAStepHasStartedNoRank) {
-    const LaunchFacts facts = facts_with(
-        {{"SLURM_JOB_ID", "9"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}, {"SLURM_LOCALID", "0"}});
+    const LaunchFacts facts =
+        facts_with({{"SLURM_JOB_ID", "9"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}, {"SLURM_LOCALID", "0"}});
     EXPECT_FALSE(facts.rank.has_value());
     EXPECT_FALSE(facts.world_size.has_value());
     EXPECT_FALSE(facts.launcher.has_value());

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "host/options/cache_folder.h"
-#include "interpose/runtime/adapter_cache.h"
-#include "interpose/runtime/compiler.h"
+#include "interpose/adapter/adapter_cache.h"
+#include "interpose/adapter/compiler.h"
 
 namespace numsan {
 namespace fs = std::filesystem;

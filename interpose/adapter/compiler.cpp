@@ -1,5 +1,5 @@
 // Runs the C++ compiler as a child process that the host program's signal handling cannot disturb.
-#include "interpose/runtime/compiler.h"
+#include "interpose/adapter/compiler.h"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,4 +1,4 @@
-#include "interpose/runtime/adapter_failure.h"
+#include "interpose/adapter/adapter_failure.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "host/options/trusted_path.h"
-#include "interpose/runtime/adapter_cache.h"
+#include "interpose/adapter/adapter_cache.h"
 
 namespace numsan {
 namespace {

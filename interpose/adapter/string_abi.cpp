@@ -1,4 +1,4 @@
-#include "interpose/runtime/string_abi.h"
+#include "interpose/adapter/string_abi.h"
 
 #include <dlfcn.h>
 

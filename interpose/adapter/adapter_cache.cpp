@@ -1,5 +1,5 @@
 // The folder where compiled adapters are kept between runs, and the lock that lets one process at a time build one.
-#include "interpose/runtime/adapter_cache.h"
+#include "interpose/adapter/adapter_cache.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "interpose/runtime/adapter_recipe.h"
+#include "interpose/adapter/adapter_recipe.h"
 
 #include <algorithm>
 #include <fstream>
@@ -7,9 +7,9 @@
 #include "host/base/version.h"
 #include "host/log/format.h"
 #include "host/options/adapter_name.h"
-#include "interpose/runtime/adapter_cache.h"
-#include "interpose/runtime/compiler.h"
-#include "interpose/runtime/string_abi.h"
+#include "interpose/adapter/adapter_cache.h"
+#include "interpose/adapter/compiler.h"
+#include "interpose/adapter/string_abi.h"
 
 namespace numsan {
 namespace {
