@@ -59,7 +59,8 @@ LAYERS = {
         "cuda/cuda_device_scanner.h",
     ),
     # Between a session and the interpreter.
-    "interpose/debugger": (*JUDGING, "host/event", "host/breaks", "host/report", "host/session", "interpose/python"),
+    "interpose/debugger": (*JUDGING, "host/event", "host/breaks", "host/report", "host/dump", "host/session",
+                           "interpose/python"),
     # The runtime compiles adapters by it, and so does a program of the build.
     "interpose/adapter": ("host/base", "host/log", "host/options"),
     "interpose/python/api": ("host/base", "host/stacks"),

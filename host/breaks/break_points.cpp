@@ -33,6 +33,11 @@ void set_due(ThreadState& thread, std::unique_ptr<Break> due) { delete std::exch
 
 }  // namespace
 
+HeldReference::HeldReference(const HoldApi& api, const OpContext& context) : api_(&api) {
+    if (context.node == nullptr || api.keep_forward == nullptr) return;
+    call_ = api.keep_forward(context.node_thread, number(context.node_sequence));
+}
+
 BreakMode break_mode() noexcept {
     const char* const named = std::getenv("PYTHONBREAKPOINT");
     if (named != nullptr && std::strcmp(named, "0") == 0) return BreakMode::Off;
@@ -104,6 +109,8 @@ void BreakPoints::born(ThreadState& thread, const OpEvent& event, const OpContex
         due->inputs = operands_of(event, event.inputs, event.input_count);
         due->outputs = operands_of(event, event.outputs, event.output_count);
         due->held = std::move(call);
+        due->forward = HeldReference(hold_, context);
+        due->node = context.node != nullptr ? context.node : "";
         return set_due(thread, std::move(due));
     }
 }

@@ -40,6 +40,8 @@ class HeldReference {
     HeldReference() = default;
     /// Within op_end.
     explicit HeldReference(const HoldApi& api) : api_(&api), call_(api.keep != nullptr ? api.keep() : nullptr) {}
+    /// Of the forward op of the node that runs; of nothing where none does.
+    HeldReference(const HoldApi& api, const OpContext& context);
     ~HeldReference() {
         if (call_ != nullptr) api_->drop(call_);
     }
@@ -71,6 +73,8 @@ struct Break {
     bool scaled = false;                   ///< of a backward pass: a loss scaler may want it
     std::vector<Operand> inputs, outputs;  ///< alive until the op that made the birth has returned; empty after that
     HeldReference held;
+    HeldReference forward;  ///< of the forward op, for a backward pass, where somebody may ask for it
+    std::string node;       ///< of autograd's, in which the op ran; empty: in none
 };
 
 /// [MT] No member calls into the host program or takes another lock than its own, the verdict's and, in published(),

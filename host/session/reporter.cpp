@@ -333,6 +333,11 @@ std::string Reporter::json() const {
     return to_json(in_order_of_birth());
 }
 
+RunSummary Reporter::run() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return report_.run;
+}
+
 bool Reporter::has(Severity severity) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::any_of(report_.findings.begin(), report_.findings.end(),

@@ -61,6 +61,8 @@ class Reporter {
 
     /// The report as it would be written now.
     std::string json() const;
+    /// What is known of the run so far.
+    RunSummary run() const;
 
     /// True when a finding of at least this severity was made.
     bool has(Severity severity) const;

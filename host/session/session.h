@@ -83,6 +83,7 @@ class Session : private DeviceOwner {
     void after_fork_in_child() noexcept;
 
     Reporter& reporter() { return reporter_; }
+    const Options& options() const { return options_; }
     Verdict& verdict() { return parts_.verdict; }
     const Lineage& lineage() const { return parts_.lineage; }
 

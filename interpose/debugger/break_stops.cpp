@@ -10,8 +10,10 @@
 
 #include "host/breaks/break_points.h"
 #include "host/cause/magnitude_history.h"
+#include "host/dump/dump_document.h"
 #include "host/event/thread_state.h"
 #include "host/finding/place_of.h"
+#include "host/report/atomic_file.h"
 #include "interpose/python/api/gate.h"
 #include "interpose/python/debugger.h"
 
@@ -38,6 +40,13 @@ struct BreakStops {
 };
 BreakStops* g_stops = nullptr;
 
+/// What this thread shows its user, while it stops.
+struct Shown {
+    const Break& due;
+    const Finding& finding;
+};
+thread_local constinit const Shown* t_shown = nullptr;
+
 /// On its way out of an operator of this thread.
 thread_local constinit RaisedError t_error{};
 std::string& error_text() {
@@ -56,10 +65,25 @@ std::string history_of(const void* storage) {
     return lines;
 }
 
-const DebuggerHost g_host = {
+std::string write_dump(const std::string& path) {
+    if (t_shown == nullptr) return "the program has gone on since";
+    const Break& due = t_shown->due;
+    if (due.held.view() == nullptr) return "what the operator was called with was not kept";
+    try {
+        const RunSummary run = g_stops->session.reporter().run();
+        const DumpContent content{due.held.view(), due.forward.view(), due.node, g_stops->session.options().dump_limit};
+        return write_atomically(path, dump_file(content, t_shown->finding, run).parts).value_or("");
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+}
+
+DebuggerHost g_host = {
     history_of,
     [](bool paused) { return std::exchange(this_thread().busy, paused); },
     [](const std::string& place) { g_stops->breaks.again(place); },
+    write_dump,
+    {},
 };
 
 /// Where in the thread's stack the program stops: the innermost line that is the program's or one of its libraries'.
@@ -96,7 +120,7 @@ std::string text_of(const Break& due, const Finding& finding, const Reporter& re
                   "that matters\n";
     text +=
         "numsan: `continue` goes on, and this line does not stop again; `_numsan` has inputs, outputs, finding, "
-        "history(name), health(), again()\n";
+        "history(name), health(), try_fix(), again()\n";
     return text;
 }
 
@@ -136,7 +160,10 @@ void carry_out(BreakStops& stops, Break& due) {
         const std::vector<SourceFrame> stack = stops.stacks.resolve(due.stack);
         stop.scaled = !due.finding && (due.scaled || std::any_of(stack.begin(), stack.end(), scales));
         bool stopped = true;
+        const Shown shown{due, *finding};
+        t_shown = &shown;
         error = stops.debugger.stop(stop, stopped);
+        t_shown = nullptr;
         if (!stopped) stops.breaks.leave_to_scaler(stop.place, due);
     }
     if (error.type == nullptr) return;
@@ -223,7 +250,9 @@ void announce_break_stops(CoreApi& core) noexcept {
     core.drop_error = drop_error;
 }
 
-bool start_break_stops(const PythonApi& api, Session& session, StackSource& stacks, const SessionFacts& facts) {
+bool start_break_stops(const PythonApi& api, Session& session, StackSource& stacks, const SessionFacts& facts,
+                       const std::string& libraries) {
+    g_host.replay = libraries + "/replay/replay_dump.py";
     const Debugger* debugger = Debugger::start(api, g_host);
     if (debugger == nullptr) return false;
     g_stops = new BreakStops(api, session, stacks, facts, *debugger);

@@ -33,9 +33,21 @@ void* again(void*, void* arguments) {
     return api.Py_BuildValue("");
 }
 
+void* dump(void*, void* arguments) {
+    const PythonApi& api = *python_api();
+    ptrdiff_t size = 0;
+    const char* path = api.PyUnicode_AsUTF8AndSize(api.PyTuple_GetItem(arguments, 0), &size);
+    if (path == nullptr) return nullptr;
+    return api.Py_BuildValue("s", g_host->dump({path, size_t(size)}).c_str());
+}
+
+void* replay(void*, void*) { return python_api()->Py_BuildValue("s", g_host->replay.c_str()); }
+
 PythonMethod g_methods[] = {{"core_history", history, kArgumentTuple, nullptr},
                             {"core_pause", pause, kArgumentTuple, nullptr},
-                            {"core_again", again, kArgumentTuple, nullptr}};
+                            {"core_again", again, kArgumentTuple, nullptr},
+                            {"core_dump", dump, kArgumentTuple, nullptr},
+                            {"core_replay", replay, kArgumentTuple, nullptr}};
 
 void* bytes_of(const PythonApi& api, const std::string& text) {
     return api.PyBytes_FromStringAndSize(text.data(), ptrdiff_t(text.size()));

@@ -19,10 +19,12 @@ STOPS = {
         ("_numsan.finding['module']", "head"),
         ("[step for step, _ in _numsan.history('head.rate.weight')]", r"\[0, 1, 2\]|\[0, 1\]"),
         ("_numsan.health()", r"head\.rate\.weight +parameter +\(1, 2\) +float32"),
+        ("_numsan.try_fix()", r"reproduced: [^\0]*help: bound the operand from below: [^\0]*    tried: finite; "),
         ("self.rate.weight.grad.isfinite().all()", r"tensor\(True\)")]),
     "distance_at_zero.py": ("train", "NS102", [
         ("_numsan.finding['forward']['location']['function']", "distance"), ("_numsan.finding['phase']", "backward"),
         ("_numsan.outputs[0].isinf().any()", r"tensor\(True\)"), ("step", "2"),
+        ("_numsan.try_fix()", r"help: [^\0]*    tried: finite; [^\0]*gradient finite"),
         ("_numsan.health()", r"model\.weight +parameter +\(3, 2\) +float32 +\S+ +\S+ +0 +0\s")]),
     "huge_learning_rate.py": ("train", "NS104", [
         ("_numsan.finding['phase']", "optimizer"), ("step", "2"),

@@ -1,5 +1,5 @@
-# What is known where a program stopped: `_numsan` at the prompt. `core_history` and `core_again` are there already: see
-# interpose/python/debugger.cpp.
+# What is known where a program stopped: `_numsan` at the prompt. `core_history`, `core_again`, `core_dump` and
+# `core_replay` are there already: see interpose/python/debugger.cpp.
 import sys
 
 __name__ = '_numsan'
@@ -120,6 +120,30 @@ def named_tensors(frame):
     return found
 
 
+class Text(str):
+    """Shown at a prompt as it is."""
+
+    __repr__ = str.__str__
+
+
+def tried_help():
+    """What `numsan replay --try` says of the call: in a process of its own, where the program's tensors are copies."""
+    import os
+    import subprocess
+    import tempfile
+    with tempfile.TemporaryDirectory(prefix='numsan-') as folder:
+        problem = core_dump(os.path.join(folder, 'here'))
+        if problem:
+            raise LookupError(problem)
+        environment = {**os.environ, 'NUMSAN_DISABLE': '1', 'TORCH_CPP_LOG_LEVEL': 'ERROR'}
+        environment.pop('PYTHONSAFEPATH', None)  # the program's folder has its modules
+        ran = subprocess.run([sys.executable, '-B', core_replay(), '--try', '--', 'here'], cwd=folder, env=environment,
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, errors='replace')
+    if ran.returncode not in (0, 1):  # 1: not reproduced, which the text says
+        raise RuntimeError(ran.stderr.strip() or f'{sys.executable} ended with {ran.returncode}')
+    return Text(ran.stdout.rstrip())
+
+
 class Stopped:
     """What is known where the program stopped; `_numsan` at the prompt.
 
@@ -128,6 +152,7 @@ class Stopped:
     history(name)    the largest magnitudes of a tensor: (step, magnitude), oldest first; without a name those of the
                      finding. A name as health() has it, that of a variable, or a tensor
     health()         all live parameters, gradients and buffers
+    try_fix()        each line of help, tried on copies of the operands: whether it helps, and what it changes
     again()          this line stops again
     NumericalError   what break=1 raises where no terminal is there
     """
@@ -159,6 +184,12 @@ class Stopped:
         import torch
         with torch.no_grad():
             return Health(health_of(*named) for named in named_tensors(self._frame))
+
+    def try_fix(self):
+        import builtins
+        if vars(builtins).get('_numsan') is not self:
+            raise LookupError('the program has gone on since')
+        return tried_help()
 
     def again(self):
         core_again(self._place)
