@@ -1,5 +1,7 @@
 #include "interpose/python/names/variables.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -14,7 +16,8 @@ constexpr int32_t kSlotBytes = 8;
 constexpr int32_t kInterpretersFrame = 24;  ///< f_frame: struct _frame in pycore_frame.h, 3.11 to 3.14
 constexpr long kOptimized = 1;              ///< CO_OPTIMIZED: the code of a function
 constexpr int kMaxFrames = 512;             ///< of one thread
-constexpr int kNamesOfSlots = 11;           ///< first version in which code says the names of slots
+constexpr int kMostTurns = 10000;
+constexpr int kNamesOfSlots = 11;  ///< first version in which code says the names of slots
 
 /// Where `frame`, an object, keeps its slots; null where it is not laid out like that.
 const void* laid_out(const PythonLayout& layout, void* frame, void* code) {
@@ -81,6 +84,17 @@ void add_frames(const PythonApi& api, const PythonLayout& layout, void* thread, 
     }
 }
 
+/// A thread makes its state without the interpreter's lock, and 3.11 lists one before it has its parts: PyThreadState_Next()
+/// and PyThreadState_GetFrame() may be asked once it points to its frames. That takes no longer than a processor's turn.
+bool is_made(const PythonLayout& layout, const void* thread) {
+    if (layout.cframe_frame < 0) return true;
+    const auto* frames = reinterpret_cast<const uintptr_t*>(static_cast<const char*>(thread) + layout.thread_frame);
+    for (int turn = 0; turn < kMostTurns; ++turn, sched_yield()) {
+        if (__atomic_load_n(frames, __ATOMIC_ACQUIRE) != 0) return true;
+    }
+    return false;
+}
+
 /// A running method calls its own object so, whatever it is called elsewhere.
 void put_selfs_last(std::vector<Scope>& script) {
     Scope selfs;
@@ -137,6 +151,7 @@ Variables live_variables(const PythonApi& api, const PythonLayout* layout) {
     void* const interpreter = api.PyInterpreterState_Main();
     for (void* thread = api.PyInterpreterState_ThreadHead(interpreter); thread != nullptr;
          thread = api.PyThreadState_Next(thread)) {
+        if (!is_made(*layout, thread)) break;  // what it hides is not known
         add_frames(api, *layout, thread, globals, found);
     }
     put_selfs_last(found.script);

@@ -81,6 +81,13 @@ EXPORT const char* stacks_names(const void* (*gradient_of)(const void*)) {
     return answer.c_str();
 }
 
+/// How many of `count` look-ups found modules; for several threads at once.
+EXPORT int stacks_look_ups(int count) {
+    int found = 0;
+    for (int i = 0; i < count; ++i) found += stacks->names({}).modules.empty() ? 0 : 1;
+    return found;
+}
+
 /// Nanoseconds of one capture, over `count` of them.
 EXPORT double stacks_time(int count) {
     uint32_t sum = 0;

@@ -72,6 +72,15 @@ def test_no_wrong_layout_is_believed(python, stacks_library):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_look_ups_while_threads_begin_and_end(python, stacks_library):
+    """A thread makes its state without the interpreter's lock, and the look-up of another one goes through all states."""
+    version, path, _ = python
+    done = subprocess.run([path, HERE / "many_look_ups.py", stacks_library], capture_output=True, text=True,
+                          timeout=300)
+    found = 0 if version.endswith("t") else 4 * 2000  # without the interpreter's lock nothing is looked up
+    assert (done.returncode, done.stdout) == (0, f"{found}\n"), (done.returncode, done.stdout + done.stderr)
+
+
 def expected_places(version):
     """(line, function) of every marked line; comprehensions are part of their function since 3.12, and code has
     qualified names since 3.11."""
