@@ -14,8 +14,8 @@ namespace numsan {
 void announce_break_stops(CoreApi& core) noexcept;
 
 /// Starts it, before the first event. `stacks` are the process's own, also where they are recorded; `libraries` is the
-/// folder of the core, which has replay/. False where the interpreter would not have it. Everything lives as long as the
-/// process.
+/// folder of the core, which has replay/. False where the interpreter would not have it. Everything lives as long as
+/// the process.
 bool start_break_stops(const PythonApi& api, Session& session, StackSource& stacks, const SessionFacts& facts,
                        const std::string& libraries);
 

@@ -17,7 +17,8 @@ struct DebuggerHost {
     bool (*pause)(bool paused);
     /// See BreakPoints::again().
     void (*again)(const std::string& place);
-    /// Writes the call that this thread has stopped at to a file, as the option `dump` does. What went wrong, or nothing.
+    /// Writes the call that this thread has stopped at to a file, as the option `dump` does. What went wrong, or
+    /// nothing.
     std::string (*dump)(const std::string& path);
     std::string replay;  ///< the program that tries help on such a file
 };

@@ -84,8 +84,8 @@ void add_frames(const PythonApi& api, const PythonLayout& layout, void* thread, 
     }
 }
 
-/// A thread makes its state without the interpreter's lock, and 3.11 lists one before it has its parts: PyThreadState_Next()
-/// and PyThreadState_GetFrame() may be asked once it points to its frames. That takes no longer than a processor's turn.
+/// A thread makes its state without the interpreter's lock, and 3.11 lists one before it has its parts: what is behind
+/// it and its frame may be asked for once it points to its frames. That takes no longer than a processor's turn.
 bool is_made(const PythonLayout& layout, const void* thread) {
     if (layout.cframe_frame < 0) return true;
     const auto* frames = reinterpret_cast<const uintptr_t*>(static_cast<const char*>(thread) + layout.thread_frame);

@@ -73,7 +73,7 @@ def test_no_wrong_layout_is_believed(python, stacks_library):
 
 
 def test_look_ups_while_threads_begin_and_end(python, stacks_library):
-    """A thread makes its state without the interpreter's lock, and the look-up of another one goes through all states."""
+    """A thread makes its state without the interpreter's lock, and another one's look-up goes through all states."""
     version, path, _ = python
     done = subprocess.run([path, HERE / "many_look_ups.py", stacks_library], capture_output=True, text=True,
                           timeout=300)
