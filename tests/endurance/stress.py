@@ -24,7 +24,8 @@ import run_numsan  # noqa: E402
 
 PROGRAM, BIRTHS = HERE / "stress" / "program.py", HERE / "stress" / "births.py"
 KINDS = ("healthy", "births")
-OPTIONS = ("", "tier=boundary", "", "tier=sentinel", "history=0:max_findings=1000", "record=recording-%p")
+OPTIONS = ("", "tier=boundary", "escape=any", "tier=sentinel", "history=0:max_findings=1000", "record=recording-%p",
+           "dump=dumps:dump_findings=1000")
 LIMIT = 900  # seconds for one run
 
 
