@@ -1,6 +1,7 @@
 #include "host/process/launch.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 
 namespace numsan {
@@ -29,6 +30,9 @@ std::optional<int> number_in(const char* text) {
     return fits ? std::optional(static_cast<int>(value)) : std::nullopt;
 }
 
+/// Not only those of torch.distributed, as srun does. Where it has started one, that may start ranks and number them.
+bool starts_any_program(const Launcher& launcher) { return std::strcmp(launcher.rank, "RANK") != 0; }
+
 /// "none 0 node1 29500"; nothing where none of the variables is set.
 std::optional<std::string> job_of(const Launcher& launcher, GetVariable get) {
     std::istringstream names(launcher.job);
@@ -47,9 +51,10 @@ LaunchFacts launch_facts(GetVariable get) {
     for (const Launcher& launcher : kLaunchers) {
         if (get(launcher.mark) == nullptr) continue;
         const std::optional<int> rank = number_in(get(launcher.rank));
-        if (!rank) continue;
+        const std::optional<int> world_size = number_in(get(launcher.world_size));
+        if (!rank || (world_size == 1 && starts_any_program(launcher))) continue;
         facts.rank = rank;
-        facts.world_size = number_in(get(launcher.world_size));
+        facts.world_size = world_size;
         facts.local_rank = number_in(get(launcher.local_rank));
         facts.launcher = launcher.name;
         facts.job = job_of(launcher, get);

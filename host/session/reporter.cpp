@@ -301,31 +301,19 @@ bool Reporter::has_room() const {
     return report_.findings.size() < static_cast<size_t>(options_.max_findings);
 }
 
-/// A launcher of one process does not number those that it starts itself.
-bool Reporter::rank_is_settled() const {
-    return report_.run.launch.rank.has_value() && report_.run.launch.world_size != 1;
-}
-
 bool Reporter::knows_rank() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return rank_is_settled();
+    return report_.run.launch.rank.has_value();
 }
 
 void Reporter::use(const ProcessRank& rank) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    LaunchFacts& launch = report_.run.launch;
-    if (rank_is_settled() || finished_ || (launch.rank.has_value() && rank.world_size == 1)) return;
-    const std::string name = file_.name(report_.run);
-    const RunSummary unnumbered = report_.run;
-    launch.rank = rank.rank;
-    launch.world_size = rank.world_size;
-    launch.local_rank.reset();
-    launch.launcher = "process group";  // the program numbered its processes itself
+    if (report_.run.launch.rank.has_value() || finished_) return;
+    report_.run.launch.rank = rank.rank;
+    report_.run.launch.world_size = rank.world_size;
+    report_.run.launch.launcher = "process group";  // the program numbered its processes itself
     log_rank_.store(rank.rank, std::memory_order_relaxed);
     for (Finding& finding : report_.findings) finding.rank = rank.rank;
-    if (file_.name(report_.run) == name || child_) return;
-    file_.withdraw(unnumbered);  // that name is another rank's
-    file_.begin(in_order_of_birth());
 }
 
 std::string Reporter::json() const {

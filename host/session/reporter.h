@@ -77,7 +77,6 @@ class Reporter {
     void unlock() { mutex_.unlock(); }
 
   private:
-    bool rank_is_settled() const;
     Report in_order_of_birth() const;
     void write();
     int open_log() const;

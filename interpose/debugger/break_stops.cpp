@@ -40,12 +40,19 @@ struct BreakStops {
 };
 BreakStops* g_stops = nullptr;
 
+struct Shown;
+thread_local constinit const Shown* t_shown = nullptr;
+
 /// What this thread shows its user, while it stops.
 struct Shown {
+    Shown(const Break& its_due, const Finding& its_finding) : due(its_due), finding(its_finding) { t_shown = this; }
+    ~Shown() { t_shown = nullptr; }
+    Shown(const Shown&) = delete;
+    Shown& operator=(const Shown&) = delete;
+
     const Break& due;
     const Finding& finding;
 };
-thread_local constinit const Shown* t_shown = nullptr;
 
 /// On its way out of an operator of this thread.
 thread_local constinit RaisedError t_error{};
@@ -83,7 +90,7 @@ DebuggerHost g_host = {
     [](bool paused) { return std::exchange(this_thread().busy, paused); },
     [](const std::string& place) { g_stops->breaks.again(place); },
     write_dump,
-    {},
+    "",
 };
 
 /// Where in the thread's stack the program stops: the innermost line that is the program's or one of its libraries'.
@@ -160,10 +167,8 @@ void carry_out(BreakStops& stops, Break& due) {
         const std::vector<SourceFrame> stack = stops.stacks.resolve(due.stack);
         stop.scaled = !due.finding && (due.scaled || std::any_of(stack.begin(), stack.end(), scales));
         bool stopped = true;
-        const Shown shown{due, *finding};
-        t_shown = &shown;
+        const Shown shown(due, *finding);
         error = stops.debugger.stop(stop, stopped);
-        t_shown = nullptr;
         if (!stopped) stops.breaks.leave_to_scaler(stop.place, due);
     }
     if (error.type == nullptr) return;
@@ -252,7 +257,8 @@ void announce_break_stops(CoreApi& core) noexcept {
 
 bool start_break_stops(const PythonApi& api, Session& session, StackSource& stacks, const SessionFacts& facts,
                        const std::string& libraries) {
-    g_host.replay = libraries + "/replay/replay_dump.py";
+    static const std::string& replay = *new std::string(libraries + "/replay/replay_dump.py");
+    g_host.replay = replay.c_str();
     const Debugger* debugger = Debugger::start(api, g_host);
     if (debugger == nullptr) return false;
     g_stops = new BreakStops(api, session, stacks, facts, *debugger);

@@ -12,6 +12,10 @@ namespace {
 
 const DebuggerHost* g_host = nullptr;
 
+void* bytes_of(const PythonApi& api, const std::string& text) {
+    return api.PyBytes_FromStringAndSize(text.data(), ptrdiff_t(text.size()));
+}
+
 void* history(void*, void* arguments) {
     const PythonApi& api = *python_api();
     const void* storage = api.PyLong_AsVoidPtr(api.PyTuple_GetItem(arguments, 0));
@@ -35,23 +39,22 @@ void* again(void*, void* arguments) {
 
 void* dump(void*, void* arguments) {
     const PythonApi& api = *python_api();
-    ptrdiff_t size = 0;
-    const char* path = api.PyUnicode_AsUTF8AndSize(api.PyTuple_GetItem(arguments, 0), &size);
-    if (path == nullptr) return nullptr;
-    return api.Py_BuildValue("s", g_host->dump({path, size_t(size)}).c_str());
+    const char* given = api.PyBytes_AsString(api.PyTuple_GetItem(arguments, 0));
+    if (given == nullptr) return nullptr;
+    const std::string path = given;
+    void* const thread = api.PyEval_SaveThread();  // gigabytes take seconds
+    const std::string problem = g_host->dump(path);
+    api.PyEval_RestoreThread(thread);
+    return bytes_of(api, problem);
 }
 
-void* replay(void*, void*) { return python_api()->Py_BuildValue("s", g_host->replay.c_str()); }
+void* replay(void*, void*) { return bytes_of(*python_api(), g_host->replay); }
 
 PythonMethod g_methods[] = {{"core_history", history, kArgumentTuple, nullptr},
                             {"core_pause", pause, kArgumentTuple, nullptr},
                             {"core_again", again, kArgumentTuple, nullptr},
                             {"core_dump", dump, kArgumentTuple, nullptr},
                             {"core_replay", replay, kArgumentTuple, nullptr}};
-
-void* bytes_of(const PythonApi& api, const std::string& text) {
-    return api.PyBytes_FromStringAndSize(text.data(), ptrdiff_t(text.size()));
-}
 
 /// What values_of() in the script takes: the address of a tensor, or a tuple that says what the value is.
 class Parts {

@@ -20,7 +20,7 @@ struct DebuggerHost {
     /// Writes the call that this thread has stopped at to a file, as the option `dump` does. What went wrong, or
     /// nothing.
     std::string (*dump)(const std::string& path);
-    std::string replay;  ///< the program that tries help on such a file
+    const char* replay;  ///< the program that tries help on such a file
 };
 
 /// One stop, as the debugger shows it.

@@ -131,16 +131,20 @@ def tried_help():
     import os
     import subprocess
     import tempfile
+    import torch
+    paths = [os.environ.get('PYTHONPATH', ''), os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__)))]
+    environment = {'TORCH_CPP_LOG_LEVEL': 'ERROR', **os.environ, 'NUMSAN_DISABLE': '1',
+                   'PYTHONPATH': os.pathsep.join(filter(None, paths))}
+    environment.pop('PYTHONSAFEPATH', None)  # the program's folder has its modules
     with tempfile.TemporaryDirectory(prefix='numsan-') as folder:
-        problem = core_dump(os.path.join(folder, 'here'))
+        dump = os.path.join(folder, 'dump')
+        problem = core_dump(os.fsencode(dump)).decode(errors='replace')
         if problem:
             raise LookupError(problem)
-        environment = {**os.environ, 'NUMSAN_DISABLE': '1', 'TORCH_CPP_LOG_LEVEL': 'ERROR'}
-        environment.pop('PYTHONSAFEPATH', None)  # the program's folder has its modules
-        ran = subprocess.run([sys.executable, '-B', core_replay(), '--try', '--', 'here'], cwd=folder, env=environment,
+        ran = subprocess.run([sys.executable, '-B', os.fsdecode(core_replay()), '--try', '--', dump], env=environment,
                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors='replace')
-    if ran.returncode not in (0, 1):  # 1: not reproduced, which the text says
-        raise RuntimeError(ran.stderr.strip() or f'{sys.executable} ended with {ran.returncode}')
+    if ran.returncode not in (0, 1) or not ran.stdout:  # 1: not reproduced, which the text says
+        raise RuntimeError(f'{sys.executable} ended with {ran.returncode}: {ran.stderr.strip()}')
     return Text(ran.stdout.rstrip())
 
 

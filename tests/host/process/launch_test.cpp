@@ -92,6 +92,12 @@ TEST(Launch, AnAllocationWithoutAStepHasStartedNoRank) {
     EXPECT_FALSE(facts.launcher.has_value());
 }
 
+TEST(Launch, ATaskThatIsAloneIsNoRank) {
+    EXPECT_FALSE(facts_with({{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}).rank.has_value());
+    EXPECT_FALSE(facts_with({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}).rank.has_value());
+    EXPECT_EQ(facts_with({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).rank, 0);
+}
+
 TEST(Launch, WithoutALauncherNothingIsSaid) {
     const LaunchFacts facts = facts_with({{"MASTER_ADDR", "n0"}, {"WORLD_SIZE", "8"}});
     EXPECT_FALSE(facts.rank.has_value());

@@ -8,11 +8,13 @@ import run_numsan
 RANKS = pathlib.Path(__file__).with_name("ranks.py")
 
 
-@pytest.mark.parametrize("bad", [False, True], ids=["clean", "bad"])
-def test_rank_is_that_of_the_process_group(bad, warm, tmp_path):
+@pytest.mark.parametrize("bad, environment", [
+    (False, {}), (True, {}), (True, {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_STEP_NUM_TASKS": "1"}),
+], ids=["clean", "bad", "bad, below srun of one task"])
+def test_rank_is_that_of_the_process_group(bad, environment, warm, tmp_path):
     arguments = [tmp_path / "meeting", *(["bad"] if bad else [])]
     done = run_numsan.run(RANKS, args=[*map(str, arguments)], options={"report": tmp_path / "report-%r-%p.json"},
-                          cwd=tmp_path)
+                          env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.describe()
     reports = {path.name: run_numsan.read_report(path) for path in tmp_path.glob("report-*.json")}
     ranks = {}
@@ -37,14 +39,3 @@ def test_environment_goes_before_the_process_group(warm, tmp_path):
     for path in tmp_path.glob("report-*.json"):
         run = run_numsan.read_report(path)["run"]
         assert (run["rank"], run["world_size"]) == (5, 8) and path.name == f"report-5-{run['pid']}.json", run
-
-
-def test_launcher_of_one_process_does_not_number_those_that_it_starts(warm, tmp_path):
-    done = run_numsan.run(RANKS, args=[str(tmp_path / "meeting")], options={"report": tmp_path / "report-%r-%p.json"},
-                          env={"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_LOCALID": "0"}, cwd=tmp_path)
-    assert done.returncode == 0, done.describe()
-    runs = {path.name: run_numsan.read_report(path)["run"] for path in tmp_path.glob("report-*.json")}
-    numbers = sorted((run["world_size"], run["rank"], run.get("local_rank"), run["launcher"]) for run in runs.values())
-    assert numbers[0] == (1, 0, 0, "slurm"), done.describe()
-    assert numbers[-2:] == [(2, 0, None, "process group"), (2, 1, None, "process group")], done.describe()
-    assert all(name == f"report-{run['rank']}-{run['pid']}.json" for name, run in runs.items()), runs.keys()
