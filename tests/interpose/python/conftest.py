@@ -20,8 +20,8 @@ def build(path, before=()):
     sources = [*(ROOT / f"interpose/python/{name}.cpp" for name in names), ROOT / "host/stacks/stack_table.cpp",
                ROOT / "tests/interpose/python/stacks_library.cpp"]
     folders = [f"-I{folder}" for folder in (*before, ROOT, GENERATED)]
-    subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra",
-                    "-Werror", *folders, *map(str, sources), "-ldl", "-o", str(path)], check=True)
+    subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-static-libstdc++", "-Wall",
+                    "-Wextra", "-Werror", *folders, *map(str, sources), "-ldl", "-o", str(path)], check=True)
     return path
 
 

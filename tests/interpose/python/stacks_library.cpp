@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "interpose/python/frames.h"
 #include "interpose/python/layout/layout_check.h"
@@ -86,6 +87,12 @@ EXPORT int stacks_look_ups(int count) {
     int found = 0;
     for (int i = 0; i < count; ++i) found += stacks->names({}).modules.empty() ? 0 : 1;
     return found;
+}
+
+/// A look-up that begins after some time, in which the caller may go on to the program's end.
+EXPORT void stacks_look_up_later(int milliseconds) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    stacks->names({});
 }
 
 /// Nanoseconds of one capture, over `count` of them.

@@ -81,6 +81,16 @@ def test_look_ups_while_threads_begin_and_end(python, stacks_library):
     assert (done.returncode, done.stdout) == (0, f"{found}\n"), (done.returncode, done.stdout + done.stderr)
 
 
+def test_a_look_up_whose_thread_python_ends(python, stacks_library):
+    """As the library is linked: with a libgcc of its own the program would end by SIGABRT."""
+    _, path, _ = python
+    done = subprocess.run([path, HERE / "ended_look_up.py", stacks_library], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, ""), (done.returncode, done.stdout + done.stderr)
+    told = subprocess.run(["readelf", "-d", run_numsan.BUILD / "lib/libnumsan_core.so"], capture_output=True, text=True,
+                          check=True).stdout
+    assert "[libgcc_s.so.1]" in told, told
+
+
 def expected_places(version):
     """(line, function) of every marked line; comprehensions are part of their function since 3.12, and code has
     qualified names since 3.11."""
