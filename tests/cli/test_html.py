@@ -153,6 +153,20 @@ def test_all_text_is_there_without_scripts(browser, pages):
     assert page.evaluate("document.querySelector('.finding[open] .help').checkVisibility()") is True
 
 
+def test_a_result_that_was_not_read_has_no_values(browser, tmp_path):
+    """As those of operators on integers."""
+    reports = made_nights.rich()
+    chain = reports[0]["findings"][0]["chain"]
+    chain.insert(0, {**chain[0], "op": "aten::gt", "bad": False, "absmax": None, "absmin": None})
+    path, = made_reports.write(tmp_path, reports[:1], "report.json")
+    numsan("report", path, "--format", "html", "-o", tmp_path / "page.html")
+    page = browser.open(tmp_path / "page.html", 400)
+    ways = page.evaluate("[...document.querySelectorAll('.finding[open] .chain li')].map((one) => one.textContent)")
+    unread = [way for way in ways if "aten::gt" in way]
+    assert len(unread) == 1 and "not finite" not in unread[0] and "magnitude" not in unread[0], ways
+    assert sum("magnitude" in way for way in ways) == sum(link["absmax"] is not None for link in chain), ways
+
+
 def test_filter(browser, pages):
     page = browser.open(pages["many"], 1400)
     shown = "[...document.querySelectorAll('.finding')].filter((one) => !one.hidden).length"

@@ -38,7 +38,7 @@ std::string number_text(const Json& finding) {
 std::string values_text(const Json& link) {
     const auto high = real(link, "absmax");
     const auto low = real(link, "absmin");
-    if (!high) return "not finite";
+    if (!high) return at(link, "bad") == true ? "not finite" : "";  // integers are not read
     return (low && *low < *high ? "magnitudes " + value_text(*low) + " .. " : "magnitude ") + value_text(*high);
 }
 
