@@ -233,6 +233,10 @@ TEST(StackTable, readers_are_never_handed_another_stack_while_others_give_way) {
 }
 
 TEST(StackTable, a_forked_child_goes_on_with_it) {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "the address sanitizer's allocator is not safe over a fork beside a thread that allocates: a child "
+                    "waited for ever for its lock";
+#endif
     StackTable table({}, few(64));
     std::atomic<bool> done{false};
     std::thread other([&] {
