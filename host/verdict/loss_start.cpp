@@ -18,8 +18,7 @@ bool is_term(const Lineage& lineage, const void* loss, OpSeq seq) {
 }
 
 /// The magnitude of the largest target of a binary cross entropy that the loss was made of, where that is far beyond 1;
-/// else 0. Only of
-/// targets as large as what they are compared with: others may be a part of their storage.
+/// else 0. Only of targets as large as what they are compared with: others may be a part of their storage.
 double wrong_target(const Lineage& lineage, const void* loss, OpSeq seq) {
     double found = 0;
     lineage.ancestors(loss, seq, [&](const Lineage::Record& record, int distance) {

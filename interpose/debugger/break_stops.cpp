@@ -85,12 +85,11 @@ std::string write_dump(const std::string& path) {
     }
 }
 
-DebuggerHost g_host = {
+const DebuggerHost g_host = {
     history_of,
     [](bool paused) { return std::exchange(this_thread().busy, paused); },
     [](const std::string& place) { g_stops->breaks.again(place); },
     write_dump,
-    "",
 };
 
 /// Where in the thread's stack the program stops: the innermost line that is the program's or one of its libraries'.
@@ -257,9 +256,7 @@ void announce_break_stops(CoreApi& core) noexcept {
 
 bool start_break_stops(const PythonApi& api, Session& session, StackSource& stacks, const SessionFacts& facts,
                        const std::string& libraries) {
-    static const std::string& replay = *new std::string(libraries + "/replay/replay_dump.py");
-    g_host.replay = replay.c_str();
-    const Debugger* debugger = Debugger::start(api, g_host);
+    const Debugger* debugger = Debugger::start(api, g_host, libraries + "/replay/replay_dump.py");
     if (debugger == nullptr) return false;
     g_stops = new BreakStops(api, session, stacks, facts, *debugger);
     g_stops->breaks.use(call_main_thread);

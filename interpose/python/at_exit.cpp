@@ -20,6 +20,8 @@ bool is_raised() {
 void* run_last(void*, void*) {
     python_access().close(*python_api());
     if (g_last != nullptr) g_last(is_raised());
+    python_access().close(
+        *python_api());  // a look-up of that may have been given up, and its thread waits for the lock
     void* none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
     python_api()->Py_IncRef(none);
     return none;

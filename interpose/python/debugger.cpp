@@ -48,13 +48,10 @@ void* dump(void*, void* arguments) {
     return bytes_of(api, problem);
 }
 
-void* replay(void*, void*) { return bytes_of(*python_api(), g_host->replay); }
-
 PythonMethod g_methods[] = {{"core_history", history, kArgumentTuple, nullptr},
                             {"core_pause", pause, kArgumentTuple, nullptr},
                             {"core_again", again, kArgumentTuple, nullptr},
-                            {"core_dump", dump, kArgumentTuple, nullptr},
-                            {"core_replay", replay, kArgumentTuple, nullptr}};
+                            {"core_dump", dump, kArgumentTuple, nullptr}};
 
 /// What values_of() in the script takes: the address of a tensor, or a tuple that says what the value is.
 class Parts {
@@ -139,11 +136,14 @@ void* outputs_of(const PythonApi& api, const DebuggerStop& stop) {
 
 }  // namespace
 
-Debugger* Debugger::start(const PythonApi& api, const DebuggerHost& host) {
+Debugger* Debugger::start(const PythonApi& api, const DebuggerHost& host, const std::string& replay) {
     g_host = &host;
     const PythonLock lock(api);
     const Reference globals(api, api.PyDict_New());
-    if (globals.get() == nullptr) return nullptr;
+    const Reference program(api, bytes_of(api, replay));
+    if (globals.get() == nullptr || program.get() == nullptr ||
+        api.PyDict_SetItemString(globals.get(), "core_replay", program.get()) != 0)
+        return nullptr;
     for (PythonMethod& method : g_methods) {
         const Reference function(api, api.PyCFunction_NewEx(&method, nullptr, nullptr));
         if (function.get() == nullptr || api.PyDict_SetItemString(globals.get(), method.name, function.get()) != 0)

@@ -20,7 +20,6 @@ struct DebuggerHost {
     /// Writes the call that this thread has stopped at to a file, as the option `dump` does. What went wrong, or
     /// nothing.
     std::string (*dump)(const std::string& path);
-    const char* replay;  ///< the program that tries help on such a file
 };
 
 /// One stop, as the debugger shows it.
@@ -51,8 +50,8 @@ struct DebuggerError {
 class Debugger {
   public:
     /// Runs the script: from then on the program can import NumericalError from `_numsan`. Null where Python would not
-    /// have it. `host` lives as long.
-    static Debugger* start(const PythonApi& api, const DebuggerHost& host);
+    /// have it. `host` lives as long. `replay`: the program that tries help on what DebuggerHost::dump() wrote.
+    static Debugger* start(const PythonApi& api, const DebuggerHost& host, const std::string& replay);
 
     /// Whether what is typed at the terminal gets to the prompt: the input of a DataLoader's worker is nobody's.
     bool anybody_there() const;

@@ -42,6 +42,7 @@ def test_stops_at_the_line_of_each_kind_of_bad_value(session):
     assert re.search(r"return z", run.child.before), run.child.before
     assert "tensor([inf, inf])" in run.ask("p y")
     assert "tensor([nan, nan])" in run.ask("p torch.log(-x)")  # not the program's at this prompt, either
+    assert "LookupError: the program has gone on since" in run.ask("p _numsan.try_fix()")
 
     run.go_on()
     run.stops("stops.py", "# MODULE")

@@ -120,15 +120,14 @@ def test_the_files(wheel):
 
 
 def test_systems_that_it_is_for(wheel):
-    """Also those whose glibc is older than the one that it was made with. Adapters need the torch of the program."""
+    """As docs/install.md says. Adapters need the torch of the program."""
     auditwheel = pathlib.Path(run_numsan.PYTHON).parent / "auditwheel"
     said = done([run_numsan.PYTHON, run_numsan.REPO / "scripts/wheel_contents.py", wheel, auditwheel])
     print(said)
     oldest = re.search(r"^auditwheel, without the adapters: manylinux_2_(\d+)_x86_64$", said, re.M)
-    glibc = platform.libc_ver()[1]
-    assert oldest and int(oldest[1]) <= int(glibc.split(".")[1]), (glibc, said)
-    core = run_numsan.BUILD / "lib/libnumsan_core.so"
-    assert " arc4random" not in done(["objdump", "-T", core]), "glibc 2.36 brought it"
+    if platform.libc_ver()[1] != "2.36":
+        pytest.skip(f"made with glibc {platform.libc_ver()[1]}; what docs/install.md says is of Debian 12's, 2.36")
+    assert oldest and int(oldest[1]) <= 35, said
 
 
 def test_bug_is_found_without_a_compiler(environment):

@@ -141,7 +141,7 @@ def tried_help():
         problem = core_dump(os.fsencode(dump)).decode(errors='replace')
         if problem:
             raise LookupError(problem)
-        ran = subprocess.run([sys.executable, '-B', os.fsdecode(core_replay()), '--try', '--', dump], env=environment,
+        ran = subprocess.run([sys.executable, '-B', os.fsdecode(core_replay), '--try', '--', dump], env=environment,
                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors='replace')
     if ran.returncode not in (0, 1) or not ran.stdout:  # 1: not reproduced, which the text says
         raise RuntimeError(f'{sys.executable} ended with {ran.returncode}: {ran.stderr.strip()}')

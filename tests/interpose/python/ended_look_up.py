@@ -27,4 +27,5 @@ threading.Thread(target=lambda: lib.stacks_look_up_later(300), daemon=True).star
 time.sleep(0.05)
 sys.setswitchinterval(100)
 ctypes.PyDLL(None).usleep(int(HELD * 1e6))  # with the lock
+assert ctypes.PyDLL(sys.argv[1]).stacks_looking_up() == 1, "no look-up waits"
 sys.late = Late()

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "interpose/python/api/gate.h"
 #include "interpose/python/frames.h"
 #include "interpose/python/layout/layout_check.h"
 
@@ -88,6 +89,9 @@ EXPORT int stacks_look_ups(int count) {
     for (int i = 0; i < count; ++i) found += stacks->names({}).modules.empty() ? 0 : 1;
     return found;
 }
+
+/// Threads of look-ups that have not ended.
+EXPORT int stacks_looking_up() { return numsan::python_access().inside(); }
 
 /// A look-up that begins after some time, in which the caller may go on to the program's end.
 EXPORT void stacks_look_up_later(int milliseconds) {

@@ -77,13 +77,16 @@ def test_look_ups_while_threads_begin_and_end(python, stacks_library):
     version, path, _ = python
     done = subprocess.run([path, HERE / "many_look_ups.py", stacks_library], capture_output=True, text=True,
                           timeout=300)
-    found = 0 if version.endswith("t") else 4 * 2000  # without the interpreter's lock nothing is looked up
-    assert (done.returncode, done.stdout) == (0, f"{found}\n"), (done.returncode, done.stdout + done.stderr)
+    assert done.returncode == 0, (done.returncode, done.stdout + done.stderr)
+    # One that waits for a second is given up; without the interpreter's lock nothing is looked up.
+    assert (int(done.stdout) > 0) != version.endswith("t"), done.stdout
 
 
 def test_a_look_up_whose_thread_python_ends(python, stacks_library):
-    """As the library is linked: with a libgcc of its own the program would end by SIGABRT."""
-    _, path, _ = python
+    """Linked as the core is (tests/layers/test_binaries.py): with a libgcc of its own the program would abort."""
+    version, path, _ = python
+    if version.endswith("t"):
+        pytest.skip("without the interpreter's lock nothing is looked up")
     done = subprocess.run([path, HERE / "ended_look_up.py", stacks_library], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, ""), (done.returncode, done.stdout + done.stderr)
 
