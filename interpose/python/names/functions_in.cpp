@@ -12,19 +12,28 @@ namespace {
 constexpr int kMostNested = 4;      ///< classes in classes
 constexpr int32_t kObjectType = 8;  ///< ob_type: struct _object, 3.9 to 3.14
 
-/// Of a module's or a class's dictionary; the lock is held without a break, so that it does not change meanwhile.
-void add(const PythonApi& api, void* dict, int depth, void* found) {
+/// A copy, the caller's: what a collector runs while it is read may change the mapping itself. Null where there is none.
+void* copy_of(const PythonApi& api, void* mapping) {
+    Reference copy(api, mapping != nullptr ? api.PyDict_New() : nullptr);
+    if (copy.get() != nullptr && api.PyDict_Update(copy.get(), mapping) != 0) copy.reset(nullptr);
+    api.PyErr_Clear();
+    return copy.release();
+}
+
+/// Of a module's or a class's dictionary.
+void add(const PythonApi& api, void* mapping, int depth, void* found) {
+    const Reference dict(api, copy_of(api, mapping));
     ptrdiff_t at = 0;
-    for (void *key = nullptr, *value = nullptr; api.PyDict_Next(dict, &at, &key, &value);) {
+    for (void *key = nullptr, *value = nullptr; dict.get() && api.PyDict_Next(dict.get(), &at, &key, &value);) {
         void* const type = const_cast<void*>(read_at<const void*>(value, kObjectType));
         if (type == api.PyFunction_Type) {
             if (api.PyList_Append(found, value) != 0) return;
         } else if (depth < kMostNested && api.PyType_IsSubtype(type, api.PyType_Type) != 0) {
-            const Reference proxy(api, api.PyObject_GetAttrString(value, "__dict__"));
-            const Reference own(api, proxy.get() != nullptr ? api.PyDict_New() : nullptr);
-            if (own.get() != nullptr && api.PyDict_Update(own.get(), proxy.get()) == 0)
-                add(api, own.get(), depth + 1, found);
+            // asked of `type`: a metaclass may have an answer of its own, which is the program's to run
+            const Reference own(api,
+                                api.PyObject_CallMethod(api.PyType_Type, "__getattribute__", "Os", value, "__dict__"));
             api.PyErr_Clear();
+            add(api, own.get(), depth + 1, found);
         }
     }
 }
@@ -33,10 +42,10 @@ void* functions_in(void*, void* arguments) {
     const PythonApi& api = *python_api();
     Reference found(api, api.PyList_New(0));
     const std::string file = text_of(api, api.PyTuple_GetItem(arguments, 0));
-    void* const modules = api.PyImport_GetModuleDict();
-    if (found.get() == nullptr || modules == nullptr) return nullptr;
+    const Reference modules(api, copy_of(api, api.PyImport_GetModuleDict()));
+    if (found.get() == nullptr || modules.get() == nullptr) return nullptr;
     ptrdiff_t at = 0;
-    for (void *key = nullptr, *module = nullptr; api.PyDict_Next(modules, &at, &key, &module);) {
+    for (void *key = nullptr, *module = nullptr; api.PyDict_Next(modules.get(), &at, &key, &module);) {
         void* const globals = api.PyModule_GetDict(module);
         api.PyErr_Clear();  // sys.modules may hold what is no module
         void* const its = globals != nullptr ? api.PyDict_GetItemString(globals, "__file__") : nullptr;

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 import weakref
 
@@ -59,13 +60,27 @@ def program(draw, generator, with_births, forks):
     return random_training.digest(tensors)
 
 
+begun = []  # the native ids of the threads
+
+
 def in_a_thread(work):
     """The result of `work`, which a thread of its own ran."""
     said = []
     thread = threading.Thread(target=lambda: said.append(work()))
     thread.start()
+    begun.append(thread.native_id)
     thread.join()
     return said[0]
+
+
+def wait_for_threads():
+    """Until the system has none of them any more. join() returns before a thread has destroyed its thread_local
+    objects; torch's ReadyQueue among them may hold a graph with saved tensor hooks, which takes the interpreter's lock
+    in a destructor: where the interpreter is ending that terminates the process, with numsan or without."""
+    late = time.monotonic() + random_training.PATIENCE
+    while any(os.path.exists(f"/proc/self/task/{number}") for number in begun):
+        assert time.monotonic() < late, "a thread that was joined does not end"
+        time.sleep(0.01)
 
 
 class Worker(threading.Thread):
@@ -122,6 +137,7 @@ def main(seed, count, with_births):
     workers = [Worker(seed, number, count, with_births) for number in range(THREADS)]
     for worker in workers:
         worker.start()
+        begun.append(worker.native_id)
     draw = random.Random(f"{seed} main")
     try:
         for _ in range(2 + count // 40):
@@ -134,6 +150,7 @@ def main(seed, count, with_births):
             worker.join()
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)  # while the interpreter ends it would be the end of the process
+        wait_for_threads()
     if any(worker.error for worker in workers):
         return 1
     for worker in workers:

@@ -65,6 +65,31 @@ def test_the_line_is_that_of_the_program(op, arguments, warm, tmp_path):
         assert any(function.endswith("forward") for file, function in frames if file == str(layer)), done.describe()
 
 
+METACLASS = """
+asked = []
+class Meta(type):
+    def __getattribute__(cls, name):
+        asked.append(name)
+        for number in range(1000):
+            globals()['new_%d_%d' % (len(asked), number)] = number
+        return super().__getattribute__(name)
+class Odd(metaclass=Meta):
+    def method(self):
+        pass
+asked.clear()
+"""
+
+
+def test_a_look_up_runs_no_code_of_a_metaclass(warm, tmp_path):
+    layer, program = tmp_path / "layer.py", tmp_path / "program.py"
+    layer.write_text(METACLASS + LAYER.format(op="log"))
+    program.write_text(PROGRAM + "import layer\nprint('asked', layer.asked)\n")
+    done = run_numsan.run(program, args=("eager", "whole", "bad"), cwd=tmp_path, timeout=400)
+    assert done.returncode == 0, done.describe()
+    assert done.findings[0]["location"]["line"] == run_numsan.marked_line(layer), done.describe()
+    assert "asked []" in done.stdout, done.describe()
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_healthy_program_is_silent(backend, warm, tmp_path):
     done, _ = run(tmp_path, "log1p", backend, "whole", "good")
