@@ -47,6 +47,9 @@ class CudaDeviceScanner final : public DeviceScanner {
     bool is_capturing(const DeviceQueue& queue) noexcept override { return scanner_.is_capturing(where(queue)); }
 
     void before_write(const void* storage) noexcept override { scanner_.note_write(storage); }
+    bool read(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept override {
+        return scanner_.read(where(queue), from, bytes, to);
+    }
     void flush() noexcept override { scanner_.flush_all(); }
 
     Answer answer(uint64_t sequence, Reading& reading) noexcept override {

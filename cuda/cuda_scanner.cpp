@@ -95,6 +95,21 @@ bool CudaScanner::is_capturing(const StreamRef& where) noexcept {
     return scope.result() == CUDA_SUCCESS && capture_of(at, capture, why) && capture != 0;
 }
 
+/// A failure is the caller's to tell: no scan depends on it.
+bool CudaScanner::read(const StreamRef& where, const void* from, int64_t bytes, void* to) noexcept {
+    if (is_capturing(where)) return false;
+    const Inside inside;
+    if (!usable() || !inside) return false;
+    CUcontext context = context_of(where);
+    if (context == nullptr) return false;
+    const ContextScope scope(*driver_, context);
+    const RelaxedCapture relaxed(*driver_);  // another thread may capture
+    return scope.result() == CUDA_SUCCESS && relaxed.result() == CUDA_SUCCESS &&
+           driver_->copy_to_host(to, reinterpret_cast<CUdeviceptr>(from), static_cast<size_t>(bytes), where.stream) ==
+               CUDA_SUCCESS &&
+           driver_->stream_synchronize(where.stream) == CUDA_SUCCESS;
+}
+
 void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
     const DeviceState& state = lane.context.state;
     DeviceMemory& memory = *state.memory;  // an address of the device: only its members' addresses are taken

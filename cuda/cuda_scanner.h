@@ -1,4 +1,4 @@
-// Scans tensors on the GPU, in the order of their streams, and reports the bad ones without ever waiting for the GPU.
+// Scans tensors on the GPU, in the order of their streams, and reports the bad ones; only read() waits for the GPU.
 #pragma once
 
 #include <atomic>
@@ -123,6 +123,10 @@ class CudaScanner {
 
     /// Launches what is pending of `storage` (TensorView::storage). On return every scan of it is in its stream.
     void note_write(const void* storage) noexcept;
+
+    /// Copies bytes of the device's memory to the host and waits for the stream. False: the stream is being captured, or
+    /// the driver does not copy them. Not inside a driver callback.
+    bool read(const StreamRef& where, const void* from, int64_t bytes, void* to) noexcept;
 
     /// The reader's side: hands over the hits that have arrived and returns how many. Those of one stream come in its
     /// order as far as they have arrived; tensors of one launch by sequence. One thread at a time, others return 0.

@@ -11,21 +11,6 @@ namespace {
 constexpr size_t kRingBytes = HitRing::bytes(kRingCapacity);
 constexpr size_t kMappedBytes = 2 * kRingBytes + kResults * sizeof(RangeResult);
 
-/// Calls that allocate are forbidden while any thread captures in global mode; relaxed, they are this thread's affair.
-class RelaxedCapture {
-  public:
-    explicit RelaxedCapture(const Driver& driver) : driver_(driver) { result_ = driver_.exchange_capture_mode(&mode_); }
-    ~RelaxedCapture() {
-        if (result_ == CUDA_SUCCESS) driver_.exchange_capture_mode(&mode_);
-    }
-    CUresult result() const { return result_; }
-
-  private:
-    const Driver& driver_;
-    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-    CUresult result_;
-};
-
 #define NUMSAN_TRY(name, expression)                                          \
     do {                                                                      \
         if (const CUresult tried = (expression)) return Failure{tried, name}; \

@@ -44,4 +44,22 @@ class ContextScope {
     CUresult result_;
 };
 
+/// Calls that allocate or wait are forbidden while any thread captures in global mode; relaxed, for a scope, they are
+/// this thread's affair.
+class RelaxedCapture {
+  public:
+    explicit RelaxedCapture(const Driver& driver) : driver_(driver) { result_ = driver_.exchange_capture_mode(&mode_); }
+    ~RelaxedCapture() {
+        if (result_ == CUDA_SUCCESS) driver_.exchange_capture_mode(&mode_);
+    }
+    RelaxedCapture(const RelaxedCapture&) = delete;
+    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+    CUresult result() const { return result_; }
+
+  private:
+    const Driver& driver_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUresult result_;
+};
+
 }  // namespace numsan::gpu

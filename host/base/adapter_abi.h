@@ -13,7 +13,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 16;
+inline constexpr uint32_t kAdapterAbi = 17;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -149,6 +149,9 @@ struct CoreApi {
     /// More than 0: the arguments of each op are held while it runs, so that HoldApi can keep up to so many bytes of
     /// them. Read once, when the adapter is attached.
     int64_t held_bytes = 0;
+    /// Copies bytes of a device's memory to the host, once the queue has done all that it was given. False: it is being
+    /// captured, or the device cannot be read. Null: it is not to be asked.
+    bool (*read_device)(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) = nullptr;
     // With the option `break`, else null.
     void (*after_op)() = nullptr;  ///< after op_end, while the views of that event are valid: the program may stop here
     /// Then, and from where exceptions get to the program: true when there is one to be thrown.

@@ -49,7 +49,8 @@ struct ScannedDevice {
     int major, minor;  ///< of the compute capability
 };
 
-/// Scans tensors where a device has them, in the order of its queues, and never waits for it. [MT] but for `answer`.
+/// Scans tensors where a device has them, in the order of its queues, and waits for it in read() alone. [MT] but for
+/// `answer`.
 /// Nothing throws.
 class DeviceScanner {
   public:
@@ -74,6 +75,9 @@ class DeviceScanner {
 
     /// An op of this thread is about to write `storage` in place: what was handed over of it is put into its queue.
     virtual void before_write(const void* storage) noexcept = 0;
+    /// Copies bytes of a device's memory to the host, as they are once `queue` has done all that it was given: waits for
+    /// that. False: the queue is being captured, or the device cannot be read.
+    virtual bool read(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept = 0;
     /// Everything handed over so far is put into its queue. Before the program waits for a device.
     virtual void flush() noexcept = 0;
 

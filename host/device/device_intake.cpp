@@ -51,7 +51,7 @@ bool ask_autograd_facts(const OpEvent& event, uint32_t (&autograd_facts)[kMaxAut
 
 }  // namespace
 
-void DeviceIntake::op(ThreadState& thread, const OpEvent& event) {
+OpSeq DeviceIntake::op(ThreadState& thread, const OpEvent& event, bool waits) {
     const OpSeq seq{parts_.ops.fetch_add(1, std::memory_order_relaxed)};
     const char* unseen = std::exchange(thread.unseen, nullptr);
     side_.gradients.pass(event, seq);
@@ -85,10 +85,12 @@ void DeviceIntake::op(ThreadState& thread, const OpEvent& event) {
         kept->watched = reads.watched;
         read_on_host(event, kept->host, host_, side_.scanner, parts_.verdict);
         if (kept->numbers > 0) hand_over(*kept, past.get());
+        waits = waits && kept->scanned && side_.begin_await(seq);
         commit(*kept);
         if (!reads.outputs.is_all()) leave_unread(event, context, made, reads.outputs);
     } else {
         parts_.coverage.add({OpOutcome::Behind, nullptr, 0});
+        waits = false;
     }
     if (past != nullptr) side_.asking.store(false, std::memory_order_release);
     past.reset();
@@ -97,9 +99,12 @@ void DeviceIntake::op(ThreadState& thread, const OpEvent& event) {
     const bool to_host = event.op->op_class == OpClass::HostRead ||
                          std::any_of(event.outputs, event.outputs + event.output_count,
                                      [](const TensorView& t) { return t.device == Device::Cpu; });
-    if (!to_host) return;
-    settler_.settle();
-    settler_.await_published();
+    if (waits) return seq;
+    if (to_host) {
+        settler_.settle();
+        settler_.await_published();
+    }
+    return OpSeq::None;
 }
 
 /// What is read of an op on the device now.

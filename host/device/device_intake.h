@@ -20,7 +20,8 @@ class DeviceIntake {
     DeviceIntake(DeviceSide& side, const Scanner& host, EventParts& parts, DeviceSettler& settler)
         : side_(side), host_(host), parts_(parts), settler_(settler) {}
 
-    void op(ThreadState& thread, const OpEvent& event);
+    /// With `waits` the number of the op if it can be waited for, see DeviceSettler::await; else OpSeq::None.
+    OpSeq op(ThreadState& thread, const OpEvent& event, bool waits);
     void node(const NodeEvent& event, const OpContext& context);
     /// False: nothing waits for the device, so that what is marked can be done at once.
     bool mark(DeviceEvent::Kind kind) noexcept;

@@ -51,6 +51,7 @@ void DeviceSettler::settle() noexcept {
                 judge_.judge_replays();
                 if (!answered) break;
                 judge_.judge(*event);
+                side_.outcome.born.clear();
                 side_.forget_answers();
                 side_.log.pop();
             }
@@ -70,7 +71,7 @@ void DeviceSettler::publish() {
         bool names = false;
         {
             const std::lock_guard<std::mutex> lock(side_.settling);
-            if (side_.publishing) return;
+            if (side_.publishing || !side_.born.empty()) return;
             if (side_.outcome.escaped.empty() && side_.outcome.contaminated.empty() && !side_.names) return;
             side_.publishing = true;
             std::swap(outcome, side_.outcome);
@@ -92,6 +93,42 @@ void DeviceSettler::await_published() noexcept {
         }
         DeviceSide::pause();
     }
+}
+
+BornHere DeviceSettler::await(OpSeq op) {
+    constexpr int64_t kPatience = 2'000'000'000;  // nanoseconds without an answer
+    side_.scanner.flush();
+    int64_t left = -1;
+    int64_t since = side_.clock();
+    for (int asked = 0; owner_.on(); ++asked) {
+        settle();
+        {
+            const std::lock_guard<std::mutex> lock(side_.settling);
+            if (side_.awaited.count(op) == 0) {
+                const auto found = side_.born.find(op);
+                return found != side_.born.end() ? found->second : BornHere{};
+            }
+            const int64_t before = std::exchange(left, side_.log.count());
+            if (left != before) {
+                since = side_.clock();
+            } else if (side_.clock() - since > kPatience) {
+                side_.awaited.erase(op);
+                side_.late = true;
+                return {};
+            }
+        }
+        DeviceSide::pause_briefly(asked);
+    }
+    return {};
+}
+
+void DeviceSettler::kept(OpSeq op) noexcept {
+    {
+        const std::lock_guard<std::mutex> lock(side_.settling);
+        side_.born.erase(op);
+    }
+    settle();
+    await_published();
 }
 
 void DeviceSettler::drain() noexcept {

@@ -1,5 +1,6 @@
 #include "host/device/device_side.h"
 
+#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
@@ -10,9 +11,9 @@ namespace numsan {
 
 Governor::Budget DeviceSide::budget_of(const Options& options) {
     constexpr double kSentinelShare = 0.01;
-    const bool sentinel = options.tier == Tier::Auto || options.tier == Tier::Sentinel;
+    const bool sentinel = tier_of(options) == Tier::Sentinel;
     return {sentinel ? kSentinelShare : options.budget / 100, static_cast<int64_t>(options.warmup * 1e9),
-            !sentinel && options.budget == 0};
+            !sentinel && (options.budget == 0 || waits(options))};
 }
 
 OutputSet DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
@@ -37,6 +38,23 @@ void DeviceSide::pause() {
     constexpr long kPollNanoseconds = 2'000'000;
     const timespec time{0, kPollNanoseconds};
     nanosleep(&time, nullptr);
+}
+
+void DeviceSide::pause_briefly(int asked) {
+    constexpr int kYields = 200;
+    if (asked < kYields) {
+        sched_yield();
+        return;
+    }
+    const timespec time{0, 50'000};
+    nanosleep(&time, nullptr);
+}
+
+bool DeviceSide::begin_await(OpSeq op) {
+    const std::lock_guard<std::mutex> lock(settling);
+    late = late && log.count() > 1;  // the one is this op's
+    if (!late) awaited.insert(op);
+    return !late;
 }
 
 bool DeviceSide::collect(const DeviceEvent& event, uint64_t numbers) {
@@ -83,7 +101,9 @@ void DeviceSide::begin_child() {
     unread.forget_parents();
     forget_answers();
     outcome = {};
-    publishing = names = false;
+    publishing = names = late = false;
+    awaited.clear();
+    born.clear();
     inside.store(0);
     asking.store(false);
 }

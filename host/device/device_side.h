@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "host/base/device_scanner.h"
@@ -18,6 +19,12 @@
 
 namespace numsan {
 
+/// The births that an op gave on a device.
+struct BornHere {
+    std::vector<BirthId> births;
+    OpContext context;
+};
+
 /// Lives as long as the process. Members below `settling` are guarded by it; nothing of the program's runs under it.
 struct DeviceSide {
     /// `storages`: what can be asked of the memory of tensors; null: every output is read at once. Throws
@@ -26,10 +33,17 @@ struct DeviceSide {
                Governor::Clock time = &Governor::now)
         : scanner(s),
           clock(time),
-          tier(options.tier, TierPolicy::Memory::Device),
+          tier(tier_of(options), TierPolicy::Memory::Device),
           governor(budget_of(options), time),
           gradients(s, storages) {
         if (storages != nullptr) unread.use(*storages);
+    }
+    /// Whether the program waits for the device at each op: a dump or a stop needs the op's arguments while they are
+    /// there.
+    static bool waits(const Options& options) { return !options.dump.empty() || options.break_at; }
+    static Tier tier_of(const Options& options) {
+        if (options.tier != Tier::Auto) return options.tier;
+        return waits(options) ? Tier::Full : Tier::Sentinel;
     }
     static Governor::Budget budget_of(const Options& options);
 
@@ -72,6 +86,9 @@ struct DeviceSide {
     std::vector<Answer> answers;
     std::vector<DeviceHit> hits;
     std::vector<const DeviceEvent*> captured;  ///< by their numbers; owned until their graph is gone
+    std::set<OpSeq> awaited;                   ///< ops whose threads wait for what is found of them
+    std::map<OpSeq, BornHere> born;            ///< of such ops; nothing is published until their threads have kept it
+    bool late = false;  ///< the device did not answer in time: not waited for until it has caught up
     /// Storages in which replays left bad values, and in which step: a replay without any reports nothing.
     std::map<const void*, int64_t> replayed;
 
@@ -87,6 +104,10 @@ struct DeviceSide {
     }
     /// True when all answers of `event` are there.
     bool collect(const DeviceEvent& event);
+    /// For a thread that waits for its op: as often as it has asked before, a moment each.
+    static void pause_briefly(int asked);
+    /// That op's thread will wait for it: before its event is committed. False: the device is late. May throw.
+    bool begin_await(OpSeq op);
     /// In a forked child, with all locks held: the parent settles and publishes its own events.
     void begin_child();
     void forget_answers() {

@@ -40,8 +40,22 @@ Devices::Parts* Devices::parts(const OpEvent& first) noexcept {
 
 bool Devices::op(ThreadState& thread, const OpEvent& event) {
     Parts* made = parts(event);
-    if (made != nullptr) made->intake.op(thread, event);
+    if (made != nullptr) made->intake.op(thread, event, false);
     return made != nullptr;
+}
+
+bool Devices::op(ThreadState& thread, const OpEvent& event, BornHere& born) {
+    Parts* made = parts(event);
+    if (made == nullptr) return false;
+    const OpSeq op = made->intake.op(thread, event, true);
+    if (op == OpSeq::None) return true;
+    born = made->settler.await(op);
+    if (born.births.empty()) made->settler.await_published();
+    return true;
+}
+
+void Devices::kept(const BornHere& born) noexcept {
+    if (Parts* made = parts()) made->settler.kept(born.context.seq);
 }
 
 bool Devices::node(const NodeEvent& event, const OpContext& context) {
@@ -61,6 +75,11 @@ void Devices::before_write(const void* storage) noexcept {
 
 void Devices::before_wait() noexcept {
     if (Parts* made = parts()) made->side.scanner.flush();
+}
+
+bool Devices::read(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept {
+    Parts* made = parts();
+    return made != nullptr && made->side.scanner.read(queue, from, bytes, to);
 }
 
 void Devices::settle() noexcept {
@@ -93,8 +112,8 @@ void Devices::add_to(RunSummary& run, bool finished) const {
         return;
     }
     const DeviceSide& side = made->side;
-    run.tiers["cuda"] = options_.tier == Tier::Auto ? to_string(Tier::Sentinel) : to_string(options_.tier);
-    if (options_.tier == Tier::Auto) run.tier = to_string(Tier::Sentinel);  // what holds for all of them
+    run.tiers["cuda"] = to_string(DeviceSide::tier_of(options_));
+    if (options_.tier == Tier::Auto) run.tier = run.tiers["cuda"];  // what holds for all of them
     for (const ScannedDevice& device : side.scanner.devices())
         run.devices.push_back(
             {device.index, device.name, std::to_string(device.major) + "." + std::to_string(device.minor)});

@@ -37,6 +37,10 @@ class Devices {
 
     /// An op that touches a device's memory. False: devices cannot be scanned, so it is the host's. May throw.
     bool op(ThreadState& thread, const OpEvent& event);
+    /// As op(), and waits for the device. What was born is in `born`; where that is something, nothing is published
+    /// before kept().
+    bool op(ThreadState& thread, const OpEvent& event, BornHere& born);
+    void kept(const BornHere& born) noexcept;
     /// A node that adds to the gradient of a device's leaf. False: as for op(). May throw.
     bool node(const NodeEvent& event, const OpContext& context);
     /// False: nothing waits for a device, so that what is marked can be done at once.
@@ -46,6 +50,8 @@ class Devices {
     void before_write(const void* storage) noexcept;
     /// An op of this thread is about to hand a device's values to the host.
     void before_wait() noexcept;
+    /// DeviceScanner::read(); false without a scanner, too.
+    bool read(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept;
     /// Judges what is known by now.
     void settle() noexcept;
     /// After a failure inside an event: nothing of a look back stays pinned.

@@ -208,6 +208,7 @@ const CoreApi& Recorder::over(const CoreApi& core) {
                              Calls::node_end,    Calls::scope_begin, Calls::scope_end, Calls::before_write,
                              Calls::before_wait, Calls::skipped,     Calls::fail,      core.replace_torch_calls};
     recording.held_bytes = core.held_bytes;
+    recording.read_device = core.read_device;
     recording.after_op = core.after_op;
     recording.take_error = core.take_error;
     recording.drop_error = core.drop_error;

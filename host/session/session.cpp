@@ -62,7 +62,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
     if (thread.busy || !on()) [[unlikely]]
         return;
     try {
-        if (event.on_device && devices_.op(thread, event)) [[unlikely]]
+        if (event.on_device && op_on_device(thread, event)) [[unlikely]]
             return;
         const OpSeq seq{parts_.ops.fetch_add(1, std::memory_order_relaxed)};
         if (event.output_count > 0) parts_.lineage.prefetch(event.outputs[0].storage);  // most ops have one
@@ -105,6 +105,20 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
         devices_.unpin(thread);
         fail("out of memory or a failure inside op_end");
     }
+}
+
+/// False: devices cannot be scanned. Who wants the arguments of a birth waits for the device at each op.
+[[gnu::noinline]] bool Session::op_on_device(ThreadState& thread, const OpEvent& event) {
+    if (!dumps_.active() && breaks_ == nullptr) return devices_.op(thread, event);
+    BornHere born;
+    if (!devices_.op(thread, event, born)) return false;
+    if (born.births.empty()) return true;
+    Outcome outcome;
+    outcome.born = born.births;
+    dumps_.keep(outcome.born, event, born.context);
+    if (breaks_ != nullptr) breaks_->born(thread, event, born.context, outcome);
+    devices_.kept(born);
+    return true;
 }
 
 /// An op about which something may matter: seldom.

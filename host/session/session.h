@@ -51,6 +51,9 @@ class Session : private DeviceOwner {
     void before_write(const void* storage) noexcept { devices_.before_write(storage); }
     /// An op of this thread is about to hand a device's values to the host.
     void before_wait() noexcept { devices_.before_wait(); }
+    bool read_device(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept {
+        return on() && devices_.read(queue, from, bytes, to);
+    }
 
     /// Makes the scanner of devices when the first tensor of one is seen; before the first event.
     void use_devices(MakeDeviceScanner make) noexcept { devices_.use(make); }
@@ -88,6 +91,7 @@ class Session : private DeviceOwner {
     const Lineage& lineage() const { return parts_.lineage; }
 
   private:
+    bool op_on_device(ThreadState& thread, const OpEvent& event);
     void examine(ThreadState& thread, const OpEvent& event, OpContext& context, OutputSet wanted, OutputSet bad,
                  const Range* ranges, const ForwardMap::Made& made, const Operands& operands);
     void end_optimizer_step(ThreadState& thread) noexcept;

@@ -226,6 +226,11 @@ bool attach(const numsan_stub_api& stub) {
     const bool has_python = python != nullptr && python_usable(*python);
     const bool breaks = options.break_at && has_python;
     g_core.held_bytes = options.dump.empty() && !breaks ? 0 : options.dump_limit;
+    if (g_core.held_bytes > 0) {
+        g_core.read_device = [](const DeviceQueue& queue, const void* from, int64_t bytes, void* to) {
+            return g_session->read_device(queue, from, bytes, to);
+        };
+    }
     if (breaks) announce_break_stops(g_core);
     make_session(options, *stacks, facts);
     if (options.break_at && !has_python) say("break=1 has no effect: there is no Python in this program");

@@ -37,7 +37,7 @@ extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* nums
     }
     try {
         const bool holds = core->held_bytes > 0;
-        if (holds) g_api.hold = hold_api(core->held_bytes);
+        if (holds) g_api.hold = hold_api(*core);
         if (core->after_op != nullptr) {
             g_api.outside_ops = outside_ops;
             define_debugger_ops();

@@ -66,3 +66,23 @@ def on_device(forks, tmp_path):
         assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
         return done
     return run
+
+
+@pytest.fixture
+def watched(test_device, forks, warm, tmp_path):
+    """Runs a program after prelude.py without numsan, in a fork, and with it; gives back the latter's result. Its work
+    takes a while."""
+    def run(text, delay_us=200, status=0, options=None):
+        program = tmp_path / "program.py"
+        program.write_text("from prelude import *\n" + text)
+        delay = {"FAKEGPU_DELAY_US": str(delay_us)}
+        bare = forks(program, tmp_path, delay, 400)
+        command, environment = run_numsan.attached([run_numsan.PYTHON, str(program)], report=tmp_path / "report.json",
+                                                   env={**test_device, **delay}, options=options)
+        environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)
+        attached = subprocess.run(command, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=400)
+        assert (bare.returncode, bare.stderr) == (status, ""), bare.stderr[-3000:]
+        assert (attached.returncode, attached.stdout) == (status, bare.stdout), attached.stderr[-3000:]
+        return attached
+    return run

@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/core/TensorOptions.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@ struct Weak {
     c10::SmallVector<int64_t, 5> sizes, strides;
     int64_t offset;
     c10::ScalarType type;
+    c10::DispatchKey key;  ///< of its device
     bool requires_grad, conjugated, negated;
 };
 
@@ -69,6 +71,7 @@ Weak weak(const at::Tensor& tensor) {
             {impl->strides().begin(), impl->strides().end()},
             impl->storage_offset(),
             tensor.scalar_type(),
+            c10::computeDispatchKey(tensor.scalar_type(), c10::kStrided, tensor.device()),
             tensor.requires_grad(),
             tensor.is_conj(),
             tensor.is_neg()};
@@ -104,9 +107,8 @@ at::Tensor again(const Weak& tensor) {
     if (storage == nullptr || (tensor.versioned && tensor.version.current_version() != tensor.written)) {
         made = at::detail::empty_strided_meta(tensor.sizes, tensor.strides, tensor.type);
     } else {
-        made = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(storage)),
-                                                        c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                                        c10::scalarTypeToTypeMeta(tensor.type));
+        made = at::detail::make_tensor<c10::TensorImpl>(
+            c10::Storage(std::move(storage)), c10::DispatchKeySet(tensor.key), c10::scalarTypeToTypeMeta(tensor.type));
         made.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes, tensor.strides, tensor.offset);
         if (tensor.conjugated) made._set_conj(true);
         if (tensor.negated) made._set_neg(true);

@@ -19,6 +19,7 @@ namespace {
 
 std::atomic<bool> g_stopped{false};
 thread_local HeldCall* t_current = nullptr;
+constexpr const char* kUnread = "its device could not be read";
 constexpr c10::DispatchKeySet kGone(c10::DispatchKey::Meta);
 
 template <class T>
@@ -125,11 +126,12 @@ void HeldCall::copy_written(c10::ArrayRef<c10::IValue> arguments) {
             if (std::any_of(before_.begin(), before_.end(), [&](const Before& had) { return had.impl == impl; }))
                 return;
             const bool overwritten = writes && op_.info.op_class == OpClass::Overwriting;
-            Before made{impl, {}, overwritten};
+            Before made{impl, {}, overwritten, false};
             const int64_t bytes = bytes_of(tensor);
             if (!overwritten && why_not_copied(tensor) == nullptr && has_room_for(bytes)) {
                 made.copy = copy_of(tensor);
-                bytes_ += bytes;
+                made.unread = !made.copy.defined();
+                if (!made.unread) bytes_ += bytes;
             }
             before_.push_back(std::move(made));
         });
@@ -188,10 +190,16 @@ void HeldCall::describe(HeldValue& into, const at::Tensor& tensor, bool result) 
         }
         into.tensor = keep(tensor, before->copy);
     } else if (!copied && has_room_for(into.bytes)) {
-        into.tensor = keep(tensor, copy_of(tensor));
+        at::Tensor copy = copy_of(tensor);
+        if (!copy.defined()) {
+            into.text = kUnread;
+            return;
+        }
+        into.tensor = keep(tensor, std::move(copy));
         bytes_ += into.bytes;
     } else {
-        return;  // too large
+        if (copied && before->unread) into.text = kUnread;
+        return;  // else too large
     }
     into.kind = HeldKind::Tensor;
 }

@@ -68,6 +68,7 @@ struct HeldCall {
         const c10::TensorImpl* impl;
         at::Tensor copy;  ///< undefined: not copied
         bool overwritten;
+        bool unread;  ///< its device could not be read
     };
 
     HeldCall(const Operator& op, int64_t most_bytes) : op_(op), most_bytes_(most_bytes) {}

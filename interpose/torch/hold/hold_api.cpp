@@ -2,11 +2,13 @@
 
 #include "interpose/torch/hold/forward_calls.h"
 #include "interpose/torch/hold/held_call.h"
+#include "interpose/torch/hold/tensor_copy.h"
 
 namespace numsan {
 
-HoldApi hold_api(int64_t most_bytes) noexcept {
-    hold_forward_calls(most_bytes);
+HoldApi hold_api(const CoreApi& core) noexcept {
+    hold_forward_calls(core.held_bytes);
+    read_devices_by(core.read_device);
     HoldApi api{};
     api.keep = []() -> HeldCall* {
         HeldCall* call = CurrentHold::get();

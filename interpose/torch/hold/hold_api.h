@@ -1,13 +1,11 @@
 // What the core calls to keep what is held.
 #pragma once
 
-#include <cstdint>
-
-#include "host/base/held_call.h"
+#include "host/base/adapter_abi.h"
 
 namespace numsan {
 
-/// Once, before the first op. At most `most_bytes` of a call are copied.
-HoldApi hold_api(int64_t most_bytes) noexcept;
+/// Once, before the first op. At most CoreApi::held_bytes of a call are copied.
+HoldApi hold_api(const CoreApi& core) noexcept;
 
 }  // namespace numsan

@@ -79,7 +79,7 @@ c10::DispatchKeySet BoxedCall::take(const CoreApi& core, c10::ArrayRef<c10::IVal
         }
     }
     begin.done();
-    if (core.held_bytes > 0 && !may_touch_device(keys)) [[unlikely]]
+    if (core.held_bytes > 0) [[unlikely]]
         held_ = HeldCall::begin(op_, arguments, core.held_bytes);
     return keys;
 }

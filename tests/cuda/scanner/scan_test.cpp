@@ -1,5 +1,7 @@
 // From a tensor on a stream to a hit in the reader's hands.
+#include <atomic>
 #include <iterator>
+#include <thread>
 
 #include "cuda/kernel/scan_policy.h"
 #include "tests/cuda/scanner/fake_gpu.h"
@@ -87,6 +89,40 @@ TEST_F(Scan, MoreOutputsThanABatchHolds) {
     ASSERT_EQ(found.size(), outputs.size());
     for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].sequence, 100 + i);
     EXPECT_EQ(scanner.counters().launches, 4u);
+}
+
+TEST_F(Scan, ReadingWaitsForTheStream) {
+    CudaScanner scanner;
+    GpuTensor tensor(4);
+    fake_cuda::hold(true);
+    tensor.fill(stream, kNan);
+    float read[4] = {};
+    std::atomic<bool> done{false};
+    bool taken = false;
+    std::thread reader([&] {
+        taken = scanner.read({context, stream, 0}, tensor.view.data, sizeof read, read);
+        done = true;
+    });
+    while (fake_cuda::calls("cuStreamSynchronize") == 0) std::this_thread::yield();
+    EXPECT_FALSE(done);
+    fake_cuda::hold(false);
+    reader.join();
+    EXPECT_TRUE(taken);
+    for (const float value : read) EXPECT_NE(value, value);
+}
+
+TEST_F(Scan, ReadingLeavesACaptureAloneAndSaysWhenTheDriverDoesNot) {
+    CudaScanner scanner;
+    GpuTensor tensor(4);
+    float read[4] = {};
+    ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    EXPECT_FALSE(scanner.read({context, stream, 0}, tensor.view.data, sizeof read, read));
+    CUgraph graph;
+    EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS) << "the capture is still whole";
+    cuGraphDestroy(graph);
+    fake_cuda::fail("cuMemcpyDtoHAsync", CUDA_ERROR_INVALID_VALUE);
+    EXPECT_FALSE(scanner.read({context, stream, 0}, tensor.view.data, sizeof read, read));
+    EXPECT_STREQ(scanner.reason(), "") << "scans go on";
 }
 
 TEST_F(Scan, SequencesAreWiderThan32Bits) {

@@ -107,8 +107,7 @@ def leave(draw):
     """A forked child of the main thread that trains and ends as an interpreter does."""
     child = os.fork()
     if child == 0:
-        faulthandler.register(signal.SIGALRM, chain=True)
-        signal.alarm(random_training.PATIENCE)
+        random_training.abort_if_it_hangs()
         generator = torch.Generator().manual_seed(7)
         random_training.train(draw, generator, False, None)
         gc.collect()

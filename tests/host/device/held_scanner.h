@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
@@ -25,6 +26,7 @@ inline TensorView on_device(TensorView view) {
 class HeldScanner final : public DeviceScanner {
   public:
     std::atomic<bool> held{false};  ///< nothing is told until this is over
+    std::atomic<int> asked{0};      ///< for answers
     bool loses_hits = false;        ///< the ring was full
     bool captures = false;          ///< the queue is being captured
     const char* refuses = nullptr;  ///< outputs are not read, for this reason
@@ -100,8 +102,14 @@ class HeldScanner final : public DeviceScanner {
     }
 
     void before_write(const void* storage) noexcept override { written.push_back(storage); }
+    bool read(const DeviceQueue&, const void* from, int64_t bytes, void* to) noexcept override {
+        if (captures) return false;
+        std::memcpy(to, from, static_cast<size_t>(bytes));
+        return true;
+    }
     void flush() noexcept override { ++flushes; }
     Answer answer(uint64_t sequence, Reading& reading) noexcept override {
+        ++asked;
         const std::lock_guard<std::mutex> lock(mutex_);
         const auto it = exact_.find(sequence);
         if (held || it == exact_.end()) return Answer::NotYet;
