@@ -124,8 +124,8 @@ class CudaScanner {
     /// Launches what is pending of `storage` (TensorView::storage). On return every scan of it is in its stream.
     void note_write(const void* storage) noexcept;
 
-    /// Copies bytes of the device's memory to the host and waits for the stream. False: the stream is being captured, or
-    /// the driver does not copy them. Not inside a driver callback.
+    /// Copies bytes of the device's memory to the host and waits for the stream. False: the stream is being captured,
+    /// or the driver does not copy them. Not inside a driver callback.
     bool read(const StreamRef& where, const void* from, int64_t bytes, void* to) noexcept;
 
     /// The reader's side: hands over the hits that have arrived and returns how many. Those of one stream come in its

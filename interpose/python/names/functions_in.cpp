@@ -12,7 +12,7 @@ namespace {
 constexpr int kMostNested = 4;      ///< classes in classes
 constexpr int32_t kObjectType = 8;  ///< ob_type: struct _object, 3.9 to 3.14
 
-/// A copy, the caller's: what a collector runs while it is read may change the mapping itself. Null where there is none.
+/// A copy, the caller's: what a collector runs while it is read may change the mapping itself. Null: there is none.
 void* copy_of(const PythonApi& api, void* mapping) {
     Reference copy(api, mapping != nullptr ? api.PyDict_New() : nullptr);
     if (copy.get() != nullptr && api.PyDict_Update(copy.get(), mapping) != 0) copy.reset(nullptr);

@@ -25,8 +25,8 @@ const char* why_not_copied(const at::Tensor& tensor);
 /// Of a defined tensor that has a storage or not: its elements' bytes in a row.
 int64_t bytes_of(const at::Tensor& tensor);
 
-/// Its logical values, contiguous, in the host's memory, where why_not_copied() is null. Undefined where a device cannot
-/// be read now: a graph is being captured. Throws where there is no memory.
+/// Its logical values, contiguous, in the host's memory, where why_not_copied() is null. Undefined where a device
+/// cannot be read now: a graph is being captured. Throws where there is no memory.
 at::Tensor copy_of(const at::Tensor& tensor);
 
 }  // namespace numsan
