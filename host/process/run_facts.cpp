@@ -1,11 +1,12 @@
 #include "host/process/run_facts.h"
 
-#include <link.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 
 #include "host/base/version.h"
@@ -47,9 +48,21 @@ std::string now_text() {
     return text;
 }
 
+/// Not by dl_iterate_phdr(): glibc does not give back its lock in a forked child, where another thread had it at the
+/// fork, and the child of a thread that forks while this one has it could load no library.
 bool runs_generated_kernels() {
-    const auto generated = [](dl_phdr_info* object, size_t, void*) { return is_generated(object->dlpi_name) ? 1 : 0; };
-    return dl_iterate_phdr(generated, nullptr) != 0;
+    const char* chosen = std::getenv("TORCHINDUCTOR_CACHE_DIR");
+    std::error_code none;
+    std::string folder;  // as the system shows it
+    if (chosen != nullptr && *chosen != '\0') folder = std::filesystem::canonical(chosen, none).string();
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        const size_t at = line.find('/');
+        if (at == std::string::npos) continue;
+        const std::string path = line.substr(at);
+        if (is_generated(path) || (!folder.empty() && path.rfind(folder, 0) == 0)) return true;
+    }
+    return false;
 }
 
 RunSummary run_facts(const Options& options) {
