@@ -80,8 +80,6 @@ int replay_dump(const ReplayFlags& flags) {
     const std::string python = python_with_torch(flags.path);
     if (python.empty()) return kUsage;
     set_variable("PYTHONSAFEPATH", std::nullopt);  // the program's folder has its modules
-    if (variable("TORCH_CPP_LOG_LEVEL").empty())
-        set_variable("TORCH_CPP_LOG_LEVEL", "ERROR");  // it warns of dumped calls
     std::vector<std::string> command = {python, "-B", program, "--format=" + flags.format};
     if (flags.trials) command.emplace_back("--try");
     if (!flags.script.empty()) command.push_back("--script=" + flags.script);

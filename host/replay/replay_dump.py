@@ -8,14 +8,16 @@ import sys
 import tempfile
 import warnings
 
-import replay_document
-from dump_file import read_dump
-from help_trial import HelpTrial
-from op_calls import CannotRun
-from op_runs import Replay
-from safetensors_file import DumpError
-from script_writer import ScriptWriter
-from verdicts import Verdict
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read as torch is loaded, which warns of dumped calls
+
+import replay_document  # noqa: E402
+from dump_file import read_dump  # noqa: E402
+from help_trial import HelpTrial  # noqa: E402
+from op_calls import CannotRun  # noqa: E402
+from op_runs import Replay  # noqa: E402
+from safetensors_file import DumpError  # noqa: E402
+from script_writer import ScriptWriter  # noqa: E402
+from verdicts import Verdict  # noqa: E402
 
 REPRODUCED, NOT_REPRODUCED, ERROR = 0, 1, 2
 

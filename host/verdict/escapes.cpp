@@ -112,6 +112,8 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     if (!again) birth.history = magnitude_history(birth, lineage_, history_);
     if (!again && chains_++ < kMostChains)
         birth.chain = value_chain(birth, lineage_, escape.seq, history_, stacks_.source());
+    for (CollectiveFact& where : birth.sent_before) outcome.sent.push_back({birth.id, std::move(where)});
+    birth.sent_before.clear();
     EscapedBirth made;
     made.birth = birth;
     made.severity = severity;
@@ -124,8 +126,6 @@ void Escapes::report(const PendingEscape escape, Severity severity, Outcome& out
     made.place = std::move(place);
     if (!again) made.collectives = begun_before(birth.seq);
     if (!made.again && birth.kind != 0) ++bad_places_;
-    for (CollectiveFact& where : birth.sent_before) outcome.sent.push_back({birth.id, std::move(where)});
-    birth.sent_before.clear();
     outcome.escaped.push_back(std::move(made));
 }
 

@@ -133,8 +133,7 @@ def tried_help():
     import tempfile
     import torch
     paths = [os.environ.get('PYTHONPATH', ''), os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__)))]
-    environment = {'TORCH_CPP_LOG_LEVEL': 'ERROR', **os.environ, 'NUMSAN_DISABLE': '1',
-                   'PYTHONPATH': os.pathsep.join(filter(None, paths))}
+    environment = {**os.environ, 'NUMSAN_DISABLE': '1', 'PYTHONPATH': os.pathsep.join(filter(None, paths))}
     environment.pop('PYTHONSAFEPATH', None)  # the program's folder has its modules
     with tempfile.TemporaryDirectory(prefix='numsan-') as folder:
         dump = os.path.join(folder, 'dump')
