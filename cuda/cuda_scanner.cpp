@@ -97,17 +97,20 @@ bool CudaScanner::is_capturing(const StreamRef& where) noexcept {
 
 /// A failure is the caller's to tell: no scan depends on it.
 bool CudaScanner::read(const StreamRef& where, const void* from, int64_t bytes, void* to) noexcept {
-    if (is_capturing(where)) return false;
     const Inside inside;
     if (!usable() || !inside) return false;
-    CUcontext context = context_of(where);
-    if (context == nullptr) return false;
-    const ContextScope scope(*driver_, context);
+    StreamRef at = where;
+    at.context = context_of(where);
+    if (at.context == nullptr) return false;
+    const ContextScope scope(*driver_, at.context);
+    uint64_t capture = 0;
+    SkipReason why;
+    if (scope.result() != CUDA_SUCCESS || !capture_of(at, capture, why) || capture != 0) return false;
     const RelaxedCapture relaxed(*driver_);  // another thread may capture
-    return scope.result() == CUDA_SUCCESS && relaxed.result() == CUDA_SUCCESS &&
-           driver_->copy_to_host(to, reinterpret_cast<CUdeviceptr>(from), static_cast<size_t>(bytes), where.stream) ==
+    return relaxed.result() == CUDA_SUCCESS &&
+           driver_->copy_to_host(to, reinterpret_cast<CUdeviceptr>(from), static_cast<size_t>(bytes), at.stream) ==
                CUDA_SUCCESS &&
-           driver_->stream_synchronize(where.stream) == CUDA_SUCCESS;
+           driver_->stream_synchronize(at.stream) == CUDA_SUCCESS;
 }
 
 void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {

@@ -180,18 +180,21 @@ void DeviceJudge::op(DeviceEvent& event) {
     ContextBuilder::narrow_state(event.op, event.context);
     event.context.near_overflow = parts_.judge.near_overflow(event.op, event.context, ranges);
     side_.outcome.born.clear();  // those are ops of the past
+    const size_t escaped = side_.outcome.escaped.size();
     parts_.judge.judge(event.op, event.context, bad, ranges, {event.made, event.makes_node}, event.accumulates,
                        side_.outcome);
-    leave_to_its_thread(event);
+    leave_to_its_thread(event, side_.outcome.escaped.size() > escaped);
     if (unread.any()) parts_.verdict.unread(event.op, event.context, unread, side_.outcome);
     readings_.end();
     remember_results(event);
 }
 
 /// The thread that ran the op may wait for it, see DeviceSettler::await.
-void DeviceJudge::leave_to_its_thread(const DeviceEvent& event) {
-    if (side_.awaited.erase(event.context.seq) == 0 || side_.outcome.born.empty()) return;
-    side_.born[event.context.seq] = {std::move(side_.outcome.born), event.context};
+void DeviceJudge::leave_to_its_thread(const DeviceEvent& event, bool escapes) {
+    if (side_.awaited.erase(event.context.seq) == 0 || (side_.outcome.born.empty() && !escapes)) return;
+    OpOutcomeHere& left = side_.kept_back[event.context.seq];
+    left = {std::move(side_.outcome.born), event.context};
+    left.context.node = nullptr;  // in the event's record
 }
 
 /// Readings of the operands: those that are watched, and what may be bad though it was not read.

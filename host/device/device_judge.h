@@ -26,7 +26,7 @@ class DeviceJudge {
     void replay(const DeviceEvent& event, ScanTicket sequence, const DeviceHit& hit);
     void take_host_readings(DeviceEvent& event, Range* ranges, OutputSet& bad);
     OutputSet take_answers(DeviceEvent& event, Range* ranges, OutputSet& bad);
-    void leave_to_its_thread(const DeviceEvent& event);
+    void leave_to_its_thread(const DeviceEvent& event, bool escapes);
     void take_operands(DeviceEvent& event);
     void take_copied(const DeviceEvent& event, Range* ranges, OutputSet& bad);
     void remember_results(const DeviceEvent& event);

@@ -46,12 +46,14 @@ void DeviceSettler::settle() noexcept {
             const std::lock_guard<std::mutex> lock(side_.settling);
             for (;;) {
                 DeviceEvent* event = side_.log.front();
+                if (side_.log.empty()) side_.late = false;
                 const bool answered = event != nullptr && side_.collect(*event);
                 // Before the event: what reads a graph's results is reported later than the graph.
                 judge_.judge_replays();
                 if (!answered) break;
                 judge_.judge(*event);
                 side_.outcome.born.clear();
+                ++side_.judged;
                 side_.forget_answers();
                 side_.log.pop();
             }
@@ -65,13 +67,14 @@ void DeviceSettler::settle() noexcept {
 
 /// In the order in which it was found, so by one thread at a time. No thread waits for that one without end: it may ask
 /// the interpreter for names.
-void DeviceSettler::publish() {
+void DeviceSettler::publish(OpSeq kept) {
     for (;;) {
         Outcome outcome;
         bool names = false;
         {
             const std::lock_guard<std::mutex> lock(side_.settling);
-            if (side_.publishing || !side_.born.empty()) return;
+            if (kept != OpSeq::None) side_.kept_back.erase(std::exchange(kept, OpSeq::None));
+            if (side_.publishing || !side_.kept_back.empty()) return;
             if (side_.outcome.escaped.empty() && side_.outcome.contaminated.empty() && !side_.names) return;
             side_.publishing = true;
             std::swap(outcome, side_.outcome);
@@ -89,43 +92,42 @@ void DeviceSettler::await_published() noexcept {
     for (int i = 0; i < kPatience; ++i) {
         {
             const std::lock_guard<std::mutex> lock(side_.settling);
-            if (!side_.publishing) return;
+            if (!side_.publishing && side_.kept_back.empty()) return;
         }
         DeviceSide::pause();
     }
 }
 
-BornHere DeviceSettler::await(OpSeq op) {
+std::optional<OpOutcomeHere> DeviceSettler::await(OpSeq op) {
     constexpr int64_t kPatience = 2'000'000'000;  // nanoseconds without an answer
     side_.scanner.flush();
-    int64_t left = -1;
+    int64_t judged = -1;
     int64_t since = side_.clock();
     for (int asked = 0; owner_.on(); ++asked) {
         settle();
         {
             const std::lock_guard<std::mutex> lock(side_.settling);
             if (side_.awaited.count(op) == 0) {
-                const auto found = side_.born.find(op);
-                return found != side_.born.end() ? found->second : BornHere{};
+                const auto found = side_.kept_back.find(op);
+                return found != side_.kept_back.end() ? std::optional(found->second) : std::nullopt;
             }
-            const int64_t before = std::exchange(left, side_.log.count());
-            if (left != before) {
-                since = side_.clock();
-            } else if (side_.clock() - since > kPatience) {
+            if (const int64_t before = std::exchange(judged, side_.judged); judged != before) since = side_.clock();
+            if (side_.late || side_.clock() - since > kPatience) {
                 side_.awaited.erase(op);
                 side_.late = true;
-                return {};
+                return std::nullopt;
             }
         }
         DeviceSide::pause_briefly(asked);
     }
-    return {};
+    return std::nullopt;
 }
 
 void DeviceSettler::kept(OpSeq op) noexcept {
-    {
-        const std::lock_guard<std::mutex> lock(side_.settling);
-        side_.born.erase(op);
+    try {
+        publish(op);
+    } catch (...) {
+        owner_.fail("out of memory or a failure while a device's events were published");
     }
     settle();
     await_published();
@@ -139,10 +141,20 @@ void DeviceSettler::drain() noexcept {
     for (int idle = 0; idle < kPatience && owner_.on();) {
         const int64_t before = side_.log.count();
         settle();
-        if (side_.log.empty()) return;
+        bool kept_back = false;
+        {
+            const std::lock_guard<std::mutex> lock(side_.settling);
+            kept_back = !side_.kept_back.empty();
+        }
+        if (side_.log.empty() && !kept_back) return;
         idle = side_.log.count() < before ? 0 : idle + 1;
         DeviceSide::pause();
     }
+    {
+        const std::lock_guard<std::mutex> lock(side_.settling);
+        side_.kept_back.clear();  // of threads that copy for longer than that
+    }
+    settle();
 }
 
 }  // namespace numsan

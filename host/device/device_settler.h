@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "host/device/device_judge.h"
 #include "host/device/device_side.h"
@@ -37,16 +38,16 @@ class DeviceSettler {
     /// Before the program acts upon a value, maybe for the last time, what is known of it should be reported. The
     /// thread that reports may need the interpreter's lock, which this thread may hold: waits a second at most.
     void await_published() noexcept;
-    /// Waits until that op, DeviceIntake::op() says which, is judged, as long as the device gets on with its work: the
-    /// births that it gave. Where there are some, nothing is published before kept().
-    BornHere await(OpSeq op);
+    /// Waits until that op, DeviceIntake::op() says which, is judged, as long as the device gets on with its work: what
+    /// it did, where that is something. Nothing is published then before kept(), on the same thread.
+    std::optional<OpOutcomeHere> await(OpSeq op);
     void kept(OpSeq op) noexcept;
     /// Waits for what the device still has to do, as long as it gets on with it. For the end of the program.
     void drain() noexcept;
 
   private:
     void run();
-    void publish();
+    void publish(OpSeq kept = OpSeq::None);
 
     DeviceSide& side_;
     DeviceOwner& owner_;

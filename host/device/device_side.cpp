@@ -52,7 +52,6 @@ void DeviceSide::pause_briefly(int asked) {
 
 bool DeviceSide::begin_await(OpSeq op) {
     const std::lock_guard<std::mutex> lock(settling);
-    late = late && log.count() > 1;  // the one is this op's
     if (!late) awaited.insert(op);
     return !late;
 }
@@ -103,7 +102,7 @@ void DeviceSide::begin_child() {
     outcome = {};
     publishing = names = late = false;
     awaited.clear();
-    born.clear();
+    kept_back.clear();
     inside.store(0);
     asking.store(false);
 }

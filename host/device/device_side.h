@@ -19,10 +19,10 @@
 
 namespace numsan {
 
-/// The births that an op gave on a device.
-struct BornHere {
-    std::vector<BirthId> births;
-    OpContext context;
+/// What an op on a device did that its own thread publishes: it gave birth, or took a birth to where it matters.
+struct OpOutcomeHere {
+    std::vector<BirthId> born;
+    OpContext context;  ///< without the name of its node
 };
 
 /// Lives as long as the process. Members below `settling` are guarded by it; nothing of the program's runs under it.
@@ -87,8 +87,10 @@ struct DeviceSide {
     std::vector<DeviceHit> hits;
     std::vector<const DeviceEvent*> captured;  ///< by their numbers; owned until their graph is gone
     std::set<OpSeq> awaited;                   ///< ops whose threads wait for what is found of them
-    std::map<OpSeq, BornHere> born;            ///< of such ops; nothing is published until their threads have kept it
-    bool late = false;  ///< the device did not answer in time: not waited for until it has caught up
+    /// Of such ops: nothing is published until their threads have kept what they want of it.
+    std::map<OpSeq, OpOutcomeHere> kept_back;
+    int64_t judged = 0;  ///< events
+    bool late = false;   ///< the device did not answer in time: not waited for until it has caught up
     /// Storages in which replays left bad values, and in which step: a replay without any reports nothing.
     std::map<const void*, int64_t> replayed;
 

@@ -44,18 +44,17 @@ bool Devices::op(ThreadState& thread, const OpEvent& event) {
     return made != nullptr;
 }
 
-bool Devices::op(ThreadState& thread, const OpEvent& event, BornHere& born) {
+bool Devices::op(ThreadState& thread, const OpEvent& event, std::optional<OpOutcomeHere>& done) {
     Parts* made = parts(event);
     if (made == nullptr) return false;
     const OpSeq op = made->intake.op(thread, event, true);
-    if (op == OpSeq::None) return true;
-    born = made->settler.await(op);
-    if (born.births.empty()) made->settler.await_published();
+    if (op != OpSeq::None) done = made->settler.await(op);
+    if (op != OpSeq::None && !done) made->settler.await_published();
     return true;
 }
 
-void Devices::kept(const BornHere& born) noexcept {
-    if (Parts* made = parts()) made->settler.kept(born.context.seq);
+void Devices::kept(const OpOutcomeHere& done) noexcept {
+    if (Parts* made = parts()) made->settler.kept(done.context.seq);
 }
 
 bool Devices::node(const NodeEvent& event, const OpContext& context) {

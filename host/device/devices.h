@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "host/base/adapter_abi.h"
@@ -37,10 +38,10 @@ class Devices {
 
     /// An op that touches a device's memory. False: devices cannot be scanned, so it is the host's. May throw.
     bool op(ThreadState& thread, const OpEvent& event);
-    /// As op(), and waits for the device. What was born is in `born`; where that is something, nothing is published
-    /// before kept().
-    bool op(ThreadState& thread, const OpEvent& event, BornHere& born);
-    void kept(const BornHere& born) noexcept;
+    /// As op(), and waits for the device: what the op did, where that is something. Nothing is published then before
+    /// kept(), on the same thread.
+    bool op(ThreadState& thread, const OpEvent& event, std::optional<OpOutcomeHere>& done);
+    void kept(const OpOutcomeHere& done) noexcept;
     /// A node that adds to the gradient of a device's leaf. False: as for op(). May throw.
     bool node(const NodeEvent& event, const OpContext& context);
     /// False: nothing waits for a device, so that what is marked can be done at once.

@@ -157,6 +157,20 @@ std::string bytes_text(int64_t bytes) {
     return text;
 }
 
+/// Where an op ran: a device where anything of it lies there, numbers of the host's beside it or not.
+std::string device_of(const HeldView& op) {
+    const auto first = [](const HeldValue* values, int32_t count) {
+        const auto on_device = [](const HeldValue& value) {
+            return value.impl != nullptr && value.device != nullptr && std::string_view(value.device) != "cpu";
+        };
+        const HeldValue* const found = std::find_if(values, values + count, on_device);
+        return found != values + count ? found->device : nullptr;
+    };
+    const char* device = first(op.results, op.result_count);
+    if (device == nullptr) device = first(op.arguments, op.argument_count);
+    return device != nullptr ? device : "cpu";
+}
+
 DumpFile dump_file(const DumpContent& content, const Finding& finding, const RunSummary& run) {
     std::vector<Stored> stored;
     Json dump = Json::object();
@@ -165,7 +179,7 @@ DumpFile dump_file(const DumpContent& content, const Finding& finding, const Run
     dump["torch"] = or_null(run.framework_version);
     dump["python"] = or_null(run.python_version);
     dump["interpreter"] = or_null(run.python_path);
-    dump["device"] = "cpu";
+    dump["device"] = device_of(*content.op);
     dump["threads"] = content.op->threads;
     dump["op"] = call(*content.op, "", content.limit, stored);
     dump["forward"] =

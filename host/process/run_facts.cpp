@@ -58,9 +58,9 @@ bool runs_generated_kernels() {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
         const size_t at = line.find('/');
-        if (at == std::string::npos) continue;
+        if (at == std::string::npos || line.find(" r-xp ") == std::string::npos) continue;
         const std::string path = line.substr(at);
-        if (is_generated(path) || (!folder.empty() && path.rfind(folder, 0) == 0)) return true;
+        if (is_generated(path) || (!folder.empty() && path.rfind(folder + "/", 0) == 0)) return true;
     }
     return false;
 }

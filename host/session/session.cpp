@@ -110,14 +110,15 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
 /// False: devices cannot be scanned. Who wants the arguments of a birth waits for the device at each op.
 [[gnu::noinline]] bool Session::op_on_device(ThreadState& thread, const OpEvent& event) {
     if (!dumps_.active() && breaks_ == nullptr) return devices_.op(thread, event);
-    BornHere born;
-    if (!devices_.op(thread, event, born)) return false;
-    if (born.births.empty()) return true;
+    std::optional<OpOutcomeHere> done;
+    if (!devices_.op(thread, event, done)) return false;
+    if (!done) return true;
     Outcome outcome;
-    outcome.born = born.births;
-    dumps_.keep(outcome.born, event, born.context);
-    if (breaks_ != nullptr) breaks_->born(thread, event, born.context, outcome);
-    devices_.kept(born);
+    outcome.born = done->born;
+    if (const ThreadState::Node* node = thread.node()) done->context.node = node->name;
+    if (!outcome.born.empty()) dumps_.keep(outcome.born, event, done->context);
+    if (breaks_ != nullptr) breaks_->born(thread, event, done->context, outcome);
+    devices_.kept(*done);
     return true;
 }
 

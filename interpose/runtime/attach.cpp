@@ -232,7 +232,9 @@ bool attach(const numsan_stub_api& stub) {
         };
     }
     if (breaks) announce_break_stops(g_core);
-    make_session(options, *stacks, facts);
+    Options used = options;
+    used.break_at = breaks;  // who cannot stop waits for no device
+    make_session(used, *stacks, facts);
     if (options.break_at && !has_python) say("break=1 has no effect: there is no Python in this program");
     if (breaks && !start_break_stops(*python, *g_session, *stacks, facts, stub.lib_dir))
         say("break=1 has no effect: the interpreter did not run what it needs");

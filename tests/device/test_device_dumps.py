@@ -36,6 +36,11 @@ y = x * 1
 torch.sqrt(y).sum().backward()
 print(x.grad.sum().item())
 """),
+    "random": ("aten::native_dropout", """
+x = torch.full((64,), 3e38).to(GPU).requires_grad_()
+y = torch.nn.functional.dropout(x, 0.5)
+print(y.sum().item())
+"""),
     "overflow": ("aten::mul", """
 x = torch.tensor([1.0, 300.0], dtype=torch.float16).to(GPU)
 for _ in range(3):
@@ -63,6 +68,9 @@ def test_the_operator_runs_again_as_it_ran(name, watched, tmp_path):
         assert made.arguments()["self"].tolist() == [2.0, 0.0, 6.0, 4.0]
     if name == "backward":
         assert made.about["forward"]["name"] == "aten::sqrt", made.about["forward"]
+    assert made.about["device"] == "fakegpu:0" and made.about["rng"] == {}, made.about
+    if name == "random":
+        return  # the state of the device's generator is not in it
     wrote, again = made.results(), made.run_again()
     assert len(wrote) == len(again) > 0
     for one, other in zip(wrote, again):
@@ -78,6 +86,8 @@ def test_replay_without_the_device(watched, tmp_path):
                           text=True, timeout=200,
                           env=run_numsan.plain_environment({"NUMSAN_PYTHON": run_numsan.PYTHON}))
     assert done.returncode == 0 and "aten::div_" in done.stdout, done.stdout + done.stderr
+    assert "on fakegpu:0" in done.stdout, done.stdout
+    assert "on cpu again" in done.stdout and "none of KERN, PREC, RACE and HW" in done.stdout, done.stdout
 
 
 TRAINING = """

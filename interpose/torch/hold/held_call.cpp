@@ -63,9 +63,13 @@ std::string memory_format_name(c10::MemoryFormat format) {
 /// Of the generator that the op draws from; undefined where that is not the host's.
 at::Tensor generator_state(c10::ArrayRef<c10::IValue> arguments) {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
+    bool on_host = true;
     for (const c10::IValue& value : arguments) {
         if (value.isGenerator()) generator = value.toGenerator();
+        if (value.isDevice()) on_host = on_host && value.toDevice().is_cpu();
+        for_each_tensor(value, [&](const at::Tensor& tensor) { on_host = on_host && tensor.device().is_cpu(); });
     }
+    if (!on_host) return {};
     if (!generator.defined() || !generator.device().is_cpu()) return {};
     const std::lock_guard<std::mutex> lock(generator.mutex());
     return generator.get_state();

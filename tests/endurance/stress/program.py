@@ -120,6 +120,7 @@ def warm_up():
     """Imports what torch imports late: a child that is forked while another thread imports may wait for ever, with
     numsan or without."""
     import torch._dynamo  # noqa: F401  every optimizer's first step
+    random_ops.warm_up()
     for number in range(30):
         draw, generator = random.Random(f"warm {number}"), torch.Generator().manual_seed(number)
         program(draw, generator, False, 0)

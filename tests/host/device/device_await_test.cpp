@@ -1,6 +1,7 @@
 // With `dump` an op on a device is waited for, and its arguments are kept before what it gave birth to is published.
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -91,20 +92,58 @@ TEST(DeviceAwait, WhatIsCapturedIsNotWaitedFor) {
     run.d.finish();
 }
 
+/// What each thread was asked to keep: calls of HoldApi::keep and forget, which have no object.
+std::atomic<int> kept_by_all{0};
+thread_local int kept_by_me = 0;
+
 TEST(DeviceAwait, ThreadsKeepTheirOwnWhoeverJudgesThem) {
     Dumping run;
-    run.hold.next("aten::log", 8);
-    const auto work = [&] {
-        for (int i = 0; i < 50; ++i) {
-            MadeUp x{-1, 2}, y{kNan, 1};
+    run.adapter.hold.keep = []() -> HeldCall* {
+        ++kept_by_all;
+        ++kept_by_me;
+        return nullptr;
+    };
+    run.d.session.use(run.adapter);
+    const auto work = [&](bool bad) {
+        for (int i = 1; i <= 50; ++i) {
+            MadeUp x{bad ? -1.0f : 1.0f, 2}, y{bad ? kNan : 0, 1};
             run.d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 3);
+            EXPECT_EQ(kept_by_me, bad ? i : 0);
         }
     };
-    std::thread first(work), second(work);
+    std::thread first(work, true), second(work, false), third(work, true);
     first.join();
     second.join();
-    EXPECT_GT(run.hold.held(), 0);
+    third.join();
+    EXPECT_EQ(kept_by_all, 100);
     run.d.finish();
+}
+
+std::atomic<bool> keeps{false};
+std::atomic<int> flushes_of_the_end{0};
+std::atomic<int>* flushes = nullptr;
+
+TEST(DeviceAwait, TheEndWaitsForAThreadThatKeepsItsCall) {
+    Dumping run;
+    MadeUp x{-1, 2}, y{kNan, 1}, z{kNan, 1};
+    run.d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 2);
+    flushes = &run.d.scanner.flushes;
+    flushes_of_the_end = INT_MAX;
+    run.adapter.hold.keep = []() -> HeldCall* {
+        keeps = true;
+        while (*flushes < flushes_of_the_end) std::this_thread::yield();
+        return nullptr;
+    };
+    run.d.session.use(run.adapter);
+    std::thread program([&] { run.d.op(kLog, {on_device(x.view())}, {on_device(z.returned())}, 3); });
+    while (!keeps) std::this_thread::yield();
+    run.d.loss(y);  // is not published while the other thread keeps its call
+    EXPECT_FALSE(run.d.played.read().is_object());
+    flushes_of_the_end = *flushes + 1;
+    const json report = run.d.finish();
+    program.join();
+    ASSERT_TRUE(report.is_object());
+    EXPECT_EQ(report["findings"].size(), 1u);
 }
 
 }  // namespace

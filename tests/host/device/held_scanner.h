@@ -34,7 +34,8 @@ class HeldScanner final : public DeviceScanner {
     uint64_t numbers = 1 << 12;
     int64_t lost_hits = 0;
     bool takes_nothing = false;
-    int scans = 0, gathered = 0, inputs = 0, looks_back = 0, given_up = 0, flushes = 0, closes = 0;
+    int scans = 0, gathered = 0, inputs = 0, looks_back = 0, given_up = 0, closes = 0;
+    std::atomic<int> flushes{0};
     std::vector<const void*> written;
     std::vector<uint64_t> ended;  ///< numbers of captured outputs whose graph is gone
     bool keeps = false;
