@@ -2,10 +2,12 @@
 #include "interpose/python/api/api.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 namespace numsan {
 namespace {
@@ -70,14 +72,41 @@ bool holds_python_lock(const PythonApi& api) {
     return own != nullptr && api.current_thread != nullptr && api.current_thread() == own;
 }
 
-PythonLock::PythonLock(const PythonApi& api) : api_(api), state_(api.PyGILState_Ensure()) {
+namespace {
+
+std::mutex g_making_state;
+
+/// A state for the calling thread, which has none; null: there is no memory. Python adds it to its list without the
+/// interpreter's lock, under one that it does not give back in a child which another thread forks meanwhile (3.11): the
+/// fork waits.
+void* new_thread_state(const PythonApi& api) {
+    [[maybe_unused]] static const int once =
+        pthread_atfork([] { g_making_state.lock(); }, [] { g_making_state.unlock(); }, [] { g_making_state.unlock(); });
+    const std::lock_guard<std::mutex> lock(g_making_state);
+    return api.PyThreadState_New(api.PyInterpreterState_Main());
+}
+
+}  // namespace
+
+PythonLock::PythonLock(const PythonApi& api) : api_(api) {
+    if (api_.PyGILState_GetThisThreadState() == nullptr) made_ = new_thread_state(api_);
+    if (made_ != nullptr) {
+        api_.PyEval_RestoreThread(made_);
+    } else {
+        state_ = api_.PyGILState_Ensure();
+    }
     api_.PyErr_Fetch(&error_[0], &error_[1], &error_[2]);
 }
 
 PythonLock::~PythonLock() {
     api_.PyErr_Clear();
     api_.PyErr_Restore(error_[0], error_[1], error_[2]);
-    api_.PyGILState_Release(state_);
+    if (made_ == nullptr) {
+        api_.PyGILState_Release(state_);
+        return;
+    }
+    api_.PyThreadState_Clear(made_);
+    api_.PyThreadState_DeleteCurrent();  // gives the lock back
 }
 
 }  // namespace numsan

@@ -74,7 +74,8 @@ class PythonLock {
 
   private:
     const PythonApi& api_;
-    int state_;
+    void* made_ = nullptr;  ///< the thread's state, if it had none
+    int state_ = 0;
     void* error_[3];
 };
 

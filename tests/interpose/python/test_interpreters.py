@@ -82,6 +82,14 @@ def test_look_ups_while_threads_begin_and_end(python, stacks_library):
     assert (int(done.stdout) > 0) != version.endswith("t"), done.stdout
 
 
+def test_forks_while_threads_of_look_ups_begin(python, stacks_library):
+    """Python 3.11's list of threads has a lock that a child does not get back: no state begins at a fork."""
+    _, path, _ = python
+    done = subprocess.run([path, HERE / "forks_beside_look_ups.py", stacks_library], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, (done.returncode, done.stdout + done.stderr)
+
+
 def test_a_look_up_whose_thread_python_ends(python, stacks_library):
     """Linked as the core is (tests/layers/test_binaries.py): with a libgcc of its own the program would abort."""
     version, path, _ = python
