@@ -15,17 +15,25 @@ Outcomes::Outcome expected_from(const Lane& lane) { return {Outcomes::Kind::Expe
 
 }  // namespace
 
-bool CudaScanner::prepare(const StreamRef& where) noexcept {
+/// ask(at, capture) with the context current; false where the stream cannot be asked whether it is captured.
+template <class Ask>
+bool CudaScanner::ask_stream(const StreamRef& where, Ask ask) noexcept {
     const Inside inside;
     if (!usable() || !inside) return false;
     StreamRef at = where;
     at.context = context_of(where);
-    uint64_t capture = 0;
-    SkipReason why;
     if (at.context == nullptr) return false;
     const ContextScope scope(*driver_, at.context);
-    return scope.result() == CUDA_SUCCESS && capture_of(at, capture, why) &&
-           context_entry(at.context, capture != 0, why) != nullptr;
+    uint64_t capture = 0;
+    SkipReason why;
+    return scope.result() == CUDA_SUCCESS && capture_of(at, capture, why) && ask(at, capture);
+}
+
+bool CudaScanner::prepare(const StreamRef& where) noexcept {
+    return ask_stream(where, [&](const StreamRef& at, uint64_t capture) {
+        SkipReason why;
+        return context_entry(at.context, capture != 0, why) != nullptr;
+    });
 }
 
 /// Calls hand(lane, captured) with the context current; all requests are for one stream.
@@ -84,33 +92,19 @@ DeviceScanner::Taken CudaScanner::scan_behind_gate(const ScanRequest* requests, 
 
 bool CudaScanner::is_capturing(const StreamRef& where) noexcept {
     if (where.stream == nullptr) return false;  // the driver captures no legacy default stream
-    const Inside inside;
-    if (!usable() || !inside) return false;
-    StreamRef at = where;
-    at.context = context_of(where);
-    if (at.context == nullptr) return false;
-    const ContextScope scope(*driver_, at.context);
-    uint64_t capture = 0;
-    SkipReason why;
-    return scope.result() == CUDA_SUCCESS && capture_of(at, capture, why) && capture != 0;
+    return ask_stream(where, [](const StreamRef&, uint64_t capture) { return capture != 0; });
 }
 
 /// A failure is the caller's to tell: no scan depends on it.
 bool CudaScanner::read(const StreamRef& where, const void* from, int64_t bytes, void* to) noexcept {
-    const Inside inside;
-    if (!usable() || !inside) return false;
-    StreamRef at = where;
-    at.context = context_of(where);
-    if (at.context == nullptr) return false;
-    const ContextScope scope(*driver_, at.context);
-    uint64_t capture = 0;
-    SkipReason why;
-    if (scope.result() != CUDA_SUCCESS || !capture_of(at, capture, why) || capture != 0) return false;
-    const RelaxedCapture relaxed(*driver_);  // another thread may capture
-    return relaxed.result() == CUDA_SUCCESS &&
-           driver_->copy_to_host(to, reinterpret_cast<CUdeviceptr>(from), static_cast<size_t>(bytes), at.stream) ==
-               CUDA_SUCCESS &&
-           driver_->stream_synchronize(at.stream) == CUDA_SUCCESS;
+    return ask_stream(where, [&](const StreamRef& at, uint64_t capture) {
+        if (capture != 0) return false;
+        const RelaxedCapture relaxed(*driver_);  // another thread may capture
+        const auto address = reinterpret_cast<CUdeviceptr>(from);
+        return relaxed.result() == CUDA_SUCCESS &&
+               driver_->copy_to_host(to, address, static_cast<size_t>(bytes), at.stream) == CUDA_SUCCESS &&
+               driver_->stream_synchronize(at.stream) == CUDA_SUCCESS;
+    });
 }
 
 void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {

@@ -217,6 +217,8 @@ class CudaScanner {
     CUctx_st* context_of(const StreamRef& where) noexcept;
     CUctx_st* primary_context(int device) noexcept;
     bool capture_of(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept;
+    template <class Ask>
+    bool ask_stream(const StreamRef& where, Ask ask) noexcept;
     bool is_alive(CUctx_st* context) const noexcept;
     SkipReason driver_failed(CUctx_st* context, const char* call, int result) noexcept;
     void keep_reason(const char* call, int result) noexcept;

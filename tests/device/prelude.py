@@ -1,5 +1,6 @@
 """What the programs of these tests begin with."""
 import copy
+import ctypes
 import faulthandler
 import os
 import sys
@@ -15,6 +16,31 @@ from fakegpu import held, hold, peek, release, unequal_bytes
 faulthandler.dump_traceback_later(280, exit=True)
 GPU = "fakegpu"
 D = torch.fakegpu
+
+
+class Graph:
+    """What is run inside `with` is captured from a stream of its own, in relaxed mode, and runs when it is replayed."""
+
+    def __init__(self):
+        self.driver, self.stream = ctypes.CDLL("libcuda.so.1"), torch.Stream(device=GPU)
+        self.handle, self.ready = ctypes.c_void_p(self.stream.native_handle), ctypes.c_void_p()
+
+    def __enter__(self):
+        self.stream.__enter__()
+        assert self.driver.cuStreamBeginCapture_v2(self.handle, 2) == 0
+        return self
+
+    def __exit__(self, *raised):
+        graph = ctypes.c_void_p()
+        ended = self.driver.cuStreamEndCapture(self.handle, ctypes.byref(graph))
+        self.stream.__exit__(*raised)
+        assert ended == 0
+        assert self.driver.cuGraphInstantiateWithFlags(ctypes.byref(self.ready), graph, ctypes.c_uint64(0)) == 0
+
+    def replay(self, times):
+        for _ in range(times):
+            assert self.driver.cuGraphLaunch(self.ready, self.handle) == 0
+        assert self.driver.cuStreamSynchronize(self.handle) == 0
 
 
 def leaves(value):
