@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <mutex>
+#include <thread>
 #include <utility>
 
 namespace numsan {
@@ -77,6 +78,7 @@ void DeviceSettler::publish(OpSeq kept) {
             if (side_.publishing || !side_.kept_back.empty()) return;
             if (side_.outcome.escaped.empty() && side_.outcome.contaminated.empty() && !side_.names) return;
             side_.publishing = true;
+            side_.publisher = std::this_thread::get_id();
             std::swap(outcome, side_.outcome);
             std::swap(names, side_.names);
         }
@@ -144,7 +146,8 @@ void DeviceSettler::drain() noexcept {
         bool kept_back = false;
         {
             const std::lock_guard<std::mutex> lock(side_.settling);
-            kept_back = !side_.kept_back.empty();
+            const bool elsewhere = side_.publishing && side_.publisher != std::this_thread::get_id();  // else it halts
+            kept_back = elsewhere || !side_.kept_back.empty();
         }
         if (side_.log.empty() && !kept_back) return;
         idle = side_.log.count() < before ? 0 : idle + 1;
@@ -153,6 +156,7 @@ void DeviceSettler::drain() noexcept {
     {
         const std::lock_guard<std::mutex> lock(side_.settling);
         side_.kept_back.clear();  // of threads that copy for longer than that
+        side_.awaited.clear();
     }
     settle();
 }

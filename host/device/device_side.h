@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "host/base/device_scanner.h"
@@ -20,6 +21,7 @@
 namespace numsan {
 
 /// What an op on a device did that its own thread publishes: it gave birth, or took a birth to where it matters.
+/// Of ops of several threads at once the last of these threads publishes all.
 struct OpOutcomeHere {
     std::vector<BirthId> born;
     OpContext context;  ///< without the name of its node
@@ -80,9 +82,10 @@ struct DeviceSide {
     std::atomic<int64_t> looks_left_out{0};                ///< look backs that could not ask about all of the log
 
     std::mutex settling;
-    bool publishing = false;  ///< a thread publishes what was found, and looks for more before it stops
-    Outcome outcome;          ///< found, not published yet
-    bool names = false;       ///< an optimizer has stepped: names of what it wrote are to be asked
+    std::thread::id publisher;  ///< while `publishing`
+    bool publishing = false;    ///< a thread publishes what was found, and looks for more before it stops
+    Outcome outcome;            ///< found, not published yet
+    bool names = false;         ///< an optimizer has stepped: names of what it wrote are to be asked
     std::vector<Answer> answers;
     std::vector<DeviceHit> hits;
     std::vector<const DeviceEvent*> captured;  ///< by their numbers; owned until their graph is gone

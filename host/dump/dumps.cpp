@@ -107,8 +107,8 @@ std::string Dumps::why_missing(const Finding& finding, BirthId birth) const {
     if (std::find(evicted_.begin(), evicted_.end(), birth) != evicted_.end())
         return "too many or too large ones were kept after it, until one of them would be reported";
     if (finding.op == "external") return "no operator was seen to make the value";
-    return "it was not held when it ran, as operators of compiled regions, captured graphs and other processes, and "
-           "those that a look back finds, are not";
+    return "it was not held when it ran, as operators of compiled regions, captured graphs and other processes, "
+           "those that a device answers late and those that a look back finds, are not";
 }
 
 std::optional<std::string> Dumps::write(Finding& finding, BirthId birth, const RunSummary& run) {

@@ -124,14 +124,17 @@ const IgnoredRangeListener g_recorded_ranges = {
 void before_fork() {
     if (g_recorder != nullptr) g_recorder->before_fork();
     g_session->before_fork();
+    lock_thread_states();
 }
 
 void after_fork_in_parent() {
+    unlock_thread_states();
     g_session->after_fork_in_parent();
     if (g_recorder != nullptr) g_recorder->after_fork_in_parent();
 }
 
 void after_fork_in_child() {
+    unlock_thread_states();
     python_access().reset();
     g_session->after_fork_in_child();
     if (g_recorder != nullptr) g_recorder->after_fork_in_child();
@@ -233,7 +236,7 @@ bool attach(const numsan_stub_api& stub) {
     }
     if (breaks) announce_break_stops(g_core);
     Options used = options;
-    used.break_at = breaks;  // who cannot stop waits for no device
+    used.break_at = breaks;  // without Python nothing stops, and no device is waited for
     make_session(used, *stacks, facts);
     if (options.break_at && !has_python) say("break=1 has no effect: there is no Python in this program");
     if (breaks && !start_break_stops(*python, *g_session, *stacks, facts, stub.lib_dir))

@@ -2,7 +2,6 @@
 #include "interpose/python/api/api.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -76,17 +75,21 @@ namespace {
 
 std::mutex g_making_state;
 
-/// A state for the calling thread, which has none; null: there is no memory. Python adds it to its list without the
-/// interpreter's lock, under one that it does not give back in a child which another thread forks meanwhile (3.11): the
-/// fork waits.
+/// A state for the calling thread, which has none; null: there is no memory, or a later Python. Up to 3.11 Python adds
+/// it to its list without the interpreter's lock, under one that it does not give back in a child which another thread
+/// forks meanwhile: the fork waits. From 3.12 on the child makes that lock anew first, and from 3.13 on the thread that
+/// forks has it before this mutex.
 void* new_thread_state(const PythonApi& api) {
-    [[maybe_unused]] static const int once =
-        pthread_atfork([] { g_making_state.lock(); }, [] { g_making_state.unlock(); }, [] { g_making_state.unlock(); });
+    constexpr int kLastThatNeedsIt = 11;
+    if (python_minor(api) > kLastThatNeedsIt) return nullptr;
     const std::lock_guard<std::mutex> lock(g_making_state);
     return api.PyThreadState_New(api.PyInterpreterState_Main());
 }
 
 }  // namespace
+
+void lock_thread_states() { g_making_state.lock(); }
+void unlock_thread_states() { g_making_state.unlock(); }
 
 PythonLock::PythonLock(const PythonApi& api) : api_(api) {
     if (api_.PyGILState_GetThisThreadState() == nullptr) made_ = new_thread_state(api_);

@@ -64,6 +64,10 @@ class WithoutCollection {
     const bool was_on_;
 };
 
+/// Around a fork, taken last: no PythonLock makes a state for its thread meanwhile.
+void lock_thread_states();
+void unlock_thread_states();
+
 /// Holds the interpreter's lock and keeps the error indicator as it was. The thread may hold the lock already.
 class PythonLock {
   public:

@@ -1,6 +1,8 @@
 """A process forks while names are looked up, each by a thread of its own, whose Python state begins and ends meanwhile.
 
-    python3.N forks_beside_look_ups.py libstacks.so     ends with status 0 if every child has ended
+    python3.N forks_beside_look_ups.py libstacks.so
+
+Prints how many children have ended, and how many look-ups found the module.
 """
 import os
 import signal
@@ -47,7 +49,7 @@ def main(path):
         assert child_ends(), f"child {forks} has not ended within {PATIENCE} s; {sum(found)} look-ups"
     for thread in threads:
         thread.join()
-    print(forks, "forks,", sum(found), "look-ups")
+    print(forks, sum(found))
 
 
 if __name__ == "__main__":

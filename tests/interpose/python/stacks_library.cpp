@@ -1,5 +1,7 @@
 // The shared library that test_python_stacks.py drives: PythonStacks behind C functions, called through ctypes without
 // the interpreter's lock.
+#include <pthread.h>
+
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -25,6 +27,7 @@ EXPORT const char* stacks_attach(int api) {
     // leaked: threads of the test may still be inside
     stacks = new PythonStacks(api ? PythonStacks::Mode::Api : PythonStacks::Mode::Raw);
     stacks->watch_codes();
+    pthread_atfork(numsan::lock_thread_states, numsan::unlock_thread_states, numsan::unlock_thread_states);
     const char* const modes[] = {"raw", "api", "none"};
     answer = modes[int(stacks->mode())] + std::string("|") + stacks->why();
     return answer.c_str();
