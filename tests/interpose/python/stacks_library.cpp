@@ -22,12 +22,14 @@ constexpr int kNumbers = sizeof(numsan::PythonLayout) / sizeof(int32_t);
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-/// "raw", "api" or "none", then the reason.
+/// "raw", "api" or "none", then the reason. May be called again.
 EXPORT const char* stacks_attach(int api) {
     // leaked: threads of the test may still be inside
     stacks = new PythonStacks(api ? PythonStacks::Mode::Api : PythonStacks::Mode::Raw);
     stacks->watch_codes();
-    pthread_atfork(numsan::lock_thread_states, numsan::unlock_thread_states, numsan::unlock_thread_states);
+    // once: a fork that takes the lock twice waits for ever
+    static const int forks_wait [[maybe_unused]] =
+        pthread_atfork(numsan::lock_thread_states, numsan::unlock_thread_states, numsan::unlock_thread_states);
     const char* const modes[] = {"raw", "api", "none"};
     answer = modes[int(stacks->mode())] + std::string("|") + stacks->why();
     return answer.c_str();
