@@ -8,6 +8,7 @@
 
 #include "host/device/device_scans.h"
 #include "host/device/device_views.h"
+#include "host/device/host_operands.h"
 #include "host/event/look_back.h"
 
 namespace numsan {
@@ -17,15 +18,12 @@ constexpr int64_t kReadBytes = 1 << 20;      ///< host tensors of such an event 
 constexpr int64_t kMeasuredBytes = 1 << 16;  ///< and looked at closely up to this one
 
 /// What is read on the host while the event happens.
-void read_on_host(const OpEvent& event, HostReading* reading, const Scanner& scanner, const DeviceScanner& device,
-                  Verdict& verdict) {
+void read_on_host(const OpEvent& event, HostReading* reading, const Scanner& scanner, const DeviceScanner& device) {
     const auto read = [&](const TensorView& t) {
         if ((t.flags & kScannable) == 0) return;
         HostReading& now = *reading++;
-        if ((t.flags & (kReturned | kWritten)) == 0)
-            now.births = verdict.births_in(t);
-        else if (device.writes_later(t.data))
-            return;  // it holds what it held before
+        const bool output = (t.flags & (kReturned | kWritten)) != 0;
+        if (output && device.writes_later(t.data)) return;  // it holds what it held before
         if (bytes_of(t) > kReadBytes && (t.flags & kReturned) == 0) return;
         now.range = scanner.range(t);
         now.known = HostReading::Known::Range;
@@ -83,7 +81,8 @@ OpSeq DeviceIntake::op(ThreadState& thread, const OpEvent& event, bool waits) {
         kept->handed = reads.handed;
         kept->watch = reads.watch;
         kept->watched = reads.watched;
-        read_on_host(event, kept->host, host_, side_.scanner, parts_.verdict);
+        read_on_host(event, kept->host, host_, side_.scanner);
+        HostOperands(*kept, parts_).keep();
         if (kept->numbers > 0) hand_over(*kept, past.get());
         waits = waits && kept->scanned && side_.begin_await(seq);
         commit(*kept);

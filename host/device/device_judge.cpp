@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/device/device_views.h"
+#include "host/device/host_operands.h"
 
 namespace numsan {
 
@@ -50,7 +51,7 @@ void DeviceJudge::node(DeviceEvent& event) {
     readings_.end();
 }
 
-/// What was read of the host's tensors while the op ran. Operands go by names of that time.
+/// What was read of the host's tensors while the op ran.
 void DeviceJudge::take_host_readings(DeviceEvent& event, Range* ranges, OutputSet& bad) {
     const HostReading* host = event.host;
     const auto take = [&](const TensorView& t) {
@@ -60,15 +61,11 @@ void DeviceJudge::take_host_readings(DeviceEvent& event, Range* ranges, OutputSe
         return reading.range;
     };
     for (int32_t i = 0; i < event.op.input_count; ++i) {
-        TensorView& input = event.inputs[i];
+        const TensorView& input = event.inputs[i];
         if ((input.flags & kScannable) == 0) continue;
-        const HostReading& reading = *host;
+        const bool unread = host->known == HostReading::Known::Nothing;
         take(input);
-        if (reading.births.empty()) continue;
-        // By now the host's storage may be gone and its address another's: what it held goes by a name of its own.
-        input.storage = device_storage(input.storage);
-        parts_.verdict.adopt(input, reading.births);
-        if (reading.known == HostReading::Known::Nothing) readings_.add_unknown(input);
+        if (unread && parts_.verdict.knows(input)) readings_.add_unknown(input);
     }
     for (int32_t i = 0; i < event.op.output_count; ++i) {
         if ((event.outputs[i].flags & kScannable) == 0) continue;
@@ -163,6 +160,8 @@ void DeviceJudge::op(DeviceEvent& event) {
     look_behind_bad(event);
     distinguish(event.inputs, event.op.input_count);
     distinguish(event.outputs, event.op.output_count);
+    HostOperands operands(event, parts_);
+    operands.rename();
     readings_.begin();
     OutputSet bad;
     Range ranges[kMaxRanges] = {};
@@ -186,6 +185,7 @@ void DeviceJudge::op(DeviceEvent& event) {
     leave_to_its_thread(event, side_.outcome.escaped.size() > escaped);
     if (unread.any()) parts_.verdict.unread(event.op, event.context, unread, side_.outcome);
     readings_.end();
+    operands.hand_back();
     remember_results(event);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 
 namespace numsan {
@@ -59,10 +60,16 @@ size_t host_tensors(const TensorView* views, int32_t count) {
         std::count_if(views, views + count, [](const TensorView& t) { return (t.flags & kScannable) != 0; }));
 }
 
+size_t operands_of_then(const OpEvent& event) {
+    return static_cast<size_t>(std::count_if(event.inputs, event.inputs + event.input_count,
+                                             [&](const TensorView& t) { return is_of_then(event, t); }));
+}
+
 size_t bytes_of(const OpEvent& event, const OpContext& context) {
     const size_t host = host_tensors(event.inputs, event.input_count) + host_tensors(event.outputs, event.output_count);
     return aligned(sizeof(DeviceEvent)) + bytes_of(event.inputs, event.input_count) +
            bytes_of(event.outputs, event.output_count) + aligned(host * sizeof(HostReading)) +
+           aligned(operands_of_then(event) * sizeof(HostOperand)) +
            aligned(static_cast<size_t>(event.scalar_count) * sizeof(double)) +
            (context.node != nullptr ? aligned(kMaxName) : 0);
 }
@@ -79,6 +86,9 @@ void fill(DeviceEvent& kept, const OpEvent& event, const OpContext& context) {
     kept.outputs = room.copy(event.outputs, event.output_count);
     kept.host = room.take<HostReading>(host);
     std::fill_n(kept.host, host, HostReading{});
+    const size_t operands = operands_of_then(event);
+    kept.operands = room.take<HostOperand>(operands);
+    std::uninitialized_fill_n(kept.operands, operands, HostOperand{});
     auto* numbers = room.take<double>(static_cast<size_t>(event.scalar_count));
     std::copy_n(event.scalars, event.scalar_count, numbers);
     kept.op.inputs = kept.inputs;
@@ -90,6 +100,12 @@ void fill(DeviceEvent& kept, const OpEvent& event, const OpContext& context) {
 }
 
 }  // namespace
+
+bool is_of_then(const OpEvent& event, const TensorView& input) {
+    return input.device == Device::Cpu && (input.flags & kNumber) == 0 && input.storage != nullptr &&
+           std::none_of(event.outputs, event.outputs + event.output_count,
+                        [&](const TensorView& output) { return output.storage == input.storage; });
+}
 
 DeviceEvent* DeviceLog::reserve(size_t bytes, uint64_t numbers, uint64_t window) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);

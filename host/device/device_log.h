@@ -13,6 +13,7 @@
 #include "host/base/output_set.h"
 #include "host/event/forward_map.h"
 #include "host/track/ledger.h"
+#include "host/track/lineage.h"
 #include "host/track/op_context.h"
 
 namespace numsan {
@@ -23,7 +24,12 @@ struct HostReading {
     Known known;
     Range range;
     Health health;
-    Ledger::Entry births;  ///< of an operand: what its storage held then
+};
+
+/// What was known of an operand on the host while the event happened.
+struct HostOperand {
+    Ledger::Contents contents;
+    Lineage::Memory memory;
 };
 
 /// What a device was asked to look at if a value that leaves is bad.
@@ -74,8 +80,13 @@ struct DeviceEvent {
     DeviceEvent* graph;         ///< with `captured`: a copy that outlives this
     TensorView* inputs;         ///< of the op or the node
     TensorView* outputs;        ///< of the op; the variable of a node
+    HostOperand* operands;      ///< one for each input of an op for which is_of_then() holds, in this order
     HostReading* host;          ///< one for each input and output of an op on the host with kScannable, in this order
 };
+
+/// An operand on the host that is judged as it was then: when the event is judged its storage may hold other values, or
+/// be gone and its address another's. Not one that the op writes, nor a number, of which nothing is known.
+bool is_of_then(const OpEvent& event, const TensorView& input);
 
 /// A ring of records. [MT] Events are added by any thread, taken by one at a time. No allocation after construction.
 class DeviceLog {

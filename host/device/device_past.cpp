@@ -79,7 +79,7 @@ void DevicePast::mark_operands(LoggedOp& op, uint8_t there, const std::set<const
 
 bool DevicePast::is_explained(TensorView tensor, const DeviceHit* hit) {
     tensor.storage = device_storage(tensor.storage);
-    const Ledger::Entry known = parts_.verdict.births_in(tensor);
+    const Ledger::Entry known = parts_.verdict.contents_of(tensor).births;
     const KindSet kinds = hit != nullptr ? hit->output.kinds() : KindSet(kNaN | kAnyInf);
     return std::all_of(std::begin(kNonFiniteKinds), std::end(kNonFiniteKinds),
                        [&](Kind kind) { return (kinds & kind) == 0 || known.of(kind) != 0; });

@@ -15,19 +15,22 @@ bool shares_birth(const Ledger::Entry& a, const Ledger::Entry& b) {
     });
 }
 
+bool is_of(const Ledger::Entry& entry, const TensorView& tensor) {
+    return entry.data == tensor.storage_data ||
+           (entry.copied_to == tensor.storage_data && entry.bytes == tensor.storage_bytes);
+}
+
 }  // namespace
 
 Ledger::Entry* Ledger::find(const TensorView& tensor) {
     const auto it = bad_.find(tensor.storage);
     if (it == bad_.end()) return nullptr;
-    if (it->second.data != tensor.storage_data) {
-        if (it->second.copied_to != tensor.storage_data || it->second.bytes != tensor.storage_bytes) {
-            bad_.erase(it);
-            drop_presence(tensor.storage);
-            return nullptr;
-        }
-        it->second.data = tensor.storage_data;
+    if (!is_of(it->second, tensor)) {
+        bad_.erase(it);
+        drop_presence(tensor.storage);
+        return nullptr;
     }
+    it->second.data = tensor.storage_data;
     note_use(it->second);
     return &it->second;
 }
@@ -65,6 +68,26 @@ void Ledger::make_room() {
 
 void Ledger::clear(const TensorView& tensor) {
     if (bad_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+}
+
+Ledger::Contents Ledger::contents_of(const TensorView& tensor) const {
+    Contents contents;
+    if (const auto it = bad_.find(tensor.storage); it != bad_.end() && is_of(it->second, tensor))
+        contents.births = it->second;
+    if (const Unwritten* known = unwritten(tensor)) contents.unwritten = *known;
+    if (const Received* known = received(tensor)) contents.received = *known;
+    return contents;
+}
+
+void Ledger::adopt(const TensorView& tensor, const Contents& contents) {
+    set(tensor, contents.births);
+    if (received_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+    if (unwritten_.erase(tensor.storage) != 0) drop_presence(tensor.storage);
+    if (contents.received.op != nullptr) mark_received(tensor, contents.received);
+    if (contents.unwritten.mark == 0) return;
+    unwritten_[tensor.storage] = contents.unwritten;
+    unwritten_order_.emplace_back(tensor.storage, contents.unwritten.mark);
+    add_presence(tensor.storage);
 }
 
 void Ledger::mark_unwritten(const TensorView& tensor, StackId stack, OpSeq seq) {

@@ -99,6 +99,16 @@ class Ledger {
     void mark_received(const TensorView& tensor, const Received& received);
     const Received* received(const TensorView& tensor) const;
 
+    /// All that is known of a storage.
+    struct Contents {
+        Entry births;
+        Unwritten unwritten{};  ///< `mark` 0: it is written
+        Received received{};    ///< `op` null: no collective wrote it
+    };
+    Contents contents_of(const TensorView& tensor) const;
+    /// The same is known of this storage from now on, in place of what was.
+    void adopt(const TensorView& tensor, const Contents& contents);
+
     void mark_unwritten(const TensorView& tensor, StackId stack, OpSeq seq);
     const Unwritten* unwritten(const TensorView& tensor) const;
     /// Memory stays unwritten until ops have written as many bytes as it has.

@@ -111,7 +111,7 @@ class Lineage {
     bool find(const void* storage, Record& record) const noexcept {
         const Place* place = place_of(storage);
         if (place == nullptr || !find(place->last.load(std::memory_order_relaxed), record) ||
-            record.storage != storage) {
+            !are_of_one(record.storage, storage)) {
             return false;
         }
         record.flags |= flags(storage);
@@ -123,6 +123,18 @@ class Lineage {
         const size_t at = slot(storage);
         if (places_[at].holds(storage)) places_[at].hold(nullptr, 0, 0, OpSeq::None);
         if (places_[at ^ 1].holds(storage)) places_[at ^ 1].hold(nullptr, 0, 0, OpSeq::None);
+    }
+
+    /// What is remembered of a storage now.
+    struct Memory {
+        Known known{};
+        OpSeq seq = OpSeq::None;
+    };
+    Memory memory_of(const void* storage) const noexcept { return {known(storage), written_at(storage)}; }
+    /// The same is remembered of `storage` from now on: another name of that one, its address with the lowest bit set.
+    void adopt(const void* storage, const Memory& memory) noexcept {
+        if (memory.known.last == 0 && memory.known.flags == 0) return forget(storage);
+        home(storage).hold(storage, memory.known.flags, memory.known.last, memory.seq);
     }
 
     /// The storage holds a leaf's gradient.
@@ -278,6 +290,10 @@ class Lineage {
     static size_t slot(const void* storage) noexcept {
         const auto bits = reinterpret_cast<uintptr_t>(storage);
         return ((bits >> 4) ^ (bits >> 18)) % kPlaces;
+    }
+    /// Two names of one storage, see adopt(). Storages lie at multiples of 16.
+    static bool are_of_one(const void* a, const void* b) noexcept {
+        return (reinterpret_cast<uintptr_t>(a) | 1) == (reinterpret_cast<uintptr_t>(b) | 1);
     }
     /// The address in the upper 48 bits.
     static uint64_t key(const void* storage) noexcept { return reinterpret_cast<uintptr_t>(storage) << 16; }

@@ -64,8 +64,10 @@ class Verdict {
     void unread(const OpEvent& event, const OpContext& context, OutputSet outputs, Outcome& outcome);
 
     /// What its storage holds now; empty when nothing is known. adopt() says the same of another one later.
-    Ledger::Entry births_in(const TensorView& tensor);
-    void adopt(const TensorView& tensor, const Ledger::Entry& births);
+    Ledger::Contents contents_of(const TensorView& tensor);
+    void adopt(const TensorView& tensor, const Ledger::Contents& contents);
+    /// Its storage holds these births.
+    void holds(const TensorView& tensor, const Ledger::Entry& births);
 
     /// Whether it is known which births the tensor's storage may hold.
     bool knows(const TensorView& tensor);

@@ -19,14 +19,20 @@ void Verdict::forget(const TensorView& tensor) {
     ledger_.clear(tensor);
 }
 
-Ledger::Entry Verdict::births_in(const TensorView& tensor) {
+Ledger::Contents Verdict::contents_of(const TensorView& tensor) {
     if (!ledger_.may_hold(tensor.storage)) return {};
     const std::lock_guard<std::mutex> lock(mutex_);
-    const BirthKinds* known = ledger_.find(tensor);
-    return known != nullptr ? *known : BirthKinds{};
+    return ledger_.contents_of(tensor);
 }
 
-void Verdict::adopt(const TensorView& tensor, const Ledger::Entry& births) {
+void Verdict::adopt(const TensorView& tensor, const Ledger::Contents& contents) {
+    const bool empty = contents.births.empty() && contents.unwritten.mark == 0 && contents.received.op == nullptr;
+    if (empty && !ledger_.may_hold(tensor.storage)) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ledger_.adopt(tensor, contents);
+}
+
+void Verdict::holds(const TensorView& tensor, const Ledger::Entry& births) {
     const std::lock_guard<std::mutex> lock(mutex_);
     ledger_.set(tensor, births);
 }

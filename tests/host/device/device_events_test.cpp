@@ -287,6 +287,59 @@ TEST(DeviceEvents, AnOperandOfTheHostMayBeGoneWhenItIsJudged) {
     EXPECT_EQ(report["findings"][0]["op"], "aten::log");
 }
 
+TEST(DeviceEvents, AnOperandOfTheHostTakesNothingFromWhatHasItsAddressNow) {
+    OnDevice d;
+    MadeUp old{1, 1}, device{1, 1}, x{-1, 2}, y{kNan, 1}, product{kNan, 2};
+    const auto at_the_same_address = [&](TensorView view) {
+        view.storage = old.view().storage;
+        return view;
+    };
+    d.scanner.held = true;
+    d.op(kCopy, {old.view()}, {on_device(device.returned())}, 3);
+    d.played.op(kLog, {x.view()}, {at_the_same_address(y.returned())}, 4);
+    d.scanner.held = false;
+    d.read(device);  // the copy is judged
+    d.played.op(kMul, {at_the_same_address(y.view())}, {product.returned()}, 5);
+    d.played.loss(product);
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
+    EXPECT_EQ(report["findings"][0]["op"], "aten::log");
+}
+
+TEST(DeviceEvents, MemoryOfTheHostThatNobodyHadWrittenIsKnownOnADevice) {
+    OnDevice d;
+    MadeUp memory{kNan, 1}, device{kNan, 1}, y{kNan, 2};
+    d.scanner.held = true;
+    d.played.op(kEmpty, {}, {memory.returned()});
+    d.op(kCopy, {memory.view()}, {on_device(device.returned())}, 3);
+    memory.values = {1, 1};
+    d.played.op(kFill, {memory.view()}, {memory.written()});
+    d.op(kMul, {on_device(device.view())}, {on_device(y.returned())}, 4);
+    d.loss(y);
+    d.scanner.held = false;
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
+    EXPECT_EQ(report["findings"][0]["mechanism"], "UNINIT");
+}
+
+/// The second copy is on its way while the first is judged.
+TEST(DeviceEvents, WhatIsFoundInAnOperandOfTheHostIsFoundOnce) {
+    OnDevice d;
+    MadeUp batch{kNan, 1}, first{kNan, 1}, second{kNan, 1}, y{kNan, 2}, z{kNan, 2};
+    d.scanner.held = true;
+    d.op(kCopy, {batch.view()}, {on_device(first.returned())}, 3);
+    d.op(kCopy, {batch.view()}, {on_device(second.returned())}, 4);
+    d.op(kMul, {on_device(first.view())}, {on_device(y.returned())}, 5);
+    d.loss(y);
+    d.op(kMul, {on_device(second.view())}, {on_device(z.returned())}, 6);
+    d.loss(z);
+    d.scanner.held = false;
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
+    EXPECT_EQ(report["findings"][0]["mechanism"], "DATA");
+    EXPECT_EQ(report["noted"]["births"], 1);
+}
+
 TEST(DeviceEvents, MemoryThatNobodyWroteIsKnownOnADevice) {
     OnDevice d;
     MadeUp memory{kNan, 1}, y{kNan, 2};

@@ -1,0 +1,93 @@
+// The operands of a device's event that are on the host: judged as they were when the event happened.
+#pragma once
+
+#include <cstdint>
+
+#include "host/device/device_log.h"
+#include "host/device/device_readings.h"
+#include "host/event/event_parts.h"
+
+namespace numsan {
+
+/// A number's memory is used again at once.
+inline bool is_number_of_host(const TensorView& input) {
+    return input.device == Device::Cpu && (input.flags & kNumber) != 0 && input.storage != nullptr;
+}
+
+inline const void* host_storage(const void* name) noexcept {
+    return reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(name) & ~uintptr_t(1));
+}
+
+inline bool is_renamed(const TensorView& input) {
+    return input.device == Device::Cpu && host_storage(input.storage) != input.storage;
+}
+
+/// While the event waits for the device, the program goes on: it writes these operands again, or frees them and uses
+/// their addresses for others. So they go by names of their own while it is judged.
+class HostOperands {
+  public:
+    /// Both outlive it.
+    HostOperands(DeviceEvent& event, EventParts& parts) : event_(event), parts_(parts) {}
+
+    /// While the event happens: what is known of them. May throw std::bad_alloc.
+    void keep();
+    /// Before the event is judged.
+    void rename();
+    /// After that: a storage that holds what it held then holds what was found in it, and no name is left.
+    void hand_back();
+
+  private:
+    bool holds_the_same(const HostOperand& then, const void* storage) const {
+        return parts_.lineage.memory_of(storage).known.last == then.memory.known.last;
+    }
+
+    DeviceEvent& event_;
+    EventParts& parts_;
+};
+
+inline void HostOperands::keep() {
+    HostOperand* next = event_.operands;
+    for (int32_t i = 0; i < event_.op.input_count; ++i) {
+        const TensorView& input = event_.inputs[i];
+        if (!is_of_then(event_.op, input)) continue;
+        *next++ = {parts_.verdict.contents_of(input), parts_.lineage.memory_of(input.storage)};
+    }
+}
+
+inline void HostOperands::rename() {
+    HostOperand* next = event_.operands;
+    for (int32_t i = 0; i < event_.op.input_count; ++i) {
+        TensorView& input = event_.inputs[i];
+        if (is_number_of_host(input)) {
+            input.storage = device_storage(input.storage);
+            parts_.verdict.adopt(input, {});
+            continue;
+        }
+        if (!is_of_then(event_.op, input)) continue;
+        HostOperand& then = *next++;
+        // An earlier event, judged since, may have found what is in it.
+        if (then.contents.births.empty() && holds_the_same(then, input.storage))
+            then.contents.births = parts_.verdict.contents_of(input).births;
+        input.storage = device_storage(input.storage);
+        parts_.lineage.adopt(input.storage, then.memory);
+        parts_.verdict.adopt(input, then.contents);
+    }
+}
+
+inline void HostOperands::hand_back() {
+    const HostOperand* next = event_.operands;
+    for (int32_t i = 0; i < event_.op.input_count; ++i) {
+        TensorView& input = event_.inputs[i];
+        if (!is_renamed(input)) continue;
+        const Ledger::Entry found = parts_.verdict.contents_of(input).births;
+        parts_.verdict.adopt(input, {});
+        parts_.lineage.forget(input.storage);
+        input.storage = host_storage(input.storage);
+        if ((input.flags & kNumber) != 0) continue;
+        const HostOperand& then = *next++;
+        if (then.contents.births.empty() && !found.empty() && holds_the_same(then, input.storage))
+            parts_.verdict.holds(input, found);
+    }
+}
+
+}  // namespace numsan
