@@ -51,19 +51,21 @@ else:
 
 
 def coverage(program, tier, steps, folder):
-    done = run_numsan.run(program, args=[str(steps)], options=OPTIONS | {"tier": tier}, cwd=folder)
+    done = run_numsan.run_watched_fork(program, args=[str(steps)], options=OPTIONS | {"tier": tier}, cwd=folder,
+                                       clean=True)
     assert done.returncode == 0 and done.report is not None, done.describe()
     assert done.findings == [], done.describe()
     return done.report["coverage"]
 
 
+@pytest.mark.xdist_group("model_bytes")  # for each tier there is a process that has torch
 @pytest.mark.parametrize("name", TINY)
 def test_the_engine_reads_what_the_model_says(name, warm, tmp_path):
     program = tmp_path / "train.py"
     program.write_text(TRAIN.format(bench=str(BENCH), name=name))
     counting = tmp_path / "count.py"
     counting.write_text(COUNT.format(bench=str(BENCH), name=name))
-    counted = run_numsan.run_plain(counting)
+    counted = run_numsan.run_forked(counting)
     assert counted.returncode == 0, counted.describe()
     model = json.loads(counted.stdout)
     for tier in ("full", "boundary", "sentinel"):
