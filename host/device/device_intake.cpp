@@ -142,7 +142,7 @@ std::unique_ptr<LookBackScans> DeviceIntake::ask_back(ThreadState& thread, const
     constexpr int64_t kPause = 20;  // times what the last one took: a program may read many values
     if (side_.asking.exchange(true, std::memory_order_acquire)) return nullptr;  // another thread's value leaves, too
     std::unique_ptr<LookBackScans> past;
-    const int64_t began = Governor::now();
+    const int64_t began = Governor::now(), worked = Governor::thread_time();
     const bool due = is_root(event) || began - side_.asked_at > kPause * side_.asking_took;
     try {
         if (!due) {
@@ -159,7 +159,7 @@ std::unique_ptr<LookBackScans> DeviceIntake::ask_back(ThreadState& thread, const
         if (past->elsewhere() > 0 || too_long) side_.looks_left_out.fetch_add(1, std::memory_order_relaxed);
         if (past->numbers() == 0 || too_long) past.reset();
         side_.asked_at = Governor::now();
-        side_.asking_took = side_.asked_at - began;
+        side_.asking_took = Governor::thread_time() - worked;
         side_.governor.spend(side_.asking_took);
     } catch (...) {
         side_.asking.store(false, std::memory_order_release);

@@ -93,6 +93,7 @@ void DevicePast::look_back(const DeviceEvent& event) {
         unknown = unknown || (bad && !is_explained(event.inputs[i], side_.hit_of(*answer)));
     }
     if (unknown || is_root(event.op)) side_.alarm(event.context.step);
+    if (unknown && event.look_back == nullptr) look_behind_watched(event);
     if (!unknown || event.look_back == nullptr) return;
     const DeviceLookBack& asked = *event.look_back;
     std::deque<std::pair<uint64_t, LoggedOp>> found;
@@ -126,6 +127,16 @@ void DevicePast::look_back(const DeviceEvent& event) {
     }
     parts_.past.judge(ops, side_.outcome);
     readings_.end();
+}
+
+/// Nothing was asked for: another look back was a moment ago. The op that wrote the value last is in the log.
+void DevicePast::look_behind_watched(const DeviceEvent& event) {
+    for (int32_t i = 0; i < event.op.input_count; ++i) {
+        const DeviceSide::Answer* answer = side_.watched_answer(event, i);
+        if (answer == nullptr || !answer->range.suspicious) continue;
+        const DeviceHit* hit = side_.hit_of(*answer);
+        if (!is_explained(event.inputs[i], hit)) look_behind(event, event.inputs[i], answer->range, hit);
+    }
 }
 
 void DevicePast::look_behind(const DeviceEvent& event, const TensorView& tensor, const Range& range,

@@ -31,6 +31,7 @@ class DevicePast {
   private:
     using LastWrites = std::map<const void*, OpSeq>;  ///< by storage: the number of the op
 
+    void look_behind_watched(const DeviceEvent& event);
     OpSeq last_write(const LastWrites& writes, const void* storage) const;
     void take_results(const DeviceEvent& event, uint64_t number, LoggedOp& op, const LastWrites& writes, size_t& next);
     void mark_operands(LoggedOp& op, uint8_t there, const std::set<const void*>& answered, const LastWrites& writes);

@@ -6,11 +6,18 @@
 
 namespace numsan {
 
-int64_t Governor::now() {
+namespace {
+
+int64_t read(clockid_t clock) {
     timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
+
+}  // namespace
+
+int64_t Governor::now() { return read(CLOCK_MONOTONIC); }
+int64_t Governor::thread_time() { return read(CLOCK_THREAD_CPUTIME_ID); }
 
 Governor::Governor(const Budget& budget, Clock clock)
     : budget_(budget), clock_(clock), began_(clock()), kept_(budget.credit) {

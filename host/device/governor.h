@@ -42,6 +42,8 @@ class Governor {
     }
 
     static int64_t now();
+    /// The same of the calling thread's own work: on a busy machine a thread waits in the middle of it.
+    static int64_t thread_time();
 
   private:
     /// A launch from the host took 1 to 3 us in published measurements.

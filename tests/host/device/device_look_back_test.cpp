@@ -1,4 +1,7 @@
 // Tiers on a device: little is read, and what is left of the rest is looked at when a value that leaves is bad.
+#include <memory>
+#include <vector>
+
 #include "tests/host/device/on_device.h"
 #include "tests/host/event/storages.h"
 
@@ -73,6 +76,22 @@ TEST_F(DeviceLookBack, ABadLossNamesTheOpWhoseResultIsStillThere) {
     EXPECT_EQ(finding["mechanism"], "DOM");
     EXPECT_EQ(finding["inputs"][0]["min"], -1) << finding.dump(1);
     EXPECT_EQ(finding["location"]["line"], 3);
+}
+
+/// After a look back there is none for a moment, or a program that reads many values would wait for them.
+TEST_F(DeviceLookBack, AValueThatIsReadAMomentAfterAnotherNamesTheOpThatWroteIt) {
+    OnDevice d = lean();
+    std::vector<std::unique_ptr<MadeUp>> healthy;  // to ask for all of them takes so long that the pause is one
+    for (int i = 0; i < 400; ++i) {
+        healthy.push_back(std::unique_ptr<MadeUp>(new MadeUp{2}));
+        d.op(kMul, {on_device(x.view())}, {on_device(healthy.back()->returned())});
+    }
+    d.read(*healthy.back());
+    d.op(kLog, {on_device(x.view())}, {on_device(y.returned())}, 3);
+    d.read(y);
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
+    EXPECT_EQ(report["findings"][0]["op"], "aten::log");
 }
 
 TEST_F(DeviceLookBack, AResultThatIsGoneIsToldByItsOperands) {
