@@ -71,8 +71,9 @@ inline std::string difference(const RangeResult& got_range, const HitSlot* hit, 
     return out.str();
 }
 
-/// Scans `view` alone, by a grid. Empty when everything agrees with the oracle.
-inline std::string scan_and_compare(const TensorView& view, const Grid& grid = {}) {
+/// Scans `view` alone, by a grid. Empty when everything agrees with the oracle. `chunk_log2`: of a tensor without gaps,
+/// 0 for what its size asks for.
+inline std::string scan_and_compare(const TensorView& view, const Grid& grid = {}, uint32_t chunk_log2 = 0) {
     static thread_local BatchFiller filler;
     Words words(4, 1, 1);
     HitReader reader(words.ring(), words.capacity());
@@ -80,6 +81,11 @@ inline std::string scan_and_compare(const TensorView& view, const Grid& grid = {
     const Admission admission = filler.add(view, 0, 0);
     if (admission != Admission::Added) return "not added: " + std::to_string(int(admission));
     if (!filler.close()) return "nothing to launch";
+    if (chunk_log2 != 0) {
+        const ScanItem& item = filler.large().items[0];
+        filler.header().chunk_log2 = chunk_log2;
+        filler.header().chunks = chunks_of(loads_of(item, info(view.dtype).element_bytes()), chunk_log2);
+    }
     run(filler, grid);
     if (!words.at_rest()) return "the scratch is not at rest";
     const std::vector<HitSlot> hits = words.take(reader);

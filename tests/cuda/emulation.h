@@ -1,4 +1,5 @@
-// A grid of the scan kernel on the host: blocks of one thread, in any order, in any number of host threads.
+// A grid of the scan kernel on the host: blocks of one thread, in any order, in any number of host threads. With
+// NUMSAN_PTX the translated kernels instead.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +13,9 @@
 
 #include "cuda/batch_filler.h"
 #include "cuda/kernel/scan_body.cuh"
+#ifdef NUMSAN_PTX
+#include "tests/cuda/ptx/scan_grid.h"
+#endif
 
 namespace numsan::gpu {
 
@@ -22,6 +26,15 @@ struct Grid {
     uint32_t shuffle = 0;  ///< seed of the blocks' order, 0: as they come
 };
 
+#ifdef NUMSAN_PTX
+/// Blocks of all their threads, as nvcc made them.
+template <class Table>
+void run_grid(const Table& table, const Grid& grid) {
+    constexpr uint32_t kTogether = 4;
+    const uint32_t blocks = std::min(grid.blocks, table.header.chunks);
+    ptx::run_scan(table, blocks, grid.threads > 1 ? kTogether : 1, grid.shuffle);
+}
+#else
 template <class Table>
 void run_grid(const Table& table, const Grid& grid) {
     std::vector<uint32_t> order(std::min(grid.blocks, table.header.chunks));
@@ -40,6 +53,7 @@ void run_grid(const Table& table, const Grid& grid) {
     worker();
     for (std::thread& t : workers) t.join();
 }
+#endif
 
 /// Every word that a launch works on, as a device would own it.
 class Words {

@@ -1,0 +1,73 @@
+// A tensor of several chunks, whatever their size, with one value that counts: in each lane of each load that a thread
+// has in flight, it is found.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/cuda/compare.h"
+#include "tests/cuda/patterns.h"
+
+namespace numsan::gpu {
+namespace {
+
+class EveryPlace : public testing::TestWithParam<DType> {
+  protected:
+    static constexpr int64_t kPackets = int64_t(1) << kMaxChunkLog2;  ///< one chunk of the largest size, and some bytes
+    static constexpr int64_t kOffset = 1;  ///< elements: the first packet is not the tensor's own
+
+    EveryPlace()
+        : type(info(GetParam())),
+          elements((kPackets * 16 + 40) / type.element_bytes()),
+          memory(GetParam(), (elements + kOffset) * type.lanes),
+          tensor(memory.data() + kOffset * type.element_bytes(), GetParam(), elements) {}
+
+    /// The lane number `lane` of the packet `packet` of the tensor's own.
+    int64_t place(int64_t packet, int64_t lane) const {
+        const int64_t start = kOffset * type.element_bytes(), head = (16 - start % 16) % 16;
+        return (start + head + 16 * packet) / type.lane_bytes + lane;
+    }
+    /// In chunks of the largest size and in turns of the others.
+    void expect_found(int64_t changed, uint64_t value, uint64_t usual) {
+        memory.set(changed, value);
+        ++seed;
+        const uint32_t smaller = kMinChunkLog2 + seed % (kMaxChunkLog2 - kMinChunkLog2);
+        for (const uint32_t log2 : {kMaxChunkLog2, smaller})
+            EXPECT_EQ(scan_and_compare(tensor.view, Grid{3, 1, seed}, log2), "")
+                << "lane " << changed << ", 2^" << log2;
+        memory.set(changed, usual);
+    }
+
+    const DTypeInfo type;
+    const int64_t elements;
+    Lanes memory;
+    Shaped tensor;
+    uint32_t seed = 0;
+};
+
+TEST_P(EveryPlace, OneValueThatIsNotFinite) {
+    const uint64_t usual = type.has_zero() ? one(type) : 100;
+    memory.fill(usual);
+    const int64_t lanes = 16 / type.lane_bytes;
+    for (int64_t load = 0; load < 2 * int64_t(kUnroll); ++load) {
+        for (int64_t lane = 0; lane < lanes; ++lane)
+            expect_found(place(5 + load * kBlockThreads + 37 * lane, lane), nan_of(type), usual);
+    }
+}
+
+TEST_P(EveryPlace, TheSmallestAndTheLargestNumber) {
+    const uint64_t usual = type.has_zero() ? one(type) : 100;
+    memory.fill(usual);
+    const int64_t lanes = 16 / type.lane_bytes;
+    for (int64_t load = 0; load < 2 * int64_t(kUnroll); ++load) {
+        for (int64_t lane = load % 2; lane < lanes; lane += 2) {
+            const int64_t changed = place(11 + load * kBlockThreads + 53 * lane, lane);
+            expect_found(changed, type.has_zero() ? 1 : 0, usual);
+            expect_found(changed, usual + 1, usual);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryPlace, testing::ValuesIn(all_types()), type_name);
+
+}  // namespace
+}  // namespace numsan::gpu

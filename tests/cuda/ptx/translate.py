@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Translates PTX to C++: a function for each kernel, a statement for each instruction, over the threads of machine.h.
+
+usage: translate.py KERNELS.ptx OUT.cpp --namespace NAME
+
+Knows the instructions that nvcc makes of the scan kernels, by the PTX ISA's description of them. At any other it
+stops and names the line.
+"""
+import argparse
+import pathlib
+import re
+import sys
+
+REGISTERS = {"p": "P", "rs": "S", "r": "R", "rd": "D"}  # by the names that nvcc gives them
+POISON = {"P": "false", "S": "0xA5A5", "R": "0xA5A5A5A5u", "D": "0xA5A5A5A5A5A5A5A5ull"}
+WIDTH = {"P": "bool", "S": "uint16_t", "R": "uint32_t", "D": "uint64_t"}
+SPECIAL = {"%tid.x": "t.thread()", "%ctaid.x": "t.block()", "%nctaid.x": "t.blocks()", "%laneid": "t.lane()"}
+INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+HINTS = ("L1::no_allocate", "cg", "nc")  # of caches: no value depends on them
+
+
+class Unknown(Exception):
+    pass
+
+
+def ctype(kind):
+    """The C++ type of a PTX type."""
+    if kind == "pred":
+        return "bool"
+    if not re.fullmatch(r"[usb](8|16|32|64)", kind):
+        raise Unknown(f"type '{kind}'")
+    return ("int" if kind[0] == "s" else "uint") + kind[1:] + "_t"
+
+
+def unsigned(kind):
+    return kind if kind == "pred" else "u" + kind[1:]
+
+
+class Kernel:
+    """One `.entry`."""
+
+    def __init__(self, name, parameter, parameter_bytes, body, first_line):
+        self.name, self.parameter, self.parameter_bytes = name, parameter, parameter_bytes
+        self.first_line = first_line
+        shared = re.findall(r"\.shared \.align \d+ \.b8 (\w+)\[(\d+)\];", body)
+        if len(shared) > 1:
+            raise Unknown(f"more than one shared variable in {name}")
+        self.shared, self.shared_bytes = shared[0] if shared else ("", "0")
+        self.body = body
+        self.used = set()
+        self.line = 0
+
+    # Operands.
+
+    def register(self, text):
+        match = re.fullmatch(r"%(rs|rd|r|p)(\d+)", text)
+        if match is None:
+            raise Unknown(f"register '{text}'")
+        self.used.add((REGISTERS[match[1]], int(match[2])))
+        return REGISTERS[match[1]] + match[2]
+
+    def value(self, text, kind=None):
+        """An operand, as of type `kind`."""
+        if text.startswith("!"):
+            shown = f"!{self.register(text[1:])}"
+        elif text in SPECIAL:
+            shown = SPECIAL[text]
+        elif text.startswith("%"):
+            shown = self.register(text)
+        elif re.fullmatch(r"-?\d+|0[xX][0-9A-Fa-f]+", text):
+            shown = f"{int(text, 0) & (1 << 64) - 1:#x}ull"
+        elif text == self.shared:
+            shown = "0u"  # addresses of shared memory begin there
+        elif text == self.parameter:
+            shown = "t.parameters()"
+        elif re.fullmatch(r"t\d", text):
+            shown = text  # of inline assembly
+        else:
+            raise Unknown(f"operand '{text}'")
+        return f"{ctype(kind)}({shown})" if kind else shown
+
+    def target(self, text):
+        return text if re.fullmatch(r"t\d", text) else self.register(text)
+
+    def address(self, text):
+        match = re.fullmatch(r"\[([%\w]+)(?:\+(-?\d+))?\]", text)
+        if match is None:
+            raise Unknown(f"address '{text}'")
+        return f"{self.value(match[1])} + int64_t({match[2] or 0})"
+
+    # Instructions: (what stands between the dots, its type, operands) -> statement.
+
+    def infix(self, name, parts, kind, a):
+        if parts:
+            raise Unknown("modifier")
+        if kind == "u16x2":
+            return f"{self.target(a[0])} = each_half({self.value(a[1])}, {self.value(a[2])}, " \
+                   f"[](uint16_t x, uint16_t y) {{ return uint16_t(x {INFIX[name]} y); }});"
+        plain = unsigned(kind)
+        return f"{self.target(a[0])} = {ctype(plain)}({self.value(a[1], plain)} {INFIX[name]} " \
+               f"{self.value(a[2], plain)});"
+
+    def extreme(self, name, parts, kind, a):
+        order = "<" if name == "min" else ">"
+        if kind == "u16x2":
+            return f"{self.target(a[0])} = each_half({self.value(a[1])}, {self.value(a[2])}, " \
+                   f"[](uint16_t x, uint16_t y) {{ return x {order} y ? x : y; }});"
+        x, y = self.value(a[1], kind), self.value(a[2], kind)
+        return f"{self.target(a[0])} = {x} {order} {y} ? {x} : {y};"
+
+    def multiply(self, parts, kind, a):
+        if parts == ["wide"]:
+            wide = kind[0] + str(2 * int(kind[1:]))
+            return f"{self.target(a[0])} = {ctype(wide)}({self.value(a[1], kind)}) * " \
+                   f"{ctype(wide)}({self.value(a[2], kind)});"
+        if parts != ["lo"]:
+            raise Unknown("part of a product")
+        return self.infix("mul", [], kind, a)
+
+    def divide(self, name, kind, a):
+        divisor = self.value(a[2], kind)
+        return f"if ({divisor} == 0) t.fault({self.line}, \"division by zero\"); " \
+               f"{self.target(a[0])} = {self.value(a[1], kind)} {'/' if name == 'div' else '%'} {divisor};"
+
+    def move(self, kind, a):
+        if a[0].startswith("{"):  # a register into its parts
+            parts = [self.register(one.strip()) for one in a[0][1:-1].split(",")]
+            bits = int(kind[1:]) // len(parts)
+            taken = " ".join(f"{one} = uint{bits}_t(whole >> {i * bits});" for i, one in enumerate(parts))
+            return f"{{ const uint64_t whole = {self.value(a[1], kind)}; {taken} }}"
+        if a[1].startswith("{"):
+            parts = [self.value(one.strip()) for one in a[1][1:-1].split(",")]
+            bits = int(kind[1:]) // len(parts)
+            return f"{self.target(a[0])} = " + " | ".join(
+                f"{ctype(kind)}(uint{bits}_t({one})) << {i * bits}" for i, one in enumerate(parts)) + ";"
+        shown = f"{self.value(a[1])} != 0" if kind == "pred" else self.value(a[1], kind)
+        return f"{self.target(a[0])} = {shown};"
+
+    def access(self, name, parts, kind, a):
+        """ld and st."""
+        volatile = "volatile" in parts
+        parts = [part for part in parts if part != "volatile" and part not in HINTS]
+        space, count = parts[0], int(parts[1][1:]) if len(parts) == 2 else 1
+        if space not in ("global", "shared", "param") or len(parts) > 2:
+            raise Unknown("kind of memory")
+        where, what = (a[1], a[0]) if name == "ld" else (a[0], a[1])
+        values = [one.strip() for one in what.strip("{}").split(",")]
+        before = "t.let_others(); " if volatile and space == "global" else ""
+        if volatile and space == "shared" and count == 1:  # as strong as a relaxed atomic access
+            at = f"t.atomic_shared<{ctype(kind)}>({self.address(where)}, {self.line})"
+        else:
+            at = f"t.{'load' if name == 'ld' else 'store'}_{space}<{ctype(kind)}, {count}>" \
+                 f"({self.address(where)}, {self.line})"
+        moved = " ".join(f"{self.target(one)} = at[{i}];" if name == "ld" else f"at[{i}] = {self.value(one, kind)};"
+                         for i, one in enumerate(values))
+        return f"{{ {before}auto* at = {at}; {moved} }}"
+
+    def atomic(self, parts, kind, a):
+        space, what = parts
+        operand = self.value(a[2], kind)
+        new = {"add": f"old + {operand}", "or": f"old | {operand}", "max": f"old > {operand} ? old : {operand}",
+               "min": f"old < {operand} ? old : {operand}",
+               "cas": f"old == {operand} ? {self.value(a[3], kind) if len(a) > 3 else 0} : old"}
+        if space not in ("global", "shared") or what not in new:
+            raise Unknown("atomic operation")
+        return f"{{ t.let_others(); auto* at = t.atomic_{space}<{ctype(kind)}>({self.address(a[1])}, {self.line}); " \
+               f"const {ctype(kind)} old = *at; *at = {ctype(kind)}({new[what]}); {self.target(a[0])} = old; }}"
+
+    def shuffle(self, parts, kind, a):
+        if parts[0] != "sync" or parts[1] not in ("up", "down", "bfly", "idx") or kind != "b32":
+            raise Unknown("shuffle")
+        target, _, valid = a[0].partition("|")
+        if valid and len(re.findall(re.escape(valid) + r"\b", self.body)) > 1:
+            raise Unknown("use of whether a shuffle's source was there")
+        lane, clamp, mask = (self.value(one, "u32") for one in a[2:5])
+        return f"{self.target(target)} = t.shuffle(Shuffle::{parts[1].capitalize()}, {self.value(a[1], 'u32')}, " \
+               f"{lane}, {clamp}, {mask}, {self.line});"
+
+    def statement(self, name, parts, kind, a):
+        if name == "bra":
+            return f"goto {a[0].replace('$', '')};"
+        if name == "ret":
+            return "return;"
+        if name == "bar" and parts + [kind] == ["sync"] and a == ["0"]:
+            return f"t.barrier({self.line});"
+        if name == "membar":
+            return "t.let_others();"
+        if name in ("add", "sub", "and", "or", "xor"):
+            return self.infix(name, parts, kind, a)
+        if name in ("min", "max") and not parts:
+            return self.extreme(name, parts, kind, a)
+        if name == "mul":
+            return self.multiply(parts, kind, a)
+        if name == "mad" and parts == ["lo"]:
+            plain = unsigned(kind)
+            return f"{self.target(a[0])} = {ctype(plain)}({self.value(a[1], plain)} * {self.value(a[2], plain)} + " \
+                   f"{self.value(a[3], plain)});"
+        if name in ("div", "rem") and not parts:
+            return self.divide(name, kind, a)
+        if name == "neg":
+            return f"{self.target(a[0])} = {ctype(unsigned(kind))}(0 - {self.value(a[1], unsigned(kind))});"
+        if name == "not":
+            return f"{self.target(a[0])} = {'!' if kind == 'pred' else '~'}{self.value(a[1], kind)};"
+        if name in ("shl", "shr"):
+            shifted = self.value(a[1], unsigned(kind) if name == "shl" else kind)
+            return f"{self.target(a[0])} = shift_{'left' if name == 'shl' else 'right'}({shifted}, " \
+                   f"{self.value(a[2], 'u32')});"
+        if name == "selp" and not parts:
+            return f"{self.target(a[0])} = {self.value(a[3])} ? {self.value(a[1], kind)} : {self.value(a[2], kind)};"
+        if name == "setp" and len(parts) == 1 and parts[0] in COMPARE:
+            return f"{self.target(a[0])} = {self.value(a[1], kind)} {COMPARE[parts[0]]} {self.value(a[2], kind)};"
+        if name == "mov" and not parts:
+            return self.move(kind, a)
+        if name == "cvta" and parts == ["to", "global"]:
+            return f"{self.target(a[0])} = {self.value(a[1])};"
+        if name == "cvt" and len(parts) == 1:
+            return f"{self.target(a[0])} = {ctype(parts[0])}({self.value(a[1], kind)});"
+        if name == "bfi" and not parts:
+            bits = ", ".join(self.value(one, "u32") for one in a[3:5])
+            return f"{self.target(a[0])} = insert_bits({self.value(a[1], kind)}, {self.value(a[2], kind)}, {bits});"
+        if name == "prmt" and not parts:
+            return f"{self.target(a[0])} = permute_bytes({', '.join(self.value(one, 'u32') for one in a[1:4])});"
+        if name == "shfl":
+            return self.shuffle(parts, kind, a)
+        if name in ("ld", "st"):
+            return self.access(name, parts, kind, a)
+        if name == "atom":
+            return self.atomic(parts, kind, a)
+        raise Unknown("instruction")
+
+    def instruction(self, line):
+        """The C++ of one line; empty for a directive."""
+        line = re.sub(r"//.*", "", line).strip()
+        if block := re.fullmatch(r"\{\.reg \.[bu]32 (t\d);\s*(.*)", line):  # inline assembly, over lines
+            return f"{{ uint32_t {block[1]} = 0; " + (self.instruction(block[2]) if block[2] else "")
+        end = ""
+        if re.fullmatch(r"[^{].*;\}", line):
+            line, end = line[:-1], " }"
+        if not line or line.startswith(".") or line in "{}":
+            return ""
+        if label := re.fullmatch(r"\$?(\w+):", line):
+            return f"{label[1]}:;"
+        match = re.fullmatch(r"(?:@(!?)(%p\d+)\s+)?([\w.:]+)(?:\s+(.*?))?\s*;", line)
+        if match is None:
+            raise Unknown("line")
+        name, *parts, kind = match[3].split(".") if "." in match[3] else [match[3], ""]
+        operands = re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,\s][^,]*", match[4] or "")
+        made = self.statement(name, parts, kind, [one.strip() for one in operands])
+        if match[2]:
+            made = f"if ({match[1]}{self.register(match[2])}) {{ {made} }}"
+        return made + end
+
+    def translated(self):
+        """Lines of C++."""
+        made = []
+        for number, line in enumerate(self.body.split("\n"), self.first_line):
+            self.line = number
+            try:
+                made.append(self.instruction(line))
+            except (Unknown, KeyError, IndexError, ValueError) as error:
+                raise Unknown(f"line {number}: not known to translate.py, {error}: {line.strip()}") from error
+        declared = []
+        for letter, kind in WIDTH.items():
+            names = sorted(number for of, number in self.used if of == letter)
+            if names:
+                declared.append(f"{kind} " + ", ".join(f"{letter}{n} = {POISON[letter]}" for n in names) + ";")
+        return [f"static void {self.name}(Thread& t) {{", *declared, *filter(None, made), "}"]
+
+
+def kernels_of(text):
+    entry = re.compile(r"^\.visible \.entry (\w+)\(\s*\.param[^\n]*?(\w+)\[(\d+)\]\s*\)[^{]*^\{(.*?)^\}", re.M | re.S)
+    for match in entry.finditer(text):
+        yield Kernel(match[1], match[2], match[3], match[4], text[:match.start(4)].count("\n") + 1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("ptx", type=pathlib.Path)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--namespace", required=True)
+    chosen = parser.parse_args()
+    try:
+        kernels = list(kernels_of(chosen.ptx.read_text()))
+        functions = [line for kernel in kernels for line in kernel.translated()]
+    except Unknown as error:
+        sys.exit(f"{chosen.ptx}: {error}")
+    if not kernels:
+        sys.exit(f"{chosen.ptx}: no kernel with one parameter in it")
+    table = ", ".join(f'{{"{one.name}", &{one.name}, {one.parameter_bytes}, {one.shared_bytes}}}' for one in kernels)
+    chosen.out.write_text("\n".join(
+        [f"// Made by translate.py of {chosen.ptx.name}.", '#include "tests/cuda/ptx/machine.h"',
+         "namespace numsan::ptx {", *functions, f"namespace {chosen.namespace} {{",
+         f"extern const std::vector<Kernel> kernels = {{{table}}};", "}", "}",
+         "// of a library that takes the place of the kernels in the tests",
+         f'extern "C" const void* {chosen.namespace}_kernels() {{ return &numsan::ptx::{chosen.namespace}::kernels; }}',
+         ""]))
+
+
+if __name__ == "__main__":
+    main()
