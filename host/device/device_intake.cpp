@@ -142,13 +142,14 @@ std::unique_ptr<LookBackScans> DeviceIntake::ask_back(ThreadState& thread, const
     constexpr int64_t kPause = 20;  // times what the last one took: a program may read many values
     if (side_.asking.exchange(true, std::memory_order_acquire)) return nullptr;  // another thread's value leaves, too
     std::unique_ptr<LookBackScans> past;
-    const int64_t began = Governor::now(), worked = Governor::thread_time();
+    const int64_t began = Governor::now();
     const bool due = is_root(event) || began - side_.asked_at > kPause * side_.asking_took;
     try {
         if (!due) {
             side_.asking.store(false, std::memory_order_release);
             return nullptr;
         }
+        const int64_t worked = Governor::thread_time();
         const uint64_t last_step = side_.last_step.load();
         side_.unread.drop(side_.steps_over.load(), [&](uint64_t number, const LoggedOp& op) {
             return number >= last_step && std::any_of(op.outputs, op.outputs + op.event.output_count,

@@ -170,6 +170,7 @@ void DeviceJudge::op(DeviceEvent& event) {
     count_unread_leaving(event);
     take_operands(event);
     take_copied(event, ranges, bad);
+    take_unread(event, bad);
     if (event.graph != nullptr) {
         side_.captured.push_back(event.graph);
         side_.captures_due.fetch_sub(1);
@@ -283,6 +284,29 @@ void DeviceJudge::take_copied(const DeviceEvent& event, Range* ranges, OutputSet
         if (range.suspicious) bad.add(i);
         if (i < kMaxRanges) ranges[i] = range;
         return;
+    }
+}
+
+/// Operands on the host that were too large to be read then may be gone by now: a copy of one says what was in it.
+void DeviceJudge::take_unread(DeviceEvent& event, OutputSet bad) {
+    for (int32_t i = 0; i < event.op.input_count; ++i) {
+        TensorView& input = event.inputs[i];
+        if (input.device != Device::Cpu || !scannable(input) || readings_.knows(input)) continue;
+        const auto is_copy = [&](const TensorView& output) {
+            return output.numel == input.numel && output.dtype == input.dtype && readings_.knows(output);
+        };
+        const TensorView* const begin = event.outputs;
+        const TensorView* const end = begin + event.op.output_count;
+        const TensorView* const copy = std::find_if(begin, end, is_copy);
+        if (copy != end) {
+            const Range range = readings_.range(*copy);
+            const Health health = readings_.health(*copy);
+            readings_.add(input, range, readings_.measures(*copy) ? &health : nullptr);
+        } else if (bad.any()) {
+            readings_.add_unknown(input);
+        } else {
+            input.flags &= ~uint32_t(kScannable);
+        }
     }
 }
 

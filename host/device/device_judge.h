@@ -29,6 +29,7 @@ class DeviceJudge {
     void leave_to_its_thread(const DeviceEvent& event, bool escapes);
     void take_operands(DeviceEvent& event);
     void take_copied(const DeviceEvent& event, Range* ranges, OutputSet& bad);
+    void take_unread(DeviceEvent& event, OutputSet bad);
     void remember_results(const DeviceEvent& event);
     void alarm_by(const DeviceEvent& event, OutputSet bad);
     void look_behind_bad(const DeviceEvent& event);

@@ -140,6 +140,9 @@ DeviceEvent* DeviceLog::keep(const DeviceEvent& event) noexcept {
     if (memory == nullptr) return nullptr;
     auto* kept = new (memory) DeviceEvent{};
     fill(*kept, event.op, event.context);
+    for (int32_t i = 0; i < event.op.input_count; ++i) {  // replays find other values on the host, or none
+        if (kept->inputs[i].device == Device::Cpu) kept->inputs[i].flags &= ~uint32_t(kScannable);
+    }
     kept->makes_node = event.makes_node;
     kept->accumulates = event.accumulates;
     kept->made = event.made;

@@ -85,7 +85,7 @@ struct DeviceEvent {
 };
 
 /// An operand on the host that is judged as it was then: when the event is judged its storage may hold other values, or
-/// be gone and its address another's. Not one that the op writes, nor a number, of which nothing is known.
+/// be gone and its address another's. It is neither written by the op nor a number.
 bool is_of_then(const OpEvent& event, const TensorView& input);
 
 /// A ring of records. [MT] Events are added by any thread, taken by one at a time. No allocation after construction.

@@ -12,6 +12,26 @@
 
 namespace numsan {
 
+namespace {
+
+const char* begin_of(const TensorView& t) { return static_cast<const char*>(t.data); }
+
+/// Behind its last element in memory.
+const char* end_of(const TensorView& t) {
+    int64_t extent = 1;
+    for (int16_t i = 0; i < t.ndim; ++i) extent += (t.sizes[i] - 1) * t.strides[i];
+    return begin_of(t) + extent * info(t.dtype).element_bytes();
+}
+
+/// In one storage: all of `part` lies between the first and the last element of `whole`.
+bool contains(const TensorView& whole, const TensorView& part) {
+    return begin_of(whole) <= begin_of(part) && end_of(part) <= end_of(whole);
+}
+
+bool meet(const TensorView& a, const TensorView& b) { return begin_of(a) < end_of(b) && begin_of(b) < end_of(a); }
+
+}  // namespace
+
 /// By lineage, which forgets, and by the ops that are looked back at.
 OpSeq DevicePast::last_write(const LastWrites& writes, const void* storage) const {
     const auto it = writes.find(storage);
@@ -129,7 +149,8 @@ void DevicePast::look_back(const DeviceEvent& event) {
     readings_.end();
 }
 
-/// Nothing was asked for: another look back was a moment ago. The op that wrote the value last is in the log.
+/// Nothing was asked for, as another look back was a moment ago or one would have been too long. The op that wrote the
+/// value last is in the log.
 void DevicePast::look_behind_watched(const DeviceEvent& event) {
     for (int32_t i = 0; i < event.op.input_count; ++i) {
         const DeviceSide::Answer* answer = side_.watched_answer(event, i);
@@ -147,6 +168,7 @@ void DevicePast::look_behind(const DeviceEvent& event, const TensorView& tensor,
     const void* storage = device_storage(tensor.storage);
     LoggedOp* writer = nullptr;
     int32_t place = 0;
+    OpSeq last = OpSeq::None;  // write of the storage
     std::vector<LoggedOp*> ops;
     readings_.begin();
     for (auto& [number, op] : found) {
@@ -169,14 +191,16 @@ void DevicePast::look_behind(const DeviceEvent& event, const TensorView& tensor,
             TensorView& output = op.outputs[i];
             output.flags &= ~uint32_t(kScannable);
             if (is_later(output) && op.unread.contains(i)) output.flags |= kUnavailable;
-            if (output.storage != storage) continue;
-            writer = &op;
+            if (output.storage != storage || is_view(op.event, output)) continue;
+            last = op.context.seq;
+            if (!meet(output, tensor)) continue;  // another part of the storage
+            writer = contains(output, tensor) ? &op : nullptr;
             place = i;
         }
         ops.push_back(&op);
     }
     // A later one may have been read, so that it is not in the log.
-    if (writer != nullptr && parts_.lineage.written_at(storage) <= writer->context.seq) {
+    if (writer != nullptr && parts_.lineage.written_at(storage) <= last) {
         TensorView& output = writer->outputs[place];
         output.flags = (output.flags & ~uint32_t(kUnavailable)) | kScannable;
         writer->bad.add(place);

@@ -42,7 +42,7 @@ class Governor {
     }
 
     static int64_t now();
-    /// The same of the calling thread's own work: on a busy machine a thread waits in the middle of it.
+    /// Nanoseconds that the calling thread has worked: without those in which it waited for a processor.
     static int64_t thread_time();
 
   private:

@@ -1,7 +1,9 @@
 // The operands of a device's event that are on the host: judged as they were when the event happened.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "host/device/device_log.h"
 #include "host/device/device_readings.h"
@@ -33,13 +35,13 @@ class HostOperands {
     void keep();
     /// Before the event is judged.
     void rename();
-    /// After that: a storage that holds what it held then holds what was found in it, and no name is left.
+    /// After that: what was found in an operand is noted of its storage if that still holds it. No name is left.
     void hand_back();
 
   private:
-    bool holds_the_same(const HostOperand& then, const void* storage) const {
-        return parts_.lineage.memory_of(storage).known.last == then.memory.known.last;
-    }
+    /// No op after the event has written the storage.
+    bool holds_the_same(const void* storage) const { return parts_.lineage.written_at(storage) < event_.context.seq; }
+    void catch_up(HostOperand& then, const TensorView& input) const;
 
     DeviceEvent& event_;
     EventParts& parts_;
@@ -54,6 +56,18 @@ inline void HostOperands::keep() {
     }
 }
 
+/// Events before this one were judged since: a copy that was under way has written the operand, or another one has
+/// found what is in it.
+inline void HostOperands::catch_up(HostOperand& then, const TensorView& input) const {
+    if (!holds_the_same(input.storage)) return;
+    const Lineage::Memory now = parts_.lineage.memory_of(input.storage);
+    const Ledger::Contents contents = parts_.verdict.contents_of(input);
+    if (now.known.last != then.memory.known.last)
+        then = {contents, now};
+    else if (then.contents.births.empty())
+        then.contents.births = contents.births;
+}
+
 inline void HostOperands::rename() {
     HostOperand* next = event_.operands;
     for (int32_t i = 0; i < event_.op.input_count; ++i) {
@@ -65,9 +79,7 @@ inline void HostOperands::rename() {
         }
         if (!is_of_then(event_.op, input)) continue;
         HostOperand& then = *next++;
-        // An earlier event, judged since, may have found what is in it.
-        if (then.contents.births.empty() && holds_the_same(then, input.storage))
-            then.contents.births = parts_.verdict.contents_of(input).births;
+        catch_up(then, input);
         input.storage = device_storage(input.storage);
         parts_.lineage.adopt(input.storage, then.memory);
         parts_.verdict.adopt(input, then.contents);
@@ -84,9 +96,9 @@ inline void HostOperands::hand_back() {
         parts_.lineage.forget(input.storage);
         input.storage = host_storage(input.storage);
         if ((input.flags & kNumber) != 0) continue;
-        const HostOperand& then = *next++;
-        if (then.contents.births.empty() && !found.empty() && holds_the_same(then, input.storage))
-            parts_.verdict.holds(input, found);
+        const Ledger::Entry& known = next++->contents.births;
+        const bool more = !std::equal(std::begin(found.birth), std::end(found.birth), std::begin(known.birth));
+        if (more && !found.empty() && holds_the_same(input.storage)) parts_.verdict.holds(input, found);
     }
 }
 

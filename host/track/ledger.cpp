@@ -86,7 +86,6 @@ void Ledger::adopt(const TensorView& tensor, const Contents& contents) {
     if (contents.received.op != nullptr) mark_received(tensor, contents.received);
     if (contents.unwritten.mark == 0) return;
     unwritten_[tensor.storage] = contents.unwritten;
-    unwritten_order_.emplace_back(tensor.storage, contents.unwritten.mark);
     add_presence(tensor.storage);
 }
 

@@ -106,7 +106,8 @@ class Ledger {
         Received received{};    ///< `op` null: no collective wrote it
     };
     Contents contents_of(const TensorView& tensor) const;
-    /// The same is known of this storage from now on, in place of what was.
+    /// The same is known of this storage from now on, in place of what was. An unwritten one does not give way to
+    /// others: the caller soon adopts empty contents.
     void adopt(const TensorView& tensor, const Contents& contents);
 
     void mark_unwritten(const TensorView& tensor, StackId stack, OpSeq seq);

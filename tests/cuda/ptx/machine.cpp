@@ -31,7 +31,7 @@ std::string place_of(const char* kernel, int line, uint32_t block, uint32_t thre
 }
 
 /// Runs one thread of a block after another. Translated code has nothing to destroy: a fiber whose thread is given up
-/// is forgotten. A switch by setjmp and longjmp asks nothing of the kernel, other than one by swapcontext.
+/// is forgotten. A switch by setjmp and longjmp asks nothing of the kernel, unlike one by swapcontext.
 struct Fiber {
     std::unique_ptr<char[]> stack{new char[kStackBytes]};
     ucontext_t beginning{};
@@ -303,14 +303,16 @@ void* Thread::global(uint64_t address, size_t bytes, bool writes, int line) {
 
 const void* Thread::parameter(uint64_t address, size_t bytes, int line) {
     const uint64_t begin = parameters();
-    if (address < begin || address + bytes > begin + machine_.launch_.kernel.parameter_bytes)
+    const size_t all = machine_.launch_.kernel.parameter_bytes;
+    if (address < begin || bytes > all || address - begin > all - bytes)
         fault(line, "a read outside of the parameters");
     return reinterpret_cast<const void*>(address);
 }
 
 void* Thread::shared(uint64_t address, size_t bytes, Access access, int line) {
     if (address % bytes != 0) fault(line, "an access to shared memory is not aligned");
-    if (address + bytes > block_.shared_.size()) fault(line, "an access outside of shared memory");
+    if (bytes > block_.shared_.size() || address > block_.shared_.size() - bytes)
+        fault(line, "an access outside of shared memory");
     block_.touch(address, bytes, *this, access, line);
     return block_.shared_.data() + address;
 }

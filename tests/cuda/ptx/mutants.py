@@ -59,13 +59,14 @@ def mutations(lines, kernel):
                 yield number, changed
 
 
-def sees(chosen, lines, number, changed, folder):
-    """Whether a test fails; also true where the change is no program."""
+def sees(chosen, lines, folder):
+    """Whether a test fails with these lines, or they are no program."""
     ptx, source, library = folder / "mutant.ptx", folder / "mutant.cpp", folder / "mutant.so"
-    ptx.write_text("\n".join(lines[:number] + [changed] + lines[number + 1:]))
-    subprocess.run([sys.executable, HERE / "translate.py", ptx, source, "--namespace", "mutant"], check=True)
-    subprocess.run(["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-shared", f"-I{ROOT}", "-o", library, source],
-                   check=True)
+    ptx.write_text("\n".join(lines))
+    for made in ([sys.executable, HERE / "translate.py", ptx, source, "--namespace", "mutant"],
+                 ["g++", "-std=c++20", "-O1", "-w", "-fPIC", "-shared", f"-I{ROOT}", "-o", library, source]):
+        if subprocess.run(made).returncode != 0:
+            return True
     command = [chosen.build / "bin" / "numsan_ptx_tests", "--gtest_brief=1", "--gtest_fail_fast",
                f"--gtest_filter={TESTS}"]
     try:
@@ -92,8 +93,10 @@ def main():
     picked = random.Random(chosen.seed).sample(all_of_them, min(chosen.count, len(all_of_them)))
     unseen = []
     with tempfile.TemporaryDirectory(prefix="numsan-mutants-") as folder:
+        if sees(chosen, lines, pathlib.Path(folder)):
+            sys.exit(f"{ptx}: a test fails, or it cannot be built, without any change")
         for at, (number, changed) in enumerate(picked, 1):
-            seen = sees(chosen, lines, number, changed, pathlib.Path(folder))
+            seen = sees(chosen, lines[:number] + [changed] + lines[number + 1:], pathlib.Path(folder))
             print(f"{at}/{len(picked)} line {number + 1}: {lines[number].strip()} -> {changed.strip()}: "
                   f"{'seen' if seen else 'NOT SEEN'}", flush=True)
             if not seen:

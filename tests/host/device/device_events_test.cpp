@@ -11,10 +11,7 @@
 namespace numsan {
 namespace {
 
-const OpInfo kCopy{"aten::_to_copy", "", OpClass::Preserving, false, 6};
 const OpInfo kExp{"aten::exp", "", OpClass::Other, false, 7};
-const OpInfo kFill{"aten::full_like", "", OpClass::Constant, false, 9};
-const OpInfo kEmpty{"aten::empty", "", OpClass::Allocation, false, 8};
 
 TEST(DeviceEvents, AreJudgedWhenTheDeviceHasTold) {
     OnDevice d;
@@ -265,79 +262,6 @@ TEST(DeviceEvents, AValueFromTheHostIsFollowedToTheDevice) {
     const json report = d.finish();
     ASSERT_EQ(report["findings"].size(), 1u);
     EXPECT_EQ(report["findings"][0]["op"], "aten::log");
-}
-
-TEST(DeviceEvents, AnOperandOfTheHostMayBeGoneWhenItIsJudged) {
-    OnDevice d;
-    MadeUp masked{-kInf, 1}, device{-kInf, 1}, x{-1, 2}, y{kNan, 1}, from_host{kNan, 1}, product{kNan, 2};
-    d.scanner.held = true;
-    d.played.op(kFill, {masked.view()}, {masked.returned()}, 3);
-    d.op(kCopy, {masked.view()}, {on_device(device.returned())}, 4);
-    d.played.op(kLog, {x.view()}, {y.returned()}, 5);
-    d.op(kCopy, {y.view()}, {on_device(from_host.returned())}, 6);
-    for (MadeUp* gone : {&masked, &y}) {  // their memory is used again
-        gone->values = {1, 1};
-        d.played.op(kMul, {x.view()}, {gone->returned()});
-    }
-    d.op(kMul, {on_device(from_host.view()), on_device(device.view())}, {on_device(product.returned())}, 7);
-    d.loss(product);
-    d.scanner.held = false;
-    const json report = d.finish();
-    ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
-    EXPECT_EQ(report["findings"][0]["op"], "aten::log");
-}
-
-TEST(DeviceEvents, AnOperandOfTheHostTakesNothingFromWhatHasItsAddressNow) {
-    OnDevice d;
-    MadeUp old{1, 1}, device{1, 1}, x{-1, 2}, y{kNan, 1}, product{kNan, 2};
-    const auto at_the_same_address = [&](TensorView view) {
-        view.storage = old.view().storage;
-        return view;
-    };
-    d.scanner.held = true;
-    d.op(kCopy, {old.view()}, {on_device(device.returned())}, 3);
-    d.played.op(kLog, {x.view()}, {at_the_same_address(y.returned())}, 4);
-    d.scanner.held = false;
-    d.read(device);  // the copy is judged
-    d.played.op(kMul, {at_the_same_address(y.view())}, {product.returned()}, 5);
-    d.played.loss(product);
-    const json report = d.finish();
-    ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
-    EXPECT_EQ(report["findings"][0]["op"], "aten::log");
-}
-
-TEST(DeviceEvents, MemoryOfTheHostThatNobodyHadWrittenIsKnownOnADevice) {
-    OnDevice d;
-    MadeUp memory{kNan, 1}, device{kNan, 1}, y{kNan, 2};
-    d.scanner.held = true;
-    d.played.op(kEmpty, {}, {memory.returned()});
-    d.op(kCopy, {memory.view()}, {on_device(device.returned())}, 3);
-    memory.values = {1, 1};
-    d.played.op(kFill, {memory.view()}, {memory.written()});
-    d.op(kMul, {on_device(device.view())}, {on_device(y.returned())}, 4);
-    d.loss(y);
-    d.scanner.held = false;
-    const json report = d.finish();
-    ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
-    EXPECT_EQ(report["findings"][0]["mechanism"], "UNINIT");
-}
-
-/// The second copy is on its way while the first is judged.
-TEST(DeviceEvents, WhatIsFoundInAnOperandOfTheHostIsFoundOnce) {
-    OnDevice d;
-    MadeUp batch{kNan, 1}, first{kNan, 1}, second{kNan, 1}, y{kNan, 2}, z{kNan, 2};
-    d.scanner.held = true;
-    d.op(kCopy, {batch.view()}, {on_device(first.returned())}, 3);
-    d.op(kCopy, {batch.view()}, {on_device(second.returned())}, 4);
-    d.op(kMul, {on_device(first.view())}, {on_device(y.returned())}, 5);
-    d.loss(y);
-    d.op(kMul, {on_device(second.view())}, {on_device(z.returned())}, 6);
-    d.loss(z);
-    d.scanner.held = false;
-    const json report = d.finish();
-    ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
-    EXPECT_EQ(report["findings"][0]["mechanism"], "DATA");
-    EXPECT_EQ(report["noted"]["births"], 1);
 }
 
 TEST(DeviceEvents, MemoryThatNobodyWroteIsKnownOnADevice) {

@@ -94,6 +94,31 @@ TEST_F(DeviceLookBack, AValueThatIsReadAMomentAfterAnotherNamesTheOpThatWroteIt)
     EXPECT_EQ(report["findings"][0]["op"], "aten::log");
 }
 
+TEST_F(DeviceLookBack, AWriteOfAnotherPartIsNotBlamed) {
+    OnDevice d = lean();
+    MadeUp losses{kNan, 1};
+    const auto part = [&](int i, TensorView view) {
+        static constexpr int64_t kOne = 1;
+        view.data = losses.values.data() + i;
+        view.numel = 1;
+        view.sizes = &kOne;
+        return on_device(view);
+    };
+    std::vector<std::unique_ptr<MadeUp>> healthy;
+    for (int i = 0; i < 400; ++i) {
+        healthy.push_back(std::unique_ptr<MadeUp>(new MadeUp{2}));
+        d.op(kMul, {on_device(x.view())}, {on_device(healthy.back()->returned())});
+    }
+    d.read(*healthy.back());
+    d.op(kLog, {on_device(x.view())}, {part(0, losses.written())}, 3);
+    d.op(kMul, {on_device(x.view())}, {part(1, losses.written())}, 4);
+    d.session.before_wait();
+    d.op(kItem, {part(0, losses.view())}, {});
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
+    EXPECT_NE(report["findings"][0]["op"], "aten::mul");  // a look back of its own knows writes by storages only
+}
+
 TEST_F(DeviceLookBack, AResultThatIsGoneIsToldByItsOperands) {
     OnDevice d = lean();
     Storages::dead = {&y, &z};

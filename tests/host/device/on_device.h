@@ -8,6 +8,10 @@
 
 namespace numsan {
 
+inline const OpInfo kCopy{"aten::_to_copy", "", OpClass::Preserving, false, 6};
+inline const OpInfo kEmpty{"aten::empty", "", OpClass::Allocation, false, 8};
+inline const OpInfo kFill{"aten::full_like", "", OpClass::Constant, false, 9};
+
 inline HeldScanner* next_scanner = nullptr;
 
 /// Made for the whole process, as the session that uses it is.
