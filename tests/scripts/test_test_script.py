@@ -5,7 +5,8 @@ import pytest
 
 QUICK = ["layers", "style", "unit tests (ctest)", "programs (pytest -m quick)", "public suite, forks"]
 CI = [*QUICK[:3], "programs (pytest)", "public suite", "unit tests, address+undefined"]
-MORE = ["unit tests, thread", "kernels for all architectures", "clang-tidy", "build and unit tests, clang", "fuzzing"]
+MORE = ["unit tests, thread", "kernels for all architectures", "changes of the kernels' PTX", "clang-tidy",
+        "build and unit tests, clang", "fuzzing"]
 
 
 @pytest.fixture
