@@ -161,7 +161,7 @@ std::unique_ptr<LookBackScans> DeviceIntake::ask_back(ThreadState& thread, const
         if (past->numbers() == 0 || too_long) past.reset();
         side_.asked_at = Governor::now();
         side_.asking_took = Governor::thread_time() - worked;
-        side_.governor.spend(side_.asking_took);
+        side_.governor.spend(side_.asked_at - began);
     } catch (...) {
         side_.asking.store(false, std::memory_order_release);
         throw;

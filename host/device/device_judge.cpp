@@ -298,15 +298,16 @@ void DeviceJudge::take_unread(DeviceEvent& event, OutputSet bad) {
         const TensorView* const begin = event.outputs;
         const TensorView* const end = begin + event.op.output_count;
         const TensorView* const copy = std::find_if(begin, end, is_copy);
-        if (copy != end) {
+        if (event.op.output_count == 1 && copy != end) {
             const Range range = readings_.range(*copy);
             const Health health = readings_.health(*copy);
             readings_.add(input, range, readings_.measures(*copy) ? &health : nullptr);
-        } else if (bad.any()) {
-            readings_.add_unknown(input);
-        } else {
-            input.flags &= ~uint32_t(kScannable);
+            continue;
         }
+        input.flags &= ~uint32_t(kScannable);
+        if (!bad.any()) continue;
+        input.flags |= kUnavailable;  // of another type, or one of a list
+        ++event.context.unavailable;
     }
 }
 

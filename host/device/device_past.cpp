@@ -23,12 +23,15 @@ const char* end_of(const TensorView& t) {
     return begin_of(t) + extent * info(t.dtype).element_bytes();
 }
 
-/// In one storage: all of `part` lies between the first and the last element of `whole`.
+/// In one storage: all of `part` is of `whole`, which has no gaps.
 bool contains(const TensorView& whole, const TensorView& part) {
-    return begin_of(whole) <= begin_of(part) && end_of(part) <= end_of(whole);
+    return bytes_of(whole) == end_of(whole) - begin_of(whole) && begin_of(whole) <= begin_of(part) &&
+           end_of(part) <= end_of(whole);
 }
 
-bool meet(const TensorView& a, const TensorView& b) { return begin_of(a) < end_of(b) && begin_of(b) < end_of(a); }
+bool meet(const TensorView& a, const TensorView& b) {
+    return a.numel != 0 && begin_of(a) < end_of(b) && begin_of(b) < end_of(a);
+}
 
 }  // namespace
 

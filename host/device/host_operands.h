@@ -39,8 +39,11 @@ class HostOperands {
     void hand_back();
 
   private:
-    /// No op after the event has written the storage.
-    bool holds_the_same(const void* storage) const { return parts_.lineage.written_at(storage) < event_.context.seq; }
+    /// No op after the event has written the storage. What is forgotten of it counts as written.
+    bool holds_the_same(const HostOperand& then, const void* storage) const {
+        const OpSeq written = parts_.lineage.written_at(storage);
+        return written < event_.context.seq && (written != OpSeq::None || then.memory.seq == OpSeq::None);
+    }
     void catch_up(HostOperand& then, const TensorView& input) const;
 
     DeviceEvent& event_;
@@ -59,7 +62,7 @@ inline void HostOperands::keep() {
 /// Events before this one were judged since: a copy that was under way has written the operand, or another one has
 /// found what is in it.
 inline void HostOperands::catch_up(HostOperand& then, const TensorView& input) const {
-    if (!holds_the_same(input.storage)) return;
+    if (!holds_the_same(then, input.storage)) return;
     const Lineage::Memory now = parts_.lineage.memory_of(input.storage);
     const Ledger::Contents contents = parts_.verdict.contents_of(input);
     if (now.known.last != then.memory.known.last)
@@ -96,9 +99,10 @@ inline void HostOperands::hand_back() {
         parts_.lineage.forget(input.storage);
         input.storage = host_storage(input.storage);
         if ((input.flags & kNumber) != 0) continue;
-        const Ledger::Entry& known = next++->contents.births;
+        const HostOperand& then = *next++;
+        const Ledger::Entry& known = then.contents.births;
         const bool more = !std::equal(std::begin(found.birth), std::end(found.birth), std::begin(known.birth));
-        if (more && !found.empty() && holds_the_same(input.storage)) parts_.verdict.holds(input, found);
+        if (more && !found.empty() && holds_the_same(then, input.storage)) parts_.verdict.holds(input, found);
     }
 }
 
