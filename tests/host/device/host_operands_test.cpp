@@ -91,6 +91,24 @@ TEST(HostOperands, OfManyMegabytesMayBeGoneWhenTheyAreJudged) {
     EXPECT_EQ(report["findings"][0]["kind"], "nan");
 }
 
+/// Its copy is of a narrower type, and overflows: the batch was healthy.
+TEST(HostOperands, OfManyMegabytesAreNotBlamedForACast) {
+    OnDevice d;
+    constexpr size_t kCount = size_t(1) << 19;
+    std::vector<double> halves(kCount, 1.0);
+    halves[9] = kInf;
+    MadeUp batch{std::vector<float>(kCount, 70000.0F)}, y{kNan, 2};
+    MadeUpHalf copied{halves};
+    d.scanner.held = true;
+    d.op(kCopy, {batch.view()}, {on_device(copied.returned())}, 3);
+    d.op(kMul, {on_device(copied.view())}, {on_device(y.returned())}, 4);
+    d.loss(y);
+    d.scanner.held = false;
+    const json report = d.finish();
+    ASSERT_GE(report["findings"].size(), 1u);
+    for (const json& finding : report["findings"]) EXPECT_NE(finding["mechanism"], "DATA") << finding.dump(1);
+}
+
 /// Activations that are kept on the host: the way back begins before the copy there is judged.
 TEST(HostOperands, AreWhatACopyUnderWayMakesOfThem) {
     OnDevice d;
