@@ -14,7 +14,7 @@ def tested(root_machine):
     """Runs scripts/test on a built tree where every tool does what its text says: (exit status, stages, stdout)."""
     for name in ("cmake", "ctest", "ninja", "g++", "setarch", "python"):
         root_machine.program(name, "exit 0\n")
-    for path in ("build/bin/numsan", "build-asan/bin/numsan_tests", "build-tsan/bin/numsan_tests", "tests/fuzz/run",
+    for path in ("build/bin/numsan", "build/bin/numsan_ptx_tests", "build-asan/bin/numsan_tests", "build-tsan/bin/numsan_tests", "tests/fuzz/run",
                  "scripts/setup", "scripts/build"):
         root_machine.program(path.split("/")[-1], "exit 0\n", (root_machine.root / path).parent)
     (root_machine.root / "tests/fuzz/targets.def").write_text("NUMSAN_FUZZ_TARGET(options)  // one\n")
@@ -52,6 +52,12 @@ def test_a_stage_that_fails_is_the_only_one(tested):
     status, seen, text = tested("--quick")
     assert status == 1 and seen == {**dict.fromkeys(QUICK, "passed"), "unit tests (ctest)": "FAILED"}, text
     assert text.count("three tests failed\n") == 2, "shown when it ended, and at the end"
+
+
+def test_changes_of_kernels_that_were_not_built_fail(tested):
+    (tested.machine.root / "build/bin/numsan_ptx_tests").unlink()
+    status, seen, text = tested("--all")
+    assert status == 1 and seen["changes of the kernels' PTX"] == "FAILED" and "numsan_ptx_tests: not built" in text
 
 
 def test_sanitized_tests_that_were_not_built_fail(tested):
