@@ -12,6 +12,10 @@ namespace {
 
 uint64_t element_bytes(const ScanItem& item) { return info(item.dtype).element_bytes(); }
 
+uint32_t item_chunks(const ScanItem& item, uint32_t chunk_log2) {
+    return item.positions != 0 ? chunks_of(loads_of(item, element_bytes(item)), chunk_log2) : 0;
+}
+
 // Whether the dimensions leave no byte between the first and the last element out.
 bool one_run(const ScanDim* dims, int ndim, int64_t bytes) {
     for (int d = 0; d < ndim; ++d) {
@@ -165,9 +169,29 @@ bool BatchFiller::close() noexcept {
     for (int i = 0; i < header.outputs; ++i) {
         ScanItem& item = table_.items[i];
         item.first_chunk = header.chunks;
-        if (item.positions != 0) header.chunks += chunks_of(loads_of(item, element_bytes(item)), header.chunk_log2);
+        header.chunks += item_chunks(item, header.chunk_log2);
     }
+    if (!needs_look()) header.looks = nullptr;
+    header.look_chunks = header.chunks;
+    for (int i = 0; header.looks != nullptr && i < inputs_; ++i)
+        header.look_chunks += item_chunks(table_.items[ScanTableLarge::kItemCapacity - 1 - i], header.chunk_log2);
     return header.chunks != 0;
+}
+
+/// Whether an output and its operands are too much for one block. A look has a bit for an output.
+bool BatchFiller::needs_look() const noexcept {
+    if (table_.header.outputs > kBatchOutputs) return false;
+    for (int i = 0; i < table_.header.outputs; ++i) {
+        const ScanItem& output = table_.items[i];
+        uint64_t bytes = output.positions * element_bytes(output);
+        for (int k = 0; k < output.inputs; ++k) {
+            const ScanItem& input = table_.items[output.first_input + k];
+            bytes += input.positions * element_bytes(input);
+        }
+        const bool always = (output.flags & kExact) != 0;
+        if (output.positions != 0 && bytes > uint64_t(always ? kAlwaysAloneBytes : kAloneBytes)) return true;
+    }
+    return false;
 }
 
 bool BatchFiller::fits_small() const noexcept {

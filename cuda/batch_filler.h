@@ -31,6 +31,7 @@ struct InputItems {
 class BatchFiller {
   public:
     /// Forgets everything. `header` gives the addresses, ring_capacity, sequence_step and flags; the rest is close()'s.
+    /// With `looks` a look follows the scan where close() finds one worth a launch, and leaves it null elsewhere.
     void begin(const ScanHeader& header) noexcept;
 
     /// Inputs of the op whose outputs come next: the first `limit` (at most 255) of those that may be read. Those that
@@ -52,7 +53,7 @@ class BatchFiller {
     /// input zero elements are reported then. Before close().
     void drop(int index) noexcept { table_.items[index].positions = 0; }
 
-    /// For what is known only at the end: sequence_step and flags. Before close().
+    /// For what is known only at the end: sequence_step and flags before close(), scan_blocks after it.
     ScanHeader& header() noexcept { return table_.header; }
 
     /// Cuts the batch into chunks. False when there is nothing to launch. Nothing can be added after it.
@@ -64,6 +65,8 @@ class BatchFiller {
     const ScanTableSmall& small() noexcept;
 
   private:
+    bool needs_look() const noexcept;
+
     ScanTableLarge table_;
     ScanTableSmall small_;
     int inputs_ = 0;  // at the upper end of the items

@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include <utility>
+
 #include "cuda/kernel/scan_fatbin.h"
 
 namespace numsan::gpu {
@@ -34,13 +36,16 @@ Failure load_kernels(const Driver& driver, DeviceState& state) {
     state.multiprocessors = static_cast<uint32_t>(multiprocessors);
     describe(driver, device, state);
     NUMSAN_TRY("cuModuleLoadData", driver.module_load(&state.module, numsan_scan_fatbin));
-    NUMSAN_TRY("cuModuleGetFunction", driver.module_function(&state.scan_small, state.module, kScanSmallName));
-    NUMSAN_TRY("cuModuleGetFunction", driver.module_function(&state.scan_large, state.module, kScanLargeName));
-    for (const CUfunction kernel : {state.scan_small, state.scan_large}) {
+    const std::pair<CUfunction*, const char*> kernels[] = {{&state.scan_small, kScanSmallName},
+                                                           {&state.scan_large, kScanLargeName},
+                                                           {&state.look_small, kLookSmallName},
+                                                           {&state.look_large, kLookLargeName}};
+    for (const auto& [kernel, name] : kernels) {
+        NUMSAN_TRY("cuModuleGetFunction", driver.module_function(kernel, state.module, name));
         // To answer this a driver that loads lazily has to load the kernel: not at a launch, which may be captured.
         int threads = 0;
         NUMSAN_TRY("cuFuncGetAttribute",
-                   driver.function_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel));
+                   driver.function_attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, *kernel));
         if (threads < int(kBlockThreads)) return Failure{CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "cuFuncGetAttribute"};
     }
     return {};

@@ -14,10 +14,11 @@ namespace numsan::gpu {
 /// Scratch of launches that follow each other: those of one stream, or of one stream in one capture. Device memory.
 struct LaneMemory {
     ItemScratch items[kBatchOutputs];
+    LookList looks;
     uint32_t blocks_done;
     uint32_t sequence;  ///< of a capture: outputs that its replays have scanned so far
     uint32_t gate;      ///< of the lane's own launches, which follow each other: none of them sees it change
-    uint32_t unused[61];
+    uint32_t unused[57];
 };
 static_assert(sizeof(LaneMemory) % 256 == 0);
 
@@ -45,7 +46,7 @@ struct DeviceState {
     int major = 0, minor = 0;  ///< of the compute capability
     uint32_t multiprocessors = 0;
     CUmodule module = nullptr;
-    CUfunction scan_small = nullptr, scan_large = nullptr;
+    CUfunction scan_small = nullptr, scan_large = nullptr, look_small = nullptr, look_large = nullptr;
     DeviceMemory* memory = nullptr;  ///< device address
     Channel eager, replay;
     RangeResult* results_host = nullptr;  ///< kResults, of eager launches; memory as a Channel's

@@ -212,18 +212,30 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexce
     why = SkipReason::CaptureChanged;
     if (capture != lane.capture()) return false;
     batch.filler.close();
+    const DeviceState& state = context.state;
+    ScanHeader& header = batch.filler.header();
+    header.scan_blocks = grid_blocks(header.chunks, state.multiprocessors);
     const bool small = batch.filler.fits_small();
     const void* table = small ? static_cast<const void*>(&batch.filler.small()) : &batch.filler.large();
     void* parameters[] = {const_cast<void*>(table)};
-    const uint32_t blocks = grid_blocks(batch.filler.header().chunks, context.state.multiprocessors);
-    const CUresult result = driver_->launch(small ? context.state.scan_small : context.state.scan_large, blocks, 1, 1,
-                                            kBlockThreads, 1, 1, 0, stream, parameters, nullptr);
-    if (result != CUDA_SUCCESS) {
-        why = driver_failed(context.context, "cuLaunchKernel", result);
+    const auto launch = [&](CUfunction kernel, uint32_t blocks) {
+        const CUresult result =
+            driver_->launch(kernel, blocks, 1, 1, kBlockThreads, 1, 1, 0, stream, parameters, nullptr);
+        if (result == CUDA_SUCCESS) launches_.fetch_add(1, std::memory_order_relaxed);
+        return result;
+    };
+    const CUresult scanned = launch(small ? state.scan_small : state.scan_large, header.scan_blocks);
+    if (scanned != CUDA_SUCCESS) {
+        why = driver_failed(context.context, "cuLaunchKernel", scanned);
         return false;
     }
-    launches_.fetch_add(1, std::memory_order_relaxed);
-    return true;
+    if (header.looks == nullptr) return true;
+    const uint32_t blocks = grid_blocks(header.look_chunks, state.multiprocessors);
+    const CUresult looked = launch(small ? state.look_small : state.look_large, blocks);
+    if (looked == CUDA_SUCCESS) return true;
+    why = driver_failed(context.context, "cuLaunchKernel", looked);
+    if (capture == 0) turn_off(SkipReason::EngineOff);  // the lane's next look would find what is not its own
+    return false;
 }
 
 void CudaScanner::launch(Lane& lane, Batch& batch) noexcept {

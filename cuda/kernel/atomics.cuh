@@ -18,6 +18,7 @@ using Atomic64 = unsigned long long;
 NUMSAN_DEVICE uint32_t atomic_add(uint32_t* p, uint32_t v) { return atomicAdd(p, v); }
 NUMSAN_DEVICE uint64_t atomic_add(uint64_t* p, uint64_t v) { return atomicAdd(reinterpret_cast<Atomic64*>(p), v); }
 NUMSAN_DEVICE void atomic_or(uint32_t* p, uint32_t v) { atomicOr(p, v); }
+NUMSAN_DEVICE void atomic_or(uint64_t* p, uint64_t v) { atomicOr(reinterpret_cast<Atomic64*>(p), v); }
 NUMSAN_DEVICE void atomic_max(uint64_t* p, uint64_t v) { atomicMax(reinterpret_cast<Atomic64*>(p), v); }
 NUMSAN_DEVICE uint64_t atomic_min(uint64_t* p, uint64_t v) { return atomicMin(reinterpret_cast<Atomic64*>(p), v); }
 NUMSAN_DEVICE void atomic_max(int64_t* p, int64_t v) { atomicMax(reinterpret_cast<long long*>(p), v); }
@@ -43,6 +44,7 @@ T atomic_add(T* p, T v) {
     return std::atomic_ref<T>(*p).fetch_add(v);
 }
 inline void atomic_or(uint32_t* p, uint32_t v) { std::atomic_ref<uint32_t>(*p).fetch_or(v); }
+inline void atomic_or(uint64_t* p, uint64_t v) { std::atomic_ref<uint64_t>(*p).fetch_or(v); }
 template <class T>
 void atomic_max(T* p, T v) {
     std::atomic_ref<T> word(*p);

@@ -1,5 +1,5 @@
-// The exact pass over tensors, or parts of them, that are known to be bad: every block looks at its own bad part
-// while it is in L2, the last one at what is left, and that one writes what was found.
+// The exact pass over tensors, or parts of them: every block of a scan looks at its own bad part while it is in L2.
+// What is left, and the operands, are the work of the block that completes the tensor, or of a look's grid.
 #pragma once
 
 #include <cstdint>
@@ -137,7 +137,7 @@ NUMSAN_DEVICE void tally_job(const ScanItem& item, const ScanDim* dims, uint32_t
     const TallyJob& job = shared.job;
     ExactWalk<Word> walk(item, dims, shared.tally);
     NUMSAN_NO_UNROLL
-    for (uint32_t part = job.first; part < job.last; ++part) {
+    for (uint32_t part = job.first; part < job.last; part += job.step) {
         if (job.rest && (shared.tallied[part / 32] >> (part % 32) & 1u) != 0) continue;
         NUMSAN_NO_UNROLL
         for (uint32_t c = part; c < job.chunks; c += job.parts) {
@@ -195,13 +195,14 @@ NUMSAN_DEVICE void fill(HitSlot& slot, const ScanItem& item, const ScanDim* dims
 
 /// Thread 0. Reports `item`, whose tally is complete, in the ring's slot for `ticket`.
 NUMSAN_DEVICE void publish(const ScanItem& item, const ScanDim* dims, const ScanHeader& header, uint64_t ticket,
-                           HitRole role, const ScanItem& output, uint32_t sequence, const TallyWords& tally) {
+                           HitRole role, const ScanItem& output, uint32_t inputs, uint32_t sequence,
+                           const TallyWords& tally) {
     HitSlot& slot = slot_of(header, ticket);
     fill(slot, item, dims, element_shape(item.dtype), tally);
     slot.sequence = sequence;
     slot.slot = output.slot;
     slot.role = role;
-    slot.inputs = role == HitRole::Output ? output.inputs : 0;
+    slot.inputs = role == HitRole::Output ? inputs : 0;
     fence_system();
     shared_store(&slot.ready, ticket + 1);
 }

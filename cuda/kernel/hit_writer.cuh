@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cuda/kernel/atomics.cuh"
+#include "cuda/kernel/bits.cuh"
 #include "cuda/kernel/scan_table.h"
 
 namespace numsan::gpu {
@@ -33,6 +34,12 @@ NUMSAN_DEVICE void report_offender(const ScanHeader& header, uint32_t sequence, 
     }
 }
 
+/// One thread. Counts slots that will not be written.
+NUMSAN_DEVICE void drop(const ScanHeader& header, uint32_t count) {
+    atomic_add(&header.state->dropped, uint64_t(count));
+    ring_bell(&header.state->dropped, &header.ring->dropped);
+}
+
 /// One thread. Takes `count` neighbouring tickets; false when the ring has no room for all of them: they are dropped.
 /// A report of a clean tensor leaves half of the ring to the bad ones, and is not missed.
 NUMSAN_DEVICE bool take_tickets(const ScanHeader& header, uint32_t count, bool bad, uint64_t& first) {
@@ -42,9 +49,7 @@ NUMSAN_DEVICE bool take_tickets(const ScanHeader& header, uint32_t count, bool b
         const uint64_t tail = shared_load(&header.ring->tail);
         fence_system();  // the host is done with the slots below `tail` before they are written again
         if (head + count - tail > room) {
-            if (!bad) return false;
-            atomic_add(&header.state->dropped, uint64_t(count));
-            ring_bell(&header.state->dropped, &header.ring->dropped);
+            if (bad) drop(header, count);
             return false;
         }
         if (atomic_exchange_if(&header.state->head, head, head + count)) {
@@ -52,6 +57,18 @@ NUMSAN_DEVICE bool take_tickets(const ScanHeader& header, uint32_t count, bool b
             return true;
         }
     }
+}
+
+/// Thread 0. The last word of a tensor: all else of its report is visible before.
+NUMSAN_DEVICE void publish_result(const ScanHeader& header, const ScanItem& item, const RangeWords& words,
+                                  uint32_t sequence, ResultVerdict verdict) {
+    if (header.results == nullptr) return;
+    RangeResult& result = header.results[item.slot & (header.results_capacity - 1)];
+    result.largest = words.largest;
+    result.smallest_nonzero = words.smallest_inverted == 0 ? ~uint64_t(0) : ~words.smallest_inverted + 1;
+    result.bad = verdict;
+    fence_system();
+    shared_store(&result.sequence_plus_one, uint64_t(sequence) + 1);
 }
 
 }  // namespace numsan::gpu

@@ -13,6 +13,13 @@
 
 namespace numsan::gpu {
 
+/// The table as a block sees it, whatever its capacity.
+struct TableView {
+    const ScanHeader& header;
+    const ScanItem* items;
+    const ScanDim* dims;
+};
+
 /// A block's part of an output: the chunks number, number + (blocks of the grid), ... from the output's end.
 struct Part {
     uint32_t index;   ///< of the output
@@ -22,10 +29,11 @@ struct Part {
     uint32_t chunks;  ///< of the output
 };
 
-/// Which part of which tensor the exact pass takes next. Part p has the chunks p, p + parts, ... from the tensor's end.
+/// Which parts of which tensor the exact pass takes next: `first`, first + step, ... below `last`. Part p has the chunks
+/// p, p + parts, ... from the tensor's end.
 struct TallyJob {
     uint32_t item;  ///< in the table; kNoJob: nothing
-    uint32_t first, last;
+    uint32_t first, last, step;
     uint32_t parts;
     uint32_t chunks;
     bool rest;  ///< leave out the parts in BlockShared::tallied
@@ -45,6 +53,7 @@ struct BlockShared {
     TallyWords tally;
     uint32_t tallied[kMaxBlocks / 32];  ///< parts of the bad tensor that other blocks have tallied
     uint64_t ticket;                    ///< of the next slot in the ring
+    uint64_t looked;                    ///< outputs that the block still has to look at
     uint32_t sequence;
     uint32_t inputs_left;
 };

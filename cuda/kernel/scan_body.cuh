@@ -1,9 +1,10 @@
-// What one block of a scan kernel does: its share of the batch's chunks, and the close look at tensors that are bad.
+// What one block of a scan does: its share of the batch's chunks, and the exact pass over tensors that are bad.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda/kernel/atomics.cuh"
+#include "cuda/kernel/exact_budget.cuh"
 #include "cuda/kernel/exact_pass.cuh"
 #include "cuda/kernel/hit_writer.cuh"
 #include "cuda/kernel/range_walk.cuh"
@@ -11,13 +12,6 @@
 #include "cuda/kernel/scan_table.h"
 
 namespace numsan::gpu {
-
-/// The table as a block sees it, whatever its capacity.
-struct TableView {
-    const ScanHeader& header;
-    const ScanItem* items;
-    const ScanDim* dims;
-};
 
 /// The output that owns `chunk`.
 NUMSAN_DEVICE uint32_t owner_of(const TableView& table, uint32_t chunk) {
@@ -82,13 +76,7 @@ NUMSAN_DEVICE bool complete(ItemScratch& scratch, RangeWords& words, uint32_t pa
 /// Thread 0. Moves what the other blocks tallied of a bad tensor into the block's own words; the scratch is then at
 /// rest.
 NUMSAN_DEVICE void take_tally(ItemScratch& scratch, BlockShared& shared) {
-    const uint64_t* from = &scratch.tally.nan;
-    uint64_t* to = &shared.tally.nan;
-    NUMSAN_NO_UNROLL
-    for (uint32_t i = 0; i < sizeof(TallyWords) / sizeof(uint64_t); ++i) {
-        to[i] = shared_load(from + i);
-        shared_store(&scratch.tally.nan + i, uint64_t(0));
-    }
+    take_words(scratch.tally, shared.tally);
     NUMSAN_NO_UNROLL
     for (uint32_t i = 0; i < kMaxBlocks / 32; ++i) {
         shared.tallied[i] = shared_load(scratch.tallied + i);
@@ -96,16 +84,19 @@ NUMSAN_DEVICE void take_tally(ItemScratch& scratch, BlockShared& shared) {
     }
 }
 
-/// Thread 0. The last word of a tensor: all else of its report is visible before.
-NUMSAN_DEVICE void publish_result(const ScanHeader& header, const ScanItem& item, const RangeWords& words,
-                                  uint32_t sequence, ResultVerdict verdict) {
-    if (header.results == nullptr) return;
-    RangeResult& result = header.results[item.slot & (header.results_capacity - 1)];
-    result.largest = words.largest;
-    result.smallest_nonzero = words.smallest_inverted == 0 ? ~uint64_t(0) : ~words.smallest_inverted + 1;
-    result.bad = verdict;
-    fence_system();
-    shared_store(&result.sequence_plus_one, uint64_t(sequence) + 1);
+/// Thread 0. Leaves a tensor that is complete to the look.
+NUMSAN_DEVICE void leave_to_look(const ScanHeader& header, const ScanItem& item, uint32_t index,
+                                 const RangeWords& words, uint32_t sequence) {
+    ItemScratch& scratch = header.scratch[index];
+    const uint32_t first = item.inputs != 0 ? atomic_add(&header.looks->inputs, uint32_t(item.inputs)) : 0;
+    const uint32_t room = first < kLookedInputs ? kLookedInputs - first : 0;
+    scratch.largest = words.largest;
+    scratch.smallest_inverted = words.smallest_inverted;
+    scratch.negative_zero = words.negative_zero;
+    scratch.sequence = sequence;
+    scratch.look_input = static_cast<uint16_t>(room != 0 ? first : 0);
+    scratch.look_inputs = static_cast<uint16_t>(item.inputs < room ? item.inputs : room);
+    atomic_or(&header.looks->outputs, uint64_t(1) << index);
 }
 
 /// Thread 0. After a part is merged: the job that reports the whole tensor if that is bad and complete, else none.
@@ -118,20 +109,23 @@ NUMSAN_DEVICE void conclude(const TableView& table, BlockShared& shared) {
     shared.job.item = kNoJob;
     if (!complete(scratch, words, part.own, part.chunks)) return;
     const uint32_t sequence = shared.base + item.order;
-    const bool bad = has_nonfinite(words, item.dtype);
+    const bool bad = has_nonfinite(words, item.dtype), alone = header.looks == nullptr;
     if (!bad && (item.flags & kExact) == 0) return publish_result(header, item, words, sequence, kFinite);
-    shared.tally = TallyWords{};
-    if (part.parts != 1) take_tally(scratch, shared);
     if (bad) {
         if ((item.flags & kRaisesGate) != 0 && header.raise != nullptr) shared_store(header.raise, 1u);
         report_offender(header, sequence, item.slot);
     }
-    if (!take_tickets(header, 1u + item.inputs, bad, shared.ticket))
+    const bool paid = !bad || pay(*header.state, pass_time(table.items, item, alone));
+    if (paid && !alone) return leave_to_look(header, item, part.index, words, sequence);
+    shared.tally = TallyWords{};
+    if (part.parts != 1) take_tally(scratch, shared);
+    if (!paid) drop(header, 1u + item.inputs);
+    if (!paid || !take_tickets(header, 1u + item.inputs, bad, shared.ticket))
         return publish_result(header, item, words, sequence, bad ? kHitDropped : kFinite);
     shared.words = words;
     shared.sequence = sequence;
     shared.inputs_left = item.inputs;
-    shared.job = TallyJob{part.index, 0, part.parts, part.parts, part.chunks, part.parts != 1};
+    shared.job = TallyJob{part.index, 0, part.parts, 1, part.parts, part.chunks, part.parts != 1};
 }
 
 /// Thread 0. What comes after a job: another, or none.
@@ -140,7 +134,7 @@ NUMSAN_DEVICE void next_job(const TableView& table, BlockShared& shared) {
     const Part& part = shared.part;
     const ScanItem& item = table.items[part.index];
     const TallyJob& job = shared.job;
-    if (job.item == part.index && job.parts != 1 && !job.rest) {  // its own part of a bad output
+    if (job.item == part.index && job.parts != 1 && !job.rest) {  // its own part of an output
         ItemScratch& scratch = header.scratch[part.index];
         merge(scratch.tally, shared.tally);
         atomic_or(scratch.tallied + part.number / 32, 1u << (part.number % 32));
@@ -148,7 +142,8 @@ NUMSAN_DEVICE void next_job(const TableView& table, BlockShared& shared) {
         return;
     }
     publish(table.items[job.item], table.dims, header, shared.ticket++,
-            job.item == part.index ? HitRole::Output : HitRole::Input, item, shared.sequence, shared.tally);
+            job.item == part.index ? HitRole::Output : HitRole::Input, item, item.inputs, shared.sequence,
+            shared.tally);
     if (shared.inputs_left == 0) {
         publish_result(header, item, shared.words, shared.sequence,
                        has_nonfinite(shared.words, item.dtype) ? kHitReported : kFiniteReported);
@@ -156,20 +151,22 @@ NUMSAN_DEVICE void next_job(const TableView& table, BlockShared& shared) {
         return;
     }
     shared.tally = TallyWords{};
-    shared.job = TallyJob{uint32_t(item.first_input) + item.inputs - shared.inputs_left--, 0, 1, 1, 1, false};
+    shared.job = TallyJob{uint32_t(item.first_input) + item.inputs - shared.inputs_left--, 0, 1, 1, 1, 1, false};
 }
 
-/// All threads. Merges a part of an output. A bad part is tallied at once, by its own block; the block that completes
-/// a bad output looks at the rest of it and at its inputs, and reports them.
+/// All threads. Merges a part of an output. A part that is bad, or of an output that is always looked at, is tallied at
+/// once, by its own block; the block that completes the output has the rest of it and its inputs looked at.
 NUMSAN_DEVICE void finish_part(const TableView& table, const Part& part, const RangeWords& part_words,
                                BlockShared& shared) {
     const RangeWords words = merge_block(part_words, shared);
     if (thread_rank() == 0) {
         shared.part = part;
         shared.words = words;
-        if (part.parts != 1 && has_nonfinite(words, table.items[part.index].dtype)) {
+        const ScanItem& item = table.items[part.index];
+        const bool always = (item.flags & kExact) != 0;
+        if (part.parts != 1 && (always || (has_nonfinite(words, item.dtype) && may_pass(*table.header.state)))) {
             shared.tally = TallyWords{};
-            shared.job = TallyJob{part.index, part.number, part.number + 1, part.parts, part.chunks, false};
+            shared.job = TallyJob{part.index, part.number, part.number + 1, 1, part.parts, part.chunks, false};
         } else {
             conclude(table, shared);
         }

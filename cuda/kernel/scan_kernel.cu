@@ -1,17 +1,20 @@
-// The kernels of the fatbin: one per size of table.
+// The kernels of the fatbin: a scan and a look per size of table.
+#include "cuda/kernel/look_body.cuh"
 #include "cuda/kernel/scan_body.cuh"
 
 namespace numsan::gpu {
 
 // Registers for kBlocksPerSm blocks of 256 threads on an SM; compute capability 7.5 holds no more than four.
-#define NUMSAN_SCAN_KERNEL(name, Table)                                                             \
-    extern "C" __global__ void __launch_bounds__(int(kBlockThreads), int(kBlocksPerSm))             \
-        name(const __grid_constant__ Table table) {                                                 \
-        __shared__ BlockShared shared;                                                              \
-        scan_body(TableView{table.header, table.items, table.dims}, blockIdx.x, gridDim.x, shared); \
+#define NUMSAN_KERNEL(name, body, Table)                                                       \
+    extern "C" __global__ void __launch_bounds__(int(kBlockThreads), int(kBlocksPerSm))        \
+        name(const __grid_constant__ Table table) {                                            \
+        __shared__ BlockShared shared;                                                         \
+        body(TableView{table.header, table.items, table.dims}, blockIdx.x, gridDim.x, shared); \
     }
 
-NUMSAN_SCAN_KERNEL(numsan_scan_small, ScanTableSmall)
-NUMSAN_SCAN_KERNEL(numsan_scan_large, ScanTableLarge)
+NUMSAN_KERNEL(numsan_scan_small, scan_body, ScanTableSmall)
+NUMSAN_KERNEL(numsan_scan_large, scan_body, ScanTableLarge)
+NUMSAN_KERNEL(numsan_look_small, look_body, ScanTableSmall)
+NUMSAN_KERNEL(numsan_look_large, look_body, ScanTableLarge)
 
 }  // namespace numsan::gpu

@@ -36,6 +36,23 @@ inline constexpr int64_t kDeferBelowBytes = 8 << 20;
 /// A batch is launched when this much is held for it: what a program that drops its gradients at once has more at most.
 inline constexpr int64_t kDeferredBytes = 16 << 20;
 
+/// The exact pass of an output and its operands is one block's work up to this many bytes: at 4 bytes a nanosecond 2
+/// milliseconds. A batch in which an output has more is followed by a look, of a whole grid. What a block reads in a
+/// nanosecond is an estimate: 256 loads of 16 bytes take about 0.7 microseconds, and their lanes about as long.
+inline constexpr int64_t kAloneBytes = 8 << 20;
+/// The same of an output that is always looked at: healthy programs pay for it.
+inline constexpr int64_t kAlwaysAloneBytes = 256 << 10;
+inline constexpr uint64_t kBlockBytesPerNanosecond = 4;
+inline constexpr uint64_t kGridBytesPerNanosecond = 400;  ///< an estimate, too: bound by arithmetic
+
+/// Operands that the look after one scan has room for.
+inline constexpr uint32_t kLookedInputs = 64;
+
+/// Exact passes of a context may take one in so many nanoseconds; what they may owe is 100 milliseconds of passes. Then
+/// bad outputs are reported without one, until the debt has shrunk. A run that stays bad is held up by no more.
+inline constexpr uint64_t kExactShare = 50;
+inline constexpr uint64_t kMostOwed = kExactShare * 100'000'000;
+
 /// Streams and captures of a context that have scratch of their own.
 inline constexpr uint32_t kLanes = 512;
 

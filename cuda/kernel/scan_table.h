@@ -1,12 +1,15 @@
 // What a launch of the scan kernels takes: a table of tensors, by value, and the words in memory that it works on.
 //
-// The fatbin (cuda/kernel/scan_fatbin.h) has two kernels, both with one parameter, the table:
-//     numsan_scan_small(ScanTableSmall)     parameters below 4 KB, any driver
-//     numsan_scan_large(ScanTableLarge)     parameters below 32 KB, driver 530 (CUDA 12.1) and later
-// Launch shape: grid_blocks(header.chunks, SMs of the device) blocks of kBlockThreads threads (scan_policy.h), no
-// dynamic shared memory. A batch without chunks is not launched. The kernels allocate nothing and wait for nothing, so
-// a captured launch carries its own table; everything they leave behind is in the words below, which are at rest
-// after each launch.
+// The fatbin (cuda/kernel/scan_fatbin.h) has four kernels, all with one parameter, the table:
+//     numsan_scan_small, numsan_look_small (ScanTableSmall)   parameters below 4 KB, any driver
+//     numsan_scan_large, numsan_look_large (ScanTableLarge)   parameters below 32 KB, driver 530 (CUDA 12.1) and later
+// A scan does the quick pass over the outputs and, where header.looks is null, the exact pass over bad ones, their
+// operands included. Else the next launch in its stream has to be the look with the same table, which does that with a
+// grid of its own.
+// Launch shape: grid_blocks(chunks, SMs of the device) blocks of kBlockThreads threads (scan_policy.h), no dynamic
+// shared memory; `chunks` are header.chunks for a scan, header.look_chunks for a look. A batch without chunks is not
+// launched. The kernels allocate nothing and wait for nothing, so a captured launch carries its own table; everything
+// they leave behind is in the words below, which are at rest after each launch, or each look.
 #pragma once
 
 #include <cstddef>
@@ -80,17 +83,30 @@ struct ItemScratch {
     uint32_t negative_zero;
     TallyWords tally;  ///< of the bad parts; `tallied` has their bits
     uint32_t tallied[kMaxBlocks / 32];
-    uint64_t unused[3];
+    // From a scan to its look, with `largest`, `smallest_inverted` and `negative_zero` of the whole tensor.
+    uint32_t sequence;
+    uint16_t look_input;  ///< the first of LookList::tally that is this tensor's
+    uint16_t look_inputs;
+    uint64_t unused[2];
 };
 static_assert(sizeof(ItemScratch) == 256);
+
+/// The outputs that a scan leaves to its look. Device memory, zero at rest; launches that may overlap have their own.
+struct LookList {
+    uint64_t outputs;      ///< a bit for each of the table's
+    uint32_t inputs;       ///< of `tally` that are taken; may be beyond its end
+    uint32_t blocks_done;  ///< of the look
+    TallyWords tally[kLookedInputs];
+};
+static_assert(sizeof(LookList) % 16 == 0 && kBatchOutputs <= 64);
 
 /// What launches share that may run at the same time. Device memory; starts as kInitialScanState. The host may set
 /// first_offender back to kNoOffender, in stream order, when it has dealt with one.
 struct ScanState {
     uint64_t first_offender;  ///< least (sequence << 32 | slot) of all bad tensors
     uint64_t head;            ///< tickets of the ring that were given out
-    uint64_t dropped;         ///< slots that found the ring full
-    uint64_t unused;
+    uint64_t dropped;         ///< slots that found the ring full, or no time for the exact pass
+    uint64_t paid_until;      ///< nanoseconds of the device's clock: when what exact passes took will have been earned
 };
 inline constexpr ScanState kInitialScanState{kNoOffender, 0, 0, 0};
 
@@ -98,7 +114,7 @@ inline constexpr ScanState kInitialScanState{kNoOffender, 0, 0, 0};
 enum ResultVerdict : uint64_t {
     kFinite = 0,
     kHitReported = 1,     ///< something is not finite; the ring has a hit
-    kHitDropped = 2,      ///< something is not finite; the ring was full
+    kHitDropped = 2,      ///< something is not finite; the ring was full, or there was no time for the exact pass
     kFiniteReported = 3,  ///< with kExact: nothing is bad; the ring has what was found
 };
 
@@ -117,7 +133,7 @@ enum ScanHeaderFlag : uint32_t {
     kClearsGate = 1,  ///< the launch leaves 0 at `gate`: for the last of the batches that one gate holds back
 };
 
-/// What holds for the whole launch. All addresses are the device's; null where a line allows it. 96 bytes.
+/// What holds for the whole launch. All addresses are the device's; null where a line allows it. 112 bytes.
 /// A sequence number is the word at `sequence` plus an item's order, in 32 bits: the host widens it, and sets
 /// first_offender back before it wraps. A captured launch that steps the word numbers its replays; launches that step
 /// the same word have to be in one stream order. After a launch `scratch` and `blocks_done` are as before it.
@@ -130,6 +146,7 @@ struct ScanHeader {
     ScanState* state;
     HitRing* ring;
     RangeResult* results;    ///< null, or `results_capacity` of them
+    LookList* looks;         ///< null, or a look follows
     uint32_t ring_capacity;  ///< slots, a power of two
     uint32_t sequence_step;  ///< added to the word at `sequence` when the launch is over, its gate open or not
     uint32_t chunks;
@@ -138,9 +155,11 @@ struct ScanHeader {
     uint16_t inputs;      ///< the last items of the table's capacity: looked at upon a hit
     uint32_t flags;
     uint32_t results_capacity;  ///< a power of two
+    uint32_t scan_blocks;       ///< with `looks`: of the scan's grid
+    uint32_t look_chunks;       ///< of outputs and inputs together
     uint32_t unused;
 };
-static_assert(sizeof(ScanHeader) == 96);
+static_assert(sizeof(ScanHeader) == 112);
 
 template <int kItems, int kDims>
 struct ScanTable {
@@ -158,5 +177,8 @@ static_assert(sizeof(ScanTableSmall) <= 4096 && sizeof(ScanTableLarge) <= 32764)
 
 inline constexpr char kScanSmallName[] = "numsan_scan_small";
 inline constexpr char kScanLargeName[] = "numsan_scan_large";
+inline constexpr char kLookSmallName[] = "numsan_look_small";
+inline constexpr char kLookLargeName[] = "numsan_look_large";
+inline constexpr const char* kKernelNames[] = {kScanSmallName, kScanLargeName, kLookSmallName, kLookLargeName};
 
 }  // namespace numsan::gpu

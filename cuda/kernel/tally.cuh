@@ -36,6 +36,15 @@ NUMSAN_DEVICE void merge(TallyWords& all, const TallyWords& part) {
     atomic_max(&all.first_bad_inverted, part.first_bad_inverted);
 }
 
+/// One thread. Moves what was gathered in memory; what it was gathered in is then at rest.
+NUMSAN_DEVICE void take_words(TallyWords& from, TallyWords& to) {
+    NUMSAN_NO_UNROLL
+    for (uint32_t i = 0; i < sizeof(TallyWords) / sizeof(uint64_t); ++i) {
+        (&to.nan)[i] = shared_load(&from.nan + i);
+        shared_store(&from.nan + i, uint64_t(0));
+    }
+}
+
 /// ValueClasses in the width of a lane's registers.
 template <class Word>
 struct WordClasses {

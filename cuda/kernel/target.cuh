@@ -6,6 +6,11 @@
 
 #include "cuda/kernel/scan_policy.h"
 
+#if !defined(__CUDACC__)
+#include <bit>
+#include <chrono>
+#endif
+
 #if defined(__CUDACC__)
 #define NUMSAN_DEVICE __device__ __forceinline__
 #define NUMSAN_UNROLL _Pragma("unroll")
@@ -39,6 +44,14 @@ NUMSAN_DEVICE uint64_t warp_max(uint64_t v) {
     return v;
 }
 NUMSAN_DEVICE bool warp_leader() { return (threadIdx.x & 31u) == 0; }
+NUMSAN_DEVICE uint32_t lowest_bit(uint64_t v) { return static_cast<uint32_t>(__ffsll(static_cast<long long>(v)) - 1); }
+
+/// The device's clock. It moves on every microsecond or so.
+NUMSAN_DEVICE uint64_t nanoseconds() {
+    uint64_t now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}
 
 // A streaming load: nothing of it is worth a line of L1, and it stays in L2 for the op's consumer.
 NUMSAN_DEVICE Packet load_packet(const void* p) {
@@ -62,6 +75,10 @@ inline void block_barrier() {}
 inline uint64_t warp_sum(uint64_t v) { return v; }
 inline uint64_t warp_max(uint64_t v) { return v; }
 inline bool warp_leader() { return true; }
+inline uint32_t lowest_bit(uint64_t v) { return static_cast<uint32_t>(std::countr_zero(v)); }
+inline uint64_t nanoseconds() {
+    return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
 // The device faults on an address that is not a multiple of the load's size; so does this.
 template <class T>
 inline T load_aligned(const void* p) {

@@ -188,7 +188,7 @@ void DeviceIntake::hand_over(DeviceEvent& event, LookBackScans* past) {
     const auto take = [&](const std::vector<DeviceScan>& scans) {
         if (scans.empty() || !event.op.queue.known) return;
         taken = side_.scanner.scan(scans.data(), static_cast<int32_t>(scans.size()));
-        side_.governor.spend(cost_of(scans));
+        side_.governor.spend(cost_of(side_.scanner, scans));
     };
     if (event.handed > 0) take(OutputScans(event).scans());
     if (event.watched > 0 && (event.handed == 0 || taken == DeviceScanner::Taken::Now))
@@ -226,7 +226,7 @@ void DeviceIntake::node(const NodeEvent& event, const OpContext& context) {
         std::vector<DeviceScan> scans = watching_scans(kept->inputs, watch, event.queue, kept->sequence, false);
         const StorageApi* held_by = side_.gradients.hold(event.queue);
         for (DeviceScan& scan : scans) scan.held_by = held_by;
-        side_.governor.spend(cost_of(scans));
+        side_.governor.spend(cost_of(side_.scanner, scans));
         kept->scanned =
             side_.scanner.scan(scans.data(), static_cast<int32_t>(scans.size())) == DeviceScanner::Taken::Now;
         if (held_by != nullptr) side_.gradients.held(context.seq);

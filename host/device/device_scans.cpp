@@ -9,7 +9,7 @@
 namespace numsan {
 namespace {
 
-/// The quick pass does not count zeros. The exact pass is one block's work if nothing is bad: seldom, and not of much.
+/// The quick pass does not count zeros. The exact pass takes several times as long: seldom, and not of much.
 bool counts_zeros(const DeviceEvent& event) {
     constexpr int64_t kMostBytes = 16 << 20;
     if (!event.context.underflow || !looks_for_zeros(event.context.step)) return false;
@@ -82,16 +82,21 @@ void OutputScans::add(const DeviceEvent& event, int32_t begin, int32_t end, Scan
     scans_.push_back(scan);
 }
 
-/// What waits goes with the launch of something else. One block takes longer than all: how much is a guess.
-int64_t cost_of(const std::vector<DeviceScan>& scans) noexcept {
-    constexpr int64_t kOneBlock = 10;
-    int64_t bytes = 0;
+/// What waits goes with the launch of something else.
+int64_t cost_of(const DeviceScanner& scanner, const std::vector<DeviceScan>& scans) noexcept {
+    constexpr int64_t kExact = 5;  // times as many instructions, about
+    int64_t bytes = 0, launches = scans[0].held_by != nullptr ? 0 : 1;
     for (const DeviceScan& scan : scans) {
-        for (int32_t i = 0; i < scan.output_count; ++i)
-            bytes += bytes_of(scan.outputs[i]) * (scan.exact ? kOneBlock : 1);
-        for (int32_t i = 0; scan.exact && i < scan.input_count; ++i) bytes += bytes_of(scan.inputs[i]) * kOneBlock;
+        int64_t operands = 0;
+        for (int32_t i = 0; i < scan.input_count; ++i) operands += bytes_of(scan.inputs[i]);
+        if (scan.exact) bytes += operands * kExact;
+        for (int32_t i = 0; i < scan.output_count; ++i) {
+            const int64_t output = bytes_of(scan.outputs[i]);
+            bytes += output * (scan.exact ? 1 + kExact : 1);
+            launches = std::max(launches, scanner.launches_of(output + operands, scan.exact));
+        }
     }
-    return Governor::cost(scans[0].held_by != nullptr ? 0 : 1, bytes);
+    return Governor::cost(launches, bytes);
 }
 
 }  // namespace numsan

@@ -38,6 +38,6 @@ class OutputScans {
 };
 
 /// For Governor::spend(). Precondition: one scan at least.
-int64_t cost_of(const std::vector<DeviceScan>& scans) noexcept;
+int64_t cost_of(const DeviceScanner& scanner, const std::vector<DeviceScan>& scans) noexcept;
 
 }  // namespace numsan

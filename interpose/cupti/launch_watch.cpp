@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "cuda/kernel/scan_table.h"
@@ -30,8 +31,8 @@ const LaunchCallback* launch_of(uint32_t id) noexcept {
 }
 
 bool is_own_kernel(const char* name) noexcept {
-    return name != nullptr &&
-           (std::strcmp(name, gpu::kScanSmallName) == 0 || std::strcmp(name, gpu::kScanLargeName) == 0);
+    return name != nullptr && std::any_of(std::begin(gpu::kKernelNames), std::end(gpu::kKernelNames),
+                                          [&](const char* own) { return std::strcmp(name, own) == 0; });
 }
 
 /// The file of a CUPTI of another version that the process has: two of them do not go together. "" without one.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cuda/batch_filler.h"
+#include "cuda/kernel/look_body.cuh"
 #include "cuda/kernel/scan_body.cuh"
 #ifdef NUMSAN_PTX
 #include "tests/cuda/ptx/scan_grid.h"
@@ -26,18 +27,25 @@ struct Grid {
     uint32_t shuffle = 0;  ///< seed of the blocks' order, 0: as they come
 };
 
+enum class Kernel : uint8_t { Scan, Look };
+
+template <class Table>
+uint32_t blocks_of(const Table& table, const Grid& grid, Kernel kernel) {
+    return std::min(grid.blocks, kernel == Kernel::Look ? table.header.look_chunks : table.header.chunks);
+}
+
 #ifdef NUMSAN_PTX
 /// Blocks of all their threads, as nvcc made them.
 template <class Table>
-void run_grid(const Table& table, const Grid& grid) {
+void run_grid(const Table& table, const Grid& grid, Kernel kernel = Kernel::Scan) {
     constexpr uint32_t kTogether = 4;
-    const uint32_t blocks = std::min(grid.blocks, table.header.chunks);
-    ptx::run_scan(table, blocks, grid.threads > 1 ? kTogether : 1, grid.shuffle);
+    const uint32_t blocks = blocks_of(table, grid, kernel);
+    ptx::run_kernel(table, kernel == Kernel::Look, blocks, grid.threads > 1 ? kTogether : 1, grid.shuffle);
 }
 #else
 template <class Table>
-void run_grid(const Table& table, const Grid& grid) {
-    std::vector<uint32_t> order(std::min(grid.blocks, table.header.chunks));
+void run_grid(const Table& table, const Grid& grid, Kernel kernel = Kernel::Scan) {
+    std::vector<uint32_t> order(blocks_of(table, grid, kernel));
     std::iota(order.begin(), order.end(), 0u);
     if (grid.shuffle != 0) std::shuffle(order.begin(), order.end(), std::mt19937(grid.shuffle));
     std::atomic<size_t> next{0};
@@ -45,7 +53,8 @@ void run_grid(const Table& table, const Grid& grid) {
         for (size_t i = next++; i < order.size(); i = next++) {
             BlockShared shared{};
             const TableView view{table.header, table.items, table.dims};
-            scan_body(view, order[i], static_cast<uint32_t>(order.size()), shared);
+            const auto body = kernel == Kernel::Look ? look_body : scan_body;
+            body(view, order[i], static_cast<uint32_t>(order.size()), shared);
         }
     };
     std::vector<std::thread> workers;
@@ -76,6 +85,7 @@ class Words {
         ScanHeader h{};
         h.raise = &raise;
         h.scratch = scratch.data();
+        h.looks = &looks;
         h.blocks_done = &blocks_done;
         h.state = &state;
         h.ring = &ring();
@@ -89,7 +99,9 @@ class Words {
     bool at_rest() const {
         const ItemScratch rest{};
         const auto same = [&](const ItemScratch& s) { return std::memcmp(&s, &rest, sizeof rest) == 0; };
-        return blocks_done == 0 && std::all_of(scratch.begin(), scratch.end(), same);
+        const LookList no_looks{};
+        return blocks_done == 0 && std::memcmp(&looks, &no_looks, sizeof looks) == 0 &&
+               std::all_of(scratch.begin(), scratch.end(), same);
     }
 
     /// Everything that is in the ring.
@@ -101,6 +113,7 @@ class Words {
 
     ScanState state = kInitialScanState;
     std::vector<ItemScratch> scratch;
+    LookList looks{};
     std::vector<RangeResult> results;
     uint32_t blocks_done = 0, gate = 0, raise = 0, sequence = 0;
 
@@ -109,13 +122,14 @@ class Words {
     unsigned char* ring_;
 };
 
-/// Runs a closed batch in the smallest table that holds it.
+/// Runs a closed batch in the smallest table that holds it: the scan, and the look that follows it.
 inline void run(BatchFiller& filler, const Grid& grid) {
-    if (filler.fits_small()) {
-        run_grid(filler.small(), grid);
-    } else {
-        run_grid(filler.large(), grid);
-    }
+    filler.header().scan_blocks = blocks_of(filler.large(), grid, Kernel::Scan);
+    const auto run_table = [&](const auto& table) {
+        run_grid(table, grid);
+        if (table.header.looks != nullptr) run_grid(table, grid, Kernel::Look);
+    };
+    filler.fits_small() ? run_table(filler.small()) : run_table(filler.large());
 }
 
 }  // namespace numsan::gpu

@@ -11,7 +11,7 @@ import sys
 
 from sass import resources
 
-KERNELS = {"numsan_scan_small", "numsan_scan_large"}
+KERNELS = {"numsan_scan_small", "numsan_scan_large", "numsan_look_small", "numsan_look_large"}
 REGISTERS = 64  # four blocks of 256 threads share the 65536 registers of an SM
 
 

@@ -82,6 +82,7 @@ std::vector<Memory> memory_of(const Table& table) {
         if (data != nullptr) memory.push_back({data, bytes, true});
     };
     for (const uint32_t* word : {h.gate, h.raise, h.sequence, h.blocks_done}) add(word, sizeof *word);
+    add(h.looks, sizeof *h.looks);
     add(h.scratch, h.outputs * sizeof *h.scratch);
     add(h.state, sizeof *h.state);
     add(h.ring, gpu::HitRing::bytes(h.ring_capacity));
@@ -94,9 +95,10 @@ std::vector<Memory> memory_of(const Table& table) {
 
 /// `together`, `seed`: as in Launch. Throws std::runtime_error with what the kernel did that no kernel may do.
 template <class Table>
-void run_scan(const Table& table, uint32_t blocks, uint32_t together, uint32_t seed) {
+void run_kernel(const Table& table, bool look, uint32_t blocks, uint32_t together, uint32_t seed) {
     const bool small = std::is_same_v<Table, gpu::ScanTableSmall>;
-    const Kernel& kernel = kernel_named(small ? gpu::kScanSmallName : gpu::kScanLargeName);
+    const Kernel& kernel = kernel_named(look ? (small ? gpu::kLookSmallName : gpu::kLookLargeName)
+                                             : (small ? gpu::kScanSmallName : gpu::kScanLargeName));
     const std::string fault = run({kernel, &table, blocks, gpu::kBlockThreads, together, seed, memory_of(table)});
     if (!fault.empty()) throw std::runtime_error(fault);
 }

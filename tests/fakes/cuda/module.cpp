@@ -16,12 +16,14 @@ namespace {
 constexpr uint32_t kFatbinMagic = 0xBA55ED50;
 
 template <class Table>
-Work kernel(const void* parameter, uint32_t blocks) {
+Work kernel(const void* parameter, bool look, uint32_t blocks) {
     const auto table = std::make_shared<Table>();
     std::memcpy(static_cast<void*>(table.get()), parameter, sizeof(Table));
-    return [table, blocks] {
+    return [table, look, blocks] {
+        using numsan::gpu::Kernel;
         if (!settings.skip_kernels)
-            numsan::gpu::run_grid(*table, numsan::gpu::Grid{blocks, settings.threads, settings.shuffle});
+            numsan::gpu::run_grid(*table, numsan::gpu::Grid{blocks, settings.threads, settings.shuffle},
+                                  look ? Kernel::Look : Kernel::Scan);
     };
 }
 
@@ -39,8 +41,9 @@ CUresult launch(CUfunction function, const unsigned grid[3], const unsigned bloc
         block[2] != 1)
         return CUDA_ERROR_INVALID_VALUE;
     if (settings.skip_kernels) return CUDA_SUCCESS;
-    return submit(handle, function->large ? kernel<numsan::gpu::ScanTableLarge>(parameters[0], grid[0])
-                                          : kernel<numsan::gpu::ScanTableSmall>(parameters[0], grid[0]));
+    return submit(handle, function->large
+                              ? kernel<numsan::gpu::ScanTableLarge>(parameters[0], function->look, grid[0])
+                              : kernel<numsan::gpu::ScanTableSmall>(parameters[0], function->look, grid[0]));
 }
 
 std::atomic<LaunchWatcher> the_watcher{nullptr};
@@ -97,18 +100,20 @@ CUresult CUDAAPI cuModuleUnload(CUmodule) {
 
 CUresult CUDAAPI cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
     FAKE_ENTER(cuModuleGetFunction);
-    const bool large = std::strcmp(name, numsan::gpu::kScanLargeName) == 0;
+    const auto is = [&](const char* other) { return std::strcmp(name, other) == 0; };
+    const bool large = is(numsan::gpu::kScanLargeName) || is(numsan::gpu::kLookLargeName);
+    const bool look = is(numsan::gpu::kLookSmallName) || is(numsan::gpu::kLookLargeName);
     void (*host)(void*) = nullptr;
     if (module->host) {
         host = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, name));
         if (host == nullptr) return CUDA_ERROR_NOT_FOUND;
-    } else if (!large && std::strcmp(name, numsan::gpu::kScanSmallName) != 0) {
+    } else if (!large && !look && !is(numsan::gpu::kScanSmallName)) {
         return CUDA_ERROR_NOT_FOUND;
     }
     static auto* all = new std::deque<CUfunc_st>;
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    *function = &all->emplace_back(CUfunc_st{module->context, name, host, large});
+    *function = &all->emplace_back(CUfunc_st{module->context, name, host, large, look});
     return CUDA_SUCCESS;
 }
 
