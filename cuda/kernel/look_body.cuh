@@ -14,7 +14,8 @@
 namespace numsan::gpu {
 
 /// The block's share of tensor `item`. `of_output`: what the scan has tallied of it is left out.
-NUMSAN_DEVICE TallyJob share_of(const TableView& table, uint32_t item, bool of_output, uint32_t block, uint32_t blocks) {
+NUMSAN_DEVICE TallyJob share_of(const TableView& table, uint32_t item, bool of_output, uint32_t block,
+                                uint32_t blocks) {
     const ElementShape shape = element_shape(table.items[item].dtype);
     const uint64_t loads = loads_of(table.items[item], uint64_t(shape.lane_bytes) * shape.lanes);
     const uint32_t chunks = chunks_of(loads, table.header.chunk_log2);

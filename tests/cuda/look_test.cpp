@@ -42,8 +42,8 @@ struct Ops {
         const std::vector<DType> types = all_types();
         const DType dtype = types[random() % types.size()];
         const DTypeInfo& t = info(dtype);
-        const int64_t n = (random() % 3 == 0 ? 16 + int64_t(random() % 300) : 20000 + int64_t(random() % 60000)) /
-                          t.element_bytes();
+        const int64_t n =
+            (random() % 3 == 0 ? 16 + int64_t(random() % 300) : 20000 + int64_t(random() % 60000)) / t.element_bytes();
         const int64_t offset = int64_t(random() % 5);
         memory.push_back(std::make_unique<Lanes>(dtype, (n + offset) * t.lanes));
         Lanes& lanes = *memory.back();
@@ -100,8 +100,8 @@ size_t expect(const Ops& ops, Words& words, HitReader& reader) {
 }
 
 TEST(Look, FindsWhatOneBlockFinds) {
-    for (uint32_t seed = 1; seed < 8; ++seed) {
-        const Ops ops(12, 3, seed);
+    for (uint32_t seed = 1; seed < 5; ++seed) {
+        const Ops ops(6, 2, seed);
         Words words;
         HitReader reader(words.ring(), words.capacity());
         BatchFiller filler;
@@ -109,13 +109,13 @@ TEST(Look, FindsWhatOneBlockFinds) {
         ops.add_to(filler);
         close_with_look(filler, words);
         run(filler, Grid{seed * seed, seed % 2 == 0 ? 4 : 1, seed});
-        EXPECT_EQ(expect(ops, words, reader), 3 * ops.bad_outputs());
+        EXPECT_EQ(expect(ops, words, reader), 2 * ops.bad_outputs());
     }
 }
 
 TEST(Look, HasAGridOfItsOwn) {
     const Ops ops(2, 2, 5);
-    for (const uint32_t blocks : {1u, 2u, 5u, 64u}) {
+    for (const uint32_t blocks : {1u, 5u, 30u}) {
         Words words;
         HitReader reader(words.ring(), words.capacity());
         BatchFiller filler;
@@ -132,15 +132,15 @@ TEST(Look, HasAGridOfItsOwn) {
 }
 
 TEST(Look, ReportsOutputsWhoseOperandsFindNoRoom) {
-    const Ops ops(30, 5, 3);
+    const Ops ops(15, 8, 3);
     Words words;
     HitReader reader(words.ring(), words.capacity());
     BatchFiller filler;
     filler.begin(words.header());
     ops.add_to(filler);
     close_with_look(filler, words);
-    run(filler, Grid{40, 2, 9});
-    EXPECT_GT(5 * ops.bad_outputs(), kLookedInputs);
+    run(filler, Grid{5, 2, 9});
+    EXPECT_GT(8 * ops.bad_outputs(), kLookedInputs);
     EXPECT_EQ(expect(ops, words, reader), kLookedInputs);
 }
 

@@ -4,6 +4,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <iterator>
 #include <memory>
@@ -283,6 +284,9 @@ void Block::touch(size_t address, size_t bytes, Thread& thread, Thread::Access a
 
 uint32_t Thread::block() const { return block_.number_; }
 uint32_t Thread::blocks() const { return machine_.launch_.blocks; }
+uint64_t Thread::nanoseconds() const {
+    return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
 uint64_t Thread::parameters() const { return reinterpret_cast<uintptr_t>(machine_.launch_.parameters); }
 
 void Thread::fault(int line, const std::string& what) {

@@ -2,6 +2,7 @@
 // What a kernel does with memory is checked, and where its threads wait for each other.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -56,6 +57,7 @@ class Thread {
     uint32_t lane() const { return thread_ % 32; }
     uint32_t block() const;
     uint32_t blocks() const;
+    uint64_t nanoseconds() const;  ///< %globaltimer: a steady clock
     uint64_t parameters() const;
 
     template <class T, int kCount>

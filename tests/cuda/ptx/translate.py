@@ -14,7 +14,8 @@ import sys
 REGISTERS = {"p": "P", "rs": "S", "r": "R", "rd": "D"}  # by the names that nvcc gives them
 POISON = {"P": "false", "S": "0xA5A5", "R": "0xA5A5A5A5u", "D": "0xA5A5A5A5A5A5A5A5ull"}
 WIDTH = {"P": "bool", "S": "uint16_t", "R": "uint32_t", "D": "uint64_t"}
-SPECIAL = {"%tid.x": "t.thread()", "%ctaid.x": "t.block()", "%nctaid.x": "t.blocks()", "%laneid": "t.lane()"}
+SPECIAL = {"%tid.x": "t.thread()", "%ctaid.x": "t.block()", "%nctaid.x": "t.blocks()", "%laneid": "t.lane()",
+           "%globaltimer": "t.nanoseconds()"}
 INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 HINTS = ("L1::no_allocate", "cg", "nc")  # of caches: no value depends on them
@@ -200,6 +201,8 @@ class Kernel:
             return self.divide(name, kind, a)
         if name == "neg":
             return f"{self.target(a[0])} = {ctype(unsigned(kind))}(0 - {self.value(a[1], unsigned(kind))});"
+        if name == "clz" and kind in ("b32", "b64"):
+            return f"{self.target(a[0])} = uint32_t(std::countl_zero({self.value(a[1], kind)}));"
         if name == "not":
             return f"{self.target(a[0])} = {'!' if kind == 'pred' else '~'}{self.value(a[1], kind)};"
         if name in ("shl", "shr"):
