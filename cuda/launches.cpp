@@ -230,7 +230,7 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexce
         return false;
     }
     if (header.looks == nullptr) return true;
-    const uint32_t blocks = grid_blocks(header.look_chunks, state.multiprocessors);
+    const uint32_t blocks = grid_blocks(header.look_chunks, state.multiprocessors, kLookBlocksPerSm);
     const CUresult looked = launch(small ? state.look_small : state.look_large, blocks);
     if (looked == CUDA_SUCCESS) return true;
     why = driver_failed(context.context, "cuLaunchKernel", looked);

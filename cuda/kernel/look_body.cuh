@@ -46,54 +46,66 @@ NUMSAN_DEVICE void report_look(const TableView& table, uint32_t index, BlockShar
                    room ? (bad ? kHitReported : kFiniteReported) : (bad ? kHitDropped : kFinite));
 }
 
-/// All threads. One output and its operands.
-NUMSAN_DEVICE void look_at(const TableView& table, uint32_t index, uint32_t block, uint32_t blocks,
-                           BlockShared& shared) {
-    const ScanHeader& header = table.header;
-    ItemScratch& scratch = header.scratch[index];
-    const uint32_t inputs = scratch.look_inputs, first = scratch.look_input;
-    NUMSAN_NO_UNROLL
-    for (uint32_t k = 0; k <= inputs; ++k) {
-        if (thread_rank() == 0) {
-            const uint32_t item = k == 0 ? index : table.items[index].first_input + k - 1;
-            shared.job = share_of(table, item, k == 0, block, blocks);
-            shared.tally = TallyWords{};
-        }
-        NUMSAN_NO_UNROLL
-        for (uint32_t i = thread_rank(); k == 0 && i < kMaxBlocks / 32; i += block_threads())
-            shared.tallied[i] = shared_load(scratch.tallied + i);
-        block_barrier();
-        tally_job(table.items[shared.job.item], table.dims, header.chunk_log2, shared);
-        block_barrier();
-        if (thread_rank() == 0 && shared.job.first < shared.job.last)
-            merge(k == 0 ? scratch.tally : header.looks->tally[first + k - 1], shared.tally);
-    }
-    if (thread_rank() != 0) return;
-    fence_device();
-    if (atomic_add(&scratch.chunks_done, 1u) + 1 != blocks) return;
-    fence_device();
-    report_look(table, index, shared);
-}
-
-/// Block `block` of `blocks`. All its threads.
-NUMSAN_DEVICE void look_body(const TableView& table, uint32_t block, uint32_t blocks, BlockShared& shared) {
+/// Thread 0. The first tensor of the next output that is left, or none: then the last block leaves the list empty.
+NUMSAN_DEVICE void next_output(const TableView& table, uint32_t block, uint32_t blocks, BlockShared& shared) {
     LookList& looks = *table.header.looks;
-    if (thread_rank() == 0) shared.looked = shared_load(&looks.outputs);
-    block_barrier();
-    const uint64_t outputs = shared.looked;
-    if (outputs == 0) return;
-    NUMSAN_NO_UNROLL
-    for (uint64_t left = outputs; left != 0; left &= left - 1) {
-        look_at(table, lowest_bit(left), block, blocks, shared);
-        block_barrier();
+    shared.tally = TallyWords{};
+    if (shared.looked != 0) {
+        shared.part.index = lowest_bit(shared.looked);
+        shared.looked &= shared.looked - 1;
+        shared.job = share_of(table, shared.part.index, true, block, blocks);
+        shared.inputs_left = table.header.scratch[shared.part.index].look_inputs;
+        return;
     }
-    if (thread_rank() != 0) return;
+    shared.job.item = kNoJob;
     fence_device();
     if (atomic_add(&looks.blocks_done, 1u) + 1 != blocks) return;
     fence_device();
     shared_store(&looks.blocks_done, 0u);
     shared_store(&looks.inputs, 0u);
     shared_store(&looks.outputs, uint64_t(0));
+}
+
+/// Thread 0. Hands over what the block has found of a tensor. What comes next: an operand of the same output, or
+/// another output.
+NUMSAN_DEVICE void next_share(const TableView& table, uint32_t block, uint32_t blocks, BlockShared& shared) {
+    const uint32_t index = shared.part.index;
+    ItemScratch& scratch = table.header.scratch[index];
+    const uint32_t inputs = scratch.look_inputs, seen = inputs - shared.inputs_left;
+    if (shared.job.first < shared.job.last)
+        merge(seen == 0 ? scratch.tally : table.header.looks->tally[scratch.look_input + seen - 1], shared.tally);
+    if (shared.inputs_left != 0) {
+        shared.tally = TallyWords{};
+        shared.job = share_of(table, table.items[index].first_input + seen, false, block, blocks);
+        --shared.inputs_left;
+        return;
+    }
+    fence_device();
+    if (atomic_add(&scratch.chunks_done, 1u) + 1 == blocks) {
+        fence_device();
+        report_look(table, index, shared);
+    }
+    next_output(table, block, blocks, shared);
+}
+
+/// Block `block` of `blocks`. All its threads.
+NUMSAN_DEVICE void look_body(const TableView& table, uint32_t block, uint32_t blocks, BlockShared& shared) {
+    if (shared_load(&table.header.looks->outputs) == 0) return;  // no block changes it before all have come here
+    if (thread_rank() == 0) {
+        shared.looked = shared_load(&table.header.looks->outputs);
+        next_output(table, block, blocks, shared);
+    }
+    for (;;) {
+        block_barrier();
+        if (shared.job.item == kNoJob) return;
+        NUMSAN_NO_UNROLL
+        for (uint32_t i = thread_rank(); shared.job.rest && i < kMaxBlocks / 32; i += block_threads())
+            shared.tallied[i] = shared_load(table.header.scratch[shared.part.index].tallied + i);
+        block_barrier();
+        tally_job(table.items[shared.job.item], table.dims, table.header.chunk_log2, shared);
+        block_barrier();
+        if (thread_rank() == 0) next_share(table, block, blocks, shared);
+    }
 }
 
 }  // namespace numsan::gpu

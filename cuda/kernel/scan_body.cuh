@@ -84,48 +84,50 @@ NUMSAN_DEVICE void take_tally(ItemScratch& scratch, BlockShared& shared) {
     }
 }
 
-/// Thread 0. Leaves a tensor that is complete to the look.
-NUMSAN_DEVICE void leave_to_look(const ScanHeader& header, const ScanItem& item, uint32_t index,
-                                 const RangeWords& words, uint32_t sequence) {
-    ItemScratch& scratch = header.scratch[index];
+/// Thread 0. Leaves the tensor that is complete to the look.
+NUMSAN_DEVICE void leave_to_look(const ScanHeader& header, const ScanItem& item, BlockShared& shared) {
+    ItemScratch& scratch = header.scratch[shared.part.index];
     const uint32_t first = item.inputs != 0 ? atomic_add(&header.looks->inputs, uint32_t(item.inputs)) : 0;
     const uint32_t room = first < kLookedInputs ? kLookedInputs - first : 0;
-    scratch.largest = words.largest;
-    scratch.smallest_inverted = words.smallest_inverted;
-    scratch.negative_zero = words.negative_zero;
-    scratch.sequence = sequence;
+    scratch.largest = shared.words.largest;
+    scratch.smallest_inverted = shared.words.smallest_inverted;
+    scratch.negative_zero = shared.words.negative_zero;
+    scratch.sequence = shared.sequence;
     scratch.look_input = static_cast<uint16_t>(room != 0 ? first : 0);
     scratch.look_inputs = static_cast<uint16_t>(item.inputs < room ? item.inputs : room);
-    atomic_or(&header.looks->outputs, uint64_t(1) << index);
+    atomic_or(&header.looks->outputs, uint64_t(1) << shared.part.index);
+}
+
+/// Thread 0. The exact pass over the tensor that is complete, and over its operands, by this block.
+NUMSAN_DEVICE void begin_report(const TableView& table, const ScanItem& item, bool bad, BlockShared& shared) {
+    const ScanHeader& header = table.header;
+    const Part& part = shared.part;
+    const bool paid = !bad || pay(*header.state, pass_time(table.items, item, header.looks == nullptr));
+    if (paid && header.looks != nullptr) return leave_to_look(header, item, shared);
+    shared.tally = TallyWords{};
+    if (part.parts != 1) take_tally(header.scratch[part.index], shared);
+    if (!paid) drop(header, 1u + item.inputs);
+    if (!paid || !take_tickets(header, 1u + item.inputs, bad, shared.ticket))
+        return publish_result(header, item, shared.words, shared.sequence, bad ? kHitDropped : kFinite);
+    shared.inputs_left = item.inputs;
+    shared.job = TallyJob{part.index, 0, part.parts, 1, part.parts, part.chunks, part.parts != 1};
 }
 
 /// Thread 0. After a part is merged: the job that reports the whole tensor if that is bad and complete, else none.
 NUMSAN_DEVICE void conclude(const TableView& table, BlockShared& shared) {
     const ScanHeader& header = table.header;
     const Part& part = shared.part;
-    RangeWords words = shared.words;
     const ScanItem& item = table.items[part.index];
-    ItemScratch& scratch = header.scratch[part.index];
     shared.job.item = kNoJob;
-    if (!complete(scratch, words, part.own, part.chunks)) return;
-    const uint32_t sequence = shared.base + item.order;
-    const bool bad = has_nonfinite(words, item.dtype), alone = header.looks == nullptr;
-    if (!bad && (item.flags & kExact) == 0) return publish_result(header, item, words, sequence, kFinite);
+    if (!complete(header.scratch[part.index], shared.words, part.own, part.chunks)) return;
+    shared.sequence = shared.base + item.order;
+    const bool bad = has_nonfinite(shared.words, item.dtype);
+    if (!bad && (item.flags & kExact) == 0) return publish_result(header, item, shared.words, shared.sequence, kFinite);
     if (bad) {
         if ((item.flags & kRaisesGate) != 0 && header.raise != nullptr) shared_store(header.raise, 1u);
-        report_offender(header, sequence, item.slot);
+        report_offender(header, shared.sequence, item.slot);
     }
-    const bool paid = !bad || pay(*header.state, pass_time(table.items, item, alone));
-    if (paid && !alone) return leave_to_look(header, item, part.index, words, sequence);
-    shared.tally = TallyWords{};
-    if (part.parts != 1) take_tally(scratch, shared);
-    if (!paid) drop(header, 1u + item.inputs);
-    if (!paid || !take_tickets(header, 1u + item.inputs, bad, shared.ticket))
-        return publish_result(header, item, words, sequence, bad ? kHitDropped : kFinite);
-    shared.words = words;
-    shared.sequence = sequence;
-    shared.inputs_left = item.inputs;
-    shared.job = TallyJob{part.index, 0, part.parts, 1, part.parts, part.chunks, part.parts != 1};
+    begin_report(table, item, bad, shared);
 }
 
 /// Thread 0. What comes after a job: another, or none.
@@ -216,7 +218,8 @@ NUMSAN_DEVICE void scan_body(const TableView& table, uint32_t block, uint32_t bl
         const uint32_t own = (end - chunk + blocks - 1) / blocks;
         const uint32_t parts = blocks < chunks ? blocks : chunks;
         finish_part(table, Part{index, number, own, parts, chunks}, words, shared);
-        chunk += own * blocks;
+        const Part& done = shared.part;  // not in registers meanwhile
+        chunk = table.items[done.index].first_chunk + done.number + done.own * blocks;
     }
     finish_launch(header, open, blocks, shared);
 }

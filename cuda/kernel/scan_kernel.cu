@@ -4,17 +4,17 @@
 
 namespace numsan::gpu {
 
-// Registers for kBlocksPerSm blocks of 256 threads on an SM; compute capability 7.5 holds no more than four.
-#define NUMSAN_KERNEL(name, body, Table)                                                       \
-    extern "C" __global__ void __launch_bounds__(int(kBlockThreads), int(kBlocksPerSm))        \
+// Registers for so many blocks of 256 threads on an SM; compute capability 7.5 holds no more than four.
+#define NUMSAN_KERNEL(name, body, Table, blocks_per_sm)                                        \
+    extern "C" __global__ void __launch_bounds__(int(kBlockThreads), int(blocks_per_sm))       \
         name(const __grid_constant__ Table table) {                                            \
         __shared__ BlockShared shared;                                                         \
         body(TableView{table.header, table.items, table.dims}, blockIdx.x, gridDim.x, shared); \
     }
 
-NUMSAN_KERNEL(numsan_scan_small, scan_body, ScanTableSmall)
-NUMSAN_KERNEL(numsan_scan_large, scan_body, ScanTableLarge)
-NUMSAN_KERNEL(numsan_look_small, look_body, ScanTableSmall)
-NUMSAN_KERNEL(numsan_look_large, look_body, ScanTableLarge)
+NUMSAN_KERNEL(numsan_scan_small, scan_body, ScanTableSmall, kBlocksPerSm)
+NUMSAN_KERNEL(numsan_scan_large, scan_body, ScanTableLarge, kBlocksPerSm)
+NUMSAN_KERNEL(numsan_look_small, look_body, ScanTableSmall, kLookBlocksPerSm)
+NUMSAN_KERNEL(numsan_look_large, look_body, ScanTableLarge, kLookBlocksPerSm)
 
 }  // namespace numsan::gpu

@@ -15,6 +15,9 @@ inline constexpr uint32_t kUnroll = 4;
 /// times 600-800 ns of latency need 20-26 KiB.
 inline constexpr uint32_t kBlocksPerSm = 4;
 
+/// The same of a look: the exact pass needs more registers.
+inline constexpr uint32_t kLookBlocksPerSm = 3;
+
 /// No grid is larger: a tensor has a bit for each block that has a part of it.
 inline constexpr uint32_t kMaxBlocks = 1024;
 
@@ -74,8 +77,8 @@ constexpr uint32_t chunk_log2(uint64_t packets) {
 }
 
 /// Blocks to launch for `chunks` chunks (0 when there is nothing to do).
-constexpr uint32_t grid_blocks(uint32_t chunks, uint32_t multiprocessors) {
-    const uint32_t wanted = multiprocessors * kBlocksPerSm, full = wanted < kMaxBlocks ? wanted : kMaxBlocks;
+constexpr uint32_t grid_blocks(uint32_t chunks, uint32_t multiprocessors, uint32_t blocks_per_sm = kBlocksPerSm) {
+    const uint32_t wanted = multiprocessors * blocks_per_sm, full = wanted < kMaxBlocks ? wanted : kMaxBlocks;
     return chunks < full ? chunks : full;
 }
 
