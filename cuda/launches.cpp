@@ -234,7 +234,10 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexce
     const CUresult looked = launch(small ? state.look_small : state.look_large, blocks);
     if (looked == CUDA_SUCCESS) return true;
     why = driver_failed(context.context, "cuLaunchKernel", looked);
-    if (capture == 0) turn_off(SkipReason::EngineOff);  // the lane's next look would find what is not its own
+    if (capture == 0) {  // the lane's next look would find what is not its own
+        keep_reason("cuLaunchKernel", looked);
+        turn_off(SkipReason::EngineOff);
+    }
     return false;
 }
 

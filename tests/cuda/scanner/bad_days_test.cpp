@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 
+#include "cuda/kernel/scan_policy.h"
 #include "tests/cuda/scanner/fake_gpu.h"
 
 namespace numsan::gpu {
@@ -104,6 +105,20 @@ INSTANTIATE_TEST_SUITE_P(
                     SetUpCase{"cuFuncGetAttribute", CUDA_ERROR_OUT_OF_MEMORY, "cuFuncGetAttribute"},
                     SetUpCase{"cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY, "cuStreamCreate"}),
     [](const auto& instance) { return std::string(instance.param.call); });
+
+TEST_F(BadDays, ALookThatIsRefusedEndsItAll) {
+    CudaScanner scanner;
+    GpuTensor large(kAloneBytes / 4 + 1);
+    large.fill(stream, kNan);
+    fake_cuda::fail("cuLaunchKernel", CUDA_ERROR_INVALID_HANDLE, 1, 1);  // the stream is gone, and would be another's
+    scan(scanner, large, 1, stream);
+    EXPECT_TRUE(scanner.is_off());
+    EXPECT_TRUE(finish(scanner).empty());
+    scan(scanner, large, 2, stream);
+    EXPECT_EQ(skipped(scanner, SkipReason::StreamInvalid), 1u);
+    EXPECT_EQ(skipped(scanner, SkipReason::EngineOff), 1u);
+    EXPECT_STREQ(scanner.reason(), "cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE");
+}
 
 TEST_F(BadDays, AStickyErrorEndsItAll) {
     CudaScanner scanner;

@@ -58,6 +58,31 @@ TEST_F(Capture, OnlyTheSecondReplayIsBad) {
     cuGraphExecDestroy(exec);
 }
 
+TEST_F(Capture, ReplaysLookAtLargeTensorsAgain) {
+    CudaScanner scanner;
+    ASSERT_TRUE(scanner.prepare({context, stream}));
+    GpuTensor large(kAloneBytes / 4 + 1);
+    large.fill(stream, kOne);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    begin();
+    scan(scanner, large, 10, stream);
+    const CUgraphExec exec = end();
+    ASSERT_NE(exec, nullptr);
+    EXPECT_EQ(scanner.counters().launches, 2u);
+    for (uint64_t replay = 1; replay <= 4; ++replay) {
+        large.set(stream, 42, replay % 2 == 0 ? kNan : kOne);
+        ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+        const std::vector<Found> found = finish(scanner);
+        ASSERT_EQ(found.size(), replay % 2 == 0 ? 1u : 0u) << replay;
+        for (const Found& one : found) {
+            EXPECT_EQ(one.replay, replay);
+            EXPECT_EQ(one.health.first_bad, 42);
+            EXPECT_EQ(one.health.finite, kAloneBytes / 4);
+        }
+    }
+    cuGraphExecDestroy(exec);
+}
+
 TEST_F(Capture, AFirstUseIsPostponed) {
     CudaScanner scanner;
     GpuTensor tensor(10);

@@ -91,6 +91,37 @@ TEST_F(Scan, MoreOutputsThanABatchHolds) {
     EXPECT_EQ(scanner.counters().launches, 4u);
 }
 
+TEST_F(Scan, ALargeTensorIsLookedAtByALaunchOfItsOwn) {
+    CudaScanner scanner;
+    constexpr int64_t kElements = kAloneBytes / 4 + 1000;
+    GpuTensor output(5), operand(kElements);
+    output.fill(stream, kOne);
+    operand.fill(stream, kOne);
+    ScanRequest request = request_of(output, 1, stream);
+    request.inputs = &operand.view;
+    request.input_count = 1;
+    scanner.scan(request);
+    EXPECT_EQ(finish(scanner).size(), 0u);
+    EXPECT_EQ(scanner.counters().launches, 2u);
+    output.set(stream, 3, kNan);
+    operand.set(stream, kElements - 2, kNan);
+    operand.set(stream, 7, 0);
+    request.sequence = 2;
+    scanner.scan(request);
+    scanner.flush_all();
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    const int hits = scanner.poll([&](const Hit& hit) {
+        ASSERT_EQ(hit.count, 2);
+        EXPECT_EQ(hit.sequence, 2u);
+        EXPECT_EQ(hit.health.first_bad, 3);
+        EXPECT_EQ(hit.slots[1].first_bad, kElements - 2);
+        EXPECT_EQ(hit.slots[1].zero, 1);
+        EXPECT_EQ(hit.slots[1].finite, kElements - 1);
+    });
+    EXPECT_EQ(hits, 1);
+    EXPECT_EQ(scanner.counters().launches, 4u);
+}
+
 TEST_F(Scan, ReadingWaitsForTheStream) {
     CudaScanner scanner;
     GpuTensor tensor(4);
