@@ -17,6 +17,24 @@ bool TierPolicy::is_boundary(const OpInfo& op) noexcept {
     return kind == kIsBoundary;
 }
 
+void TierPolicy::alarm(int64_t step) noexcept {
+    int64_t until = alarm_until_.load(std::memory_order_relaxed);
+    if (memory_ == Memory::Device && !is_believed(step, until)) return;
+    while (until < step + kAlarmSteps && !alarm_until_.compare_exchange_weak(until, step + kAlarmSteps)) {
+    }
+}
+
+/// Threads that ask at the same time may both be believed: then a pause is skipped.
+bool TierPolicy::is_believed(int64_t step, int64_t until) noexcept {
+    const int64_t last = last_alarm_.exchange(step, std::memory_order_relaxed);
+    const int64_t pause = pause_.load(std::memory_order_relaxed);
+    if (step <= until) return false;
+    const bool was_silent = step - last > pause;
+    if (!was_silent && step <= until + pause) return false;
+    pause_.store(was_silent ? kFirstPause : std::min(2 * pause, kLongestPause), std::memory_order_relaxed);
+    return true;
+}
+
 OutputSet TierPolicy::reads(const OpEvent& event) noexcept {
     const bool boundary = tier_ == Tier::Boundary;
     if (boundary && is_boundary(*event.op)) return OutputSet::all();

@@ -20,7 +20,9 @@ namespace numsan {
 ///           only these: a launch costs more than a small tensor, and parameters are large; both are left to a look
 ///           back.
 ///
-/// A value that sounds the alarm raises the tier to full for the rest of the step and kAlarmSteps more.
+/// A value that sounds the alarm raises the tier to full for the rest of the step and kAlarmSteps more. On a device a
+/// run that goes on alarming is believed less and less often: after 4 steps, then 8, and so on; from the start again
+/// once it has been silent for as long.
 class TierPolicy {
   public:
     static constexpr int64_t kSmallBytes = 256 << 10;
@@ -45,18 +47,18 @@ class TierPolicy {
     /// The outputs that are read now.
     OutputSet reads(const OpEvent& event) noexcept;
 
-    void alarm(int64_t step) noexcept {
-        int64_t until = alarm_until_.load(std::memory_order_relaxed);
-        while (until < step + kAlarmSteps && !alarm_until_.compare_exchange_weak(until, step + kAlarmSteps)) {
-        }
-    }
+    void alarm(int64_t step) noexcept;
 
   private:
+    static constexpr int64_t kFirstPause = 4, kLongestPause = 1024;  ///< steps
+
     bool is_boundary(const OpInfo& op) noexcept;
+    bool is_believed(int64_t step, int64_t until) noexcept;
 
     const Tier tier_;
     const Memory memory_;
     std::atomic<int64_t> alarm_until_{-1};
+    std::atomic<int64_t> last_alarm_{-kLongestPause}, pause_{kFirstPause};  ///< of a device
     static constexpr size_t kOps = 4096;
     enum : uint8_t { kUnknown, kIsInner, kIsBoundary };
     std::array<std::atomic<uint8_t>, kOps> ops_{};  ///< by OpInfo::id

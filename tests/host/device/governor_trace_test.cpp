@@ -202,6 +202,24 @@ TEST(GovernorTrace, AnAlarmReadsEverythingForAsLongAsItLasts) {
     EXPECT_GE(earned, alarmed / 2);
 }
 
+TEST(GovernorTrace, ARunThatStaysBadCostsWhatAHealthyOneDoes) {
+    Simulated bad(Tier::Auto, 5, 0, 8), healthy(Tier::Auto, 5, 0, 8);
+    for (int i = 0; i < 20; ++i) {
+        bad.run(gpt2());
+        healthy.run(gpt2());
+    }
+    for (int64_t i = 0; i <= TierPolicy::kAlarmSteps; ++i) bad.run(gpt2(), true);
+    int64_t took = 0, spent = 0, healthy_took = 0, healthy_spent = 0;
+    for (int i = 0; i < 1000; ++i) {
+        const StepRead step = bad.run(gpt2(), true), other = healthy.run(gpt2());
+        took += step.took, spent += step.spent;
+        healthy_took += other.took, healthy_spent += other.spent;
+    }
+    RecordProperty("percent of the time", std::to_string(100 * double(spent) / double(took)));
+    RecordProperty("of a healthy run", std::to_string(100 * double(healthy_spent) / double(healthy_took)));
+    EXPECT_LE(double(spent) / double(took), 1.25 * double(healthy_spent) / double(healthy_took));
+}
+
 TEST(GovernorTrace, WithoutABudgetEveryStepIsRead) {
     Simulated full(Tier::Full, 0, 0), boundary(Tier::Boundary, 0, 0);
     for (int i = 0; i < 10; ++i) {

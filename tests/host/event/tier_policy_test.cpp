@@ -67,6 +67,29 @@ TEST(TierPolicy, AnAlarmLastsSomeSteps) {
     EXPECT_TRUE(policy.reads_all(8)) << "an older alarm shortens none";
 }
 
+TEST(TierPolicy, ADevicesAlarmThatGoesOnIsBelievedLessAndLessOften) {
+    TierPolicy policy(Tier::Sentinel, TierPolicy::Memory::Device);
+    const auto read_of = [&](int64_t from, int64_t to) {
+        int64_t read = 0;
+        for (int64_t step = from; step < to; ++step) {
+            policy.alarm(step);
+            read += policy.reads_all(step);
+        }
+        return read;
+    };
+    EXPECT_EQ(read_of(5, 8), 3) << "at first";
+    EXPECT_LE(read_of(8, 100), 20);
+    EXPECT_LE(read_of(100, 10000), 80);
+    EXPECT_FALSE(policy.is_alarmed(20000));
+    EXPECT_EQ(read_of(20000, 20004), 4) << "after a long silence";
+
+    TierPolicy host(Tier::Sentinel);
+    for (int64_t step = 5; step < 50; ++step) {
+        host.alarm(step);
+        EXPECT_TRUE(host.reads_all(step));
+    }
+}
+
 TEST(TierPolicy, FullReadsAllAndKeepsNoLog) {
     EXPECT_TRUE(TierPolicy(Tier::Full).reads_all(0));
     EXPECT_TRUE(TierPolicy(Tier::Auto).reads_all(0));
