@@ -2,6 +2,7 @@
 // What a kernel does with memory is checked, and where its threads wait for each other.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +41,8 @@ struct Launch {
 /// Runs all blocks. The result is empty, or what a thread did that a GPU forbids or leaves open, with the line of the
 /// PTX; then the rest was not run. Found are accesses outside of the launch's memory or not aligned, division by zero,
 /// threads that wait for ever, at different barriers or in a shuffle that not all lanes of a warp run, and accesses to
-/// shared memory that no barrier orders. [MT]
+/// shared memory that no barrier orders. Several may run at once, over the same memory: atomic operations on it are
+/// atomic among them, too. [MT]
 std::string run(const Launch& launch);
 
 enum class Shuffle { Up, Down, Bfly, Idx };
@@ -121,6 +123,16 @@ class Thread {
 };
 
 // What instructions compute, by the PTX ISA.
+
+/// atom: what was there. Other launches, and the host, may be at the same word.
+template <class T, class Operation>
+T exchange(T* at, Operation operation) {
+    const std::atomic_ref<T> word(*at);
+    T old = word.load();
+    while (!word.compare_exchange_weak(old, operation(old))) {
+    }
+    return old;
+}
 
 /// A shift by as many bits as there are, or more, leaves zeros, or copies of the sign.
 template <class T>

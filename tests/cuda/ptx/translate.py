@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Translates PTX to C++: a function for each kernel, a statement for each instruction, over the threads of machine.h.
 
-usage: translate.py KERNELS.ptx OUT.cpp --namespace NAME
+usage: translate.py KERNELS.ptx OUT.cpp --namespace NAME [--count]
 
-Knows the instructions that nvcc makes of the scan kernels, by the PTX ISA's description of them. At any other it
+With --count it is counted how often threads get to each line, whether its predicate holds or not (NAME_executed). Knows the instructions that nvcc makes of the scan kernels, by the PTX ISA's description of them. At any other it
 stops and names the line.
 """
 import argparse
@@ -40,6 +40,8 @@ def unsigned(kind):
 
 class Kernel:
     """One `.entry`."""
+
+    count = ""  # the namespace, if what is executed is counted
 
     def __init__(self, name, parameter, parameter_bytes, body, first_line):
         self.name, self.parameter, self.parameter_bytes = name, parameter, parameter_bytes
@@ -166,7 +168,7 @@ class Kernel:
         if space not in ("global", "shared") or what not in new:
             raise Unknown("atomic operation")
         return f"{{ t.let_others(); auto* at = t.atomic_{space}<{ctype(kind)}>({self.address(a[1])}, {self.line}); " \
-               f"const {ctype(kind)} old = *at; *at = {ctype(kind)}({new[what]}); {self.target(a[0])} = old; }}"
+               f"{self.target(a[0])} = exchange(at, [&]({ctype(kind)} old) {{ return {ctype(kind)}({new[what]}); }}); }}"
 
     def shuffle(self, parts, kind, a):
         if parts[0] != "sync" or parts[1] not in ("up", "down", "bfly", "idx") or kind != "b32":
@@ -252,7 +254,7 @@ class Kernel:
         made = self.statement(name, parts, kind, [one.strip() for one in operands])
         if match[2]:
             made = f"if ({match[1]}{self.register(match[2])}) {{ {made} }}"
-        return made + end
+        return (f"++{self.count}_executed[{self.line}]; " if self.count else "") + made + end
 
     def translated(self):
         """Lines of C++."""
@@ -282,17 +284,23 @@ def main():
     parser.add_argument("ptx", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--namespace", required=True)
+    parser.add_argument("--count", action="store_true")
     chosen = parser.parse_args()
+    Kernel.count = chosen.namespace if chosen.count else ""
     try:
-        kernels = list(kernels_of(chosen.ptx.read_text()))
+        text = chosen.ptx.read_text()
+        kernels = list(kernels_of(text))
         functions = [line for kernel in kernels for line in kernel.translated()]
     except Unknown as error:
         sys.exit(f"{chosen.ptx}: {error}")
     if not kernels:
         sys.exit(f"{chosen.ptx}: no kernel with one parameter in it")
     table = ", ".join(f'{{"{one.name}", &{one.name}, {one.parameter_bytes}, {one.shared_bytes}}}' for one in kernels)
+    counted = text.count("\n") + 2  # lines, from 1 on
+    counts = [f'extern "C" {{ uint64_t {chosen.namespace}_executed[{counted}]; '
+              f'extern const size_t {chosen.namespace}_lines = {counted}; }}'] if chosen.count else []
     chosen.out.write_text("\n".join(
-        [f"// Made by translate.py of {chosen.ptx.name}.", '#include "tests/cuda/ptx/machine.h"',
+        [f"// Made by translate.py of {chosen.ptx.name}.", '#include "tests/cuda/ptx/machine.h"', *counts,
          "namespace numsan::ptx {", *functions, f"namespace {chosen.namespace} {{",
          f"extern const std::vector<Kernel> kernels = {{{table}}};", "}", "}",
          "// of a library that takes the place of the kernels in the tests",
