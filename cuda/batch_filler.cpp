@@ -160,11 +160,17 @@ Admission BatchFiller::add(const TensorView& view, uint32_t slot, uint32_t order
 
 bool BatchFiller::close() noexcept {
     ScanHeader& header = table_.header;
-    uint64_t loads = 0;
+    uint64_t all = 0, in_gaps = 0, of_small = 0;
     for (int i = 0; i < header.outputs; ++i) {
-        if (table_.items[i].positions != 0) loads += loads_of(table_.items[i], element_bytes(table_.items[i]));
+        const ScanItem& item = table_.items[i];
+        if (item.positions == 0) continue;
+        const uint64_t loads = loads_of(item, element_bytes(item));
+        const bool gaps = (item.flags & kGaps) != 0;
+        all += loads;
+        if (gaps) in_gaps += loads;
+        if (gaps || loads < kWholeGridPackets) of_small += loads;
     }
-    header.chunk_log2 = chunk_log2(loads);
+    header.chunk_log2 = chunk_log2(of_small, 2 * in_gaps > all);
     header.chunks = 0;
     for (int i = 0; i < header.outputs; ++i) {
         ScanItem& item = table_.items[i];

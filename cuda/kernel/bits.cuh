@@ -2,6 +2,7 @@
 // that zero drops out. No floating arithmetic.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "cuda/kernel/target.cuh"
@@ -199,21 +200,38 @@ constexpr LaneKind lane_kind_of(const DTypeInfo& type) {
     }
 }
 
-// The device has no table of types in memory: each row of it becomes a constant of a switch.
-// NOLINTBEGIN(bugprone-branch-clone)
+// The device has no table of types in memory. What is small is the digits of one constant, a digit a type.
+template <class Digit>
+constexpr uint64_t digits_of_types(uint32_t bits, Digit digit) {
+    uint64_t digits = 0;
+    for (uint32_t type = 0; type < kDTypeCount; ++type) digits |= uint64_t(digit(kDTypes[type])) << (bits * type);
+    return digits;
+}
+inline constexpr uint32_t kKindBits = 3, kSizeBits = 2;  // of a digit
+static_assert(kDTypeCount * kKindBits <= 64 && uint32_t(LaneKind::Bits64) < 1u << kKindBits);
+
 NUMSAN_DEVICE LaneKind lane_kind(DType dtype) {
-    switch (dtype) {
-#define NUMSAN_DTYPE(id, name, bytes, lanes, exp, man, bias, inf)         \
-    case DType::id: {                                                     \
-        constexpr LaneKind kKind = lane_kind_of(kDTypes[int(DType::id)]); \
-        return kKind;                                                     \
-    }
-#include "host/base/dtype.def"
-#undef NUMSAN_DTYPE
-    }
-    return LaneKind::Bits8;
+    constexpr uint64_t kKinds = digits_of_types(kKindBits, lane_kind_of);
+    return static_cast<LaneKind>(kKinds >> (kKindBits * static_cast<uint32_t>(dtype)) & ((1u << kKindBits) - 1));
 }
 
+struct ElementShape {
+    uint32_t lane_bytes;
+    uint32_t lanes;
+};
+
+NUMSAN_DEVICE ElementShape element_shape(DType dtype) {
+    constexpr auto kSizes = static_cast<uint32_t>(
+        digits_of_types(kSizeBits, [](const DTypeInfo& type) { return std::countr_zero(uint32_t(type.lane_bytes)); }));
+    constexpr auto kPairs =
+        static_cast<uint32_t>(digits_of_types(1, [](const DTypeInfo& type) { return type.lanes - 1; }));
+    const auto type = static_cast<uint32_t>(dtype);
+    return ElementShape{1u << (kSizes >> (kSizeBits * type) & ((1u << kSizeBits) - 1)), 1 + (kPairs >> type & 1)};
+}
+static_assert(kDTypeCount * kSizeBits <= 32);
+
+// Here each row of the table becomes a constant of a switch.
+// NOLINTBEGIN(bugprone-branch-clone)
 NUMSAN_DEVICE ValueClasses classes_of(DType dtype) {
     switch (dtype) {
 #define NUMSAN_DTYPE(id, name, bytes, lanes, exp, man, bias, inf)                 \
@@ -225,22 +243,6 @@ NUMSAN_DEVICE ValueClasses classes_of(DType dtype) {
 #undef NUMSAN_DTYPE
     }
     return ValueClasses{};
-}
-
-struct ElementShape {
-    uint32_t lane_bytes;
-    uint32_t lanes;
-};
-
-NUMSAN_DEVICE ElementShape element_shape(DType dtype) {
-    switch (dtype) {
-#define NUMSAN_DTYPE(id, name, bytes, lanes, exp, man, bias, inf) \
-    case DType::id:                                               \
-        return ElementShape{bytes, lanes};
-#include "host/base/dtype.def"
-#undef NUMSAN_DTYPE
-    }
-    return ElementShape{1, 1};
 }
 
 // NOLINTEND(bugprone-branch-clone)

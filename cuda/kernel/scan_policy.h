@@ -21,12 +21,24 @@ inline constexpr uint32_t kLookBlocksPerSm = 3;
 /// No grid is larger: a tensor has a bit for each block that has a part of it.
 inline constexpr uint32_t kMaxBlocks = 1024;
 
-/// Chunk sizes, as a power of two of 16-byte packets: 8 KiB to 64 KiB.
-inline constexpr uint32_t kMinChunkLog2 = 9;
-inline constexpr uint32_t kMaxChunkLog2 = 12;
-
 /// A batch is cut into about this many chunks when its size allows (132 SMs x kBlocksPerSm).
 inline constexpr uint64_t kTargetChunks = 528;
+
+/// Chunk sizes, as a power of two of 16-byte packets: 16 KiB to 64 KiB. In the smallest each thread has kUnroll loads,
+/// all in flight together. With fewer it would execute as much: a part of a tensor costs some 320 instructions a
+/// thread besides its loads.
+inline constexpr uint32_t kMinChunkLog2 = 10;
+inline constexpr uint32_t kMaxChunkLog2 = 12;
+static_assert(1u << kMinChunkLog2 == kBlockThreads * kUnroll);
+
+/// The smallest where most loads are of tensors with gaps: a thread does these one after the other, so more blocks
+/// share them.
+inline constexpr uint32_t kMinGapsChunkLog2 = 9;
+
+/// An output from this many packets on is a part of every block's, however small its chunks are. It does not make them
+/// larger: in the smallest ones neighbouring blocks read neighbouring memory at any time, as in a grid-stride loop,
+/// and from the output's end to its start.
+inline constexpr uint64_t kWholeGridPackets = kTargetChunks << kMinChunkLog2;
 
 /// Outputs of one launch: what the table of 4 KB holds. The larger table, for batches with many inputs or dimensions,
 /// costs eight times the copying.
@@ -69,9 +81,10 @@ inline constexpr uint32_t kRingCapacity = 4096;
 /// Outputs whose results may wait for the host at the same time, a power of two. 512 KiB.
 inline constexpr uint32_t kResults = 1 << 14;
 
-/// The chunk size for a batch of `packets` packets of 16 bytes.
-constexpr uint32_t chunk_log2(uint64_t packets) {
-    uint32_t log2 = kMinChunkLog2;
+/// The chunk size for outputs below kWholeGridPackets that are `packets` loads together. `gaps`: most loads of the
+/// batch are of tensors with gaps.
+constexpr uint32_t chunk_log2(uint64_t packets, bool gaps = false) {
+    uint32_t log2 = gaps ? kMinGapsChunkLog2 : kMinChunkLog2;
     while (log2 < kMaxChunkLog2 && (packets >> (log2 + 1)) >= kTargetChunks) ++log2;
     return log2;
 }

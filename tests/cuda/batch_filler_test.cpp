@@ -89,20 +89,49 @@ TEST(BatchFiller, ChunksAreAPrefixSumOverTheOutputs) {
     ASSERT_TRUE(filler.close());
     const ScanTableLarge& table = filler.large();
     EXPECT_EQ(table.header.chunk_log2, kMinChunkLog2);
-    const uint32_t first[] = {0, 1, 50, 51, 52};  // 8 KiB a chunk: 100000 x 4 bytes are 49, 2049 x 4 one
+    const uint32_t first[] = {0, 1, 26, 27, 28};  // 16 KiB a chunk: 100000 x 4 bytes are 25, 2049 x 4 one
     for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(table.items[i].first_chunk, first[i]) << i;
-    EXPECT_EQ(table.header.chunks, 53u);
+    EXPECT_EQ(table.header.chunks, 29u);
     EXPECT_TRUE(filler.fits_small());
-    EXPECT_EQ(filler.small().items[3].first_chunk, 51u);
+    EXPECT_EQ(filler.small().items[3].first_chunk, 27u);
 }
 
 TEST(BatchFiller, LargeBatchesHaveLargeChunks) {
     EXPECT_EQ(chunk_log2(0), kMinChunkLog2);
-    EXPECT_EQ(chunk_log2(528 * 1024 - 1), kMinChunkLog2);
-    EXPECT_EQ(chunk_log2(528 * 1024), kMinChunkLog2 + 1);
+    EXPECT_EQ(chunk_log2(528 * 2048 - 1), kMinChunkLog2);
+    EXPECT_EQ(chunk_log2(528 * 2048), kMinChunkLog2 + 1);
     EXPECT_EQ(chunk_log2(uint64_t(1) << 40), kMaxChunkLog2);
     EXPECT_EQ(grid_blocks(7, 132), 7u);
     EXPECT_EQ(grid_blocks(100000, 132), 528u);
+}
+
+/// The chunk size of a batch of these outputs: nobody reads them.
+uint32_t chunk_log2_of(const std::vector<Shaped>& outputs) {
+    BatchFiller filler;
+    filler.begin(ScanHeader{});
+    for (const Shaped& output : outputs) EXPECT_EQ(filler.add(output.view, 0, 0), Admission::Added);
+    EXPECT_TRUE(filler.close());
+    return filler.header().chunk_log2;
+}
+
+TEST(BatchFiller, AnOutputOfTheWholeGridHasChunksOfOneTrip) {
+    constexpr int64_t kWhole = int64_t(kWholeGridPackets) * 4;
+    const Shaped whole(memory, DType::Float32, kWhole), large(memory, DType::Float32, 50 * kWhole);
+    const Shaped part(memory, DType::Float32, kWhole / 2), small(memory, DType::Float32, 4);
+    EXPECT_EQ(chunk_log2_of({whole}), kMinChunkLog2);
+    EXPECT_EQ(chunk_log2_of({small, large, small}), kMinChunkLog2);
+    EXPECT_EQ(chunk_log2_of({part, part, part}), kMinChunkLog2);
+    EXPECT_EQ(chunk_log2_of({part, part, part, part}), kMinChunkLog2 + 1);
+    EXPECT_EQ(chunk_log2_of({large, part, part, part, part}), kMinChunkLog2 + 1);
+}
+
+TEST(BatchFiller, LoadsBetweenGapsHaveSmallerChunks) {
+    const Shaped dense(memory, DType::Float32, 4 * 6000);
+    const Shaped gaps(memory, DType::Float32, {5000}, {2}), more(memory, DType::Float32, {7000}, {2});
+    EXPECT_EQ(chunk_log2_of({gaps}), kMinGapsChunkLog2);
+    EXPECT_EQ(chunk_log2_of({dense, gaps}), kMinChunkLog2);
+    EXPECT_EQ(chunk_log2_of({dense, more}), kMinGapsChunkLog2);
+    EXPECT_EQ(chunk_log2_of({Shaped(memory, DType::Float32, {528 * 2048}, {2})}), kMinChunkLog2 + 1);
 }
 
 TEST(BatchFiller, FullItemsAndFullDimensionsAskForTheNextBatch) {

@@ -74,7 +74,8 @@ TEST_P(Dense, EveryAlignmentAndSmallSizeBetweenNaNs) {
 TEST_P(Dense, RandomPatternsInManyChunks) {
     const DTypeInfo& t = info(GetParam());
     std::mt19937_64 random(2);
-    for (const int64_t bytes : {4096, 8176, 8192, 8208, 65536, 131072 + 48, 300001}) {
+    constexpr int64_t kChunk = int64_t(16) << kMinChunkLog2;
+    for (const int64_t bytes : {kChunk / 4, kChunk - 16, kChunk, kChunk + 16, 4 * kChunk, 8 * kChunk + 48, 300001L}) {
         const int64_t n = bytes / t.element_bytes(), offset = int64_t(random() % 16);
         Lanes lanes(GetParam(), offset + n * t.lanes);
         for (const bool bad : {false, true}) {
@@ -94,7 +95,8 @@ TEST_P(Dense, RandomPatternsInManyChunks) {
 
 TEST_P(Dense, BadAtTheEdgesOfChunks) {
     const DTypeInfo& t = info(GetParam());
-    const int64_t chunk = int64_t(16) << kMinChunkLog2, bytes = 4 * chunk + 64;
+    const uint32_t chunk_log2 = kMinGapsChunkLog2;
+    const int64_t chunk = int64_t(16) << chunk_log2, bytes = 4 * chunk + 64;
     std::mt19937_64 random(3);
     for (const int64_t offset : {0, 1, 3}) {
         const int64_t n = (bytes / t.lane_bytes - offset - 1) / t.lanes;
@@ -107,11 +109,26 @@ TEST_P(Dense, BadAtTheEdgesOfChunks) {
               chunk / t.lane_bytes + 16 / t.lane_bytes, 2 * chunk / t.lane_bytes, 3 * chunk / t.lane_bytes + 1}) {
             lanes.set(at, nan_of(t));
             for (const uint32_t blocks : {2u, 3u, 50u}) {
-                ASSERT_EQ(scan_and_compare(tensor.view, Grid{blocks, 1, blocks}), "")
+                ASSERT_EQ(scan_and_compare(tensor.view, Grid{blocks, 1, blocks}, chunk_log2), "")
                     << offset << ' ' << at << ' ' << blocks;
             }
             lanes.set(at, finite(t, random));
         }
+    }
+}
+
+// A thread's last loads are of none to all that it may have in flight: none is left out, and none is of what follows.
+TEST_P(Dense, RemaindersOfEveryNumberOfLoads) {
+    const DTypeInfo& t = info(GetParam());
+    std::mt19937_64 random(4);
+    for (int64_t loads = 0; loads < 2 * int64_t(kUnroll); ++loads) {
+        const int64_t bytes = 16 * (loads * kBlockThreads + 48);
+        Lanes lanes(GetParam(), bytes / t.lane_bytes);
+        for (int64_t i = 0; i < lanes.count(); ++i) lanes.set(i, finite(t, random));
+        const Shaped tensor(lanes.data(), GetParam(), lanes.count() / t.lanes);
+        ASSERT_EQ(scan_and_compare(tensor.view), "") << loads;
+        lanes.set(lanes.count() - 1, nan_of(t));
+        ASSERT_EQ(scan_and_compare(tensor.view), "") << loads;
     }
 }
 

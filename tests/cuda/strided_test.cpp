@@ -75,6 +75,47 @@ TEST_P(Strided, RandomShapesBetweenNaNs) {
     }
 }
 
+// Each has its own part of the table's dimensions, as an output and as an input of a bad one.
+TEST_P(Strided, SeveralOfOneBatch) {
+    const DTypeInfo& t = info(GetParam());
+    std::mt19937_64 random(uint64_t(GetParam()) + 6);
+    for (uint32_t round = 1; round <= 8; ++round) {
+        constexpr uint32_t kTensors = 5;
+        std::vector<std::unique_ptr<RandomTensor>> tensors;
+        std::vector<Shaped> shaped;
+        std::vector<TensorView> views;
+        for (uint32_t i = 0; i < kTensors; ++i) {
+            tensors.push_back(std::make_unique<RandomTensor>(GetParam(), random));
+            RandomTensor& r = *tensors.back();
+            r.lanes->set(r.places[random() % r.places.size()] * t.lanes, nan_of(t));
+            shaped.emplace_back(r.lanes->data() + r.offset * t.element_bytes(), GetParam(), r.sizes, r.strides);
+        }
+        for (const Shaped& one : shaped) views.push_back(one.view);
+        Words words(64, 8, kTensors);
+        HitReader reader(words.ring(), words.capacity());
+        BatchFiller filler;
+        filler.begin(words.header());
+        const InputItems inputs = filler.add_inputs(views.data(), int(kTensors));
+        ASSERT_EQ(inputs.count, kTensors);
+        for (uint32_t i = 0; i < kTensors; ++i)
+            ASSERT_EQ(filler.add(views[i], i, i, 0, i == round % kTensors ? inputs : InputItems{}), Admission::Added);
+        ASSERT_TRUE(filler.close());
+        run(filler, Grid{3, 1, round});
+        EXPECT_TRUE(words.at_rest());
+        uint32_t of_outputs = 0, of_inputs = 0;
+        for (const HitSlot& hit : words.take(reader)) {
+            const bool output = hit.role == HitRole::Output;
+            ++(output ? of_outputs : of_inputs);
+            const TensorView& view = views[output ? hit.slot : hit.argument];
+            EXPECT_EQ(difference(to_health(hit), reference_scan(view).health), "") << round << ' ' << output;
+            if (!output) continue;
+            EXPECT_EQ(difference(words.results[hit.slot], &hit, view), "") << round << ' ' << hit.slot;
+        }
+        EXPECT_EQ(of_outputs, kTensors);
+        EXPECT_EQ(of_inputs, kTensors);
+    }
+}
+
 /// Pages of which some may not be touched.
 class Pages {
   public:

@@ -65,7 +65,8 @@ Count count(const std::vector<std::unique_ptr<Lanes>>& outputs, uint32_t chunk_l
 int main() {
     using namespace numsan;
     std::printf("outputs, KiB each, KiB a chunk, chunks, blocks, instructions for 16 bytes\n");
-    const int64_t batches[][2] = {{1, 1024}, {1, 4096}, {1, 8192}, {1, 16384}, {1, 32768}, {32, 32}, {32, 256}, {32, 1024}};
+    const int64_t batches[][2] = {{1, 1024},  {1, 4096}, {1, 8192}, {1, 16384},
+                                  {1, 32768}, {32, 32},  {32, 256}, {32, 1024}};
     for (const auto& [outputs, kib] : batches) {
         std::vector<std::unique_ptr<gpu::Lanes>> all;
         for (int64_t i = 0; i < outputs; ++i) {
@@ -74,8 +75,8 @@ int main() {
         }
         for (const uint32_t chunk_log2 : {9u, 10u, 11u, 12u, 0u}) {
             const ptx::Count count = ptx::count(all, chunk_log2);
-            std::printf("%2d %6d %3u %5u %4u %7.2f%s\n", int(outputs), int(kib), 1u << count.chunk_log2 >> 6, count.chunks,
-                        count.blocks, count.each, chunk_log2 == 0 ? "  as chosen" : "");
+            std::printf("%2d %6d %3u %5u %4u %7.2f%s\n", int(outputs), int(kib), 1u << count.chunk_log2 >> 6,
+                        count.chunks, count.blocks, count.each, chunk_log2 == 0 ? "  as chosen" : "");
         }
     }
 }

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 namespace numsan::ptx {
 namespace faults {
@@ -66,6 +69,24 @@ TEST_F(Machine, SeesWhatIsOutsideOrNotAligned) {
 
 TEST_F(Machine, SeesADivisionByZero) {
     EXPECT_EQ(said_of("by_zero"), "by_zero, line 143, block 0, thread 0: division by zero");
+}
+
+// Streams of the fake driver launch so, over the same words.
+TEST_F(Machine, RunsInSeveralThreadsAtOnce) {
+    constexpr uint32_t kHosts = 4, kLaunches = 200;
+    std::vector<std::thread> hosts;
+    std::atomic<uint32_t> faults{0};
+    for (uint32_t host = 0; host < kHosts; ++host) {
+        hosts.emplace_back([&, host] {
+            for (uint32_t i = 0; i < kLaunches; ++i) faults += !said_of("counts", true, host).empty();
+            faults += said_of("by_zero").empty();
+            faults += !said_of("counts", true, 1).empty();
+        });
+    }
+    for (std::thread& host : hosts) host.join();
+    EXPECT_EQ(faults, 0u);
+    EXPECT_EQ(words[0], kHosts * (kLaunches + 1) * kThreads);
+    EXPECT_EQ(words[1], 3 * words[0]);
 }
 
 TEST_F(Machine, GoesOnAfterAFault) {

@@ -26,10 +26,10 @@ namespace sm_90 {
 extern const std::vector<Kernel> kernels;
 }
 
-/// Those that NUMSAN_PTX names: of an architecture, 75 or 90, or of a library that mutants.py made.
+/// Those that NUMSAN_PTX names: of an architecture, 75 or 90 (so without it), or of a library that mutants.py made.
 inline const std::vector<Kernel>& chosen_kernels() {
     const char* const named = std::getenv("NUMSAN_PTX");
-    const std::string name = named != nullptr ? named : "";
+    const std::string name = named != nullptr ? named : "90";
     if (name == "75") return sm_75::kernels;
     if (name == "90") return sm_90::kernels;
     void* const library = name.find('/') != std::string::npos ? dlopen(named, RTLD_NOW) : nullptr;
@@ -39,12 +39,15 @@ inline const std::vector<Kernel>& chosen_kernels() {
     return *static_cast<const std::vector<Kernel>*>(reinterpret_cast<const void* (*)()>(made)());
 }
 
+/// A library of one kernel leaves the other one to sm_90.
 inline const Kernel& kernel_named(const char* name) {
-    static const std::vector<Kernel>& all = chosen_kernels();
-    const auto named = [&](const Kernel& kernel) { return std::strcmp(kernel.name, name) == 0; };
-    const auto found = std::find_if(all.begin(), all.end(), named);
-    if (found == all.end()) throw std::runtime_error(std::string("no kernel ") + name);
-    return *found;
+    static const std::vector<Kernel>& chosen = chosen_kernels();
+    for (const std::vector<Kernel>* const all : {&chosen, &sm_90::kernels}) {
+        const auto named = [&](const Kernel& kernel) { return std::strcmp(kernel.name, name) == 0; };
+        const auto found = std::find_if(all->begin(), all->end(), named);
+        if (found != all->end()) return *found;
+    }
+    throw std::runtime_error(std::string("no kernel ") + name);
 }
 
 /// The bytes of a tensor and no others: between rows with gaps is nothing of it.

@@ -3,8 +3,9 @@
 
 usage: translate.py KERNELS.ptx OUT.cpp --namespace NAME [--count]
 
-With --count it is counted how often threads get to each line, whether its predicate holds or not (NAME_executed). Knows the instructions that nvcc makes of the scan kernels, by the PTX ISA's description of them. At any other it
-stops and names the line.
+Knows the instructions that nvcc makes of the scan kernels, by the PTX ISA's description of them. At any other it
+stops and names the line. With --count NAME_executed[LINE] is how often threads got to the instruction of a line,
+whether its predicate held or not, and NAME_lines how many there are.
 """
 import argparse
 import pathlib
@@ -168,7 +169,8 @@ class Kernel:
         if space not in ("global", "shared") or what not in new:
             raise Unknown("atomic operation")
         return f"{{ t.let_others(); auto* at = t.atomic_{space}<{ctype(kind)}>({self.address(a[1])}, {self.line}); " \
-               f"{self.target(a[0])} = exchange(at, [&]({ctype(kind)} old) {{ return {ctype(kind)}({new[what]}); }}); }}"
+               f"{self.target(a[0])} = " \
+               f"exchange(at, [&]({ctype(kind)} old) {{ return {ctype(kind)}({new[what]}); }}); }}"
 
     def shuffle(self, parts, kind, a):
         if parts[0] != "sync" or parts[1] not in ("up", "down", "bfly", "idx") or kind != "b32":
