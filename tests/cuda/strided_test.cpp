@@ -75,6 +75,33 @@ TEST_P(Strided, RandomShapesBetweenNaNs) {
     }
 }
 
+// Whatever a load's size, of which a run of memory between gaps is three.
+TEST_P(Strided, LoadsOfEverySize) {
+    const DTypeInfo& t = info(GetParam());
+    std::mt19937_64 random(uint64_t(GetParam()) + 7);
+    for (int64_t load = t.lane_bytes; load <= 16; load *= 2) {
+        const int64_t element = t.element_bytes(), unit = std::max(load, element), rows = 150;
+        const int64_t offset = load == 16 ? 0 : load, run = 3 * unit / element, pitch = 5 * unit / element;
+        Lanes lanes(GetParam(), (offset + rows * 5 * unit) / t.lane_bytes);
+        lanes.fill(nan_of(t));
+        const auto place = [&](int64_t row, int64_t lane) { return (offset + row * 5 * unit) / t.lane_bytes + lane; };
+        for (int64_t row = 0; row < rows; ++row) {
+            for (int64_t lane = 0; lane < run * t.lanes; ++lane) lanes.set(place(row, lane), finite(t, random));
+        }
+        const Shaped tensor(lanes.data() + offset, GetParam(), {rows, run}, {pitch, 1});
+        ScanItem item{};
+        ScanDim dims[kMaxScanDims];
+        ASSERT_EQ(describe(tensor.view, item, dims), Admission::Added);
+        ASSERT_EQ(1 << item.unit_log2, load);
+        ASSERT_EQ(scan_and_compare(tensor.view), "") << load;
+        for (int bad = 0; bad < 4; ++bad) {
+            const auto row = int64_t(random() % uint64_t(rows)), lane = int64_t(random() % uint64_t(run * t.lanes));
+            lanes.set(place(row, lane), edges(t)[random() % edges(t).size()]);
+            ASSERT_EQ(scan_and_compare(tensor.view), "") << load;
+        }
+    }
+}
+
 // Each has its own part of the table's dimensions, as an output and as an input of a bad one.
 TEST_P(Strided, SeveralOfOneBatch) {
     const DTypeInfo& t = info(GetParam());
