@@ -47,7 +47,8 @@ inline constexpr uint32_t kLaneLog2 = kKind == LaneKind::Bits64   ? 3
                                       : kKind == LaneKind::Bits16 ? 1
                                                                   : 0;
 
-/// Packets [0, packets) from `body`. Loads beyond the end become zeros, so that the remainder has the same shape.
+/// Packets [0, packets) from `body`. A thread that has kUnroll loads has them in the loop, so fewer remain; those beyond
+/// the end become zeros.
 template <class Tally>
 NUMSAN_DEVICE void walk_packets(Tally& tally, const unsigned char* body, uint32_t packets) {
     constexpr uint32_t kTrip = block_threads() * kUnroll;
@@ -62,14 +63,15 @@ NUMSAN_DEVICE void walk_packets(Tally& tally, const unsigned char* body, uint32_
         for (uint32_t u = 0; u < kUnroll; ++u) add_packet(tally, v[u]);
     }
     if (i >= packets) return;
-    Packet v[kUnroll];
+    constexpr uint32_t kRest = kUnroll - 1;
+    Packet v[kRest];
     NUMSAN_UNROLL
-    for (uint32_t u = 0; u < kUnroll; ++u) {
+    for (uint32_t u = 0; u < kRest; ++u) {
         v[u] = Packet{0, 0, 0, 0};
         if (i + u * block_threads() < packets) v[u] = load_packet(p + size_t(u) * block_threads() * 16);
     }
     NUMSAN_UNROLL
-    for (uint32_t u = 0; u < kUnroll; ++u) add_packet(tally, v[u]);
+    for (uint32_t u = 0; u < kRest; ++u) add_packet(tally, v[u]);
 }
 
 /// Chunk `chunk` of a tensor that is one run of memory. The last one takes the head and the tail too.
