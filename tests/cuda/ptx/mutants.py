@@ -50,14 +50,14 @@ def other_way(line):
 def make_no_difference(lines):
     """Numbers of the lines that nvcc adds to be faster, and of those whose other numbers do the same.
 
-    A division of 64 bits becomes one of 32 where both operands are small: or, and, setp and bra choose. A butterfly
+    A division of 64 bits becomes one of 32 where both operands are small: and, setp and bra choose, after an or. A butterfly
     over all lanes meets every lane with other distances, too, if the halves of the first are among them.
     """
     found = set()
     for number in range(len(lines) - 3):
-        if re.search(r"or\.b64", lines[number]) and re.search(r"and\.b64.*, -4294967296;", lines[number + 1]) and \
+        if re.search(r"and\.b64.*, -4294967296;", lines[number + 1]) and \
                 re.search(r"setp\.\w+\.s64.*, 0;", lines[number + 2]):
-            found.update(range(number, number + 4))
+            found.update(range(number if "or.b64" in lines[number] else number + 1, number + 4))
     butterfly = re.compile(r"shfl\.sync\.bfly\.b32\s+[^,]+, *[^,]+, *(%r\d+)")
     distances = {match[1] for line in lines if (match := butterfly.search(line))}
     found.update(number for number, line in enumerate(lines)
