@@ -47,8 +47,8 @@ inline constexpr uint32_t kLaneLog2 = kKind == LaneKind::Bits64   ? 3
                                       : kKind == LaneKind::Bits16 ? 1
                                                                   : 0;
 
-/// Packets [0, packets) from `body`. A thread that has kUnroll loads has them in the loop, so fewer remain; those beyond
-/// the end become zeros.
+/// Packets [0, packets) from `body`. A thread that has kUnroll loads has them in the loop, so fewer remain; those
+/// beyond the end become zeros.
 template <class Tally>
 NUMSAN_DEVICE void walk_packets(Tally& tally, const unsigned char* body, uint32_t packets) {
     constexpr uint32_t kTrip = block_threads() * kUnroll;

@@ -14,8 +14,8 @@ def tested(root_machine):
     """Runs scripts/test on a built tree where every tool does what its text says: (exit status, stages, stdout)."""
     for name in ("cmake", "ctest", "ninja", "g++", "setarch", "python"):
         root_machine.program(name, "exit 0\n")
-    for path in ("build/bin/numsan", "build/bin/numsan_ptx_tests", "build-asan/bin/numsan_tests", "build-tsan/bin/numsan_tests", "tests/fuzz/run",
-                 "scripts/setup", "scripts/build"):
+    for path in ("build/bin/numsan", "build/bin/numsan_ptx_tests", "build-asan/bin/numsan_tests",
+                 "build-tsan/bin/numsan_tests", "tests/fuzz/run", "scripts/setup", "scripts/build"):
         root_machine.program(path.split("/")[-1], "exit 0\n", (root_machine.root / path).parent)
     (root_machine.root / "tests/fuzz/targets.def").write_text("NUMSAN_FUZZ_TARGET(options)  // one\n")
     root_machine.program("python3", "exit 0\n")

@@ -50,8 +50,8 @@ def other_way(line):
 def make_no_difference(lines):
     """Numbers of the lines that nvcc adds to be faster, and of those whose other numbers do the same.
 
-    A division of 64 bits becomes one of 32 where both operands are small: and, setp and bra choose, after an or. A butterfly
-    over all lanes meets every lane with other distances, too, if the halves of the first are among them.
+    A division of 64 bits becomes one of 32 where both operands are small: and, setp and bra choose, after an or. A
+    butterfly over all lanes meets every lane with other distances, too, if the halves of the first are among them.
     """
     found = set()
     for number in range(len(lines) - 3):
