@@ -1,8 +1,6 @@
 // Bit patterns of an element type, and memory filled with them.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -54,9 +52,8 @@ inline std::vector<DType> narrow_types() {
     return types;
 }
 
-inline std::string type_name(const testing::TestParamInfo<DType>& instance) {
-    return numsan::info(instance.param).name;
-}
+/// Names a test of INSTANTIATE_TEST_SUITE_P by its type.
+inline constexpr auto type_name = [](const auto& instance) -> std::string { return info(instance.param).name; };
 
 inline uint64_t one(const DTypeInfo& t) { return uint64_t(t.bias) << t.mantissa_bits; }
 

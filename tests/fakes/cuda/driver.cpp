@@ -198,6 +198,13 @@ CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
+CUresult CUDAAPI cuDeviceTotalMem(size_t* bytes, CUdevice device) {
+    FAKE_ENTER(cuDeviceTotalMem);
+    FAKE_TRY(check_device(device));
+    *bytes = kDeviceBytes;
+    return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
     FAKE_ENTER(cuDeviceGetAttribute);
     FAKE_TRY(check_device(device));
@@ -205,6 +212,7 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, 
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; return CUDA_SUCCESS;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; return CUDA_SUCCESS;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; return CUDA_SUCCESS;
+        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 256 << 10; return CUDA_SUCCESS;
         case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
         case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING: *value = 1; return CUDA_SUCCESS;
         default: return CUDA_ERROR_NOT_SUPPORTED;

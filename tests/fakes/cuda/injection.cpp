@@ -14,8 +14,8 @@
 namespace fake_cuda {
 namespace {
 
-/// FAKE_CUDA="version=12000;devices=0;cuMemAlloc=2:1:3": as set_driver_version, set_devices, and fail(name, result,
-/// skip, times).
+/// FAKE_CUDA="version=12000;devices=0;cuMemAlloc=2:1:3;cuMemFree=stall": as set_driver_version, set_devices, fail(name,
+/// result, skip, times), and stall(name).
 const bool scripted = [] {
     const char* script = std::getenv("FAKE_CUDA");
     std::istringstream parts(script != nullptr ? script : "");
@@ -24,6 +24,10 @@ const bool scripted = [] {
         const size_t equals = part.find('=');
         if (equals == std::string::npos) std::abort();
         const std::string name = part.substr(0, equals);
+        if (part.substr(equals + 1) == "stall") {
+            stall(name.c_str(), true);
+            continue;
+        }
         int value = 0, skip = 0, times = 1 << 30;
         if (std::sscanf(part.c_str() + equals + 1, "%d:%d:%d", &value, &skip, &times) < 1) std::abort();
         if (name == "version") {

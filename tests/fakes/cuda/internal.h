@@ -19,6 +19,8 @@ namespace fake_cuda {
 
 using Work = std::function<void()>;
 
+inline constexpr size_t kDeviceBytes = size_t(8) << 30;  // made up: the host's memory is the limit
+
 /// A driver entry's script and count.
 struct Call {
     std::atomic<uint64_t> count{0};
@@ -123,6 +125,8 @@ struct CUstream_st {
 
 struct CUevent_st {
     std::mutex mutex;
+    // When the stream got there, in nanoseconds of the host; 0: not yet. The stream's too: it outlives the event.
+    std::shared_ptr<std::atomic<int64_t>> time;
     fake_cuda::Marker recorded{nullptr, 0};
     fake_cuda::Capture* capture = nullptr;
 };

@@ -1,4 +1,5 @@
 // Memory of contexts, all of it on the host: device addresses are host addresses.
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -88,6 +89,18 @@ void free_memory(CUcontext context) {
 using namespace fake_cuda;
 
 extern "C" {
+
+CUresult CUDAAPI cuMemGetInfo(size_t* free, size_t* total) {
+    FAKE_ENTER(cuMemGetInfo);
+    CUcontext context;
+    FAKE_TRY(current(context));
+    size_t taken = 0;
+    const std::lock_guard lock(blocks().mutex);
+    for (const auto& [address, block] : blocks().all) taken += block.device ? block.bytes : 0;
+    *total = kDeviceBytes;
+    *free = kDeviceBytes - std::min(taken, kDeviceBytes);
+    return CUDA_SUCCESS;
+}
 
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr* address, size_t bytes) {
     FAKE_ENTER(cuMemAlloc);

@@ -1,4 +1,6 @@
 // Streams as ordered queues, each with its own thread; events; the legacy default stream's order.
+#include <chrono>
+
 #include "tests/fakes/cuda/control.h"
 #include "tests/fakes/cuda/internal.h"
 
@@ -39,6 +41,8 @@ void work(CUstream stream) {
         if (last) return;
     }
 }
+
+int64_t nanoseconds() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 CUstream make_stream(CUcontext context, bool blocking) {
     auto* stream = new CUstream_st(context, blocking);
@@ -263,6 +267,26 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream handle) {
     const std::lock_guard lock(event->mutex);
     event->capture = stream->capture;
     event->recorded = now(stream);
+    if (stream->capture != nullptr) return CUDA_SUCCESS;
+    event->time = std::make_shared<std::atomic<int64_t>>(0);
+    event->recorded = enqueue(stream, Task{{}, [time = event->time] { *time = nanoseconds(); }});
+    return CUDA_SUCCESS;
+}
+
+// The host's time: what the work of a fake device costs says nothing of a device.
+#undef cuEventElapsedTime
+CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
+    FAKE_ENTER(cuEventElapsedTime);
+    FAKE_TRY(check_unsafe());
+    int64_t times[2];
+    const CUevent events[] = {begin, end};
+    for (int i = 0; i < 2; ++i) {
+        const std::lock_guard lock(events[i]->mutex);
+        if (events[i]->time == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        times[i] = *events[i]->time;
+        if (times[i] == 0) return CUDA_ERROR_NOT_READY;
+    }
+    *milliseconds = static_cast<float>(static_cast<double>(times[1] - times[0]) * 1e-6);
     return CUDA_SUCCESS;
 }
 
