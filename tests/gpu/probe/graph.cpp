@@ -77,8 +77,8 @@ void graph(Phase& phase) {
         phase.note();
     }
     if (rows.empty()) return;
-    phase.line = "us a node: scanned " + brief(rows[0]["scanned"]["microseconds_a_node"]["median"]) +
-                 ", behind a closed gate " + brief(rows[0]["behind a closed gate"]["microseconds_a_node"]["median"]);
+    phase.line = "us a node: scanned " + brief(rows[0]["scanned"]["microseconds_a_node"]) + ", behind a closed gate " +
+                 brief(rows[0]["behind a closed gate"]["microseconds_a_node"]);
 }
 
 }  // namespace numsan::gpu::probe

@@ -65,8 +65,8 @@ void latency(Phase& phase) {
         rows.push_back(measure(phase, stream, buffer, bytes));
     }
     if (!rows.empty())
-        phase.line = "a hit of " + rows[0]["bytes"].dump() + " bytes after " +
-                     brief(rows[0]["hit_microseconds"]["median"]) + " us";
+        phase.line =
+            "a hit of " + rows[0]["bytes"].dump() + " bytes after " + brief(rows[0]["hit_microseconds"]) + " us";
 }
 
 }  // namespace numsan::gpu::probe

@@ -48,6 +48,7 @@ bool run_phase(const PhaseRow& row, Subject& subject, Report& report, Watchdog& 
     Phase phase{.subject = subject, .report = report};
     const Clock::time_point began = Clock::now();
     phase.end = began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    const int run_out = Pause::run_out();
     report.begin(row.name);
     watchdog.arm(row.name, 2 * seconds + 3);
     Json failure;
@@ -65,6 +66,7 @@ bool run_phase(const PhaseRow& row, Subject& subject, Report& report, Watchdog& 
         phase.data["cut_short"] = true;
         phase.line += " (cut short)";
     }
+    if (const int more = Pause::run_out() - run_out; more != 0) phase.data["pauses_run_out"] = more;  // host-bound
     const char* result = failure.is_null() ? "passed" : "failed";
     report.end(row.name, result, taken, phase.line, phase.data, failure);
     print_line(row.name, result, taken, phase.line);

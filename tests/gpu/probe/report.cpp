@@ -41,7 +41,6 @@ void Report::end(const std::string& phase, const std::string& result, double sec
 
 void Report::finish() {
     const std::lock_guard lock(mutex_);
-    document_["pauses_run_out"] = Pause::run_out();
     document_["finished"] = true;
     write();
 }

@@ -46,7 +46,10 @@ class Event {
 class Buffer {
   public:
     explicit Buffer(size_t bytes) : bytes_(bytes) { check("cuMemAlloc", gpu().allocate(&address_, bytes)); }
-    ~Buffer() { gpu().free(address_); }
+    ~Buffer() {
+        gpu().synchronize();  // where a phase failed, what it launched may not be over
+        gpu().free(address_);
+    }
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
 

@@ -36,6 +36,7 @@ Json spread(std::vector<double> values) {
 }
 
 std::string brief(const Json& number) {
+    if (number.is_object() && number.contains("median")) return brief(number["median"]);
     if (!number.is_number()) return "?";
     char text[64];
     std::snprintf(text, sizeof text, "%.3g", number.get<double>());

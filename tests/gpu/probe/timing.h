@@ -23,7 +23,7 @@ double median(std::vector<double> values);
 /// {median, low, high, turns}: median and quartiles.
 Json spread(std::vector<double> values);
 
-/// A number of a spread or a row in a line of text: "3.14", or "?" where there is none.
+/// A number, or the median of a spread, for a line of text: "3.14", or "?" where there is none.
 std::string brief(const Json& number);
 
 /// A stream that stands still until released, so that what it is given meanwhile runs back to back. It goes on by itself
