@@ -20,6 +20,12 @@ class Setting:
     options: str  # further NUMSAN_OPTIONS of watched runs
     jobs: int
     commit: str
+    out: pathlib.Path | None = None  # the folder of results; None: `work`
+    probe: pathlib.Path | None = None  # numsan_gpu_probe, built before; None: the one that the part `build` builds
+
+    def kept(self, name):
+        """A file that is in the folder of results as soon as it is written."""
+        return (self.out or self.work) / name
 
     def reports(self, part):
         return self.work / "reports" / part

@@ -6,6 +6,8 @@ import gpu_targets
 from part import Command, Part
 
 FAKES = "tests/fakes/torch_device"
+PROBED = "probe.json"
+PROBE_SECONDS = 35
 RECORDED = ["gpt2-124m-b1", "resnet-50"]
 
 
@@ -18,6 +20,24 @@ def last_line(texts):
     return lines[-1] if lines else "nothing printed"
 
 
+def probe_commands(setting):
+    program = setting.probe or setting.build / "bin/numsan_gpu_probe"
+    argv = [program, "--out", setting.kept(PROBED), "--budget-s", PROBE_SECONDS]
+    if setting.device == "cuda":
+        yield Command(argv, may_fail=True)
+    else:
+        yield Command([*argv, "--max-bytes", 1 << 16], {"LD_LIBRARY_PATH": str(program.parent.parent / "fakes")},
+                      may_fail=True)
+
+
+def read_probe(setting, texts):
+    document = json.loads(setting.kept(PROBED).read_text())
+    bad = [f"{name} {phase['result']}: {phase.get('line', '')}" for name, phase in document["phases"].items()
+           if phase["result"] != "passed"]
+    line = f"{document['device']}: {len(document['phases'])} phases, {'; '.join(bad) if bad else 'all passed'}"
+    return line[:400], document, not bad
+
+
 def build_commands(setting):
     configure = ["cmake", "-S", ".", "-B", setting.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                  "-DNUMSAN_BENCH=ON", "-DNUMSAN_CUDA=ON", "-DNUMSAN_CUDA_ARCHITECTURES=90"]
@@ -25,8 +45,8 @@ def build_commands(setting):
         configure.append(f"-DNUMSAN_CARRIED={setting.carried.resolve()}")
     yield Command(configure)
     yield Command(["ninja", "-C", setting.build, f"-j{setting.jobs}", "bin/numsan", "lib/libnumsan.so",
-                   "lib/libnumsan_core.so", "numsan_gpu_tests", "numsan_fake_cuda", "numsan_scan_bench_library",
-                   "numsan_scan_bench_peers", "numsan_cuda_scanner_bench"])
+                   "lib/libnumsan_core.so", "numsan_gpu_probe", "numsan_gpu_tests", "numsan_fake_cuda",
+                   "numsan_scan_bench_library", "numsan_scan_bench_peers", "numsan_cuda_scanner_bench"])
     # Compiles the adapter.
     yield Command([setting.build / "bin/numsan", "run", "--report", "none", "--", setting.python, "-c", "import torch"])
     yield Command([setting.build / "bin/numsan", "doctor", "--", setting.python, "-c", "import torch"], may_fail=True)
@@ -154,21 +174,24 @@ def read_score(setting, texts):
     return ", ".join(f"{key} {value['good']}/{value['of']}" for key, value in shown.items()), {"scores": scores}, True
 
 
+# The probe comes first where it is there already, as it brings the most in the least time; else behind `build`.
 # Limits are those of a run of all parts, eight minutes together; of fewer they are longer, and what one part leaves of
 # its time is the next one's.
 PARTS = [
+    Part("probe", "numsan_gpu_probe: facts of the device, kernels against their twins on the host, rates and costs", 40,
+         probe_commands, read_probe),
     Part("build", "configures and compiles what the other parts run, and the adapter; numsan doctor", 110,
          build_commands, read_build, needs_gpu=False),
     Part("tests", "tests with the label gpu; the scanner's own cost on the host", 25, test_commands, read_tests),
-    Part("attach", "programs bare and watched: same bits, graphs, profiler, workers, errors, memory", 75,
+    Part("attach", "programs bare and watched: same bits, graphs, profiler, workers, errors, memory", 70,
          attach_commands, read_attach),
-    Part("suite", "the public suite's programs on the device, verdicts compared with the CPU's", 60,
+    Part("suite", "the public suite's programs on the device, verdicts compared with the CPU's", 55,
          suite_commands, read_suite),
-    Part("scan", "scan rates by size, type and batch against a copy, CUB, Thrust and torch; cost to the host", 45,
+    Part("scan", "scan rates by size, type and batch against a copy, CUB, Thrust and torch; cost to the host", 35,
          scan_commands, read_scan),
-    Part("steps", "training steps and graph replays by tier against bare, anomaly mode and hooks", 110,
+    Part("steps", "training steps and graph replays by tier against bare, anomaly mode and hooks", 100,
          step_commands, read_steps),
-    Part("record", "the ops of training steps, in order, as tests play them", 15, record_commands, read_record),
-    Part("score", "the public suite scored against its labels, bare and watched", 40, score_commands, read_score,
+    Part("record", "the ops of training steps, in order, as tests play them", 10, record_commands, read_record),
+    Part("score", "the public suite scored against its labels, bare and watched", 35, score_commands, read_score,
          on_test_device=False),
 ]

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -14,6 +15,7 @@ import time
 import pytest
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("NUMSAN_BUILD", REPO / "build")).resolve()
 SCRIPT = REPO / "scripts/gpu_acceptance"
 
 
@@ -210,7 +212,7 @@ def test_a_failed_part_stops_no_other(tool, setting, capsys):
 def test_all_parts_have_eight_minutes_together(tool):
     assert sum(one.seconds for one in tool.PARTS) <= 480 == tool.parsed([]).limit
     names = [one.name for one in tool.PARTS]
-    assert names.index("build") == 0 and names.index("scan") < names.index("steps") < names.index("score")
+    assert names[:2] == ["probe", "build"] and names.index("scan") < names.index("steps") < names.index("score")
 
 
 def test_what_a_part_leaves_of_its_time_is_the_next_ones(tool, setting, monkeypatch):
@@ -254,6 +256,53 @@ def test_what_tests_printed_is_read(tool, setting):
     assert not parts.read_tests(setting, [CTEST.replace("100% tests passed, 0", "0% tests passed, 1"), ""])[2]
     with pytest.raises(ValueError):
         parts.read_tests(setting, ["No tests were found", ""])
+
+
+def test_a_probe_that_is_there_runs_first_and_else_is_built(tool, setting):
+    parts = sys.modules["parts"]
+    without, with_one = tool.parsed([]), tool.parsed(["--probe", "elsewhere/bin/numsan_gpu_probe"])
+    without.probe = None
+    assert [one.name for one in tool.chosen(with_one)][:3] == ["probe", "build", "tests"]
+    assert [one.name for one in tool.chosen(without)][:3] == ["build", "probe", "tests"]
+    [command] = parts.probe_commands(setting)
+    assert command.argv[:3] == [setting.build / "bin/numsan_gpu_probe", "--out", setting.work / "probe.json"]
+    setting.probe, setting.out = pathlib.Path("/carried/bin/numsan_gpu_probe"), pathlib.Path("/results")
+    [command] = parts.probe_commands(setting)
+    assert command.argv[:3] == [setting.probe, "--out", pathlib.Path("/results/probe.json")] and not command.env
+    setting.device = "test"
+    [command] = parts.probe_commands(setting)
+    assert command.env == {"LD_LIBRARY_PATH": "/carried/fakes"} and "--max-bytes" in command.argv
+    built = [word for one in parts.build_commands(setting) for word in one.argv]
+    assert "numsan_gpu_probe" in built
+
+
+def test_what_the_probe_left_is_read(tool, setting):
+    parts = sys.modules["parts"]
+    setting.work.mkdir()
+    document = {"device": "a GPU", "phases": {"facts": {"result": "passed"}, "twins": {"result": "passed"}}}
+    (setting.work / "probe.json").write_text(json.dumps(document))
+    assert parts.read_probe(setting, [""]) == ("a GPU: 2 phases, all passed", document, True)
+    document["phases"]["twins"] = {"result": "failed", "line": "cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS"}
+    document["phases"]["worst"] = {"result": "under way"}
+    (setting.work / "probe.json").write_text(json.dumps(document))
+    line, _, passed = parts.read_probe(setting, [""])
+    assert not passed and "twins failed: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS; worst under way" in line
+
+
+def test_the_probe_runs_on_the_test_device(tmp_path):
+    """By the command, prebuilt, with its JSON in the folder of results."""
+    probe = BUILD / "bin/numsan_gpu_probe"
+    if not probe.exists():
+        if shutil.which("nvcc") is None:
+            pytest.skip("no probe in this build, as there is no nvcc")
+        pytest.fail("numsan_gpu_probe is missing: build first (scripts/build)", pytrace=False)
+    done = subprocess.run([sys.executable, SCRIPT, "probe", "--device", "test", "--probe", probe, "--out",
+                           tmp_path / "out"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "numsan fake device 0: 8 phases, all passed" in done.stdout
+    document = json.loads((tmp_path / "out/probe.json").read_text())
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    assert summary["parts"]["probe"]["data"] == document and document["finished"]
 
 
 def test_answers_and_verdicts_are_read(tool, setting):
@@ -307,7 +356,7 @@ def test_a_dry_run_names_every_command(tool, capsys):
     assert tool.main(["--dry-run", "--carry", "/carried", "--tiers", "full", "--options", "defer=1"]) == 0
     text = capsys.readouterr().out
     assert "-DNUMSAN_CARRIED=/carried" in text and "--tiers full" in text and "--options defer=1" in text
-    assert [name for name in ("build", "tests", "attach", "suite", "scan", "steps", "record", "score")
+    assert [name for name in ("probe", "build", "tests", "attach", "suite", "scan", "steps", "record", "score")
             if f"{name}: " not in text] == []
     for program in set(re.findall(r"tests/\S+\.py|tests/suite/run", text)):
         assert (REPO / program).is_file(), program

@@ -45,6 +45,28 @@ class FakeCuda : public testing::Test {
 
 TEST_F(FakeCuda, HasTheTrueName) { EXPECT_NE(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), nullptr); }
 
+TEST_F(FakeCuda, EventsSayWhenTheirStreamGotThere) {
+    const CUstream stream = make();
+    CUevent begin = nullptr, end = nullptr;
+    ASSERT_EQ(cuEventCreate(&begin, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+    ASSERT_EQ(cuEventCreate(&end, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+    float milliseconds = -1;
+    EXPECT_EQ(cuEventElapsedTime(&milliseconds, begin, end), CUDA_ERROR_INVALID_HANDLE);
+    fake_cuda::hold(true);
+    EXPECT_EQ(cuEventRecord(begin, stream), CUDA_SUCCESS);
+    write(stream, 1);
+    EXPECT_EQ(cuEventRecord(end, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuEventElapsedTime(&milliseconds, begin, end), CUDA_ERROR_NOT_READY);
+    EXPECT_EQ(cuEventQuery(begin), CUDA_ERROR_NOT_READY);
+    fake_cuda::hold(false);
+    EXPECT_EQ(cuEventSynchronize(end), CUDA_SUCCESS);
+    EXPECT_EQ(cuEventElapsedTime(&milliseconds, begin, end), CUDA_SUCCESS);
+    EXPECT_GE(milliseconds, 0);
+    EXPECT_EQ(log, std::vector<int>{1});
+    EXPECT_EQ(cuEventDestroy(begin), CUDA_SUCCESS);
+    EXPECT_EQ(cuEventDestroy(end), CUDA_SUCCESS);
+}
+
 TEST_F(FakeCuda, AStreamRunsLaterAndInOrder) {
     const CUstream stream = make();
     fake_cuda::hold(true);

@@ -1,4 +1,4 @@
-// Streams, memory, events and graphs of the device, each given back at the end of a scope, also when a phase fails in it.
+// Streams, memory, events and graphs of the device, given back at the end of a scope, also when a phase fails in it.
 #pragma once
 
 #include <cstdint>

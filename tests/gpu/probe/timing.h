@@ -26,8 +26,8 @@ Json spread(std::vector<double> values);
 /// A number, or the median of a spread, for a line of text: "3.14", or "?" where there is none.
 std::string brief(const Json& number);
 
-/// A stream that stands still until released, so that what it is given meanwhile runs back to back. It goes on by itself
-/// after a while, for tools that make every launch wait.
+/// A stream that stands still until released, so that what it is given meanwhile runs back to back. It goes on by
+/// itself after a while, for tools that make every launch wait.
 class Pause {
   public:
     explicit Pause(CUstream stream);

@@ -30,7 +30,7 @@ class Disagreements {
     std::string first_;
 };
 
-/// Launches behind a gate: nothing of a closed one, everything once a bad tensor has opened it, which lasts for one step.
+/// Launches behind a gate: nothing of a closed one, everything once a bad tensor has opened it, for one step.
 void gate(Phase& phase, Disagreements& wrong);
 /// The engine on eight streams at once.
 void eight_streams(Phase& phase, Disagreements& wrong);
