@@ -128,10 +128,12 @@ def test_a_phase_that_fails_names_the_call_and_the_others_run(tmp_path):
 
 
 def test_a_capture_that_fails_leaves_the_stream_to_the_others(tmp_path):
-    document, _ = run(tmp_path / "out", "--phases", "graph,worst", status=1,
+    document, _ = run(tmp_path / "out", "--phases", "twins,graph,worst", status=1,
                       script=f"cuGraphInstantiate={NOT_SUPPORTED}")
-    assert results(document) == {"graph": "failed", "worst": "passed"}
-    assert document["phases"]["graph"]["failure"]["call"] == "cuGraphInstantiateWithFlags"
+    assert results(document) == {"twins": "failed", "graph": "failed", "worst": "passed"}
+    for name in ("twins", "graph"):
+        assert document["phases"][name]["failure"]["call"] == "cuGraphInstantiateWithFlags"
+    assert len(document["phases"]["twins"]["data"]["tensors_compared"]) == 12, "what does without a graph was compared"
 
 
 def test_without_kernels_each_phase_says_so(tmp_path):

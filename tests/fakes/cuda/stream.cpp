@@ -275,7 +275,7 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream handle) {
 
 // The host's time: what the work of a fake device costs says nothing of a device.
 #undef cuEventElapsedTime
-CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
+static CUresult elapsed(float* milliseconds, CUevent begin, CUevent end) {
     FAKE_ENTER(cuEventElapsedTime);
     FAKE_TRY(check_unsafe());
     int64_t times[2];
@@ -288,6 +288,15 @@ CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent 
     }
     *milliseconds = static_cast<float>(static_cast<double>(times[1] - times[0]) * 1e-6);
     return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
+    return elapsed(milliseconds, begin, end);
+}
+
+// The name that cuda.h of CUDA 13 gives it.
+CUresult CUDAAPI cuEventElapsedTime_v2(float* milliseconds, CUevent begin, CUevent end) {
+    return elapsed(milliseconds, begin, end);
 }
 
 CUresult CUDAAPI cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int) {

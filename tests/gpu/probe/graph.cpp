@@ -7,7 +7,7 @@
 namespace numsan::gpu::probe {
 namespace {
 
-constexpr int kNodes = 50, kTurns = 15, kLaunches = 8;
+constexpr int kNodes = 50, kTurns = 15, kLaunches = 4;
 
 enum class Scans : uint8_t { None, Each, Gated };
 

@@ -36,6 +36,7 @@ Json measure(Phase& phase, const Stream& stream, const Buffer& buffer, size_t by
             } else if (scanner.outcome(request.sequence).answer != DeviceScanner::Answer::NotYet) {
                 seen = nanoseconds_since(began);
             }
+            if (!seen && scanner.is_off()) throw Wrong(std::string("the scanner is off: ") + scanner.reason());
             if (!seen && seconds_since(began) > kPatience)
                 throw Wrong(bad ? "no hit of a bad tensor after 2 s" : "no result of a tensor after 2 s");
         }

@@ -147,8 +147,8 @@ int parse(int argc, char** argv, Options& options) {
         "Measuring phases fail on errors of the driver and on wrong reports only, never by a time.\n"
         "On a fake driver the device's name says so, and no figure means anything.\n"
         "Under compute-sanitizer, where times mean nothing either:\n"
-        "  compute-sanitizer --tool memcheck numsan_gpu_probe --phases facts,twins,worst --budget-s 300 --out FILE\n"
-        "  (racecheck, initcheck and synccheck likewise; --max-bytes 1048576 makes it short)");
+        "  compute-sanitizer --tool memcheck numsan_gpu_probe --phases facts,twins,worst --max-bytes 1048576 \\\n"
+        "      --budget-s 300 --out FILE        (racecheck, initcheck and synccheck likewise)");
     try {
         app.parse(argc, argv);
         if (options.max_bytes < 4096 || options.budget <= 0)

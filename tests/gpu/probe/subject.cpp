@@ -39,7 +39,7 @@ size_t Subject::fitting(size_t wanted, int copies) const {
     wanted = std::min(wanted, max_bytes);
     const size_t share = free / 10 * 9 / static_cast<size_t>(copies);
     while (wanted > share && wanted > 1024) wanted /= 2;
-    return wanted;
+    return wanted / 256 * 256;
 }
 
 }  // namespace numsan::gpu::probe
