@@ -205,8 +205,10 @@ def test_where_it_cannot_write_it_says_so(tmp_path):
     assert any("No such file" in line for line in lines)
 
 
-def test_it_is_one_small_file_that_needs_libc_only():
-    assert PROBE.stat().st_size <= 3 << 20
+def test_it_is_one_small_file_that_needs_libc_only(whole):
+    """3 MB at most with the kernels of the few architectures that a machine needs; those of all take that alone."""
+    kernels = whole[0]["phases"]["facts"]["data"]["fatbin_bytes"]
+    assert PROBE.stat().st_size <= (3 << 20) if kernels < 1 << 20 else PROBE.stat().st_size - kernels <= 2 << 20
     listed = subprocess.run(["readelf", "-dW", PROBE], capture_output=True, text=True, check=True).stdout
     needed = {line.split("[")[1].rstrip("]") for line in listed.splitlines() if "(NEEDED)" in line}
     assert "libc.so.6" in needed and needed <= LIBC

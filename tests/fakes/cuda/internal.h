@@ -124,6 +124,9 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+    explicit CUevent_st(bool t) : timed(t) {}
+
+    const bool timed;
     std::mutex mutex;
     // When the stream got there, in nanoseconds of the host; 0: not yet. The stream's too: it outlives the event.
     std::shared_ptr<std::atomic<int64_t>> time;

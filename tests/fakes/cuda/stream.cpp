@@ -245,11 +245,11 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data
     return submit(stream, [=] { function(data); });
 }
 
-CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned int) {
+CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned int flags) {
     FAKE_ENTER(cuEventCreate);
     CUcontext context;
     FAKE_TRY(current(context));
-    *event = new CUevent_st;
+    *event = new CUevent_st((flags & CU_EVENT_DISABLE_TIMING) == 0);
     return CUDA_SUCCESS;
 }
 
@@ -267,7 +267,7 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream handle) {
     const std::lock_guard lock(event->mutex);
     event->capture = stream->capture;
     event->recorded = now(stream);
-    if (stream->capture != nullptr) return CUDA_SUCCESS;
+    if (!event->timed || stream->capture != nullptr) return CUDA_SUCCESS;
     event->time = std::make_shared<std::atomic<int64_t>>(0);
     event->recorded = enqueue(stream, Task{{}, [time = event->time] { *time = nanoseconds(); }});
     return CUDA_SUCCESS;
