@@ -136,7 +136,7 @@ int parse(int argc, char** argv, Options& options) {
     app.add_option("--out", options.out, "file for the JSON; default: none")->type_name("FILE");
     app.add_option("--phases", options.phases, about + "; default: all")
         ->delimiter(',')
-        ->check(CLI::IsMember(known))
+        ->check(CLI::Validator(CLI::IsMember(known)).description(""))
         ->type_name("A,B");
     app.add_option("--device", options.device, "number of the device, default 0")->type_name("N");
     app.add_option("--budget-s", options.budget, "seconds for all phases together, default 120")->type_name("S");
