@@ -29,8 +29,8 @@ struct Part {
     uint32_t chunks;  ///< of the output
 };
 
-/// Which parts of which tensor the exact pass takes next: `first`, first + step, ... below `last`. Part p has the chunks
-/// p, p + parts, ... from the tensor's end.
+/// Which parts of which tensor the exact pass takes next: `first`, first + step, ... below `last`. Part p has the
+/// chunks p, p + parts, ... from the tensor's end.
 struct TallyJob {
     uint32_t item;  ///< in the table; kNoJob: nothing
     uint32_t first, last, step;

@@ -7,9 +7,10 @@
 // operands included. Else the next launch in its stream has to be the look with the same table, which does that with a
 // grid of its own.
 // Launch shape: grid_blocks(chunks, SMs of the device) blocks of kBlockThreads threads (scan_policy.h), no dynamic
-// shared memory; `chunks` are header.chunks for a scan, header.look_chunks and kLookBlocksPerSm for a look. A batch without chunks is not
-// launched. The kernels allocate nothing and wait for nothing, so a captured launch carries its own table; everything
-// they leave behind is in the words below, which are at rest after each launch, or each look.
+// shared memory; `chunks` are header.chunks for a scan, header.look_chunks for a look, which has kLookBlocksPerSm.
+// A batch without chunks is not launched. The kernels allocate nothing and wait for nothing, so a captured launch
+// carries its own table; everything they leave behind is in the words below, which are at rest after each launch, or
+// each look.
 #pragma once
 
 #include <cstddef>

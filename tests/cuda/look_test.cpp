@@ -12,7 +12,7 @@
 namespace numsan::gpu {
 namespace {
 
-/// Ops of one output and several operands, of many sizes and types; two outputs of three are bad, and half the operands.
+/// Ops of one output and several operands, of many sizes and types: two outputs of three are bad, half the operands.
 struct Ops {
     std::vector<std::unique_ptr<Lanes>> memory;
     std::vector<Shaped> outputs;

@@ -12,7 +12,7 @@ STEPS, WARM_UP = 38_000, 32_000  # by then there are more stacks and births than
 MOST_MB = 4  # the allocator's steps, of two megabytes without numsan, too; without bounds 15 MB and more
 
 
-@pytest.mark.parametrize("kind", ["healthy", "poisoned"])
+@pytest.mark.parametrize("kind", ["healthy", pytest.param("poisoned", marks=pytest.mark.nightly)])
 def test_memory_stays_flat(kind, warm, tmp_path):
     rows, report = soak.soak(kind, STEPS, WARM_UP, folder=tmp_path, timeout=900)
     assert report["coverage"]["forgotten"]["stacks"] > 0, report["coverage"]

@@ -90,7 +90,12 @@ def check(case, tmp_path, options):
     return reports, watched.stdout
 
 
-@pytest.mark.parametrize("case", ["gpt2", "grad_scaler", "lbfgs"])
+def first_in_ci(*cases):
+    """Parameters of which the first is run in CI, the others at night."""
+    return [pytest.param(case, marks=[pytest.mark.nightly] if case != cases[0] else []) for case in cases]
+
+
+@pytest.mark.parametrize("case", first_in_ci("grad_scaler", "gpt2", "lbfgs"))
 def test_holding_arguments_for_a_dump_changes_nothing(case, warm, tmp_path):
     folder = tmp_path / "dumps"
     check(case, tmp_path, {"dump": folder})
@@ -98,7 +103,8 @@ def test_holding_arguments_for_a_dump_changes_nothing(case, warm, tmp_path):
     assert len(list(folder.glob("*"))) == expected
 
 
-@pytest.mark.parametrize("case", ["gpt2", "grad_scaler", "lbfgs", "resnet", "workers_fork", "ddp", "transforms"])
+@pytest.mark.parametrize("case", first_in_ci("workers_fork", "gpt2", "grad_scaler", "lbfgs", "resnet", "ddp",
+                                             "transforms"))
 def test_being_ready_to_stop_changes_nothing(case, warm, tmp_path):
     check(case, tmp_path, {"break": 1})
 

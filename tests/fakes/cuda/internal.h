@@ -185,5 +185,5 @@ struct CUfunc_st {
     CUcontext context;
     std::string name;
     void (*host)(void*);  // null: one of the scan kernels
-    bool large, look;  ///< which of numsan's kernels
+    bool large, look;     ///< which of numsan's kernels
 };
