@@ -32,7 +32,7 @@ def scan_microseconds(data, only):
 
 def launches_a_batch(data, only):
     for row in data.get("scan", {}).get("rates", []):
-        if "launches_a_batch" in row:
+        if "launches_a_batch" in row and in_range(row, only):
             yield f"{row['batch']} tensors of {row['bytes']} bytes", row["launches_a_batch"]
 
 

@@ -54,7 +54,8 @@ def on_device(trace, tier):
             "bytes": ops["bytes"] + sum(gradient.bytes for _, gradient in gradients) + loss_bytes,
             "launches": tier_rule.launches(trace.events, tier, gradients) + 1,
             "gated": tier_rule.behind_gate(trace, tier),
-            "at_once": tier_rule.launches_at_once(trace.events, tier) + len(gradients) + 1}
+            "at_once": tier_rule.launches_at_once(trace.events, tier) + 1 +
+            sum(1 + (gradient.bytes > tier_rule.ALONE_BYTES) for _, gradient in gradients)}
 
 
 def figures(name):

@@ -46,6 +46,7 @@ def table_capacity():
 POLICY, SCAN = "host/event/tier_policy.h", "cuda/kernel/scan_policy.h"
 SMALL_BYTES, TINY_BYTES = number(POLICY, "kSmallBytes"), number(POLICY, "kTinyBytes")
 DEFER_BELOW, HELD_BYTES = number(SCAN, "kDeferBelowBytes"), number(SCAN, "kDeferredBytes")
+ALONE_BYTES = number(SCAN, "kAloneBytes")
 BATCH_OUTPUTS, TABLE_TENSORS = number(SCAN, "kBatchOutputs"), table_capacity()
 INPUTS_LOOKED_AT = number("host/base/device_scanner.h", "kMaxInputs")
 LOGGED_OUTPUTS = number("host/event/op_log.h", "kMaxOutputs")
@@ -93,9 +94,26 @@ def launches_of(event, outputs, before=0):
     return -(-(before + outputs) // min(BATCH_OUTPUTS, TABLE_TENSORS // (1 + members)))
 
 
+def operands(event, at):
+    """Operands that are looked at with the output number `at`."""
+    if is_over_lists(event):
+        return event.inputs[at::max(len(event.outputs), 1)][:INPUTS_LOOKED_AT]
+    return event.inputs[:INPUTS_LOOKED_AT] if len(event.outputs) <= LOGGED_OUTPUTS else []
+
+
+def looks_of(event, outputs, before=0):
+    """Those of launches_of() that a look follows: an output and its operands are too much for one block."""
+    heavy = [one.bytes + sum(operand.bytes for operand in operands(event, event.outputs.index(one))) > ALONE_BYTES
+             for one in outputs]
+    size = -(-(before + len(outputs)) // max(launches_of(event, len(outputs), before), 1))
+    placed = [False] * before + heavy
+    return sum(any(placed[at:at + size]) for at in range(0, len(placed), max(size, 1)))
+
+
 def launches_at_once(events, tier):
     """On a device, for the outputs of ops."""
-    return sum(launches_of(event, len(read(event, tier, "device"))) for event in events)
+    read_of = ((event, read(event, tier, "device")) for event in events)
+    return sum(launches_of(event, len(outputs)) + looks_of(event, outputs) for event, outputs in read_of)
 
 
 def launches(events, tier, gradients):
@@ -109,7 +127,8 @@ def launches(events, tier, gradients):
         while following is not None and following[0] == index:
             gradient, following = following[1], next(arriving, None)
             if gradient.storage_bytes >= DEFER_BELOW:  # what waits goes along
-                count, waiting, held, storages = count + 1, 0, 0, set()
+                count += 1 + (gradient.bytes > ALONE_BYTES)
+                waiting, held, storages = 0, 0, set()
                 continue
             waiting, held = waiting + 1, held + gradient.storage_bytes
             storages.add(gradient.storage)
@@ -121,7 +140,7 @@ def launches(events, tier, gradients):
         if waiting and storages & events[index].written:  # note_write
             count, waiting, held, storages = count + 1, 0, 0, set()
         if outputs:
-            count += launches_of(events[index], len(outputs), waiting)
+            count += launches_of(events[index], len(outputs), waiting) + looks_of(events[index], outputs, waiting)
             waiting, held, storages = 0, 0, set()
     return count + (waiting > 0)
 

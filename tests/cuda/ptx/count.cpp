@@ -1,8 +1,11 @@
 // Prints how many PTX instructions all threads execute for 16 bytes of a batch, by the size of the chunks it is cut
-// into: float32, all values finite, a grid as on a GPU of 132 SMs. What runs is what nvcc made for sm_90, before ptxas.
+// into: float32, all values finite, a grid as on a GPU of 132 SMs; and for 16 bytes of a look. What runs is what nvcc
+// made for sm_90, before ptxas.
 //
 // usage: numsan_ptx_count
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -25,6 +28,11 @@ namespace {
 using namespace gpu;
 
 constexpr uint32_t kSms = 132;
+
+const Kernel& kernel_of(const char* name) {
+    return *std::find_if(counted::kernels.begin(), counted::kernels.end(),
+                         [&](const Kernel& kernel) { return std::strcmp(kernel.name, name) == 0; });
+}
 
 struct Count {
     uint32_t chunk_log2, chunks, blocks;
@@ -53,10 +61,34 @@ Count count(const std::vector<std::unique_ptr<Lanes>>& outputs, uint32_t chunk_l
     }
     const uint32_t blocks = grid_blocks(table.header.chunks, kSms);
     std::fill_n(counted_executed, counted_lines, uint64_t(0));
-    const std::string fault = run({counted::kernels.front(), &table, blocks, kBlockThreads, 1, 0, memory_of(table)});
+    const std::string fault =
+        run({kernel_of(gpu::kScanSmallName), &table, blocks, kBlockThreads, 1, 0, memory_of(table)});
     if (!fault.empty()) throw std::runtime_error(fault);
     const uint64_t executed = std::accumulate(counted_executed, counted_executed + counted_lines, uint64_t(0));
     return {table.header.chunk_log2, table.header.chunks, blocks, double(executed) * 16 / double(bytes)};
+}
+
+/// What the look executes after a scan of `tensor`, one of whose values is NaN, and blocks of its grid.
+Count count_look(Lanes& tensor, DType dtype) {
+    Words words;
+    BatchFiller filler;
+    filler.begin(words.header());
+    filler.add(Shaped(tensor.data(), dtype, tensor.count()).view, 0, 0);
+    filler.close();
+    ScanHeader& header = filler.header();
+    header.scan_blocks = grid_blocks(header.chunks, kSms);
+    const uint32_t blocks = grid_blocks(header.look_chunks, kSms, kLookBlocksPerSm);
+    const ScanTableSmall& table = filler.small();
+    const auto run_kernel = [&](const char* name, uint32_t grid) {
+        const std::string fault = run({kernel_of(name), &table, grid, kBlockThreads, 1, 0, memory_of(table)});
+        if (!fault.empty()) throw std::runtime_error(fault);
+    };
+    run_kernel(kScanSmallName, header.scan_blocks);
+    std::fill_n(counted_executed, counted_lines, uint64_t(0));
+    run_kernel(kLookSmallName, blocks);
+    const uint64_t executed = std::accumulate(counted_executed, counted_executed + counted_lines, uint64_t(0));
+    const double bytes = double(tensor.count()) * info(dtype).lane_bytes;
+    return {header.chunk_log2, header.chunks, blocks, double(executed) * 16 / bytes};
 }
 
 }  // namespace
@@ -78,5 +110,13 @@ int main() {
             std::printf("%2d %6d %3u %5u %4u %7.2f%s\n", int(outputs), int(kib), 1u << count.chunk_log2 >> 6,
                         count.chunks, count.blocks, count.each, chunk_log2 == 0 ? "  as chosen" : "");
         }
+    }
+    std::printf("look after one NaN in 16 MiB, blocks, instructions for 16 bytes\n");
+    for (const DType dtype : {DType::Float32, DType::BFloat16, DType::Float16, DType::Float8E4M3Fn}) {
+        gpu::Lanes lanes(dtype, (16 << 20) / info(dtype).lane_bytes);
+        lanes.fill(gpu::one(info(dtype)));
+        lanes.set(lanes.count() / 3, gpu::nan_of(info(dtype)));
+        const ptx::Count count = ptx::count_look(lanes, dtype);
+        std::printf("%s %u %.2f\n", info(dtype).name, count.blocks, count.each);
     }
 }
