@@ -102,8 +102,8 @@ class CudaDeviceScanner final : public DeviceScanner {
     bool writes_later(const void* data) const noexcept override { return is_pinned_memory(data); }
     uint64_t window() const noexcept override { return gpu::kResults; }
     void close() noexcept override { scanner_.close(); }
-    int64_t launches_of(int64_t bytes, bool exact) const noexcept override {
-        return bytes > (exact ? gpu::kAlwaysAloneBytes : gpu::kAloneBytes) ? 2 : 1;
+    int64_t further_launches(int64_t bytes, bool exact) const noexcept override {
+        return bytes > (exact ? gpu::kAlwaysAloneBytes : gpu::kAloneBytes) ? 1 : 0;
     }
     int64_t lost() const noexcept override { return static_cast<int64_t>(scanner_.counters().dropped); }
     int64_t device_bytes() const noexcept override { return scanner_.device_bytes(); }

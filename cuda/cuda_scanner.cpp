@@ -117,7 +117,7 @@ void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
     header.raise = &scratch.gate;
     header.sequence = captured ? &scratch.sequence : nullptr;
     header.scratch = scratch.items;
-    header.looks = &scratch.looks;
+    header.looks = &scratch.looked.list;
     header.blocks_done = &scratch.blocks_done;
     header.state = captured ? &memory.replay : &memory.eager;
     header.ring = captured ? state.replay.device : state.eager.device;

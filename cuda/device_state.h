@@ -11,10 +11,17 @@
 
 namespace numsan::gpu {
 
+/// Scratch of a scan and of the look behind it. Device memory. Several threads may launch into one stream, where another
+/// scan may then come between the two: one pair at a time has it.
+struct LookMemory {
+    ItemScratch items[kBatchOutputs];
+    LookList list;
+};
+
 /// Scratch of launches that follow each other: those of one stream, or of one stream in one capture. Device memory.
 struct LaneMemory {
     ItemScratch items[kBatchOutputs];
-    LookList looks;
+    LookMemory looked;
     uint32_t blocks_done;
     uint32_t sequence;  ///< of a capture: outputs that its replays have scanned so far
     uint32_t gate;      ///< of the lane's own launches, which follow each other: none of them sees it change
@@ -26,7 +33,7 @@ static_assert(sizeof(LaneMemory) % 256 == 0);
 /// numbers count replays and are not those of the host.
 struct DeviceMemory {
     ScanState eager, replay;
-    uint64_t unused[24];
+    uint64_t unused[16];
     LaneMemory lanes[kLanes];
 };
 static_assert(offsetof(DeviceMemory, lanes) == 256);

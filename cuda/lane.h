@@ -127,9 +127,11 @@ class Lane {
         capture_.store(capture, std::memory_order_release);
     }
 
-    std::mutex mutex;                           // guards `open` and `leaving`
-    Batch* open = nullptr;                      ///< what is pending; may be empty
-    Batch* leaving = nullptr;                   ///< batches that hold storages, taken out of `open`, not launched yet
+    std::mutex mutex;          // guards `open` and `leaving`
+    Batch* open = nullptr;     ///< what is pending; may be empty
+    Batch* leaving = nullptr;  ///< batches that hold storages, taken out of `open`, not launched yet
+    /// LaneMemory::looked is a pair's that is on its way, or not at rest for good: a look was refused.
+    std::atomic<bool> look_taken{false};
     std::atomic<uint64_t> filter{0};            ///< bits of the storages that are pending
     std::atomic<uint32_t> left{0}, landed{0};   ///< batches that were in `leaving`, and are not any more
     std::atomic<uint64_t> captured_outputs{0};  ///< outputs that one replay scans

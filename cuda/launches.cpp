@@ -214,6 +214,9 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexce
     batch.filler.close();
     const DeviceState& state = context.state;
     ScanHeader& header = batch.filler.header();
+    // Another thread's pair has it, or a look was refused and it is not at rest: one block does it all.
+    if (header.looks != nullptr && lane.look_taken.exchange(true, std::memory_order_acquire)) header.looks = nullptr;
+    if (header.looks != nullptr) header.scratch = state.memory->lanes[lane.index].looked.items;
     header.scan_blocks = grid_blocks(header.chunks, state.multiprocessors);
     const bool small = batch.filler.fits_small();
     const void* table = small ? static_cast<const void*>(&batch.filler.small()) : &batch.filler.large();
@@ -222,23 +225,15 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexce
         const CUresult result =
             driver_->launch(kernel, blocks, 1, 1, kBlockThreads, 1, 1, 0, stream, parameters, nullptr);
         if (result == CUDA_SUCCESS) launches_.fetch_add(1, std::memory_order_relaxed);
-        return result;
+        if (result != CUDA_SUCCESS) why = driver_failed(context.context, "cuLaunchKernel", result);
+        return result == CUDA_SUCCESS;
     };
-    const CUresult scanned = launch(small ? state.scan_small : state.scan_large, header.scan_blocks);
-    if (scanned != CUDA_SUCCESS) {
-        why = driver_failed(context.context, "cuLaunchKernel", scanned);
-        return false;
-    }
-    if (header.looks == nullptr) return true;
+    const bool scanned = launch(small ? state.scan_small : state.scan_large, header.scan_blocks);
+    if (header.looks == nullptr) return scanned;
     const uint32_t blocks = grid_blocks(header.look_chunks, state.multiprocessors, kLookBlocksPerSm);
-    const CUresult looked = launch(small ? state.look_small : state.look_large, blocks);
-    if (looked == CUDA_SUCCESS) return true;
-    why = driver_failed(context.context, "cuLaunchKernel", looked);
-    if (capture == 0) {  // the lane's next look would find what is not its own
-        keep_reason("cuLaunchKernel", looked);
-        turn_off(SkipReason::EngineOff);
-    }
-    return false;
+    const bool looked = scanned && launch(small ? state.look_small : state.look_large, blocks);
+    if (looked || !scanned) lane.look_taken.store(false, std::memory_order_release);
+    return looked;
 }
 
 void CudaScanner::launch(Lane& lane, Batch& batch) noexcept {

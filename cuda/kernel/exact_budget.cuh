@@ -21,20 +21,29 @@ NUMSAN_DEVICE uint64_t pass_time(const ScanItem* items, const ScanItem& output, 
     uint64_t bytes = bytes_of(output);
     NUMSAN_NO_UNROLL
     for (uint32_t i = 0; i < output.inputs; ++i) bytes += bytes_of(items[output.first_input + i]);
-    return bytes / (alone ? kBlockBytesPerNanosecond : kGridBytesPerNanosecond);
+    return alone ? kBlockPassNanoseconds + bytes / kBlockBytesPerNanosecond
+                 : kGridPassNanoseconds + bytes / kGridBytesPerNanosecond;
 }
 
-NUMSAN_DEVICE bool may_pass(const ScanState& state) {
-    return shared_load(&state.paid_until) <= nanoseconds() + kMostOwed;
+/// What a bad output's pass is taken from.
+NUMSAN_DEVICE uint64_t& account_of(ScanState& state, const RangeWords& words, DType dtype) {
+    return state.paid_until[words.largest == classes_of(dtype).infinity ? 1 : 0];
 }
+
+NUMSAN_DEVICE bool owes_too_much(uint64_t until, uint64_t now) {
+    return until > now + kMostOwed && until - now <= kMostOwed + kLongestPass * kExactShare;
+}
+
+NUMSAN_DEVICE bool may_pass(const uint64_t& account) { return !owes_too_much(shared_load(&account), nanoseconds()); }
 
 /// One thread. Takes the time of an exact pass; false when too much is owed.
-NUMSAN_DEVICE bool pay(ScanState& state, uint64_t pass) {
+NUMSAN_DEVICE bool pay(uint64_t& account, uint64_t pass) {
     const uint64_t now = nanoseconds();
     for (;;) {
-        const uint64_t until = shared_load(&state.paid_until);
-        if (until > now + kMostOwed) return false;
-        if (atomic_exchange_if(&state.paid_until, until, (until > now ? until : now) + pass * kExactShare)) return true;
+        const uint64_t until = shared_load(&account);
+        if (owes_too_much(until, now)) return false;
+        const bool owes = until > now && until <= now + kMostOwed;
+        if (atomic_exchange_if(&account, until, (owes ? until : now) + pass * kExactShare)) return true;
     }
 }
 

@@ -95,7 +95,7 @@ class HitReader {
         return std::atomic_ref(ring_->first_offender).load(std::memory_order_acquire);
     }
 
-    /// Slots that found the ring full.
+    /// Slots that found the ring full; of replays also those that were left out for lack of time.
     uint64_t dropped() const noexcept { return std::atomic_ref(ring_->dropped).load(std::memory_order_acquire); }
 
   private:

@@ -102,11 +102,12 @@ NUMSAN_DEVICE void leave_to_look(const ScanHeader& header, const ScanItem& item,
 NUMSAN_DEVICE void begin_report(const TableView& table, const ScanItem& item, bool bad, BlockShared& shared) {
     const ScanHeader& header = table.header;
     const Part& part = shared.part;
-    const bool paid = !bad || pay(*header.state, pass_time(table.items, item, header.looks == nullptr));
+    const bool paid = !bad || pay(account_of(*header.state, shared.words, item.dtype),
+                                  pass_time(table.items, item, header.looks == nullptr));
     if (paid && header.looks != nullptr) return leave_to_look(header, item, shared);
     shared.tally = TallyWords{};
     if (part.parts != 1) take_tally(header.scratch[part.index], shared);
-    if (!paid) drop(header, 1u + item.inputs);
+    if (!paid && header.results == nullptr) drop(header, 1u + item.inputs);  // else the result says it
     if (!paid || !take_tickets(header, 1u + item.inputs, bad, shared.ticket))
         return publish_result(header, item, shared.words, shared.sequence, bad ? kHitDropped : kFinite);
     shared.inputs_left = item.inputs;
@@ -166,7 +167,8 @@ NUMSAN_DEVICE void finish_part(const TableView& table, const Part& part, const R
         shared.words = words;
         const ScanItem& item = table.items[part.index];
         const bool always = (item.flags & kExact) != 0;
-        if (part.parts != 1 && (always || (has_nonfinite(words, item.dtype) && may_pass(*table.header.state)))) {
+        if (part.parts != 1 && (always || (has_nonfinite(words, item.dtype) &&
+                                           may_pass(account_of(*table.header.state, words, item.dtype))))) {
             shared.tally = TallyWords{};
             shared.job = TallyJob{part.index, part.number, part.number + 1, 1, part.parts, part.chunks, false};
         } else {

@@ -60,13 +60,20 @@ inline constexpr int64_t kAlwaysAloneBytes = 256 << 10;
 inline constexpr uint64_t kBlockBytesPerNanosecond = 4;
 inline constexpr uint64_t kGridBytesPerNanosecond = 400;  ///< an estimate, too: bound by arithmetic
 
-/// Operands that the look after one scan has room for.
-inline constexpr uint32_t kLookedInputs = 64;
+/// What an exact pass takes however few bytes there are, in nanoseconds: estimates.
+inline constexpr uint64_t kBlockPassNanoseconds = 2'000;
+inline constexpr uint64_t kGridPassNanoseconds = 5'000;
 
-/// Exact passes of a context may take one in so many nanoseconds; what they may owe is 100 milliseconds of passes. Then
-/// bad outputs are reported without one, until the debt has shrunk. A run that stays bad is held up by no more.
+/// Operands that the look after one scan has room for: eight of each output, as many as a hit of DeviceScanner has.
+inline constexpr uint32_t kLookedInputs = 8 * kBatchOutputs;
+
+/// Exact passes may take one in so many nanoseconds; what they may owe is 100 milliseconds of passes. Then bad outputs
+/// are reported without one, until the debt has shrunk. A run that stays bad is held up by no more. Launches of replays
+/// have an account of their own.
 inline constexpr uint64_t kExactShare = 50;
 inline constexpr uint64_t kMostOwed = kExactShare * 100'000'000;
+/// No pass takes as long: who owes more has paid by a clock that was set back since.
+inline constexpr uint64_t kLongestPass = 5'000'000'000;
 
 /// Streams and captures of a context that have scratch of their own.
 inline constexpr uint32_t kLanes = 512;

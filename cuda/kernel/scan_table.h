@@ -106,10 +106,15 @@ static_assert(sizeof(LookList) % 16 == 0 && kBatchOutputs <= 64);
 struct ScanState {
     uint64_t first_offender;  ///< least (sequence << 32 | slot) of all bad tensors
     uint64_t head;            ///< tickets of the ring that were given out
-    uint64_t dropped;         ///< slots that found the ring full, or no time for the exact pass
-    uint64_t paid_until;      ///< nanoseconds of the device's clock: when what exact passes took will have been earned
+    uint64_t dropped;         ///< slots that found the ring full; of replays also those without time for the exact pass
+    uint64_t unused;
+    /// Nanoseconds of the device's clock: when what exact passes took will have been earned. Of outputs with NaN, and of
+    /// those whose largest magnitude is infinity: programs mask with it all the time.
+    uint64_t paid_until[2];
+    uint64_t unused2[2];
 };
-inline constexpr ScanState kInitialScanState{kNoOffender, 0, 0, 0};
+inline constexpr ScanState kInitialScanState{kNoOffender, 0, 0, 0, {}, {}};
+static_assert(sizeof(ScanState) == 64);
 
 /// Values of RangeResult::bad.
 enum ResultVerdict : uint64_t {

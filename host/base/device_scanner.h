@@ -75,8 +75,8 @@ class DeviceScanner {
 
     /// An op of this thread is about to write `storage` in place: what was handed over of it is put into its queue.
     virtual void before_write(const void* storage) noexcept = 0;
-    /// Launches that the scan of an output of so many bytes takes, operands included.
-    virtual int64_t launches_of(int64_t bytes, bool exact) const noexcept = 0;
+    /// Launches beside the first that the scan of an output of so many bytes takes, operands included.
+    virtual int64_t further_launches(int64_t bytes, bool exact) const noexcept = 0;
     /// Copies bytes of a device's memory to the host, as they are once `queue` has done all that it was given: waits
     /// for that. False: the queue is being captured, or the device cannot be read.
     virtual bool read(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept = 0;

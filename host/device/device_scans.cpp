@@ -85,7 +85,7 @@ void OutputScans::add(const DeviceEvent& event, int32_t begin, int32_t end, Scan
 /// What waits goes with the launch of something else.
 int64_t cost_of(const DeviceScanner& scanner, const std::vector<DeviceScan>& scans) noexcept {
     constexpr int64_t kExact = 5;  // times as many instructions, about
-    int64_t bytes = 0, launches = scans[0].held_by != nullptr ? 0 : 1;
+    int64_t bytes = 0, further = 0;
     for (const DeviceScan& scan : scans) {
         int64_t operands = 0;
         for (int32_t i = 0; i < scan.input_count; ++i) operands += bytes_of(scan.inputs[i]);
@@ -93,10 +93,10 @@ int64_t cost_of(const DeviceScanner& scanner, const std::vector<DeviceScan>& sca
         for (int32_t i = 0; i < scan.output_count; ++i) {
             const int64_t output = bytes_of(scan.outputs[i]);
             bytes += output * (scan.exact ? 1 + kExact : 1);
-            launches = std::max(launches, scanner.launches_of(output + operands, scan.exact));
+            further = std::max(further, scanner.further_launches(output + operands, scan.exact));
         }
     }
-    return Governor::cost(launches, bytes);
+    return Governor::cost((scans[0].held_by != nullptr ? 0 : 1) + further, bytes);
 }
 
 }  // namespace numsan

@@ -26,12 +26,14 @@ void TierPolicy::alarm(int64_t step) noexcept {
 
 /// Threads that ask at the same time may both be believed: then a pause is skipped.
 bool TierPolicy::is_believed(int64_t step, int64_t until) noexcept {
-    const int64_t last = last_alarm_.exchange(step, std::memory_order_relaxed);
-    const int64_t pause = pause_.load(std::memory_order_relaxed);
+    int64_t last = last_alarm_.load(std::memory_order_relaxed);
+    while (last < step && !last_alarm_.compare_exchange_weak(last, step, std::memory_order_relaxed)) {
+    }
     if (step <= until) return false;
-    const bool was_silent = step - last > pause;
-    if (!was_silent && step <= until + pause) return false;
-    pause_.store(was_silent ? kFirstPause : std::min(2 * pause, kLongestPause), std::memory_order_relaxed);
+    const bool was_silent = step - last > kSilence;
+    const int64_t pause = was_silent ? 0 : pause_.load(std::memory_order_relaxed);
+    if (step <= until + pause) return false;
+    pause_.store(std::clamp(2 * pause, kFirstPause, kLongestPause), std::memory_order_relaxed);
     return true;
 }
 

@@ -22,7 +22,7 @@ namespace numsan {
 ///
 /// A value that sounds the alarm raises the tier to full for the rest of the step and kAlarmSteps more. On a device a
 /// run that goes on alarming is believed less and less often: after 4 steps, then 8, and so on; from the start again
-/// once it has been silent for as long.
+/// once it has been silent for 64.
 class TierPolicy {
   public:
     static constexpr int64_t kSmallBytes = 256 << 10;
@@ -50,7 +50,7 @@ class TierPolicy {
     void alarm(int64_t step) noexcept;
 
   private:
-    static constexpr int64_t kFirstPause = 4, kLongestPause = 1024;  ///< steps
+    static constexpr int64_t kFirstPause = 4, kLongestPause = 1024, kSilence = 64;  ///< steps
 
     bool is_boundary(const OpInfo& op) noexcept;
     bool is_believed(int64_t step, int64_t until) noexcept;
@@ -58,7 +58,7 @@ class TierPolicy {
     const Tier tier_;
     const Memory memory_;
     std::atomic<int64_t> alarm_until_{-1};
-    std::atomic<int64_t> last_alarm_{-kLongestPause}, pause_{kFirstPause};  ///< of a device
+    std::atomic<int64_t> last_alarm_{-kSilence - 1}, pause_{kFirstPause};  ///< of a device
     static constexpr size_t kOps = 4096;
     enum : uint8_t { kUnknown, kIsInner, kIsBoundary };
     std::array<std::atomic<uint8_t>, kOps> ops_{};  ///< by OpInfo::id

@@ -118,6 +118,9 @@ class Kernel:
             wide = kind[0] + str(2 * int(kind[1:]))
             return f"{self.target(a[0])} = {ctype(wide)}({self.value(a[1], kind)}) * " \
                    f"{ctype(wide)}({self.value(a[2], kind)});"
+        if parts == ["hi"] and kind == "u64":
+            return f"{self.target(a[0])} = uint64_t(static_cast<unsigned __int128>({self.value(a[1], kind)}) * " \
+                   f"{self.value(a[2], kind)} >> 64);"
         if parts != ["lo"]:
             raise Unknown("part of a product")
         return self.infix("mul", [], kind, a)

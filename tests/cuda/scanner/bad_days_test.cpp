@@ -106,18 +106,23 @@ INSTANTIATE_TEST_SUITE_P(
                     SetUpCase{"cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY, "cuStreamCreate"}),
     [](const auto& instance) { return std::string(instance.param.call); });
 
-TEST_F(BadDays, ALookThatIsRefusedEndsItAll) {
+TEST_F(BadDays, AfterALookThatIsRefusedOneBlockDoesItAll) {
     CudaScanner scanner;
     GpuTensor large(kAloneBytes / 4 + 1);
     large.fill(stream, kNan);
-    fake_cuda::fail("cuLaunchKernel", CUDA_ERROR_INVALID_HANDLE, 1, 1);  // the stream is gone, and would be another's
+    fake_cuda::fail("cuLaunchKernel", CUDA_ERROR_INVALID_HANDLE, 1, 1);  // of the stream: the context lives
     scan(scanner, large, 1, stream);
-    EXPECT_TRUE(scanner.is_off());
-    EXPECT_TRUE(finish(scanner).empty());
-    scan(scanner, large, 2, stream);
+    EXPECT_TRUE(finish(scanner).empty()) << "nobody has looked";
     EXPECT_EQ(skipped(scanner, SkipReason::StreamInvalid), 1u);
-    EXPECT_EQ(skipped(scanner, SkipReason::EngineOff), 1u);
-    EXPECT_STREQ(scanner.reason(), "cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE");
+    EXPECT_FALSE(scanner.is_off());
+    for (uint64_t number = 2; number < 4; ++number) {
+        scan(scanner, large, number, stream);
+        const std::vector<Found> found = finish(scanner);
+        ASSERT_EQ(found.size(), 1u);
+        EXPECT_EQ(found[0].sequence, number);
+        EXPECT_EQ(found[0].health.nan, kAloneBytes / 4 + 1);
+    }
+    EXPECT_EQ(scanner.counters().launches, 3u);
 }
 
 TEST_F(BadDays, AStickyErrorEndsItAll) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "cuda/kernel/scan_policy.h"
 #include "tests/cuda/scanner/fake_gpu.h"
 
 namespace numsan::gpu {
@@ -113,6 +114,40 @@ TEST_F(Threads, ManyOnOneStream) {
     EXPECT_EQ(finish(scanner).size(), size_t(kThreads * 20));
     EXPECT_EQ(scanner.counters().scanned, uint64_t(kThreads * 200));
     for (const Storage& storage : storages) EXPECT_EQ(storage.held(), 0);
+}
+
+TEST_F(Threads, ManyWithLargeTensorsOnOneStream) {
+    CudaScanner scanner;
+    ASSERT_TRUE(scanner.prepare({context, stream}));
+    constexpr int64_t kElements = kAloneBytes / 4 + 1000;
+    constexpr uint64_t kScans = 24;
+    GpuTensor good(kElements), bad(kElements);
+    good.fill(stream, kOne);
+    bad.fill(stream, kOne);
+    bad.set(stream, 7, kNan);
+    std::atomic<uint64_t> next{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+        threads.emplace_back([&] {
+            ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+            for (uint64_t number = next++; number < kScans; number = next++)
+                scan(scanner, number % 2 == 0 ? good : bad, number, stream);
+        });
+    }
+    for (std::thread& t : threads) t.join();
+    const std::vector<Found> found = finish(scanner);
+    EXPECT_EQ(found.size(), kScans / 2);
+    for (const Found& one : found) {
+        EXPECT_EQ(one.sequence % 2, 1u);
+        EXPECT_EQ(one.health.nan, 1);
+        EXPECT_EQ(one.health.first_bad, 7);
+    }
+    for (uint64_t number = 0; number < kScans; ++number) {
+        const CudaScanner::Outcome outcome = scanner.outcome(number);
+        EXPECT_EQ(outcome.answer, DeviceScanner::Answer::Read) << number;
+        EXPECT_EQ(outcome.range.suspicious, number % 2 == 1) << number;
+    }
+    EXPECT_GT(scanner.counters().launches, kScans) << "looks";
 }
 
 /// A thread of the program whose launch waits for the GPU, which may wait for what other threads do next.

@@ -69,10 +69,10 @@ TEST(TierPolicy, AnAlarmLastsSomeSteps) {
 
 TEST(TierPolicy, ADevicesAlarmThatGoesOnIsBelievedLessAndLessOften) {
     TierPolicy policy(Tier::Sentinel, TierPolicy::Memory::Device);
-    const auto read_of = [&](int64_t from, int64_t to) {
+    const auto read_of = [&](int64_t from, int64_t to, int64_t period = 1) {
         int64_t read = 0;
         for (int64_t step = from; step < to; ++step) {
-            policy.alarm(step);
+            if ((step - from) % period == 0) policy.alarm(step);
             read += policy.reads_all(step);
         }
         return read;
@@ -82,6 +82,15 @@ TEST(TierPolicy, ADevicesAlarmThatGoesOnIsBelievedLessAndLessOften) {
     EXPECT_LE(read_of(100, 10000), 80);
     EXPECT_FALSE(policy.is_alarmed(20000));
     EXPECT_EQ(read_of(20000, 20004), 4) << "after a long silence";
+    int64_t begun = 30000;
+    for (const int64_t period : {2, 5, 6, 10, 50}) {
+        EXPECT_LE(read_of(begun, begun + 10000, period), 120) << "every " << period << " steps";
+        begun += 20000;
+    }
+    policy.alarm(begun);
+    policy.alarm(begun - 500);  // of an event that is judged late
+    policy.alarm(begun + 5);
+    EXPECT_FALSE(policy.reads_all(begun + 5)) << "there was no silence";
 
     TierPolicy host(Tier::Sentinel);
     for (int64_t step = 5; step < 50; ++step) {
