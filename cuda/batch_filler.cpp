@@ -158,7 +158,7 @@ Admission BatchFiller::add(const TensorView& view, uint32_t slot, uint32_t order
     return Admission::Added;
 }
 
-bool BatchFiller::close() noexcept {
+bool BatchFiller::close(int64_t alone) noexcept {
     ScanHeader& header = table_.header;
     uint64_t all = 0, in_gaps = 0, of_small = 0;
     for (int i = 0; i < header.outputs; ++i) {
@@ -177,7 +177,7 @@ bool BatchFiller::close() noexcept {
         item.first_chunk = header.chunks;
         header.chunks += item_chunks(item, header.chunk_log2);
     }
-    if (!needs_look()) header.looks = nullptr;
+    if (!needs_look(alone)) header.looks = nullptr;
     header.look_chunks = header.chunks;
     for (int i = 0; header.looks != nullptr && i < inputs_; ++i)
         header.look_chunks += item_chunks(table_.items[ScanTableLarge::kItemCapacity - 1 - i], header.chunk_log2);
@@ -185,7 +185,7 @@ bool BatchFiller::close() noexcept {
 }
 
 /// Whether an output and its operands are too much for one block. A look has a bit for an output.
-bool BatchFiller::needs_look() const noexcept {
+bool BatchFiller::needs_look(int64_t alone) const noexcept {
     if (table_.header.outputs > kBatchOutputs) return false;
     for (int i = 0; i < table_.header.outputs; ++i) {
         const ScanItem& output = table_.items[i];
@@ -195,7 +195,7 @@ bool BatchFiller::needs_look() const noexcept {
             bytes += input.positions * element_bytes(input);
         }
         const bool always = (output.flags & kExact) != 0;
-        if (output.positions != 0 && bytes > uint64_t(always ? kAlwaysAloneBytes : kAloneBytes)) return true;
+        if (output.positions != 0 && bytes > uint64_t(always ? kAlwaysAloneBytes : alone)) return true;
     }
     return false;
 }

@@ -56,8 +56,9 @@ class BatchFiller {
     /// For what is known only at the end: sequence_step and flags before close(), scan_blocks after it.
     ScanHeader& header() noexcept { return table_.header; }
 
-    /// Cuts the batch into chunks. False when there is nothing to launch. Nothing can be added after it.
-    bool close() noexcept;
+    /// Cuts the batch into chunks. False when there is nothing to launch. Nothing can be added after it. `alone`: bytes
+    /// of an output and its operands that one block may have to look at.
+    bool close(int64_t alone = kAloneBytes) noexcept;
 
     bool fits_small() const noexcept;
     const ScanTableLarge& large() const noexcept { return table_; }
@@ -65,7 +66,7 @@ class BatchFiller {
     const ScanTableSmall& small() noexcept;
 
   private:
-    bool needs_look() const noexcept;
+    bool needs_look(int64_t alone) const noexcept;
 
     ScanTableLarge table_;
     ScanTableSmall small_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/kernel/hit_ring.h"
+#include "cuda/kernel/scan_policy.h"
 #include "cuda/skip_reason.h"
 #include "host/base/adapter_abi.h"
 #include "host/base/device_scanner.h"
@@ -96,7 +97,8 @@ struct Hit {
 /// note_write() before a storage is written in place. After a fork the child's scanner is off; it may make another.
 class CudaScanner {
   public:
-    explicit CudaScanner(const char* library = "libcuda.so.1");
+    /// `alone_bytes`: as BatchFiller::close() takes it.
+    explicit CudaScanner(const char* library = "libcuda.so.1", int64_t alone_bytes = kAloneBytes);
     ~CudaScanner();
     CudaScanner(const CudaScanner&) = delete;
     CudaScanner& operator=(const CudaScanner&) = delete;
@@ -232,6 +234,7 @@ class CudaScanner {
     int drain_replays(ContextEntry& context, const std::function<void(const Hit&)>& callback);
 
     const Driver* driver_ = nullptr;
+    const int64_t alone_bytes_;
     const uint64_t id_;
     const uint64_t forks_;
     std::atomic<int> off_{-1};

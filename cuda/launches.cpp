@@ -31,8 +31,11 @@ bool means_capture(int result) {
 
 }  // namespace
 
-CudaScanner::CudaScanner(const char* library)
-    : id_(scanners.fetch_add(1) + 1), forks_(forks.load(std::memory_order_relaxed)), outcomes_(new Outcomes) {
+CudaScanner::CudaScanner(const char* library, int64_t alone_bytes)
+    : alone_bytes_(alone_bytes),
+      id_(scanners.fetch_add(1) + 1),
+      forks_(forks.load(std::memory_order_relaxed)),
+      outcomes_(new Outcomes) {
     watch_forks();
     auto* driver = new Driver;
     driver_ = driver;
@@ -211,7 +214,7 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexce
     if (!capture_of({context.context, stream}, capture, why)) return false;
     why = SkipReason::CaptureChanged;
     if (capture != lane.capture()) return false;
-    batch.filler.close();
+    batch.filler.close(alone_bytes_);
     const DeviceState& state = context.state;
     ScanHeader& header = batch.filler.header();
     // Another thread's pair has it, or a look was refused and it is not at rest: one block does it all.

@@ -51,10 +51,12 @@ inline constexpr int64_t kDeferBelowBytes = 8 << 20;
 /// A batch is launched when this much is held for it: what a program that drops its gradients at once has more at most.
 inline constexpr int64_t kDeferredBytes = 16 << 20;
 
-/// The exact pass of an output and its operands is one block's work up to this many bytes: at 4 bytes a nanosecond 2
-/// milliseconds. A batch in which an output has more is followed by a look, of a whole grid. What a block reads in a
-/// nanosecond is an estimate: 256 loads of 16 bytes take about 0.7 microseconds, and their lanes about as long.
-inline constexpr int64_t kAloneBytes = 8 << 20;
+/// The exact pass of an output and its operands is one block's work up to this many bytes: at 4 bytes a nanosecond 34
+/// milliseconds, of which the device's share allows few. A batch in which an output has more is followed by a look, of
+/// a whole grid: a launch that finds nothing takes less than a tenth of a scan that large. By the model of
+/// tests/bench/model_bytes.py a limit of 8 MB doubles the launches of tier full, this one adds 5 to 34 %. What a block
+/// reads in a nanosecond is an estimate: 256 loads of 16 bytes take about 0.7 microseconds, their lanes about as long.
+inline constexpr int64_t kAloneBytes = 128 << 20;
 /// The same of an output that is always looked at: healthy programs pay for it.
 inline constexpr int64_t kAlwaysAloneBytes = 256 << 10;
 inline constexpr uint64_t kBlockBytesPerNanosecond = 4;

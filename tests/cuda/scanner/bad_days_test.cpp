@@ -107,8 +107,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& instance) { return std::string(instance.param.call); });
 
 TEST_F(BadDays, AfterALookThatIsRefusedOneBlockDoesItAll) {
-    CudaScanner scanner;
-    GpuTensor large(kAloneBytes / 4 + 1);
+    CudaScanner scanner("libcuda.so.1", kFewBytes);
+    GpuTensor large(kFewBytes / 4 + 1);
     large.fill(stream, kNan);
     fake_cuda::fail("cuLaunchKernel", CUDA_ERROR_INVALID_HANDLE, 1, 1);  // of the stream: the context lives
     scan(scanner, large, 1, stream);
@@ -120,7 +120,7 @@ TEST_F(BadDays, AfterALookThatIsRefusedOneBlockDoesItAll) {
         const std::vector<Found> found = finish(scanner);
         ASSERT_EQ(found.size(), 1u);
         EXPECT_EQ(found[0].sequence, number);
-        EXPECT_EQ(found[0].health.nan, kAloneBytes / 4 + 1);
+        EXPECT_EQ(found[0].health.nan, kFewBytes / 4 + 1);
     }
     EXPECT_EQ(scanner.counters().launches, 3u);
 }

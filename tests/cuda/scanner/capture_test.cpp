@@ -59,9 +59,9 @@ TEST_F(Capture, OnlyTheSecondReplayIsBad) {
 }
 
 TEST_F(Capture, ReplaysLookAtLargeTensorsAgain) {
-    CudaScanner scanner;
+    CudaScanner scanner("libcuda.so.1", kFewBytes);
     ASSERT_TRUE(scanner.prepare({context, stream}));
-    GpuTensor large(kAloneBytes / 4 + 1);
+    GpuTensor large(kFewBytes / 4 + 1);
     large.fill(stream, kOne);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     begin();
@@ -77,7 +77,7 @@ TEST_F(Capture, ReplaysLookAtLargeTensorsAgain) {
         for (const Found& one : found) {
             EXPECT_EQ(one.replay, replay);
             EXPECT_EQ(one.health.first_bad, 42);
-            EXPECT_EQ(one.health.finite, kAloneBytes / 4);
+            EXPECT_EQ(one.health.finite, kFewBytes / 4);
         }
     }
     cuGraphExecDestroy(exec);

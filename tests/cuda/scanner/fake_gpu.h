@@ -18,6 +18,9 @@ namespace numsan::gpu {
 
 inline constexpr uint32_t kNan = 0x7fc00000, kOne = 0x3f800000;
 
+/// What one block may look at, of scanners that are to need looks for tensors that a test scans quickly.
+inline constexpr int64_t kFewBytes = 256 << 10;
+
 /// float32 in device memory, flat.
 class GpuTensor {
   public:

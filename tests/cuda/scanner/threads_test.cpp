@@ -117,9 +117,9 @@ TEST_F(Threads, ManyOnOneStream) {
 }
 
 TEST_F(Threads, TwoWithLargeTensorsOnOneStream) {
-    CudaScanner scanner;
+    CudaScanner scanner("libcuda.so.1", kFewBytes);
     ASSERT_TRUE(scanner.prepare({context, stream}));
-    constexpr int64_t kElements = kAloneBytes / 4 + 1000;
+    constexpr int64_t kElements = kFewBytes / 4 + 1000;
     constexpr uint64_t kScans = 20;
     GpuTensor good(kElements), bad(kElements);
     good.fill(stream, kOne);
