@@ -28,7 +28,8 @@ def probe():
 
 def start(out, *more, script="", libraries=FAKES):
     environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries), "FAKE_CUDA": script}
-    return subprocess.Popen([PROBE, "--out", out, "--max-bytes", "65536", *more], env=environment, text=True,
+    limit = () if "--max-bytes" in more else ("--max-bytes", "65536")
+    return subprocess.Popen([PROBE, "--out", out, *limit, *more], env=environment, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -71,7 +72,8 @@ def test_facts(whole):
     assert facts["cuda_of_driver"] == 13000 and facts["memory_bytes"] >= facts["free_bytes"] > 0
     assert facts["host_memory"]["works"] is True
     assert {name: kernel["loads"] for name, kernel in facts["kernels"].items()} == {
-        "numsan_scan_small": True, "numsan_scan_large": True}
+        f"numsan_{kernel}_{table}": True for kernel in ("scan", "look") for table in ("small", "large")}
+    assert all({"threads", "registers", "local_bytes"} <= set(kernel) for kernel in facts["kernels"].values())
 
 
 def test_twins(whole):
@@ -80,6 +82,8 @@ def test_twins(whole):
     compared = twins["tensors_compared"]
     assert len(compared) == 12 and min(compared.values()) > 20
     assert all(compared[name] > 65536 for name in ("float16", "bfloat16")) and compared["float8_e5m2"] > 256
+    assert twins["looks"]["operands"] > 100 and twins["looks"]["operands_at_most"] == 64
+    assert twins["looks_in_replays"]["replays"] == 2 and twins["looks_in_replays"]["operands"] > 128
     assert twins["replays"] == 3 and twins["streams"] == {"streams": 8, "scans": 128, "hits": 64}
 
 
@@ -102,19 +106,34 @@ def test_costs(whole):
     assert all(map(is_spread, calls.values())) and all(map(is_spread, phases["calls"]["scans"].values()))
     assert {"small", "large"} <= set(phases["calls"]["scans"])
     launches = phases["launches"]["launches"]
-    assert len(launches) == 8 and {row["blocks"] for row in launches.values()} > {1}
+    assert len(launches) == 9 and {row["blocks"] for row in launches.values()} > {1}
+    assert [name for name, row in launches.items() if row["look_blocks"]] == ["small table, and a look"]
     assert all(is_spread(row[key]) for row in launches.values() for key in ("device_microseconds", "host_nanoseconds"))
     for row in phases["graph"]["rows"]:
         assert is_spread(row["bare"]["microseconds"]) and is_spread(row["scanned"]["microseconds_a_node"])
-    assert all(is_spread(row["hit_microseconds"]) for row in phases["latency"]["rows"])
+    assert all(is_spread(row["hit_microseconds"]) and row["bad_without_a_hit"] == 0
+               for row in phases["latency"]["rows"])
 
 
-def test_worst_cases(whole):
-    rows = whole[0]["phases"]["worst"]["data"]["rows"]
+def check_worst_cases(document):
+    worst = document["phases"]["worst"]["data"]
+    rows = worst["rows"]
+    assert worst["dropped"] == 0
     assert [row["what"] for row in rows] == ["100 bad gradients", "told"] + 6 * ["one NaN"]
     assert [(row["inputs"], row["place"]) for row in rows[2:]] == [
         (inputs, place) for inputs in (1, 8) for place in ("first", "middle", "last")]
     assert all(is_spread(row["microseconds"]) and is_spread(row["healthy_microseconds"]) for row in rows)
+
+
+def test_worst_cases(whole):
+    check_worst_cases(whole[0])
+
+
+def test_exact_passes_that_take_more_than_their_time_are_measured_all_the_same(tmp_path):
+    """Gradients that are large enough owe more than they may after six turns, and large operands ask for looks."""
+    document, _ = run(tmp_path / "out", "--phases", "worst", "--max-bytes", str(4 << 20))
+    assert document["phases"]["worst"]["data"]["rows"][0]["bytes"] > 64 << 20
+    check_worst_cases(document)
 
 
 def test_a_phase_that_fails_names_the_call_and_the_others_run(tmp_path):

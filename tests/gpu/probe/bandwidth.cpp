@@ -116,14 +116,13 @@ void bandwidth(Phase& phase) {
         if (phase.is_over()) break;
         phase.note();
     }
+    if (!take_hits(phase.subject).empty()) throw Wrong("finite values were called bad");
     const auto shown = std::find_if(rows.rbegin(), rows.rend(),
                                     [](const Json& row) { return row["type"] == "float32" && row["l2"] == "cold"; });
     if (shown == rows.rend()) return;
     const Json& row = *shown;
     phase.line = std::to_string(rows.size()) + " rows; float32, " + row["bytes"].dump() + " bytes, cold: scan " +
                  brief(row["scan_gb_per_s"]) + " GB/s, " + brief(row["of_copy"]) + " of a copy's rate";
-    if (take_hits(phase.subject).empty()) return;
-    throw Wrong("finite values were called bad");
 }
 
 }  // namespace numsan::gpu::probe

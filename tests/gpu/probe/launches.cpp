@@ -14,6 +14,7 @@ struct Case {
     int tensors;
     Size size;
     bool gated;
+    Look look = Look::AsNeeded;
 };
 
 Json measure(Phase& phase, const Stream& stream, const Buffer& buffer, const Case& one) {
@@ -21,7 +22,7 @@ Json measure(Phase& phase, const Stream& stream, const Buffer& buffer, const Cas
     Table table(phase.subject, 2, {.is_behind = one.gated});
     const Shaped shaped(buffer.data(), DType::Float32, int64_t(one.bytes / 4));
     add_outputs(table.filler(), std::vector<TensorView>(size_t(one.tensors), shaped.view));
-    table.close(one.size);
+    table.close(one.size, one.look);
     const int train = one.size == Size::Large ? kTrain / 4 : kTrain;  // 32 KB of parameters each
     std::vector<double> device, host;
     for (int turn = -2; turn < kTurns && !(turn > 2 && phase.is_over()); ++turn) {
@@ -38,6 +39,7 @@ Json measure(Phase& phase, const Stream& stream, const Buffer& buffer, const Cas
     return {{"bytes", one.bytes},
             {"tensors", one.tensors},
             {"blocks", table.blocks()},
+            {"look_blocks", table.look_blocks()},
             {"device_microseconds", spread(device)},
             {"host_nanoseconds", spread(host)}};
 }
@@ -49,6 +51,7 @@ void launches(Phase& phase) {
     const size_t large = phase.subject.fitting(size_t(64) << 20, 2);
     const Case cases[] = {{"small table", kSmall, 1, Size::Fitting, false},
                           {"small table, full", kSmall, kBatchOutputs, Size::Fitting, false},
+                          {"small table, and a look", kSmall, 1, Size::Fitting, false, Look::Always},
                           {"large table", kSmall, 1, Size::Large, false},
                           {"large table, full", kSmall, kBatchOutputs, Size::Large, false},
                           {"small table, gate closed", kSmall, 1, Size::Fitting, true},
@@ -58,7 +61,8 @@ void launches(Phase& phase) {
     const Stream stream;
     const Buffer buffer(large);
     buffer.fill(0, stream);
-    phase.data["what"] = "a launch in a train of them, back to back on the device";
+    phase.data["what"] =
+        "a launch in a train of them, back to back on the device; with look_blocks a scan and its look";
     Json& rows = phase.data["launches"];
     for (const Case& one : cases) {
         if (phase.is_over()) break;

@@ -55,6 +55,7 @@ void gate(Phase& phase, Disagreements& wrong) {
         loss[0] = bad ? kNotANumber : 1.0F;
         put(of_loss, loss, stream);
         std::fill_n(subject.state().results_host, 2, RangeResult{});
+        forget_debt(subject, stream);
         opens.launch(stream);
         step.launch(stream);
         stream.synchronize();

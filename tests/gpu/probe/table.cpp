@@ -1,6 +1,16 @@
 #include "tests/gpu/probe/table.h"
 
+#include <algorithm>
+
 namespace numsan::gpu::probe {
+namespace {
+
+HitReader& reader_of(Subject& subject) {
+    static HitReader reader(*subject.state().eager.host, kRingCapacity);
+    return reader;
+}
+
+}  // namespace
 
 void add_outputs(BatchFiller& filler, const std::vector<TensorView>& views, uint8_t flags, InputItems inputs) {
     for (size_t i = 0; i < views.size(); ++i) {
@@ -11,13 +21,15 @@ void add_outputs(BatchFiller& filler, const std::vector<TensorView>& views, uint
 }
 
 Table::Table(Subject& subject, uint32_t lane, Gate gate)
-    : state_(subject.state()), subject_(subject), filler_(new BatchFiller) {
+    : state_(subject.state()), lane_(lane), subject_(subject), filler_(new BatchFiller) {
     DeviceMemory& memory = *state_.memory;  // an address of the device: only its members' addresses are taken
     LaneMemory& scratch = memory.lanes[lane];
     ScanHeader header{};
     header.gate = gate.is_behind ? &scratch.gate : nullptr;
     header.raise = &scratch.gate;
+    header.sequence = gate.counts ? &scratch.sequence : nullptr;
     header.scratch = scratch.items;
+    header.looks = &scratch.looks;
     header.blocks_done = &scratch.blocks_done;
     header.state = &memory.eager;
     header.ring = state_.eager.device;
@@ -28,18 +40,57 @@ Table::Table(Subject& subject, uint32_t lane, Gate gate)
     filler_->begin(header);
 }
 
-void Table::close(Size size) {
+void Table::close(Size size, Look look) {
+    ScanHeader& header = filler_->header();
+    LookList* const looks = header.looks;
+    if (header.sequence != nullptr) header.sequence_step = header.outputs;
     if (!filler_->close()) throw Wrong("a table has nothing to launch");
+    if (look == Look::Always && header.looks == nullptr) {
+        header.looks = looks;
+        header.look_chunks = 4 * header.chunks;
+    }
+    blocks_ = header.scan_blocks = grid_blocks(header.chunks, state_.multiprocessors);
+    if (header.looks != nullptr)
+        look_blocks_ = grid_blocks(header.look_chunks, state_.multiprocessors, kLookBlocksPerSm);
     const bool small = size == Size::Fitting && filler_->fits_small();
     table_ = small ? static_cast<const void*>(&filler_->small()) : &filler_->large();
-    kernel_ = small ? state_.scan_small : state_.scan_large;
-    blocks_ = grid_blocks(filler_->header().chunks, state_.multiprocessors);
+    scan_ = small ? state_.scan_small : state_.scan_large;
+    look_ = small ? state_.look_small : state_.look_large;
 }
 
 void Table::launch(CUstream stream) const {
     void* parameters[] = {const_cast<void*>(table_)};
-    check("cuLaunchKernel",
-          subject_.driver.launch(kernel_, blocks_, 1, 1, kBlockThreads, 1, 1, 0, stream, parameters, nullptr));
+    const auto launch = [&](CUfunction kernel, uint32_t blocks) {
+        check("cuLaunchKernel",
+              subject_.driver.launch(kernel, blocks, 1, 1, kBlockThreads, 1, 1, 0, stream, parameters, nullptr));
+    };
+    launch(scan_, blocks_);
+    if (look_blocks_ != 0) launch(look_, look_blocks_);
+}
+
+CUdeviceptr Table::lane_word(size_t offset) const {
+    return reinterpret_cast<CUdeviceptr>(&state_.memory->lanes[lane_]) + offset;
+}
+
+void Table::set_gate(bool open, CUstream stream) const {
+    check("cuMemsetD8Async", gpu().fill(lane_word(offsetof(LaneMemory, gate)), open ? 1 : 0, sizeof(uint32_t), stream));
+}
+
+void Table::restart_count(CUstream stream) const {
+    check("cuMemsetD8Async", gpu().fill(lane_word(offsetof(LaneMemory, sequence)), 0, sizeof(uint32_t), stream));
+}
+
+std::string Table::not_at_rest(CUstream stream) const {
+    std::vector<unsigned char> bytes(offsetof(LaneMemory, sequence));
+    check("cuMemcpyDtoHAsync", gpu().from_device(bytes.data(), lane_word(0), bytes.size(), stream));
+    check("cuStreamSynchronize", gpu().stream_synchronize(stream));
+    const auto set = std::find_if(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte != 0; });
+    if (set == bytes.end()) return "";
+    const auto at = size_t(set - bytes.begin());
+    const char* what = at < offsetof(LaneMemory, looks)         ? "scratch"
+                       : at < offsetof(LaneMemory, blocks_done) ? "list of looks"
+                                                                : "blocks done";
+    return std::string("not at rest: ") + what + ", byte " + std::to_string(at) + "; ";
 }
 
 Table table_of(Subject& subject, const void* data, size_t bytes, DType dtype, uint8_t flags) {
@@ -51,10 +102,17 @@ Table table_of(Subject& subject, const void* data, size_t bytes, DType dtype, ui
 }
 
 std::vector<HitSlot> take_hits(Subject& subject) {
-    static HitReader reader(*subject.state().eager.host, kRingCapacity);
     std::vector<HitSlot> hits;
-    for (HitSlot hit; reader.next(hit);) hits.push_back(hit);
+    for (HitSlot hit; reader_of(subject).next(hit);) hits.push_back(hit);
     return hits;
+}
+
+uint64_t dropped_slots(Subject& subject) { return reader_of(subject).dropped(); }
+
+void forget_debt(Subject& subject, CUstream stream) {
+    const CUdeviceptr state = reinterpret_cast<CUdeviceptr>(&subject.state().memory->eager);
+    check("cuMemsetD8Async",
+          gpu().fill(state + offsetof(ScanState, paid_until), 0, sizeof(ScanState::paid_until), stream));
 }
 
 }  // namespace numsan::gpu::probe

@@ -5,20 +5,6 @@
 namespace numsan::gpu::probe {
 namespace {
 
-/// Memory on the host, and the same bytes on the device.
-struct Copied {
-    Lanes& lanes;
-    Buffer buffer;
-    Copied(Lanes& l, DType dtype, CUstream stream) : lanes(l), buffer(size_t(l.count()) * info(dtype).lane_bytes) {
-        buffer.put(lanes.data(), buffer.bytes(), stream);
-        check("cuStreamSynchronize", gpu().stream_synchronize(stream));
-    }
-    Paired paired(const Shaped& shaped) const {
-        const auto offset = static_cast<const unsigned char*>(shaped.view.data) - lanes.data();
-        return {shaped.view, buffer.data(static_cast<size_t>(offset))};
-    }
-};
-
 class TypeTwins {
   public:
     TypeTwins(Phase& phase, DType dtype, Disagreements& wrong)
@@ -58,7 +44,10 @@ class TypeTwins {
                     compare({copied.paired(shaped)}, {}, what);
                     if (start != 0) continue;
                     compare({copied.paired(shaped)}, {.size = Size::Large}, what + ", the large table");
-                    if (!bad) compare({copied.paired(shaped)}, {.exact = true}, what + ", told");
+                    compare({copied.paired(shaped)}, {.look = Look::Always}, what + ", a look");
+                    if (bad) continue;
+                    compare({copied.paired(shaped)}, {.exact = true}, what + ", told");
+                    compare({copied.paired(shaped)}, {.exact = true, .look = Look::Always}, what + ", told by a look");
                 }
             }
         }
@@ -75,8 +64,10 @@ class TypeTwins {
             {lanes.data(), dtype_, {7, 64, 96}, {0, 96, 1}},  // expanded
             {lanes.data(), dtype_, {8, 8, 12, 8}, {8, 768, 64, 1}},
         };
-        for (size_t i = 0; i < shapes.size(); ++i)
+        for (size_t i = 0; i < shapes.size(); ++i) {
             compare({copied.paired(shapes[i])}, {}, "layout " + std::to_string(i));
+            compare({copied.paired(shapes[i])}, {.look = Look::Always}, "a look at layout " + std::to_string(i));
+        }
     }
 
     int64_t compared() const { return compared_; }
@@ -118,6 +109,7 @@ void twins(Phase& phase) {
     Disagreements wrong(phase.data);
     gate(phase, wrong);
     eight_streams(phase, wrong);
+    looks(phase, wrong);
     phase.note();
     int64_t compared = 0;
     size_t types = 0;
@@ -135,10 +127,11 @@ void twins(Phase& phase) {
         phase.note();
     }
     replays(phase, wrong);  // last: a driver that captures nothing hides no more
+    looks_in_replays(phase, wrong);
     if (wrong.count() != 0) throw Wrong(std::to_string(wrong.count()) + " disagreements: " + wrong.first());
     if (phase.cut_short) throw Wrong("no time was left to compare all types; no disagreement so far");
     phase.line = std::to_string(compared) + " tensors of " + std::to_string(types) +
-                 " types as on the host; gate, eight streams, replays";
+                 " types as on the host; gate, eight streams, looks, replays";
 }
 
 }  // namespace numsan::gpu::probe

@@ -32,9 +32,13 @@ class Disagreements {
 
 /// Launches behind a gate: nothing of a closed one, everything once a bad tensor has opened it, for one step.
 void gate(Phase& phase, Disagreements& wrong);
+/// Looks at small tensors: of several outputs with operands, and behind a gate.
+void looks(Phase& phase, Disagreements& wrong);
 /// The engine on eight streams at once.
 void eight_streams(Phase& phase, Disagreements& wrong);
 /// The engine in a captured graph: only the bad replay tells.
 void replays(Phase& phase, Disagreements& wrong);
+/// Scans and their looks in a captured graph, which counts its replays.
+void looks_in_replays(Phase& phase, Disagreements& wrong);
 
 }  // namespace numsan::gpu::probe
