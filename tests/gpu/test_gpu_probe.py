@@ -118,7 +118,7 @@ def test_costs(whole):
 def check_worst_cases(document):
     worst = document["phases"]["worst"]["data"]
     rows = worst["rows"]
-    assert worst["dropped"] == 0
+    assert worst["missing_slots"] == 0
     assert [row["what"] for row in rows] == ["100 bad gradients", "told"] + 6 * ["one NaN"]
     assert [(row["inputs"], row["place"]) for row in rows[2:]] == [
         (inputs, place) for inputs in (1, 8) for place in ("first", "middle", "last")]

@@ -21,13 +21,20 @@ void add_outputs(BatchFiller& filler, const std::vector<TensorView>& views, uint
 }
 
 Table::Table(Subject& subject, uint32_t lane, Gate gate)
-    : state_(subject.state()), lane_(lane), subject_(subject), filler_(new BatchFiller) {
-    DeviceMemory& memory = *state_.memory;  // an address of the device: only its members' addresses are taken
-    LaneMemory& scratch = memory.lanes[lane];
+    : state_(subject.state()),
+      lane_(state_.memory->lanes[lane]),
+      memory_(new Buffer(sizeof(Scratch))),
+      subject_(subject),
+      filler_(new BatchFiller) {
+    memory_->fill(0, gpu().stream);
+    check("cuStreamSynchronize", gpu().stream_synchronize(gpu().stream));
+    // Addresses of the device: only those of their members are taken.
+    DeviceMemory& memory = *state_.memory;
+    auto& scratch = *reinterpret_cast<Scratch*>(memory_->at(0));
     ScanHeader header{};
-    header.gate = gate.is_behind ? &scratch.gate : nullptr;
-    header.raise = &scratch.gate;
-    header.sequence = gate.counts ? &scratch.sequence : nullptr;
+    header.gate = gate.is_behind ? &lane_.gate : nullptr;
+    header.raise = &lane_.gate;
+    header.sequence = gate.counts ? &lane_.sequence : nullptr;
     header.scratch = scratch.items;
     header.looks = &scratch.looks;
     header.blocks_done = &scratch.blocks_done;
@@ -68,29 +75,27 @@ void Table::launch(CUstream stream) const {
     if (look_blocks_ != 0) launch(look_, look_blocks_);
 }
 
-CUdeviceptr Table::lane_word(size_t offset) const {
-    return reinterpret_cast<CUdeviceptr>(&state_.memory->lanes[lane_]) + offset;
-}
-
 void Table::set_gate(bool open, CUstream stream) const {
-    check("cuMemsetD8Async", gpu().fill(lane_word(offsetof(LaneMemory, gate)), open ? 1 : 0, sizeof(uint32_t), stream));
+    const auto word = reinterpret_cast<CUdeviceptr>(&lane_.gate);
+    check("cuMemsetD8Async", gpu().fill(word, open ? 1 : 0, sizeof lane_.gate, stream));
 }
 
 void Table::restart_count(CUstream stream) const {
-    check("cuMemsetD8Async", gpu().fill(lane_word(offsetof(LaneMemory, sequence)), 0, sizeof(uint32_t), stream));
+    const auto word = reinterpret_cast<CUdeviceptr>(&lane_.sequence);
+    check("cuMemsetD8Async", gpu().fill(word, 0, sizeof lane_.sequence, stream));
 }
 
 std::string Table::not_at_rest(CUstream stream) const {
-    std::vector<unsigned char> bytes(offsetof(LaneMemory, sequence));
-    check("cuMemcpyDtoHAsync", gpu().from_device(bytes.data(), lane_word(0), bytes.size(), stream));
+    std::vector<unsigned char> bytes(sizeof(Scratch));
+    check("cuMemcpyDtoHAsync", gpu().from_device(bytes.data(), memory_->at(0), bytes.size(), stream));
     check("cuStreamSynchronize", gpu().stream_synchronize(stream));
     const auto set = std::find_if(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte != 0; });
     if (set == bytes.end()) return "";
     const auto at = size_t(set - bytes.begin());
-    const char* what = at < offsetof(LaneMemory, looks)         ? "scratch"
-                       : at < offsetof(LaneMemory, blocks_done) ? "list of looks"
-                                                                : "blocks done";
-    return std::string("not at rest: ") + what + ", byte " + std::to_string(at) + "; ";
+    const char* what = at < offsetof(Scratch, looks)         ? "an output's scratch"
+                       : at < offsetof(Scratch, blocks_done) ? "the list of looks"
+                                                             : "the blocks that are done";
+    return std::string(what) + " not at rest; ";
 }
 
 Table table_of(Subject& subject, const void* data, size_t bytes, DType dtype, uint8_t flags) {

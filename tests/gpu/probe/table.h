@@ -21,8 +21,8 @@ enum class Look : uint8_t {
 /// Adds outputs 0, 1, ... of `views` to a filler that has begun. Throws Wrong where one finds no room.
 void add_outputs(BatchFiller& filler, const std::vector<TensorView>& views, uint8_t flags = 0, InputItems inputs = {});
 
-/// Can be launched again and again: it leaves its lane's scratch at rest. Tables that may run at the same time need
-/// lanes of their own.
+/// Can be launched again and again: it leaves its scratch at rest, which is its own. Tables that may run at the same
+/// time need lanes of their own.
 class Table {
   public:
     struct Gate {
@@ -42,17 +42,24 @@ class Table {
     /// 0: no look follows.
     uint32_t look_blocks() const { return look_blocks_; }
 
-    /// Of the lane. In the stream's order, as all below.
+    /// Of the lane, in the stream's order.
     void set_gate(bool open, CUstream stream) const;
     void restart_count(CUstream stream) const;
-    /// Empty, or which of the lane's words a launch has not left as it found them. Waits for the stream.
+    /// Empty, or where a launch has not left the scratch as it found it. Waits for the stream.
     std::string not_at_rest(CUstream stream) const;
 
   private:
-    CUdeviceptr lane_word(size_t offset) const;
+    /// Device memory, zero at rest.
+    struct Scratch {
+        ItemScratch items[kBatchOutputs];
+        LookList looks;
+        uint32_t blocks_done;
+        uint32_t unused[3];
+    };
 
     const DeviceState& state_;
-    uint32_t lane_;
+    LaneMemory& lane_;  ///< an address of the device, as what the scratch is
+    std::unique_ptr<Buffer> memory_;
     Subject& subject_;
     std::unique_ptr<BatchFiller> filler_;
     CUfunction scan_ = nullptr, look_ = nullptr;
