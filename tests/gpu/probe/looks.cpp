@@ -14,16 +14,31 @@ class Ops {
     std::vector<Paired> outputs;
     Operands operands;
 
-    Ops(Subject& subject, CUstream stream, uint64_t seed, int count, int operand_count, int bad_of_three)
+    /// Six outputs, two of three bad, with two operands each.
+    Ops(Subject& subject, CUstream stream, uint64_t seed)
         : stream_(stream), largest_(int64_t(subject.max_bytes)), random_(subject.seed + seed) {
-        for (int i = 0; i < count; ++i) {
-            outputs.push_back(tensor(i % 3 < bad_of_three));
-            std::vector<Paired>& mine = operands.emplace_back();
-            for (int k = 0; k < operand_count; ++k) mine.push_back(tensor(random_() % 2 == 0));
+        for (int i = 0; i < 6; ++i) {
+            outputs.push_back(tensor(i % 3 != 2));
+            operands.push_back({tensor(random_() % 2 == 0), tensor(random_() % 2 == 0)});
         }
     }
 
+    /// Bad outputs that share their operands: these are more, counted for each output, than a look has room for.
+    static Ops many(Subject& subject, CUstream stream, uint64_t seed) {
+        constexpr uint32_t kOutputs = 5, kOperands = std::min(200u, kLookedInputs / 2);
+        static_assert((kOutputs - 1) * kOperands > kLookedInputs);
+        return Ops(subject, stream, seed, kOutputs, kOperands);
+    }
+
   private:
+    Ops(Subject& subject, CUstream stream, uint64_t seed, uint32_t output_count, uint32_t operand_count)
+        : stream_(stream), largest_(std::min<int64_t>(600, int64_t(subject.max_bytes))), random_(subject.seed + seed) {
+        std::vector<Paired> shared;
+        for (uint32_t k = 0; k < operand_count; ++k) shared.push_back(tensor(random_() % 2 == 0));
+        for (uint32_t i = 0; i < output_count; ++i) outputs.push_back(tensor(true));
+        operands.assign(output_count, shared);
+    }
+
     struct Memory {
         Lanes lanes;
         Copied copied;
@@ -70,7 +85,7 @@ void looks(Phase& phase, Disagreements& wrong) {
     const Stream stream;
     size_t reported = 0;
     for (uint64_t seed = 1; seed <= 4; ++seed) {
-        const Ops ops(phase.subject, stream, seed, 6, 2, 2);
+        const Ops ops(phase.subject, stream, seed);
         const auto check_with = [&](const TwinOptions& options, const std::string& what) {
             reported += compare(phase, wrong, stream, ops, options, what);
         };
@@ -81,16 +96,16 @@ void looks(Phase& phase, Disagreements& wrong) {
         check_with({.gate = GateState::Open}, "behind an open gate");
         check_with({.size = Size::Large, .gate = GateState::Open}, "behind an open gate, the large table");
     }
-    const Ops many(phase.subject, stream, 5, 20, 8, 3);
-    const size_t of_many = compare(phase, wrong, stream, many, {}, "more operands than it has room for");
+    const Ops many = Ops::many(phase.subject, stream, 5);
+    const size_t of_many = compare(phase, wrong, stream, many, {.shared = true}, "more operands than it has room for");
     if (wrong.count() == 0 && of_many != kLookedInputs) throw Wrong("a look was given too few operands");
-    phase.data["looks"] = {{"operands", reported}, {"operands_at_most", of_many}};
+    phase.data["looks"] = {{"operands", reported}, {"operands_of_many", of_many}, {"room", kLookedInputs}};
 }
 
 void looks_in_replays(Phase& phase, Disagreements& wrong) {
     const Stream stream;
     constexpr int kReplays = 2;
-    const Ops ops(phase.subject, stream, 6, 6, 2, 2), many(phase.subject, stream, 7, 20, 8, 3);
+    const Ops ops(phase.subject, stream, 6), many = Ops::many(phase.subject, stream, 7);
     size_t reported = 0;
     const auto check_with = [&](const Ops& all, const TwinOptions& options, const std::string& what) {
         reported += compare(phase, wrong, stream, all, options, what);
@@ -99,7 +114,7 @@ void looks_in_replays(Phase& phase, Disagreements& wrong) {
     check_with(ops, {.size = Size::Large, .replays = kReplays}, "replays, the large table");
     check_with(ops, {.gate = GateState::Closed, .replays = kReplays}, "replays behind a closed gate");
     check_with(ops, {.gate = GateState::Open, .replays = kReplays}, "replays behind an open gate");
-    check_with(many, {.replays = kReplays}, "replays with more operands than a look has room for");
+    check_with(many, {.shared = true, .replays = kReplays}, "replays with more operands than a look has room for");
     phase.data["looks_in_replays"] = {{"replays", kReplays}, {"operands", reported}};
 }
 

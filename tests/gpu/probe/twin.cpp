@@ -44,10 +44,11 @@ struct Left {
 template <class ViewOf>
 void add_ops(BatchFiller& filler, const std::vector<Paired>& tensors, const Operands& operands,
              const TwinOptions& options, ViewOf view_of) {
+    InputItems inputs;
     for (size_t i = 0; i < tensors.size(); ++i) {
         std::vector<TensorView> views;
         for (size_t k = 0; i < operands.size() && k < operands[i].size(); ++k) views.push_back(view_of(operands[i][k]));
-        const InputItems inputs = filler.add_inputs(views.data(), int(views.size()));
+        if (i == 0 || !options.shared) inputs = filler.add_inputs(views.data(), int(views.size()));
         const auto number = static_cast<uint32_t>(i);
         const uint8_t flags = options.exact ? uint8_t(kExact) : uint8_t(0);
         if (inputs.count != views.size() ||

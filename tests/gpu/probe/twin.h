@@ -46,7 +46,8 @@ struct TwinOptions {
     Size size = Size::Fitting;
     Look look = Look::AsNeeded;
     GateState gate = GateState::None;
-    int replays = 0;  ///< of a captured graph; 0: launched without one
+    bool shared = false;  ///< all outputs have the operands of the first, one copy of each
+    int replays = 0;      ///< of a captured graph; 0: launched without one
 };
 
 /// Launches `tensors`, kBatchOutputs at most, and waits. Empty when results and hits have the twin's bytes, and the
