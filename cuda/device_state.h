@@ -11,8 +11,8 @@
 
 namespace numsan::gpu {
 
-/// Scratch of a scan and of the look behind it. Device memory. Several threads may launch into one stream, where another
-/// scan may then come between the two: one pair at a time has it.
+/// Scratch of a scan and of the look behind it. Device memory. Several threads may launch into one stream, where
+/// another scan may then come between the two: one pair at a time has it.
 struct LookMemory {
     ItemScratch items[kBatchOutputs];
     LookList list;

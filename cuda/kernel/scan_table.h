@@ -108,8 +108,8 @@ struct ScanState {
     uint64_t head;            ///< tickets of the ring that were given out
     uint64_t dropped;         ///< slots that found the ring full; of replays also those without time for the exact pass
     uint64_t unused;
-    /// Nanoseconds of the device's clock: when what exact passes took will have been earned. Of outputs with NaN, and of
-    /// those whose largest magnitude is infinity: programs mask with it all the time.
+    /// Nanoseconds of the device's clock: when what exact passes took will have been earned. Of outputs with NaN, and
+    /// of those whose largest magnitude is infinity: programs mask with it all the time.
     uint64_t paid_until[2];
     uint64_t unused2[2];
 };
