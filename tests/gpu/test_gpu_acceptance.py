@@ -96,7 +96,7 @@ def test_what_was_measured_is_held_against_the_targets(tool):
 def measured_parts():
     """Every target has a figure, all of them too far."""
     def scan(size, of_copy, microseconds, **more):
-        return {"type": "float32", "bytes": size, "batch": 1, "launches_a_batch": 2, **more, "subjects": {
+        return {"type": "float32", "bytes": size, "batch": 1, "launches_a_batch": 3, **more, "subjects": {
             "scan": {"microseconds": spread(microseconds), "gb_per_s": spread(1), "of_copy": spread(of_copy)},
             "copy": {"gb_per_s": spread(1)}}}
     slow = {name: {"of_bare": spread(1.5), "seconds": spread(1)} for name in
