@@ -101,35 +101,38 @@ size_t expect(const Ops& ops, Words& words, HitReader& reader) {
     return operands;
 }
 
-TEST(Look, FindsWhatOneBlockFinds) {
-    for (uint32_t seed = 1; seed < 5; ++seed) {
-        const Ops ops(6, 2, seed);
-        Words words;
-        HitReader reader(words.ring(), words.capacity());
-        BatchFiller filler;
+/// The ops in a batch that a look follows.
+struct Looked {
+    Words words;
+    HitReader reader{words.ring(), words.capacity()};
+    BatchFiller filler;
+
+    explicit Looked(const Ops& ops) {
         filler.begin(words.header());
         ops.add_to(filler);
         close_with_look(filler, words);
-        run(filler, Grid{seed * seed, seed % 2 == 0 ? 4 : 1, seed});
-        EXPECT_EQ(expect(ops, words, reader), 2 * ops.bad_outputs());
+    }
+};
+
+TEST(Look, FindsWhatOneBlockFinds) {
+    for (uint32_t seed = 1; seed < 5; ++seed) {
+        const Ops ops(6, 2, seed);
+        Looked looked(ops);
+        run(looked.filler, Grid{seed * seed, seed % 2 == 0 ? 4 : 1, seed});
+        EXPECT_EQ(expect(ops, looked.words, looked.reader), 2 * ops.bad_outputs());
     }
 }
 
 TEST(Look, HasAGridOfItsOwn) {
     const Ops ops(2, 2, 5);
     for (const uint32_t blocks : {1u, 5u, 30u}) {
-        Words words;
-        HitReader reader(words.ring(), words.capacity());
-        BatchFiller filler;
-        filler.begin(words.header());
-        ops.add_to(filler);
-        close_with_look(filler, words);
-        filler.header().scan_blocks = std::min(3u, filler.header().chunks);
-        run_grid(filler.small(), Grid{3, 1, 0});
-        EXPECT_TRUE(words.take(reader).empty()) << "nothing is reported before it is looked at";
-        EXPECT_EQ(words.results[0].sequence_plus_one, 0u);
-        run_grid(filler.small(), Grid{blocks, 1, blocks}, Kernel::Look);
-        EXPECT_EQ(expect(ops, words, reader), 2 * ops.bad_outputs());
+        Looked looked(ops);
+        looked.filler.header().scan_blocks = std::min(3u, looked.filler.header().chunks);
+        run_grid(looked.filler.small(), Grid{3, 1, 0});
+        EXPECT_TRUE(looked.words.take(looked.reader).empty()) << "nothing is reported before it is looked at";
+        EXPECT_EQ(looked.words.results[0].sequence_plus_one, 0u);
+        run_grid(looked.filler.small(), Grid{blocks, 1, blocks}, Kernel::Look);
+        EXPECT_EQ(expect(ops, looked.words, looked.reader), 2 * ops.bad_outputs());
     }
 }
 

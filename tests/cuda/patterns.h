@@ -86,4 +86,15 @@ inline uint64_t finite(const DTypeInfo& t, std::mt19937_64& random) {
     }
 }
 
+/// Finite lanes, and with `bad` a few of the borders of the classes among them.
+inline void fill(Lanes& lanes, DType dtype, bool bad, std::mt19937_64& random) {
+    const DTypeInfo& type = info(dtype);
+    const std::vector<uint64_t> borders = edges(type);
+    for (int64_t i = 0; i < lanes.count(); ++i) lanes.set(i, finite(type, random));
+    for (int n = 0; bad && n < 5; ++n) {
+        lanes.set(static_cast<int64_t>(random() % uint64_t(lanes.count())), borders[random() % borders.size()]);
+        lanes.set(static_cast<int64_t>(random() % uint64_t(lanes.count())), nan_of(type));
+    }
+}
+
 }  // namespace numsan::gpu

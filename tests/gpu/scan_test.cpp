@@ -63,17 +63,6 @@ class OnGpu : public testing::TestWithParam<DType> {
     }
 };
 
-/// Finite lanes, and with `bad` a few of the borders of the classes among them.
-void fill(Lanes& lanes, DType dtype, bool bad, std::mt19937_64& random) {
-    const DTypeInfo& type = info(dtype);
-    const std::vector<uint64_t> borders = edges(type);
-    for (int64_t i = 0; i < lanes.count(); ++i) lanes.set(i, finite(type, random));
-    for (int n = 0; bad && n < 5; ++n) {
-        lanes.set(static_cast<int64_t>(random() % uint64_t(lanes.count())), borders[random() % borders.size()]);
-        lanes.set(static_cast<int64_t>(random() % uint64_t(lanes.count())), nan_of(type));
-    }
-}
-
 TEST_P(OnGpu, SizesAndStartsAgreeWithTheOracle) {
     const DTypeInfo& type = info(GetParam());
     std::mt19937_64 random(1);

@@ -235,14 +235,4 @@ std::string compare_with_twin(Subject& subject, CUstream stream, const std::vect
     return out.str();
 }
 
-void fill(Lanes& lanes, DType dtype, bool bad, std::mt19937_64& random) {
-    const DTypeInfo& type = info(dtype);
-    const std::vector<uint64_t> borders = edges(type);
-    for (int64_t i = 0; i < lanes.count(); ++i) lanes.set(i, finite(type, random));
-    for (int n = 0; bad && n < 5; ++n) {
-        lanes.set(static_cast<int64_t>(random() % uint64_t(lanes.count())), borders[random() % borders.size()]);
-        lanes.set(static_cast<int64_t>(random() % uint64_t(lanes.count())), nan_of(type));
-    }
-}
-
 }  // namespace numsan::gpu::probe

@@ -57,7 +57,4 @@ std::string compare_with_twin(Subject& subject, CUstream stream, const std::vect
                               const TwinOptions& options = {}, const Operands& operands = {},
                               size_t* reported = nullptr);
 
-/// Finite lanes, and with `bad` a few of the borders of the classes among them.
-void fill(Lanes& lanes, DType dtype, bool bad, std::mt19937_64& random);
-
 }  // namespace numsan::gpu::probe
