@@ -53,9 +53,9 @@ inline constexpr int64_t kDeferredBytes = 16 << 20;
 
 /// The exact pass of an output and its operands is one block's work up to this many bytes: at 4 bytes a nanosecond 34
 /// milliseconds, of which the device's share allows few. A batch in which an output has more is followed by a look, of
-/// a whole grid: a launch that finds nothing takes less than a tenth of a scan that large. By the model of
-/// tests/bench/model_bytes.py a limit of 8 MB doubles the launches of tier full, this one adds 5 to 34 %. What a block
-/// reads in a nanosecond is an estimate: 256 loads of 16 bytes take about 0.7 microseconds, their lanes about as long.
+/// a whole grid. By the model of tests/bench/model_bytes.py a limit of 8 MB adds 49 to 99 % to the launches of tier
+/// full for GPT-2 of 124M, this one 5 to 8 %, and 5 to 34 % for all its models. What a block reads in a nanosecond is
+/// an estimate: 256 loads of 16 bytes take about 0.7 microseconds, their lanes about as long.
 inline constexpr int64_t kAloneBytes = 128 << 20;
 /// The same of an output that is always looked at: healthy programs pay for it.
 inline constexpr int64_t kAlwaysAloneBytes = 256 << 10;
@@ -69,9 +69,9 @@ inline constexpr uint64_t kGridPassNanoseconds = 5'000;
 /// Operands that the look after one scan has room for: eight of each output, as many as a hit of DeviceScanner has.
 inline constexpr uint32_t kLookedInputs = 8 * kBatchOutputs;
 
-/// Exact passes may take one in so many nanoseconds; what they may owe is 100 milliseconds of passes. Then bad outputs
-/// are reported without one, until the debt has shrunk. A run that stays bad is held up by no more. Launches of replays
-/// have an account of their own.
+/// Exact passes of one account may take one in so many nanoseconds; what they may owe is 100 milliseconds of passes.
+/// Then bad outputs are reported without one, until the debt has shrunk. A context has four accounts: of NaN and of
+/// infinity (ScanState::paid_until), of eager launches and of replays. What is always looked at is in none.
 inline constexpr uint64_t kExactShare = 50;
 inline constexpr uint64_t kMostOwed = kExactShare * 100'000'000;
 /// No pass takes as long: who owes more has paid by a clock that was set back since.

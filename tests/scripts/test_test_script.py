@@ -41,6 +41,12 @@ def test_stages(arguments, stages, tested):
     assert bool(tested.machine.calls("setup")) == ("--quick" not in arguments)
 
 
+def test_the_quick_run_has_the_unit_tests_that_ci_leaves_to_sanitizers(tested):
+    tested("--quick")
+    configured, built, *_ = tested.machine.calls("cmake")
+    assert "-DNUMSAN_UNIT_TESTS_ONCE=OFF" in configured and "--build" in built
+
+
 def test_a_stage_without_time_fails_the_run(tested):
     status, seen, text = tested("--quick", NUMSAN_TEST_MINUTES="0")
     assert (status, seen) == (1, dict.fromkeys(QUICK, "NOT RUN")), text

@@ -74,7 +74,7 @@ Count count_look(Lanes& tensor, DType dtype) {
     BatchFiller filler;
     filler.begin(words.header());
     filler.add(Shaped(tensor.data(), dtype, tensor.count()).view, 0, 0);
-    filler.close();
+    filler.close(0);
     ScanHeader& header = filler.header();
     header.scan_blocks = grid_blocks(header.chunks, kSms);
     const uint32_t blocks = grid_blocks(header.look_chunks, kSms, kLookBlocksPerSm);
