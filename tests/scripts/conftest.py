@@ -9,7 +9,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOBODY = 65534
 TOOLS = ("bash", "env", "sed", "grep", "sort", "dirname", "basename", "rm", "mkdir", "cat", "touch", "head", "tr", "sh",
-         "chmod", "date", "id", "true", "tee", "tail", "wc", "uname", "sleep")
+         "chmod", "date", "id", "true", "tee", "tail", "wc", "uname", "sleep",
+         "renice")
 
 APT_GET = """
 for word; do last=$word; case "$word" in install) installs=1 ;; update) updates=1 ;; esac; done

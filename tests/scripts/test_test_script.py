@@ -60,6 +60,18 @@ def test_a_stage_that_fails_is_the_only_one(tested):
     assert text.count("three tests failed\n") == 2, "shown when it ended, and at the end"
 
 
+def test_the_sanitizers_run_beside_the_other_stages(tested):
+    """And are waited for, however long they take; how they failed is shown where the log ends."""
+    tested.machine.program("setarch", "exit 1\n")
+    tested.machine.program("ctest", """
+case "$*" in *build-asan*) until [ -e "$MACHINE/suite" ]; do sleep 0.1; done; echo one leak; exit 8 ;; esac
+""")
+    tested.machine.program("python", 'case "$*" in *suite/run*) touch "$MACHINE/suite" ;; esac\n')
+    status, seen, text = tested()
+    assert status == 1 and seen == {**dict.fromkeys(CI, "passed"), CI[-1]: "FAILED"}, text
+    assert text.index("== public suite") < text.index("one leak") < text.index(f"the end of {CI[-1]}"), text
+
+
 def test_changes_of_kernels_that_were_not_built_fail(tested):
     (tested.machine.root / "build/bin/numsan_ptx_tests").unlink()
     status, seen, text = tested("--all")

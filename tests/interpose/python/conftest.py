@@ -12,22 +12,42 @@ GENERATED = run_numsan.BUILD / "generated"
 LAYOUTS = "interpose/python/layout/layouts.def"
 
 
-def build(path, before=()):
-    """The library at `path`. Headers and tables in the folders `before` stand in for those of the checkout."""
-    names = ("api/api", "api_walk", "layout/layout", "layout/layout_check", "frames", "api/gate",
-             "names/functions_in", "names/kept_sources", "names/name_finder", "names/live_names", "names/object_walk",
-             "names/tensor_fields", "names/variables", "api/own_thread")
-    sources = [*(ROOT / f"interpose/python/{name}.cpp" for name in names), ROOT / "host/stacks/stack_table.cpp",
-               ROOT / "tests/interpose/python/stacks_library.cpp"]
-    folders = [f"-I{folder}" for folder in (*before, ROOT, GENERATED)]
-    subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-static-libstdc++", "-Wall",
-                    "-Wextra", "-Werror", *folders, *map(str, sources), "-ldl", "-o", str(path)], check=True)
+# Those that read layouts.def, and the others, which the library with wrong layouts shares.
+READS_LAYOUTS = ("frames", "layout/layout")
+OTHERS = ("api/api", "api_walk", "layout/layout_check", "api/gate", "names/functions_in", "names/kept_sources",
+          "names/name_finder", "names/live_names", "names/object_walk", "names/tensor_fields", "names/variables",
+          "api/own_thread")
+
+
+def compiled(folder, sources, before=()):
+    """Objects of the sources, in `folder`. Headers and tables in the folders `before` stand in for those of the
+    checkout."""
+    flags = ["-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror",
+             *(f"-I{place}" for place in (*before, ROOT, GENERATED))]
+    subprocess.run(["g++", *flags, "-c", *map(str, sources)], cwd=folder, check=True)
+    return [folder / f"{source.stem}.o" for source in sources]
+
+
+def sources_of(names):
+    return [ROOT / f"interpose/python/{name}.cpp" for name in names]
+
+
+def linked(folder, objects):
+    path = folder / "libstacks.so"
+    subprocess.run(["g++", "-shared", "-static-libstdc++", *map(str, objects), "-ldl", "-o", str(path)], check=True)
     return path
 
 
 @pytest.fixture(scope="session")
-def stacks_library(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("stacks") / "libstacks.so")
+def other_objects(tmp_path_factory):
+    return compiled(tmp_path_factory.mktemp("others"), [
+        *sources_of(OTHERS), ROOT / "host/stacks/stack_table.cpp", ROOT / "tests/interpose/python/stacks_library.cpp"])
+
+
+@pytest.fixture(scope="session")
+def stacks_library(other_objects, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stacks")
+    return linked(folder, [*compiled(folder, sources_of(READS_LAYOUTS)), *other_objects])
 
 
 # Positions in the rows of layouts.def. What each wrong field then holds is another pointer, so reading it is harmless.
@@ -35,7 +55,7 @@ ROWS = {"LAYOUT": {"instruction": 6, "name": 10}, "PUBLISHED": {"instruction": 4
 
 
 @pytest.fixture(scope="session", params=["instruction", "name"])
-def library_with_wrong_layouts(request, tmp_path_factory):
+def library_with_wrong_layouts(request, other_objects, tmp_path_factory):
     """As stacks_library, but in every layout one field has the offset of the field before it."""
     def wrong(row):
         fields = row[2].split(",")
@@ -48,4 +68,4 @@ def library_with_wrong_layouts(request, tmp_path_factory):
     assert rows == 5, f"{LAYOUTS} has {rows} layouts: say here which of their fields are made wrong"
     (folder / LAYOUTS).parent.mkdir(parents=True)
     (folder / LAYOUTS).write_text(text)
-    return build(folder / "libstacks.so", [folder])
+    return linked(folder, [*compiled(folder, sources_of(READS_LAYOUTS), [folder]), *other_objects])

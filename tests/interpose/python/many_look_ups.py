@@ -8,7 +8,7 @@ import types
 
 import walk
 
-LOOK_UPS = 2000
+LOOK_UPS = 500
 
 
 def made_up_torch():
