@@ -38,7 +38,7 @@ ENDS = {
 def watched_and_plain(tmp_path, check, args=()):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.replace("CHECK", check))
-    plain = run_numsan.run_plain(program, args=args, cwd=tmp_path)
+    plain = run_numsan.run_forked(program, args=args, cwd=tmp_path)
     watched = run_numsan.run(program, args=args, cwd=tmp_path)
     assert (watched.returncode, watched.stdout) == (plain.returncode, plain.stdout), watched.describe()
     assert watched.stderr.startswith(plain.stderr), watched.describe()  # the traceback, if there is one

@@ -7,6 +7,7 @@ import run_numsan
 
 HERE = pathlib.Path(__file__).resolve().parent
 METHODS = ["fork", "spawn", "forkserver"]
+HEALTHY = ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.nightly)]
 TRAIN, LOADER = HERE / "start_methods" / "train.py", HERE / "loader_worker"
 
 
@@ -41,7 +42,7 @@ def test_bug_in_a_started_process(method, warm, tmp_path):
     assert f"pid {blamed['run']['pid']}\n" in done.stdout, "the finding is of another process than the one that trains"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", HEALTHY)
 def test_healthy_started_process(method, warm, tmp_path):
     done, reports = run(TRAIN, tmp_path, method, "1")
     assert done.stderr == "" and [report["verdict"] for report in reports] == ["clean"] * len(reports), done.describe()

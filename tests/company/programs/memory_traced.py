@@ -6,6 +6,7 @@ import sys
 import tracemalloc
 
 import memray
+import torch._dynamo  # else the first step of an optimizer imports it, and tracemalloc makes that slow
 
 import small_training
 

@@ -1,9 +1,9 @@
 """Looking up names is nothing that the program can see: none of its code runs, its collector stays as it is, and no
 wait for its interpreter is without an end."""
 import pathlib
-import subprocess
 import sysconfig
 
+import compiled_once
 import pytest
 import run_numsan
 
@@ -224,16 +224,17 @@ print("done", bool(weight.isnan().all()))
 
 @pytest.fixture(scope="module")
 def extension(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("extension")
-    (folder / "waits.cpp").write_text(EXTENSION)
+    folder = run_numsan.CACHE / "tests"
+    source = tmp_path_factory.mktemp("extension") / "waits.cpp"
+    source.write_text(EXTENSION)
     import torch.utils.cpp_extension as of_torch
     if not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists():
         pytest.skip("no Python.h here: extensions cannot be built")
     libraries = [f"-L{path}" for path in of_torch.library_paths()]
-    subprocess.run(["g++", "-std=c++20", "-O1", "-fPIC", "-shared", "-w", "-DTORCH_EXTENSION_NAME=waits",
-                    *(f"-I{path}" for path in of_torch.include_paths()), f"-I{sysconfig.get_path('include')}",
-                    str(folder / "waits.cpp"), *libraries, "-ltorch_python", "-ltorch", "-ltorch_cpu", "-lc10",
-                    "-o", str(folder / "waits.so")], check=True)
+    compiled_once.compiled_once(source, folder / "waits.so", lambda output: [
+        "g++", "-std=c++20", "-O0", "-fPIC", "-shared", "-w", "-DTORCH_EXTENSION_NAME=waits",
+        *(f"-I{path}" for path in of_torch.include_paths()), f"-I{sysconfig.get_path('include')}", str(source),
+        *libraries, "-ltorch_python", "-ltorch", "-ltorch_cpu", "-lc10", "-o", str(output)])
     return folder
 
 

@@ -43,11 +43,11 @@ for step in range(4):
 """
 
 
-def run(tmp_path, op, *arguments):
+def run(tmp_path, op, *arguments, clean=False):
     layer, program = tmp_path / "layer.py", tmp_path / "program.py"
     layer.write_text(LAYER.format(op=op))
     program.write_text(PROGRAM)
-    done = run_numsan.run(program, args=arguments, cwd=tmp_path, timeout=400)
+    done = run_numsan.run_watched_fork(program, args=arguments, cwd=tmp_path, timeout=400, clean=clean)
     assert done.returncode == 0, done.describe()
     return done, layer
 
@@ -92,5 +92,5 @@ def test_a_look_up_runs_no_code_of_a_metaclass(warm, tmp_path):
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_healthy_program_is_silent(backend, warm, tmp_path):
-    done, _ = run(tmp_path, "log1p", backend, "whole", "good")
+    done, _ = run(tmp_path, "log1p", backend, "whole", "good", clean=True)
     assert done.findings == [], done.describe()

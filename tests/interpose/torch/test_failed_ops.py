@@ -46,7 +46,7 @@ for wrong in (torch.ones(2, 3), torch.ones(3)):
 def watched_and_plain(tmp_path, text, args=()):
     program = tmp_path / "program.py"
     program.write_text(text)
-    plain = run_numsan.run_plain(program, args=args, cwd=tmp_path)
+    plain = run_numsan.run_forked(program, args=args, cwd=tmp_path)
     watched = run_numsan.run(program, args=args, cwd=tmp_path)
     assert (watched.returncode, watched.stdout) == (plain.returncode, plain.stdout), watched.describe()
     assert watched.stderr.startswith(plain.stderr), watched.describe()  # the traceback, if there is one

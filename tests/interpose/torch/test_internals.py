@@ -108,7 +108,7 @@ def test_padding_is_no_finding(op, hook, tmp_path):
 def test_a_bad_value_beside_it_is_found_where_it_was_made(op, where, hook, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PADDED)
-    done = run_numsan.run(program, args=[op, f"bad {where}"], env=hook, cwd=tmp_path)
+    done = run_numsan.run_watched_fork(program, args=[op, f"bad {where}"], env=hook or None, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "False\n"), done.describe()
     made_by = f"aten::{op}" if where == "output" else f"aten::{op}_backward"
     assert [finding["op"] for finding in done.findings] == [made_by], done.describe()

@@ -30,8 +30,8 @@ def test_findings_are_the_same(bug, no_key, tmp_path):
     for name in ("plain", "usual", "record"):
         (tmp_path / name).mkdir()
     plain = run_numsan.run_forked(program, cwd=tmp_path / "plain")
-    usual = run_numsan.run(program, cwd=tmp_path / "usual")
-    record = run_numsan.run(program, env=no_key, cwd=tmp_path / "record")
+    usual = run_numsan.run_watched_fork(program, cwd=tmp_path / "usual")
+    record = run_numsan.run_watched_fork(program, env=no_key, cwd=tmp_path / "record")
     assert not spots(usual) and len(spots(record)) == 1, record.describe()
     run_numsan.validate(record.report)
     assert (record.returncode, record.stdout) == (plain.returncode, plain.stdout), record.describe()
