@@ -16,6 +16,7 @@ const Birth* BirthStore::find(BirthId id) const {
 
 Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& context, Phase phase) {
     while (births_.size() >= 2 * kMost) forget_oldest();
+    ++made_;
     Birth& birth = births_[++last_];
     birth.id = last_;
     birth.kind = kind;
@@ -64,13 +65,13 @@ void BirthStore::add_kinds(BirthKinds& into, const BirthKinds& from) const {
     if (into.flushed == 0) into.flushed = from.flushed;
 }
 
-bool BirthStore::unintended_inf(const BirthKinds& kinds, BirthId& first) const {
-    first = 0;
+BirthId BirthStore::unintended_inf(const BirthKinds& kinds) const {
+    BirthId first = 0;
     for (const Kind kind : {kPosInf, kNegInf}) {
         const BirthId id = kinds.of(kind);
         if (id != 0 && !intended(id) && (first == 0 || id < first)) first = id;
     }
-    return first != 0;
+    return first;
 }
 
 void BirthStore::sweep(std::set<BirthId> used, const Ledger& ledger, const std::function<void(const Birth&)>& dropped) {

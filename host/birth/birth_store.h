@@ -38,18 +38,26 @@ class BirthStore {
 
     /// A new birth at this op. The oldest is dropped where there is no room.
     Birth& make(KindSet kind, const OpEvent& event, const OpContext& context, Phase phase);
-    void drop(BirthId id) { births_.erase(id); }
-    void count() { ++made_; }
+    /// The program wrote it on purpose.
+    void intend(Birth& birth) {
+        birth.intended = true;
+        --made_;
+    }
+    /// What was just made is none.
+    void drop(BirthId id) {
+        births_.erase(id);
+        --made_;
+    }
     BirthId last() const { return last_; }  ///< the newest that was ever made
-    int64_t made() const { return made_; }  ///< those that were counted: no intended ones
+    int64_t made() const { return made_; }  ///< without intended ones
 
     /// The births that op number `seq` made, by kind.
     BirthKinds made_by(OpSeq seq) const;
     /// Adds what is in `from`. An unintended origin outranks an intended one; among equals one that is surely there
     /// another, and then the earlier wins.
     void add_kinds(BirthKinds& into, const BirthKinds& from) const;
-    /// The earliest infinity that the program did not write on purpose.
-    bool unintended_inf(const BirthKinds& kinds, BirthId& first) const;
+    /// The earliest infinity that the program did not write on purpose; 0: there is none.
+    BirthId unintended_inf(const BirthKinds& kinds) const;
 
     /// Drops births that nothing in `used` or the ledger refers to, so that memory stays flat over a long run.
     /// Calls `dropped` with each before it goes.
@@ -63,6 +71,9 @@ class BirthStore {
     /// In a forked child: births so far are the parent's too.
     void begin_child() { inherited_ = last_; }
     bool inherited(BirthId id) const { return id <= inherited_; }
+
+    /// The divergence that was reported before this birth was made; null: there is none.
+    const Birth* divergence_before(BirthId id) const { return id > diverged ? find(diverged) : nullptr; }
 
     BirthId bad_loss = 0;  ///< that the value backward() starts from holds, 0 when that is finite
     BirthId diverged = 0;  ///< that escaped and was a divergence: what overflows after it goes back to it

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "host/cause/measure.h"
 #include "host/cause/mechanism.h"
@@ -70,7 +71,7 @@ bool same(const std::vector<TensorFact>& a, const std::vector<TensorFact>& b) {
 }  // namespace
 
 void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
-    Birth* birth = find(id);
+    Birth* birth = store_.find(id);
     if (birth == nullptr) return;
     // A batch goes through the model first: what the optimizer is the first to read is state of its own.
     if (birth->unread && updates(event, context) && birth->phase == Phase::Data) {
@@ -116,7 +117,6 @@ BirthId Births::loaded(Kind kind, const OpEvent& event, const OpContext& context
     birth.evidence.push_back("it came with the state that was loaded here");
     facts_.describe(birth, event);
     facts_.measure(birth, event, context, {});
-    store_.count();
     return birth.id;
 }
 
@@ -124,18 +124,20 @@ BirthId Births::loaded(Kind kind, const OpEvent& event, const OpContext& context
 /// for what the program wrote on purpose.
 BirthId Births::read_from(Kind kind, const OpContext& context, const BirthKinds& before, BirthId inf,
                           const ForwardRecord& forward) {
-    BirthId cause = 0;
-    if (store_.unintended_inf(before, cause)) return cause;
-    if (inf != 0 && kind != kNaN) return inf;  // an intended infinity that was negated or scaled
-    if (inf == 0 && before.of(kNaN) != 0) return before.of(kNaN);
+    if (inf != 0) {
+        if (const BirthId cause = store_.unintended_inf(before); cause != 0) return cause;
+        if (kind != kNaN) return inf;  // an intended infinity that was negated or scaled
+    } else if (before.of(kNaN) != 0) {
+        return before.of(kNaN);
+    }
     if (context.node == nullptr) return 0;
     // The forward op of this node made a bad value that was hidden (where, masked_fill): it comes back here.
-    if (Birth* hidden = find(forward.birth); hidden != nullptr && !hidden->intended) {
+    if (Birth* hidden = store_.find(forward.birth); hidden != nullptr && !hidden->intended) {
         hidden->features.hidden = true;
         return forward.birth;
     }
     // The loss was bad before this backward began: what overflows on the way is what the loss made of it.
-    return find(bad_loss()) != nullptr ? bad_loss() : 0;
+    return store_.find(store_.bad_loss) != nullptr ? store_.bad_loss : 0;
 }
 
 /// Says how the op made it, of operands that were finite or infinite on purpose. False: a run that has diverged
@@ -173,7 +175,7 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
         birth.mechanism = verdict.mechanism;
         for (std::string& fact : verdict.evidence) birth.evidence.push_back(std::move(fact));
         const bool overflows = birth.mechanism == Mechanism::OVF || birth.mechanism == Mechanism::HYPER;
-        return !overflows || find(store_.diverged) == nullptr;
+        return !overflows || store_.find(store_.diverged) == nullptr;
     }
     return true;
 }
@@ -181,7 +183,7 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
 Births::Origin Births::origin(Kind kind, const OpEvent& event, const OpContext& context, const BirthKinds& before,
                               const BirthKinds& old, const ForwardRecord& forward) {
     const BirthId id = find_origin(kind, event, context, before, old, forward);
-    Birth* birth = find(id);
+    Birth* birth = store_.find(id);
     if (birth != nullptr && takes_root(event)) birth->through_root = true;
     return {id, birth != nullptr && birth->intended};
 }
@@ -193,7 +195,7 @@ BirthId Births::find_origin(Kind kind, const OpEvent& event, const OpContext& co
         if (const BirthId id = exchanged_.received(kind, event, context); id != 0) return id;
     }
     if (before.of(kind) != 0) {
-        const Birth* read = find(before.of(kind));
+        const Birth* read = store_.find(before.of(kind));
         const bool arrived = read != nullptr && read->mechanism == Mechanism::DATA && read->step == context.step;
         return arrived && stacks_.is_loading(context.stack) ? loaded(kind, event, context) : before.of(kind);
     }
@@ -205,7 +207,7 @@ BirthId Births::find_origin(Kind kind, const OpEvent& event, const OpContext& co
                        });
     if (kind != kNaN && source && (event.infinite_scalar || !reads || event.input_count == 1)) {
         Birth& birth = make(kind, event, context);
-        birth.intended = true;
+        store_.intend(birth);
         return birth.id;
     }
     const BirthId inf = before.of(kPosInf) != 0 ? before.of(kPosInf) : before.of(kNegInf);
@@ -228,7 +230,6 @@ BirthId Births::find_origin(Kind kind, const OpEvent& event, const OpContext& co
         store_.drop(birth.id);
         return store_.diverged;
     }
-    store_.count();
     facts_.measure(birth, at, context, forward);
     remark_on(birth.inputs, birth.op, birth.mechanism, birth.kind, birth.features.dtype);
     facts_.count_exponents(birth, at);
@@ -272,34 +273,32 @@ KindSet Births::certain(const OpEvent& event) const {
 }
 
 void Births::becomes_initial_value(BirthId id) {
-    Birth* birth = find(id);
+    Birth* birth = store_.find(id);
     if (birth == nullptr || birth->escaped || birth->phase != Phase::Data) return;
     birth->phase = Phase::Load;
     birth->features.phase = Phase::Load;
     birth->features.reads_parameter = true;
 }
 
-BirthId Births::flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
-                        Mechanism mechanism, std::string evidence) {
+Birth& Births::flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
+                       Mechanism mechanism, std::string evidence) {
     const ListMember member(event, index);
     Birth& birth = make(0, event, context);
     birth.ignored = context.ignored;
-    store_.count();
     birth.mechanism = mechanism;
     birth.evidence.push_back(std::move(evidence));
     facts_.describe(birth, member.event());
     facts_.measure(birth, member.event(), context, forward);
     facts_.count_exponents(birth, member.event());
     if ((event.outputs[index].flags & kWritten) != 0) birth.in_place = event.outputs[index].storage;
-    return birth.id;
+    return birth;
 }
 
-BirthId Births::near_overflow(const OpEvent& event, int32_t index, const OpContext& context,
-                              const ForwardRecord& forward, Mechanism mechanism, std::string evidence) {
-    const BirthId id = flushed(event, index, context, forward, mechanism, std::move(evidence));
-    Birth& birth = *find(id);
+Birth& Births::near_overflow(const OpEvent& event, int32_t index, const OpContext& context,
+                             const ForwardRecord& forward, Mechanism mechanism, std::string evidence) {
+    Birth& birth = flushed(event, index, context, forward, mechanism, std::move(evidence));
     birth.near_overflow = birth.features.near_overflow = true;
-    return id;
+    return birth;
 }
 
 }  // namespace numsan

@@ -1,18 +1,14 @@
-// Makes and keeps births: decides what a bad value goes back to, measures it, says how it came about.
+// Makes births: decides what a bad value goes back to, measures it, says how it came about.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <set>
 #include <string>
-#include <utility>
 
 #include "host/base/ids.h"
 #include "host/base/scanner.h"
 #include "host/birth/birth_facts.h"
 #include "host/birth/birth_store.h"
 #include "host/birth/exchanged_births.h"
-#include "host/birth/external_births.h"
 #include "host/birth/step_phase.h"
 #include "host/cause/birth.h"
 #include "host/ops/operands.h"
@@ -21,59 +17,13 @@
 
 namespace numsan {
 
-/// Not thread-safe: the verdict's lock protects it. What it is made with outlives it.
+/// Not thread-safe: the verdict's lock protects it.
 class Births {
   public:
-    Births(const Scanner& scanner, const StackFacts& stacks, Ledger& ledger, const LossHistory& losses,
-           const Lineage& lineage, const ParameterHistory& parameters)
-        : scanner_(scanner),
-          stacks_(stacks),
-          ledger_(ledger),
-          store_(stacks.source()),
-          phase_(stacks, lineage),
-          facts_(scanner, losses, lineage, parameters),
-          exchanged_(scanner, store_),
-          external_(scanner, stacks, ledger, store_, facts_, phase_) {}
-
-    // Of BirthStore, ExternalBirths and ExchangedBirths.
-    Birth* find(BirthId id) { return store_.find(id); }
-    const Birth* find(BirthId id) const { return store_.find(id); }
-    bool intended(BirthId id) const { return store_.intended(id); }
-    void add_kinds(BirthKinds& into, const BirthKinds& from) const { store_.add_kinds(into, from); }
-    BirthKinds made_by(OpSeq seq) const { return store_.made_by(seq); }
-    bool full() const { return store_.full(); }
-    void sweep(
-        std::set<BirthId> used, const std::function<void(const Birth&)>& dropped = [](const Birth&) {}) {
-        store_.sweep(std::move(used), ledger_, dropped);
-    }
-    const BirthStore::Births& all() const { return store_.all(); }
-    bool inherited(BirthId id) const { return store_.inherited(id); }
-    BirthId last() const { return store_.last(); }
-    int64_t made() const { return store_.made(); }
-    int64_t forgotten() const { return store_.forgotten(); }
-    void begin_child() { store_.begin_child(); }
-    BirthId bad_loss() const { return store_.bad_loss; }
-    void set_bad_loss(BirthId id) { store_.bad_loss = id; }
-    void set_poisoned(BirthId id) { store_.poisoned = id; }
-    BirthId diverged() const { return store_.diverged; }
-    void set_diverged(BirthId id) { store_.diverged = id; }
-    /// Training had diverged before this birth, and that was reported.
-    bool follows_divergence(BirthId id) const { return id > store_.diverged && find(store_.diverged) != nullptr; }
-    BirthKinds external(const TensorView& tensor, const OpEvent& event, const OpContext& context,
-                        const Health& health) {
-        return external_.made(tensor, event, context, health, health.kinds());
-    }
-    /// Of storage of which other kinds are known: a collective may have brought more, elsewhere in it.
-    BirthKinds received(KindSet kinds, const TensorView& tensor, const OpEvent& event, const OpContext& context) {
-        return ledger_.received(tensor) == nullptr
-                   ? BirthKinds{}
-                   : external_.made(tensor, event, context, scanner_.health(tensor), kinds);
-    }
-    BirthKinds of_region(const NodeEvent& event, const TensorView& gradient, const OpContext& context) {
-        return external_.of_region(event, gradient, context);
-    }
-    void set_exchange(BirthExchange* exchange) { exchanged_.set_exchange(exchange); }
-    void leave_notes(const BirthKinds& kinds, const TensorView& tensor) const { exchanged_.leave_notes(kinds, tensor); }
+    /// All outlive this.
+    Births(const Scanner& scanner, const StackFacts& stacks, BirthStore& store, const StepPhase& phase,
+           BirthFacts& facts, ExchangedBirths& exchanged)
+        : scanner_(scanner), stacks_(stacks), store_(store), phase_(phase), facts_(facts), exchanged_(exchanged) {}
 
     struct Origin {
         BirthId id = 0;
@@ -88,11 +38,11 @@ class Births {
     KindSet certain(const OpEvent& event) const;
 
     /// A birth without a value that is not finite: operands that are not zero, a result (output `index`) that is.
-    BirthId flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
-                    Mechanism mechanism, std::string evidence);
+    Birth& flushed(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
+                   Mechanism mechanism, std::string evidence);
     /// Another one: its result is close to the largest number of its type, or was cut to it.
-    BirthId near_overflow(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
-                          Mechanism mechanism, std::string evidence);
+    Birth& near_overflow(const OpEvent& event, int32_t index, const OpContext& context, const ForwardRecord& forward,
+                         Mechanism mechanism, std::string evidence);
 
     /// An op reads it.
     void used(BirthId id, const OpEvent& event, const OpContext& context);
@@ -118,12 +68,10 @@ class Births {
 
     const Scanner& scanner_;
     const StackFacts& stacks_;
-    Ledger& ledger_;
-    BirthStore store_;
-    StepPhase phase_;
-    BirthFacts facts_;
-    ExchangedBirths exchanged_;
-    ExternalBirths external_;
+    BirthStore& store_;
+    const StepPhase& phase_;
+    BirthFacts& facts_;
+    ExchangedBirths& exchanged_;
 };
 
 }  // namespace numsan

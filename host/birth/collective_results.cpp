@@ -7,6 +7,7 @@
 
 #include "host/cause/measure.h"
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "host/base/scanner.h"
-#include "host/birth/births.h"
+#include "host/birth/birth_store.h"
 #include "host/track/ledger.h"
 #include "host/track/lineage.h"
 

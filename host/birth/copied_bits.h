@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "host/base/adapter_abi.h"
-#include "host/birth/births.h"
+#include "host/birth/birth_store.h"
 #include "host/track/ledger.h"
 
 namespace numsan {
@@ -13,7 +13,7 @@ namespace numsan {
 class CopiedBits {
   public:
     /// Both outlive this.
-    CopiedBits(Ledger& ledger, const Births& births) : ledger_(ledger), births_(births) {}
+    CopiedBits(Ledger& ledger, const BirthStore& births) : ledger_(ledger), births_(births) {}
 
     /// An op has written `output`, which holds no floats. Where it copied elements without changing them, the memory
     /// holds as floats what its operands' memory does. It is sure only where all of a storage is copied into another
@@ -24,7 +24,7 @@ class CopiedBits {
     BirthKinds handed_on(const OpEvent& event, const TensorView& output);
 
     Ledger& ledger_;
-    const Births& births_;
+    const BirthStore& births_;
 };
 
 }  // namespace numsan

@@ -50,10 +50,11 @@ BirthId ExchangedBirths::received(Kind kind, const OpEvent& event, const OpConte
     }
     if (note.mechanism == Mechanism::None && !note.intended) return 0;
     Birth& birth = births_.make(kind, event, context, Phase::Data);
-    birth.intended = note.intended;
     birth.ignored = note.ignored;
-    if (note.intended) return birth.id;
-    births_.count();
+    if (note.intended) {
+        births_.intend(birth);
+        return birth.id;
+    }
     birth.op = note.op;
     birth.mechanism = note.mechanism;
     birth.phase = Phase::Data;

@@ -178,6 +178,12 @@ BirthKinds ExternalBirths::made(const TensorView& tensor, const OpEvent& event, 
     return made;
 }
 
+BirthKinds ExternalBirths::received(KindSet kinds, const TensorView& tensor, const OpEvent& event,
+                                    const OpContext& context) {
+    if (ledger_.received(tensor) == nullptr) return {};
+    return made(tensor, event, context, scanner_.health(tensor), kinds);
+}
+
 BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent& event, const OpContext& context,
                              const Health& health, bool compiled) {
     Birth& birth = births_.make(kind, event, context, phase_.of(event, context));
@@ -186,10 +192,9 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     // with it.
     const bool written_down = tensor.numel == 1 || (kind == kNegInf && health.pos_inf == 0 && health.nan == 0);
     if (kind != kNaN && event.op->op_class == OpClass::Constant && event.input_count == 1 && written_down) {
-        birth.intended = true;
+        births_.intend(birth);
         return birth.id;
     }
-    births_.count();
     facts_.grow(birth);
     if (const auto number = bad_number(event, birth.phase == Phase::Optimizer);
         number && (tensor.flags & kNumber) != 0) {
@@ -241,8 +246,7 @@ BirthKinds ExternalBirths::of_region(const NodeEvent& event, const TensorView& g
     read.input_count = 1;
     read.forward_sequence = ~uint64_t(0);
     read.graph_task = context.graph_task;
-    const Health health = scanner_.health(gradient);
-    return made(gradient, read, context, health, health.kinds());
+    return made(gradient, read, context, scanner_.health(gradient));
 }
 
 }  // namespace numsan

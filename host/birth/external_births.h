@@ -23,7 +23,9 @@ class ExternalBirths {
     /// The births of the bad values in a tensor that the op reads, those of `kinds`: they were there before, or came
     /// from outside.
     BirthKinds made(const TensorView& tensor, const OpEvent& event, const OpContext& context, const Health& health,
-                    KindSet kinds);
+                    KindSet kinds = kNaN | kAnyInf);
+    /// The same of storage of which other kinds are known: a collective may have brought more, elsewhere in it.
+    BirthKinds received(KindSet kinds, const TensorView& tensor, const OpEvent& event, const OpContext& context);
 
     /// A bad gradient, of which nothing is known, is about to reach its leaf right after a compiled region's node.
     BirthKinds of_region(const NodeEvent& event, const TensorView& gradient, const OpContext& context);

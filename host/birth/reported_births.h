@@ -7,7 +7,6 @@
 #include "host/base/output_set.h"
 #include "host/base/scanner.h"
 #include "host/birth/birth_store.h"
-#include "host/birth/births.h"
 #include "host/track/ledger.h"
 #include "host/track/op_context.h"
 
@@ -17,7 +16,7 @@ namespace numsan {
 class ReportedBirths {
   public:
     /// All outlive this.
-    ReportedBirths(const Scanner& scanner, Ledger& ledger, const Births& births)
+    ReportedBirths(const Scanner& scanner, Ledger& ledger, const BirthStore& births)
         : scanner_(scanner), ledger_(ledger), births_(births) {}
 
     /// The births that the op read and handed on to its outputs, each the first of its kind. Empty: something in it
@@ -37,7 +36,7 @@ class ReportedBirths {
 
     const Scanner& scanner_;
     Ledger& ledger_;
-    const Births& births_;
+    const BirthStore& births_;
     std::vector<KindSet> kinds_;  ///< of the outputs of one op
     BirthId reported_ = 0;        ///< a birth that this op has asked for already
 };

@@ -119,7 +119,7 @@ bool AbsorbedBirths::may_report(const Birth& birth) const {
 }
 
 void AbsorbedBirths::drop(const Birth& birth) {
-    if (!enabled_ || reported_.erase(birth.id) != 0 || !may_report(birth)) return;
+    if (reported_.erase(birth.id) != 0 || !may_report(birth)) return;
     const std::string place = escapes_.place_of(birth);
     const auto at = dropped_.find(place);
     if (at == dropped_.end() && dropped_.size() >= kMostPlaces) return;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "host/base/scanner.h"
-#include "host/birth/births.h"
+#include "host/birth/birth_store.h"
 #include "host/track/ledger.h"
 #include "host/track/op_context.h"
 #include "host/verdict/escapes.h"
@@ -25,7 +25,7 @@ namespace numsan {
 class AbsorbedBirths {
   public:
     /// All outlive this.
-    AbsorbedBirths(const Scanner& scanner, Ledger& ledger, Births& births, const PendingStore& pending,
+    AbsorbedBirths(const Scanner& scanner, Ledger& ledger, BirthStore& births, const PendingStore& pending,
                    const Escapes& escapes, const LossScalers& scalers)
         : scanner_(scanner),
           ledger_(ledger),
@@ -33,10 +33,6 @@ class AbsorbedBirths {
           pending_(pending),
           escapes_(escapes),
           scalers_(scalers) {}
-
-    /// Else none of the others is called but drop() and begin_child(), which then do nothing.
-    void enable() { enabled_ = true; }
-    bool enabled() const { return enabled_; }
 
     /// An op has read its operands, and writes its outputs between these two.
     void begin(const OpEvent& event);
@@ -69,11 +65,10 @@ class AbsorbedBirths {
 
     const Scanner& scanner_;
     Ledger& ledger_;
-    Births& births_;
+    BirthStore& births_;
     const PendingStore& pending_;
     const Escapes& escapes_;
     const LossScalers& scalers_;
-    bool enabled_ = false;
     std::set<BirthId> read_;                                ///< that the op has read
     std::vector<std::pair<int32_t, BirthId>> overwritten_;  ///< output that it writes all of, and what that held
     std::map<std::string, Group> dropped_;                  ///< by place

@@ -49,20 +49,24 @@ void Escapes::postpone(const BirthKinds& kinds, EscapeInto into, const void* imp
 
 void Escapes::escape(const BirthKinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
                      Severity severity, Outcome& outcome) {
-    if (context.ignored) return;
     for (const Kind kind : kNonFiniteKinds) {
-        const Birth* birth = births_.find(kinds.of(kind));
-        if (birth == nullptr || birth->ignored) continue;
-        if (birth->intended && into != EscapeInto::Loss) continue;
-        report_gradient_of(*birth, severity, outcome);
-        report({.birth = birth->id,
-                .into = into,
-                .impl = impl,
-                .step = context.step,
-                .seq = context.seq,
-                .stack = context.stack},
-               severity, outcome);
+        if (Birth* birth = births_.find(kinds.of(kind)); birth != nullptr)
+            escape(*birth, into, impl, context, severity, outcome);
     }
+}
+
+void Escapes::escape(Birth& birth, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
+                     Outcome& outcome) {
+    if (context.ignored || birth.ignored || (birth.intended && into != EscapeInto::Loss)) return;
+    report_gradient_of(birth, severity, outcome);
+    report(birth,
+           {.birth = birth.id,
+            .into = into,
+            .impl = impl,
+            .step = context.step,
+            .seq = context.seq,
+            .stack = context.stack},
+           severity, outcome);
 }
 
 void Escapes::send(const BirthKinds& kinds, const OpEvent& event, const OpContext& context, Outcome& outcome) {
@@ -84,25 +88,24 @@ void Escapes::send(const BirthKinds& kinds, const OpEvent& event, const OpContex
     }
 }
 
-void Escapes::report(const PendingEscape escape, Severity severity, Outcome& outcome) {
-    Birth& birth = *births_.find(escape.birth);
-    if (escape.into == EscapeInto::Parameter && !birth.intended) births_.set_poisoned(birth.id);
+void Escapes::report(Birth& birth, const PendingEscape escape, Severity severity, Outcome& outcome) {
+    if (escape.into == EscapeInto::Parameter && !birth.intended) births_.poisoned = birth.id;
     // One finding, wherever a diverged run overflows next.
-    const bool follows = birth.mechanism == Mechanism::HYPER && births_.follows_divergence(birth.id);
-    const BirthId reported = follows ? births_.diverged() : birth.id;
-    if (is_state(escape.into)) contaminate(*births_.find(reported), escape.into, escape.impl, escape.step, outcome);
+    const Birth* diverged = birth.mechanism == Mechanism::HYPER ? births_.divergence_before(birth.id) : nullptr;
+    if (is_state(escape.into))
+        contaminate(diverged != nullptr ? *diverged : birth, escape.into, escape.impl, escape.step, outcome);
     if (birth.escaped) return;
     birth.escaped = true;
-    if (follows) return;
+    if (diverged != nullptr) return;
     // Zeros end with the update that takes them up: what overflows later does not come from them.
-    if (birth.mechanism == Mechanism::HYPER && !escape.muted) births_.set_diverged(birth.id);
+    if (birth.mechanism == Mechanism::HYPER && !escape.muted) births_.diverged = birth.id;
     if (!birth.intended) ++escaped_;
     birth.features.into = escape.into;
     birth.features.scaler = scaler_seen_;
     birth.features.loss_known = loss_seq_ > birth.forward_seq;
     const bool came_back = escape.into == EscapeInto::Gradient || escape.into == EscapeInto::Parameter;
     if (birth.kind != 0 && birth.phase == Phase::Forward && birth.features.loss_known && came_back &&
-        births_.bad_loss() == 0) {
+        births_.bad_loss == 0) {
         birth.features.hidden = true;
     }
     if (birth.features.loss_known && birth.forward_seq > loss_parameter_read_) birth.features.after_parameters = true;
@@ -156,12 +159,12 @@ void Escapes::report_absorbed(const Birth& birth, std::string place, int64_t tim
     outcome.escaped.push_back(std::move(made));
 }
 
-void Escapes::report_gradient_of(const Birth& birth, Severity severity, Outcome& outcome) {
+void Escapes::report_gradient_of(Birth& birth, Severity severity, Outcome& outcome) {
     if (birth.escaped) return;
     const PendingStore::List& gradients = pending_.of(PendingReason::Gradient);
     const auto pending = std::find_if(gradients.begin(), gradients.end(),
                                       [&](const PendingEscape& p) { return p.birth == birth.id && !p.replaced; });
-    if (pending != gradients.end()) report(*pending, severity, outcome);
+    if (pending != gradients.end()) report(birth, *pending, severity, outcome);
 }
 
 void Escapes::contaminate(const Birth& birth, EscapeInto into, const void* impl, int64_t step, Outcome& outcome) {
@@ -172,8 +175,8 @@ void Escapes::contaminate(const Birth& birth, EscapeInto into, const void* impl,
 
 void Escapes::report_all(const PendingStore::List& escapes, Severity severity, Outcome& outcome) {
     for (const PendingEscape& p : escapes) {
-        const Birth* birth = births_.find(p.birth);
-        if (birth != nullptr && !birth->scaler) report(p, severity, outcome);
+        Birth* birth = births_.find(p.birth);
+        if (birth != nullptr && !birth->scaler) report(*birth, p, severity, outcome);
     }
 }
 

@@ -10,7 +10,7 @@
 #include <unordered_set>
 
 #include "host/base/ids.h"
-#include "host/birth/births.h"
+#include "host/birth/birth_store.h"
 #include "host/ops/collective_log.h"
 #include "host/track/lineage.h"
 #include "host/track/stack_facts.h"
@@ -23,7 +23,7 @@ namespace numsan {
 class Escapes {
   public:
     /// All outlive this.
-    Escapes(const StackFacts& stacks, const Lineage& lineage, Births& births, PendingStore& pending)
+    Escapes(const StackFacts& stacks, const Lineage& lineage, BirthStore& births, PendingStore& pending)
         : stacks_(stacks), lineage_(lineage), births_(births), pending_(pending) {}
 
     /// What knows the collectives of this process; before the first escape. It outlives this.
@@ -35,6 +35,8 @@ class Escapes {
     /// The births have reached `into`: reports them. What the program wrote on purpose escapes into a loss only.
     void escape(const BirthKinds& kinds, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
                 Outcome& outcome);
+    void escape(Birth& birth, EscapeInto into, const void* impl, const OpContext& context, Severity severity,
+                Outcome& outcome);
     /// The births go to other ranks: those that are reported are said to have done so, the others once they are.
     void send(const BirthKinds& kinds, const OpEvent& event, const OpContext& context, Outcome& outcome);
     /// As escape(), but what the program does next decides.
@@ -42,10 +44,10 @@ class Escapes {
     void postpone(const BirthKinds& kinds, EscapeInto into, const void* impl, const OpContext& context,
                   PendingReason reason);
 
-    /// By value: `escape` may be in a list that is cleared.
-    void report(PendingEscape escape, Severity severity, Outcome& outcome);
+    /// The escape is that of the birth. By value: `escape` may be in a list that is cleared.
+    void report(Birth& birth, PendingEscape escape, Severity severity, Outcome& outcome);
     /// A birth is about to escape. If it is pending in gradients, the first of them was the first thing that mattered.
-    void report_gradient_of(const Birth& birth, Severity severity, Outcome& outcome);
+    void report_gradient_of(Birth& birth, Severity severity, Outcome& outcome);
     /// Reports those of them that no loss scaler has caught.
     void report_all(const PendingStore::List& escapes, Severity severity, Outcome& outcome);
     /// A reported birth has reached a further tensor.
@@ -90,7 +92,7 @@ class Escapes {
 
     const StackFacts& stacks_;
     const Lineage& lineage_;
-    Births& births_;
+    BirthStore& births_;
     PendingStore& pending_;
     const CollectiveLog* collectives_ = nullptr;
     size_t history_ = 32;

@@ -8,6 +8,7 @@
 #include "host/base/thresholds.h"
 #include "host/birth/zeros.h"
 #include "host/cause/measure.h"
+#include "host/ops/operands.h"
 #include "host/track/headroom.h"
 
 namespace numsan {
@@ -27,7 +28,7 @@ void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context
     const BirthId muted = now.muted;
     const BirthId flushed = now.flushed;
     for (const Kind kind : {kPosInf, kNegInf}) {
-        const Birth* birth = births_.find(before.of(kind));
+        const Birth* birth = store_.find(before.of(kind));
         if (birth == nullptr || birth->intended || birth->escaped || now.muted != 0) continue;
         if (mutes(event, *birth) && scanner_.measures(output) && scanner_.health(output).zero > 0)
             now.muted = birth->id;
@@ -35,7 +36,7 @@ void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context
     if (before.muted != 0) {
         if (multiplies(event)) {
             const bool gradient = context.node != nullptr || is_gradient(lineage_, output.storage);
-            pending_.postpone(births_.find(before.muted),
+            pending_.postpone(store_.find(before.muted),
                               is_parameter(output) ? EscapeInto::Parameter
                               : gradient           ? EscapeInto::Gradient
                                                    : EscapeInto::Loss,
@@ -55,7 +56,7 @@ void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context
     if (updated && (parameter || averages(event, context, output))) {
         if (const std::optional<std::string> evidence =
                 lost_updates_.seen_again(event, index, context.step, context.seq)) {
-            pending_.postpone(births_.find(births_.flushed(event, index, context, forward, Mechanism::PREC, *evidence)),
+            pending_.postpone(&births_.flushed(event, index, context, forward, Mechanism::PREC, *evidence),
                               parameter ? EscapeInto::Parameter : EscapeInto::Buffer, output.impl, context,
                               PendingReason::Flushed);
         }
@@ -91,30 +92,28 @@ void FiniteResults::look_at_flushed(const OpEvent& event, const OpContext& conte
     const Health health = scanner_.health(output);
     const bool subnormal = 2 * health.zero < health.elements;
     if (result && subnormal) return;
-    BirthId id = 0;
+    Birth* birth = nullptr;
     if (!backward || subnormal) {
         const OpSite site{event.op, backward ? forward.stack : context.stack};
         const auto seen = flushes_.find(site);
         if (seen == flushes_.end()) {
             if (flushes_.size() >= kMostSites)
                 forget_coldest(flushes_, [](const Flush& flush) { return flush.last_seq; });
-            id = births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
+            birth = &births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
             // What becomes of these zeros in this step goes back to them, and is no birth of its own.
-            births_.find(id)->ignored = true;
-            flushes_[site] = {id, context.seq};
+            birth->ignored = true;
+            flushes_[site] = {birth->id, context.seq};
         } else {
             seen->second.last_seq = context.seq;
-            if (Birth* first = births_.find(seen->second.first); first != nullptr) {
-                id = first->id;
-                if (first->step != context.step && !context.ignored) first->ignored = false;
-            }
+            birth = store_.find(seen->second.first);
+            if (birth != nullptr && birth->step != context.step && !context.ignored) birth->ignored = false;
         }
     }
-    if (id == 0) id = births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
+    if (birth == nullptr) birth = &births_.flushed(event, index, context, forward, Mechanism::UDF, *evidence);
     if (gradient) {
-        pending_.postpone(births_.find(id), EscapeInto::Gradient, output.impl, context, PendingReason::Flushed);
+        pending_.postpone(birth, EscapeInto::Gradient, output.impl, context, PendingReason::Flushed);
     } else {
-        now.flushed = id;
+        now.flushed = birth->id;
     }
 }
 
@@ -148,11 +147,10 @@ void FiniteResults::look_at_headroom(const OpEvent& event, const OpContext& cont
     const bool unstepped = site.steps == 1 && context.step == 0 && site.looks == std::max(needed, kSteadyLooks);
     if (site.steps < needed && !unstepped) return;
     site.reported = site.steps >= needed;
-    const BirthId id = births_.near_overflow(event, index, context, forward, mechanism, *evidence);
-    births_.find(id)->evidence.push_back(unstepped
-                                             ? "so it was " + std::to_string(site.looks) + " times in this run"
-                                             : "so it was in " + std::to_string(site.steps) + " steps of this run");
-    pending_.postpone(births_.find(id), EscapeInto::Output, event.outputs[index].impl, context,
+    Birth& birth = births_.near_overflow(event, index, context, forward, mechanism, *evidence);
+    birth.evidence.push_back(unstepped ? "so it was " + std::to_string(site.looks) + " times in this run"
+                                       : "so it was in " + std::to_string(site.steps) + " steps of this run");
+    pending_.postpone(&birth, EscapeInto::Output, event.outputs[index].impl, context,
                       unstepped ? PendingReason::NearLimitUnstepped : PendingReason::NearLimit);
 }
 

@@ -19,10 +19,12 @@ namespace numsan {
 class FiniteResults {
   public:
     /// All outlive this.
-    FiniteResults(const Scanner& scanner, const Lineage& lineage, Ledger& ledger, Births& births, PendingStore& pending)
+    FiniteResults(const Scanner& scanner, const Lineage& lineage, Ledger& ledger, BirthStore& store, Births& births,
+                  PendingStore& pending)
         : scanner_(scanner),
           lineage_(lineage),
           ledger_(ledger),
+          store_(store),
           births_(births),
           pending_(pending),
           lost_updates_(lineage) {}
@@ -44,6 +46,7 @@ class FiniteResults {
     const Scanner& scanner_;
     const Lineage& lineage_;
     Ledger& ledger_;
+    BirthStore& store_;
     Births& births_;
     PendingStore& pending_;
     /// Sites whose results were close to the largest number of their type, and where that was seen.

@@ -60,10 +60,11 @@ std::vector<StateWrite> KeptState::take_writes() {
 }
 
 void KeptState::confirm(const StateWrite& write, EscapeInto into, Outcome& outcome) {
-    const Birth* birth = births_.find(write.birth);
+    Birth* birth = births_.find(write.birth);
     if (birth == nullptr) return;
     escapes_.report_gradient_of(*birth, Severity::Error, outcome);
-    escapes_.report({.birth = write.birth,
+    escapes_.report(*birth,
+                    {.birth = write.birth,
                      .into = into,
                      .impl = write.impl,
                      .step = write.step,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/base/ids.h"
-#include "host/birth/births.h"
+#include "host/birth/birth_store.h"
 #include "host/track/ledger.h"
 #include "host/track/op_context.h"
 #include "host/verdict/escapes.h"
@@ -34,7 +34,7 @@ struct KeptTensor {
 class KeptState {
   public:
     /// All outlive this.
-    KeptState(const Ledger& ledger, Births& births, Escapes& escapes)
+    KeptState(const Ledger& ledger, BirthStore& births, Escapes& escapes)
         : ledger_(ledger), births_(births), escapes_(escapes) {}
 
     /// State of the program may hold it now; its name, asked for later, shows which.
@@ -57,7 +57,7 @@ class KeptState {
 
   private:
     const Ledger& ledger_;
-    Births& births_;
+    BirthStore& births_;
     Escapes& escapes_;
     std::vector<StateWrite> writes_;
     int64_t looked_for_ = 0;  ///< findings for which looking was begun

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 
@@ -13,7 +14,7 @@ bool LeafGradients::is_bad(const TensorView& gradient) const {
 
 /// What the leaf had before is replaced, unless what comes now is added to it.
 void LeafGradients::replace(const TensorView& leaf, const OpContext& context) {
-    if (waiting().empty()) {
+    if (waiting_.empty()) {
         if (!keys_.empty()) keys_.clear();  // clear() goes through all buckets, of an empty set too
         return;
     }
@@ -22,10 +23,10 @@ void LeafGradients::replace(const TensorView& leaf, const OpContext& context) {
             return p.impl == leaf.impl && p.into == EscapeInto::Gradient;
         };
         discard([&](const PendingEscape& p) { return of_leaf(p) && p.replaced; });
-        for (PendingEscape& p : waiting()) p.replaced = p.replaced || of_leaf(p);
+        for (PendingEscape& p : waiting_) p.replaced = p.replaced || of_leaf(p);
     }
     // Leaves that are made anew in each step, inputs of an attack or of an inversion, leave theirs behind.
-    if (waiting().size() >= PendingStore::kMost / 2 && cleaned_step_ != context.step) {
+    if (waiting_.size() >= PendingStore::kMost / 2 && cleaned_step_ != context.step) {
         cleaned_step_ = context.step;
         discard([&](const PendingEscape& p) { return p.storage != nullptr && p.zeroed && p.step + 1 < context.step; });
     }
@@ -34,7 +35,7 @@ void LeafGradients::replace(const TensorView& leaf, const OpContext& context) {
 void LeafGradients::learn_keys(const PendingEscape& gradient) {
     if (keys_.size() >= 8 * PendingStore::kMost) {  // of memory that gradients had in earlier steps
         keys_.clear();
-        for (const PendingEscape& p : waiting()) keys_.insert({p.impl, p.storage, p.leaf});
+        for (const PendingEscape& p : waiting_) keys_.insert({p.impl, p.storage, p.leaf});
     }
     keys_.insert({gradient.impl, gradient.storage, gradient.leaf});
 }
@@ -45,7 +46,7 @@ void LeafGradients::arrive(const NodeEvent& event, const OpContext& context, boo
         const TensorView& gradient = event.inputs[i];
         if (!scannable(gradient) || (!unseen && !ledger_.may_hold(gradient.storage))) continue;
         if (unseen && ledger_.find(gradient) == nullptr && is_bad(gradient)) {
-            BirthKinds made = births_.of_region(event, gradient, context);
+            BirthKinds made = external_.of_region(event, gradient, context);
             made.since = context.step;
             ledger_.set(gradient, made);
         }
@@ -65,24 +66,24 @@ void LeafGradients::arrive(const NodeEvent& event, const OpContext& context, boo
         for (const Kind kind : kNonFiniteKinds) {
             if ((kinds & kind) == 0) here.of(kind) = 0;
         }
-        const size_t first = waiting().size();
+        const size_t first = waiting_.size();
         escapes_.postpone(here, EscapeInto::Gradient, event.variable->impl, context, PendingReason::Gradient);
-        for (size_t k = first; k < waiting().size(); ++k) {
-            waiting()[k].storage = gradient.storage;
-            waiting()[k].leaf = event.variable->storage;
-            learn_keys(waiting()[k]);
+        for (size_t k = first; k < waiting_.size(); ++k) {
+            waiting_[k].storage = gradient.storage;
+            waiting_[k].leaf = event.variable->storage;
+            learn_keys(waiting_[k]);
         }
-        if (first < waiting().size()) waiting_.store(true, std::memory_order_relaxed);
+        if (first < waiting_.size()) any_wait_.store(true, std::memory_order_relaxed);
     }
 }
 
 void LeafGradients::follow(const OpEvent& event, const OpContext& context, const TensorView& output,
                            const BirthKinds& now) {
-    if (waiting().empty() || context.node == nullptr || std::strstr(context.node, "AccumulateGrad") == nullptr) return;
+    if (waiting_.empty() || context.node == nullptr || std::strstr(context.node, "AccumulateGrad") == nullptr) return;
     const auto waits = [&](const TensorView& input) { return may_wait(input.storage); };
     const auto* end = event.inputs + event.input_count;
     if (now.finite() || (!may_wait(output.storage) && std::none_of(event.inputs, end, waits))) return;
-    for (PendingEscape& p : waiting()) {
+    for (PendingEscape& p : waiting_) {
         if (p.storage == nullptr) continue;
         const bool read =
             std::any_of(event.inputs, end, [&](const TensorView& input) { return input.storage == p.storage; });
@@ -94,20 +95,20 @@ void LeafGradients::follow(const OpEvent& event, const OpContext& context, const
 }
 
 bool LeafGradients::may_concern(const OpEvent& event) const {
-    if (waiting().empty()) return false;
+    if (waiting_.empty()) return false;
     const auto waits = [&](const TensorView& tensor) { return may_wait(tensor.storage) || may_wait(tensor.impl); };
     return std::any_of(event.inputs, event.inputs + event.input_count, waits) ||
            std::any_of(event.outputs, event.outputs + event.output_count, waits);
 }
 
 void LeafGradients::read(const OpEvent& event, const OpContext& context) {
-    if (waiting().empty() || !context.in_optimizer || context.node != nullptr) return;
+    if (waiting_.empty() || !context.in_optimizer || context.node != nullptr) return;
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if (!may_wait(input.storage) || !ledger_.may_hold(input.storage) || written_by(event, input)) continue;
         const auto held = ledger_.entries().find(input.storage);
         if (held == ledger_.entries().end() || held->second.finite()) continue;
-        for (PendingEscape& p : waiting()) p.read = p.read || p.storage == input.storage;
+        for (PendingEscape& p : waiting_) p.read = p.read || p.storage == input.storage;
     }
 }
 
@@ -117,20 +118,20 @@ void LeafGradients::take(const TensorView& leaf, Outcome& outcome) {
         return p.storage != nullptr && p.read && !p.replaced && (p.impl == leaf.impl || p.leaf == leaf.storage);
     };
     PendingStore::List taken;
-    std::copy_if(waiting().begin(), waiting().end(), std::back_inserter(taken), is_taken);
+    std::copy_if(waiting_.begin(), waiting_.end(), std::back_inserter(taken), is_taken);
     if (taken.empty()) return;
     for (const PendingEscape& p : taken) {
-        const Birth* birth = births_.find(p.birth);
+        Birth* birth = births_.find(p.birth);
         if (birth != nullptr && !birth->scaler) escapes_.report_gradient_of(*birth, Severity::Error, outcome);
     }
-    std::erase_if(waiting(), is_taken);
+    std::erase_if(waiting_, is_taken);
     escapes_.report_all(taken, Severity::Error, outcome);
 }
 
 BirthKinds LeafGradients::unseen_update(const TensorView& leaf) const {
     BirthKinds made;
     if (!is_parameter(leaf) || !may_wait(leaf.impl)) return made;
-    for (const PendingEscape& p : waiting()) {
+    for (const PendingEscape& p : waiting_) {
         if (p.storage == nullptr || p.replaced || p.impl != leaf.impl) continue;
         for (const Kind kind : kNonFiniteKinds) {
             if ((scanner_.kinds(leaf) & kind) != 0) made.of(kind) = p.birth;
@@ -149,7 +150,7 @@ void LeafGradients::end(bool stepped, Outcome& outcome) {
         return p.replaced || p.zeroed || !bad || stepped || parameters_.is_updated(p.impl);
     });
     escapes_.report_all(pending_.take(PendingReason::Gradient), Severity::Error, outcome);
-    waiting_.store(false, std::memory_order_relaxed);
+    any_wait_.store(false, std::memory_order_relaxed);
 }
 
 template <class Which>
@@ -159,7 +160,7 @@ void LeafGradients::discard(Which&& which) {
 }
 
 bool LeafGradients::undecided() const {
-    return std::any_of(waiting().begin(), waiting().end(), [&](const PendingEscape& p) {
+    return std::any_of(waiting_.begin(), waiting_.end(), [&](const PendingEscape& p) {
         const Birth* birth = births_.find(p.birth);
         return p.storage != nullptr && !p.replaced && !p.zeroed && birth != nullptr && !birth->escaped &&
                !birth->scaler;
@@ -167,14 +168,14 @@ bool LeafGradients::undecided() const {
 }
 
 void LeafGradients::keep(const std::map<const void*, std::set<const void*>>& leaves) {
-    for (PendingEscape& p : waiting()) {
+    for (PendingEscape& p : waiting_) {
         const auto leaf = leaves.find(p.impl);
         if (leaf != leaves.end() && leaf->second.count(p.storage) == 0) p.replaced = true;
     }
 }
 
 void LeafGradients::zero() {
-    for (PendingEscape& p : waiting()) p.zeroed = true;
+    for (PendingEscape& p : waiting_) p.zeroed = true;
 }
 
 }  // namespace numsan

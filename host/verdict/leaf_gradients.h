@@ -7,7 +7,8 @@
 #include <unordered_set>
 
 #include "host/base/scanner.h"
-#include "host/birth/births.h"
+#include "host/birth/birth_store.h"
+#include "host/birth/external_births.h"
 #include "host/track/ledger.h"
 #include "host/track/parameter_history.h"
 #include "host/verdict/escapes.h"
@@ -19,17 +20,19 @@ namespace numsan {
 class LeafGradients {
   public:
     /// All outlive this.
-    LeafGradients(const Scanner& scanner, const ParameterHistory& parameters, Ledger& ledger, Births& births,
-                  PendingStore& pending, Escapes& escapes)
+    LeafGradients(const Scanner& scanner, const ParameterHistory& parameters, Ledger& ledger, BirthStore& births,
+                  ExternalBirths& external, PendingStore& pending, Escapes& escapes)
         : scanner_(scanner),
           parameters_(parameters),
           ledger_(ledger),
           births_(births),
+          external_(external),
           pending_(pending),
+          waiting_(pending.of(PendingReason::Gradient)),
           escapes_(escapes) {}
 
     /// [MT] Whether a gradient may be pending.
-    bool any_wait() const noexcept { return waiting_.load(std::memory_order_relaxed); }
+    bool any_wait() const noexcept { return any_wait_.load(std::memory_order_relaxed); }
 
     /// Gradients are about to reach a leaf. `unseen`: no op may have shown them, so each is looked at.
     void arrive(const NodeEvent& event, const OpContext& context, bool unseen);
@@ -63,8 +66,6 @@ class LeafGradients {
     void end(bool stepped, Outcome& outcome);
 
   private:
-    PendingStore::List& waiting() { return pending_.of(PendingReason::Gradient); }
-    const PendingStore::List& waiting() const { return pending_.of(PendingReason::Gradient); }
     bool is_bad(const TensorView& gradient) const;
     void learn_keys(const PendingEscape& gradient);
     /// False: no gradient that waits has this tensor, memory or leaf. Else one may have it.
@@ -76,10 +77,12 @@ class LeafGradients {
     const Scanner& scanner_;
     const ParameterHistory& parameters_;
     Ledger& ledger_;
-    Births& births_;
+    BirthStore& births_;
+    ExternalBirths& external_;
     PendingStore& pending_;
+    PendingStore::List& waiting_;  ///< those that wait for an update
     Escapes& escapes_;
-    std::atomic<bool> waiting_{false};
+    std::atomic<bool> any_wait_{false};
     /// Of gradients that wait, or have waited since none did: tensor, memory and leaf. Thousands may wait, and each op
     /// of a run that has gone bad asks.
     std::unordered_set<const void*> keys_;

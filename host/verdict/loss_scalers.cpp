@@ -10,6 +10,7 @@
 #include "host/cause/measure.h"
 #include "host/log/format.h"
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 namespace {
@@ -134,7 +135,7 @@ void LossScalers::give_up(const void* scaler, const std::string& why, Outcome& o
         if (!all && !comes_at_any_scale(*birth)) return false;
         birth->scaler = false;
         birth->evidence.push_back(why);
-        escapes_.report(p, Severity::Error, outcome);
+        escapes_.report(*birth, p, Severity::Error, outcome);
         return true;
     });
 }

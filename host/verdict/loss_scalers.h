@@ -5,7 +5,7 @@
 #include <string>
 
 #include "host/base/scanner.h"
-#include "host/birth/births.h"
+#include "host/birth/birth_store.h"
 #include "host/track/ledger.h"
 #include "host/track/lineage.h"
 #include "host/track/scaler_history.h"
@@ -20,7 +20,7 @@ class LossScalers {
   public:
     /// All outlive this.
     LossScalers(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage, Ledger& ledger,
-                Births& births, PendingStore& pending, Escapes& escapes)
+                BirthStore& births, PendingStore& pending, Escapes& escapes)
         : scanner_(scanner),
           stacks_(stacks),
           lineage_(lineage),
@@ -54,7 +54,7 @@ class LossScalers {
     const StackFacts& stacks_;
     const Lineage& lineage_;
     Ledger& ledger_;
-    Births& births_;
+    BirthStore& births_;
     PendingStore& pending_;
     Escapes& escapes_;
     struct Scaler {

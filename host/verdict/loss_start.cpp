@@ -3,6 +3,7 @@
 #include "host/base/thresholds.h"
 #include "host/base/value_classes.h"
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 namespace {
@@ -45,7 +46,7 @@ void LossStart::begin(const OpEvent& event, const OpContext& context, const Birt
     const Health health = scanner_.health(loss);
     losses_.add(health.finite > 0 ? health.absmax : 0);
     losses_.set_wrong_target(losses_.divergence() > 0 ? wrong_target(lineage_, loss.storage, context.seq) : 0);
-    births_.set_bad_loss(0);
+    births_.bad_loss = 0;
     if (health.kinds() == 0) {
         if (before.flushed != 0 && health.absmax == 0)
             escapes_.postpone(before.flushed, EscapeInto::Loss, loss.impl, context, PendingReason::Flushed);
@@ -53,22 +54,20 @@ void LossStart::begin(const OpEvent& event, const OpContext& context, const Birt
     }
     BirthKinds kinds = before;
     if (kinds.finite()) {
-        kinds = births_.external(loss, event, context, health);
+        kinds = external_.made(loss, event, context, health);
         kinds.since = context.step;
         ledger_.set(loss, kinds);
     }
     for (const Kind kind : kNonFiniteKinds) {
-        const Birth* birth = births_.find(kinds.of(kind));
+        Birth* birth = births_.find(kinds.of(kind));
         if (birth == nullptr) continue;
-        if (!birth->intended) births_.set_bad_loss(birth->id);
-        births_.find(birth->id)->features.after_parameters = is_term(lineage_, loss.storage, birth->forward_seq);
-        BirthKinds one;
-        one.of(kind) = birth->id;
+        if (!birth->intended) births_.bad_loss = birth->id;
+        birth->features.after_parameters = is_term(lineage_, loss.storage, birth->forward_seq);
         // What overflowed only because a scaler scaled it is the scaler's to catch.
         if (stacks_.is_scaler(birth->stack)) {
-            escapes_.postpone(one, EscapeInto::Loss, loss.impl, context, PendingReason::Gradient);
+            escapes_.postpone(birth->id, EscapeInto::Loss, loss.impl, context, PendingReason::Gradient);
         } else {
-            escapes_.escape(one, EscapeInto::Loss, loss.impl, context, Severity::Error, outcome);
+            escapes_.escape(*birth, EscapeInto::Loss, loss.impl, context, Severity::Error, outcome);
         }
     }
 }

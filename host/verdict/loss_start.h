@@ -2,7 +2,8 @@
 #pragma once
 
 #include "host/base/scanner.h"
-#include "host/birth/births.h"
+#include "host/birth/birth_store.h"
+#include "host/birth/external_births.h"
 #include "host/track/ledger.h"
 #include "host/track/lineage.h"
 #include "host/track/loss_history.h"
@@ -16,13 +17,14 @@ class LossStart {
   public:
     /// All outlive this.
     LossStart(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage, Ledger& ledger,
-              LossHistory& losses, Births& births, Escapes& escapes)
+              LossHistory& losses, BirthStore& births, ExternalBirths& external, Escapes& escapes)
         : scanner_(scanner),
           stacks_(stacks),
           lineage_(lineage),
           ledger_(ledger),
           losses_(losses),
           births_(births),
+          external_(external),
           escapes_(escapes) {}
 
     /// backward() is about to start from the op's operand; `before`: the births in it.
@@ -34,7 +36,8 @@ class LossStart {
     const Lineage& lineage_;
     Ledger& ledger_;
     LossHistory& losses_;
-    Births& births_;
+    BirthStore& births_;
+    ExternalBirths& external_;
     Escapes& escapes_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 namespace {

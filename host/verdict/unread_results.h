@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "host/base/scanner.h"
-#include "host/birth/births.h"
+#include "host/birth/birth_store.h"
 #include "host/track/ledger.h"
 
 namespace numsan {
@@ -14,7 +14,7 @@ namespace numsan {
 class UnreadResults {
   public:
     /// All outlive this.
-    UnreadResults(const Scanner& scanner, Ledger& ledger, const Births& births)
+    UnreadResults(const Scanner& scanner, Ledger& ledger, const BirthStore& births)
         : scanner_(scanner), ledger_(ledger), births_(births) {}
 
     /// What output `index` may hold of what its operands may.
@@ -25,7 +25,7 @@ class UnreadResults {
   private:
     const Scanner& scanner_;
     Ledger& ledger_;
-    const Births& births_;
+    const BirthStore& births_;
 };
 
 }  // namespace numsan

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 namespace {
@@ -17,8 +18,8 @@ bool may_be_loss(const TensorView& tensor) {
 
 }  // namespace
 
-void ValueChecks::begin(const OpEvent& event, const OpContext& context, const BirthKinds& before) {
-    if (before.finite() || !event.grad_enabled || losses_.size() >= kMaxCheckedLosses) return;
+void ValueChecks::begin(const OpEvent& event, const OpContext& context) {
+    if (!event.grad_enabled || losses_.size() >= kMaxCheckedLosses) return;
     if (event.output_count != 1 || scannable(event.outputs[0])) return;
     if (std::any_of(event.inputs, event.inputs + event.input_count, may_be_loss)) losses_.insert(context.seq);
 }
@@ -71,7 +72,7 @@ void ValueChecks::follow(const Question& asked, const OpEvent& event, const OpCo
         Birth* birth = births_.find(check.birth);
         if (birth == nullptr || birth->escaped) continue;
         birth->evidence.push_back("a check of the program read it and raised an exception, which the program caught");
-        escapes_.report(check, Severity::Warning, outcome);
+        escapes_.report(*birth, check, Severity::Warning, outcome);
     }
 }
 
@@ -82,7 +83,7 @@ void ValueChecks::end(bool failed, Outcome& outcome) {
         if (birth == nullptr || birth->escaped) return true;
         birth->evidence.push_back(std::string("a check of the program read it; after that came no optimizer step") +
                                   (failed ? ", and the program failed" : ""));
-        escapes_.report(check, Severity::Warning, outcome);
+        escapes_.report(*birth, check, Severity::Warning, outcome);
         return true;
     });
 }

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "host/base/ids.h"
-#include "host/birth/births.h"
+#include "host/birth/birth_store.h"
 #include "host/track/ledger.h"
 #include "host/track/lineage.h"
 #include "host/track/stack_facts.h"
@@ -24,11 +24,12 @@ namespace numsan {
 class ValueChecks {
   public:
     /// All outlive this.
-    ValueChecks(const Lineage& lineage, const Ledger& ledger, Births& births, PendingStore& pending, Escapes& escapes)
+    ValueChecks(const Lineage& lineage, const Ledger& ledger, BirthStore& births, PendingStore& pending,
+                Escapes& escapes)
         : lineage_(lineage), ledger_(ledger), births_(births), pending_(pending), escapes_(escapes) {}
 
-    /// An op that reads something bad (`before`) and returns no values of its own may be the first of a check.
-    void begin(const OpEvent& event, const OpContext& context, const BirthKinds& before);
+    /// An op reads something bad. Where it returns no values of its own, it may be the first of a check.
+    void begin(const OpEvent& event, const OpContext& context);
 
     /// The program reads a number that is no value of a float type: is it the answer to a question about something bad?
     void answer(const OpEvent& event, const OpContext& context);
@@ -58,7 +59,7 @@ class ValueChecks {
   private:
     const Lineage& lineage_;
     const Ledger& ledger_;
-    Births& births_;
+    BirthStore& births_;
     PendingStore& pending_;
     Escapes& escapes_;
     static constexpr int kMostFollowed = 64;

@@ -8,6 +8,7 @@
 #include "host/birth/zeros.h"
 #include "host/cause/measure.h"
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 #include "host/track/headroom.h"
 #include "host/track/layer_input.h"
 
@@ -39,19 +40,23 @@ Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage
     : scanner_(scanner),
       stacks_(stacks),
       lineage_(lineage),
-      births_(scanner, stacks, ledger_, losses_, lineage, parameters),
-      reported_(scanner, ledger_, births_),
-      bits_(ledger_, births_),
-      finite_(scanner, lineage, ledger_, births_, pending_),
-      unread_(scanner, ledger_, births_),
+      store_(stacks.source()),
+      phase_(stacks, lineage),
+      facts_(scanner, losses_, lineage, parameters),
+      exchanged_(scanner, store_),
+      external_(scanner, stacks, ledger_, store_, facts_, phase_),
+      births_(scanner, stacks, store_, phase_, facts_, exchanged_),
+      reported_(scanner, ledger_, store_),
+      bits_(ledger_, store_),
+      finite_(scanner, lineage, ledger_, store_, births_, pending_),
+      unread_(scanner, ledger_, store_),
       collectives_(scanner, lineage, ledger_),
-      escapes_(stacks, lineage, births_, pending_),
-      loss_start_(scanner, stacks, lineage, ledger_, losses_, births_, escapes_),
-      gradients_(scanner, parameters, ledger_, births_, pending_, escapes_),
-      scalers_(scanner, stacks, lineage, ledger_, births_, pending_, escapes_),
-      checks_(lineage, ledger_, births_, pending_, escapes_),
-      kept_(ledger_, births_, escapes_),
-      absorbed_(scanner, ledger_, births_, pending_, escapes_, scalers_) {}
+      escapes_(stacks, lineage, store_, pending_),
+      loss_start_(scanner, stacks, lineage, ledger_, losses_, store_, external_, escapes_),
+      gradients_(scanner, parameters, ledger_, store_, external_, pending_, escapes_),
+      scalers_(scanner, stacks, lineage, ledger_, store_, pending_, escapes_),
+      checks_(lineage, ledger_, store_, pending_, escapes_),
+      kept_(ledger_, store_, escapes_) {}
 
 bool Verdict::touches_held(const OpEvent& event) const noexcept {
     for (int32_t i = 0; i < event.input_count; ++i) {
@@ -81,7 +86,7 @@ BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, 
         const TensorView& input = event.inputs[i];
         if ((input.flags & kUnavailable) != 0) {
             if (const auto it = unavailable_.find(input.storage); it != unavailable_.end())
-                births_.add_kinds(before, it->second);
+                store_.add_kinds(before, it->second);
         }
         if (!scannable(input)) continue;
         const bool gone = written.contain(input);
@@ -96,7 +101,7 @@ BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, 
         if (known == nullptr && ((!outputs_bad && !sent) || gone)) continue;
         if (gone) {
             for (const Kind kind : kNonFiniteKinds) births_.used(known->of(kind), event, context);
-            births_.add_kinds(before, *known);
+            store_.add_kinds(before, *known);
             continue;
         }
         if (known != nullptr && before.muted == 0) before.muted = known->muted;
@@ -104,17 +109,17 @@ BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, 
         if (!scanner_.range(input).suspicious) continue;  // a clean slice of a bad storage
         if (known == nullptr) {
             BirthKinds made = gradients_.unseen_update(input);
-            if (made.finite()) made = births_.external(input, event, context, scanner_.health(input));
+            if (made.finite()) made = external_.made(input, event, context, scanner_.health(input));
             made.since = context.step;
             ledger_.set(input, made);
-            births_.add_kinds(before, made);
+            store_.add_kinds(before, made);
             continue;
         }
         BirthKinds here;
         const KindSet kinds = scanner_.kinds(input);
         if (const KindSet more = missing(kinds, *known); more != 0) {
             BirthKinds all = *known;
-            births_.add_kinds(all, births_.received(more, input, event, context));
+            store_.add_kinds(all, external_.received(more, input, event, context));
             if (missing(more, all) != more) ledger_.set(input, all);
             known = ledger_.find(input);
         }
@@ -124,11 +129,11 @@ BirthKinds Verdict::read_inputs(const OpEvent& event, const OpContext& context, 
             births_.used(here.of(kind), event, context);
             if (is_parameter(input) && !is_layer_input(event, context, i)) births_.becomes_initial_value(here.of(kind));
         }
-        births_.add_kinds(before, here);
+        store_.add_kinds(before, here);
     }
     if (first_use >= 0 && before.finite()) {
         const TensorView& used = event.inputs[first_use];
-        before = births_.external(used, event, context, scanner_.health(used));
+        before = external_.made(used, event, context, scanner_.health(used));
     }
     return before;
 }
@@ -138,10 +143,10 @@ void Verdict::op(const OpEvent& event, const OpContext& context, OutputSet bad_o
     const std::optional<ValueChecks::Question> asked = checks_.follows() ? look_at_check(event, context) : std::nullopt;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (asked) checks_.follow(*asked, event, context, outcome);
-    const BirthId newest = births_.last();
+    const BirthId newest = shows_births_ ? store_.last() : 0;
     judge(event, context, bad_outputs, forward, born, outcome);
-    for (BirthId id = newest + 1; shows_births_ && id <= births_.last(); ++id) {
-        if (births_.find(id) != nullptr && !births_.intended(id)) outcome.born.push_back(id);
+    for (BirthId id = newest + 1; shows_births_ && id <= store_.last(); ++id) {
+        if (store_.find(id) != nullptr && !store_.intended(id)) outcome.born.push_back(id);
     }
 }
 
@@ -150,7 +155,7 @@ void Verdict::judge(const OpEvent& event, const OpContext& context, OutputSet ba
     *born = 0;
     if (bad_outputs.any()) met_bad_.store(true, std::memory_order_relaxed);
     begin_step(context);
-    if (births_.full()) sweep();
+    if (store_.full()) sweep();
     if (event.op->op_class == OpClass::Allocation) {
         for (int32_t i = 0; i < event.output_count; ++i) {
             const TensorView& output = event.outputs[i];
@@ -166,7 +171,7 @@ void Verdict::judge(const OpEvent& event, const OpContext& context, OutputSet ba
     if (context.on_library_thread) {
         // A library's own thread: part of something that was called elsewhere. What it wrote is written, nothing is
         // born.
-        if (absorbed_.enabled()) absorbed_.read(event, context);
+        if (absorbed_) absorbed_->read(event, context);
         for (int32_t i = 0; i < event.output_count; ++i) {
             if (scannable(event.outputs[i]) && ledger_.received(event.outputs[i]) == nullptr)
                 ledger_.mark_written(event.outputs[i]);
@@ -176,14 +181,14 @@ void Verdict::judge(const OpEvent& event, const OpContext& context, OutputSet ba
     const BirthKinds before = read_inputs(event, context, bad_outputs.any());
     gradients_.read(event, context);
     escapes_of(event, context, before, outcome);
-    checks_.begin(event, context, before);
+    if (!before.finite()) checks_.begin(event, context);
     if (event.op->op_class == OpClass::Collective) {
         collectives_.receive(event, context, before);
         return;
     }
-    if (absorbed_.enabled()) absorbed_.begin(event);
+    if (absorbed_) absorbed_->begin(event);
     write_outputs(event, context, bad_outputs, forward, before, born, outcome);
-    if (absorbed_.enabled()) absorbed_.end(event, context);
+    if (absorbed_) absorbed_->end(event, context);
 }
 
 bool Verdict::is_certain(const OpEvent& event) {
@@ -204,7 +209,7 @@ bool Verdict::presume(const OpEvent& event, const OpContext& context, const Forw
         const auto [id, intended] = births_.origin(kind, event, context, before, {}, forward);
         now.of(kind) = id;
         if (*born == 0 && !intended) *born = id;
-        if (Birth* birth = births_.find(id); birth != nullptr && certain == 0 && birth->seq == context.seq) {
+        if (Birth* birth = store_.find(id); birth != nullptr && certain == 0 && birth->seq == context.seq) {
             birth->evidence.push_back(
                 "its result was gone, too: what was computed from it is bad, by ops that only hand on what they read");
         }
@@ -222,7 +227,9 @@ void Verdict::sweep() {
     std::set<BirthId> used;
     pending_.add_births(used);
     kept_.add_births(used);
-    births_.sweep(std::move(used), [this](const Birth& birth) { absorbed_.drop(birth); });
+    store_.sweep(std::move(used), ledger_, [this](const Birth& birth) {
+        if (absorbed_) absorbed_->drop(birth);
+    });
 }
 
 void Verdict::write_outputs(const OpEvent& event, const OpContext& context, OutputSet bad_outputs,
@@ -267,7 +274,7 @@ void Verdict::write_outputs(const OpEvent& event, const OpContext& context, Outp
         }
         ledger_.set(output, now);
         if (gradients_.any_wait()) gradients_.follow(event, context, output, now);
-        births_.leave_notes(now, output);
+        exchanged_.leave_notes(now, output);
         if (written) wrote_in_place(event, context, output, now, outcome);
     }
 }
@@ -304,7 +311,7 @@ bool Verdict::repeat(const OpEvent& event, const OpContext& context, OutputSet b
             if (now.of(kind) == births.of(kind) && now.of(kind) != 0 && (*born == 0 || now.of(kind) < *born))
                 *born = now.of(kind);
         }
-        births_.leave_notes(now, event.outputs[i]);
+        exchanged_.leave_notes(now, event.outputs[i]);
         if ((event.outputs[i].flags & kWritten) != 0) wrote_in_place(event, context, event.outputs[i], now, outcome);
     }
     return true;
@@ -320,7 +327,7 @@ void Verdict::escapes_of(const OpEvent& event, const OpContext& context, const B
         BirthKinds read = before;
         if (read.finite() && event.input_count == 1 && scannable(event.inputs[0]) &&
             scanner_.range(event.inputs[0]).suspicious) {
-            read = births_.external(event.inputs[0], event, context, scanner_.health(event.inputs[0]));
+            read = external_.made(event.inputs[0], event, context, scanner_.health(event.inputs[0]));
             read.since = context.step;
             ledger_.set(event.inputs[0], read);
         }
@@ -342,7 +349,7 @@ void Verdict::op_failed(const OpEvent& event, const OpContext& context) {
         escapes_.postpone(*known, EscapeInto::Host, nullptr, context, PendingReason::HostRead);
         const std::string fact = "`" + std::string(event.op->name) + "` read it and failed";
         for (const Kind kind : kNonFiniteKinds) {
-            Birth* birth = births_.find(known->of(kind));
+            Birth* birth = store_.find(known->of(kind));
             if (birth == nullptr) continue;
             std::vector<std::string>& evidence = birth->evidence;
             if (std::find(evidence.begin(), evidence.end(), fact) == evidence.end()) evidence.push_back(fact);
@@ -358,12 +365,12 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, OutputSet o
         return;
     const std::lock_guard<std::mutex> lock(mutex_);
     gradients_.read(event, context);
-    if (absorbed_.enabled()) absorbed_.read(event, context);
+    if (absorbed_) absorbed_->read(event, context);
     const bool lists = is_over_lists(event);
     BirthKinds kinds = lists ? BirthKinds{} : unread_.handed_on(event, 0);
     for (const Kind kind : {kPosInf, kNegInf}) {
         if (!writes_infinity || kinds.of(kind) != 0) continue;
-        if (births_.full()) sweep();
+        if (store_.full()) sweep();
         kinds.of(kind) = births_.origin(kind, event, context, {}, {}, {}).id;
     }
     for (int32_t i = 0; i < event.output_count; ++i) {
@@ -374,7 +381,7 @@ void Verdict::unread(const OpEvent& event, const OpContext& context, OutputSet o
         kinds.since = context.step;
         BirthKinds now = kinds;
         if ((output.flags & kWritten) != 0 && !covers_storage(output))
-            births_.add_kinds(now, unread_.left_beside(event, i));
+            store_.add_kinds(now, unread_.left_beside(event, i));
         ledger_.set(output, now);
         if (gradients_.any_wait()) gradients_.follow(event, context, output, now);
         if ((output.flags & kWritten) != 0 && kinds.is_sure()) gradients_.take(output, outcome);

@@ -13,10 +13,15 @@
 
 #include "host/base/output_set.h"
 #include "host/base/scanner.h"
+#include "host/birth/birth_facts.h"
+#include "host/birth/birth_store.h"
 #include "host/birth/births.h"
 #include "host/birth/collective_results.h"
 #include "host/birth/copied_bits.h"
+#include "host/birth/exchanged_births.h"
+#include "host/birth/external_births.h"
 #include "host/birth/reported_births.h"
+#include "host/birth/step_phase.h"
 #include "host/track/ledger.h"
 #include "host/track/loss_history.h"
 #include "host/verdict/absorbed_births.h"
@@ -150,15 +155,15 @@ class Verdict {
     /// What knows the collectives of this process; before the first op. It outlives this.
     void use(const CollectiveLog& collectives) { escapes_.use(collectives); }
     /// Births that escape nowhere are reported, too; before the first op.
-    void set_strict() { absorbed_.enable(); }
+    void set_strict() { absorbed_.emplace(scanner_, ledger_, store_, pending_, escapes_, scalers_); }
     /// Fills Outcome::born from now on; before the first op.
     void show_births() { shows_births_ = true; }
     /// One of them; nothing where it was dropped.
     std::optional<Birth> birth(BirthId id) const;
     /// In a forked child: what the parent has to report is the parent's.
     void forget_pending();
-    /// See Births. Before the first op.
-    void set_exchange(BirthExchange* hand_over) { births_.set_exchange(hand_over); }
+    /// See ExchangedBirths. Before the first op.
+    void set_exchange(BirthExchange* hand_over) { exchanged_.set_exchange(hand_over); }
 
   private:
     bool touches_held(const OpEvent& event) const noexcept;
@@ -183,6 +188,11 @@ class Verdict {
     mutable std::mutex mutex_;
     Ledger ledger_;
     LossHistory losses_;
+    BirthStore store_;
+    StepPhase phase_;
+    BirthFacts facts_;
+    ExchangedBirths exchanged_;
+    ExternalBirths external_;
     Births births_;
     ReportedBirths reported_;
     CopiedBits bits_;
@@ -196,7 +206,7 @@ class Verdict {
     LossScalers scalers_;
     ValueChecks checks_;
     KeptState kept_;
-    AbsorbedBirths absorbed_;
+    std::optional<AbsorbedBirths> absorbed_;
     std::atomic<bool> met_bad_{false};  ///< something was not finite: a number the program reads may show it
     int64_t last_step_ = 0;
     bool shows_births_ = false;

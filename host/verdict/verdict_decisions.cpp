@@ -1,6 +1,8 @@
 // What the verdict decides after a check, at a step and at the end of a run.
 #include <algorithm>
 
+#include "host/ops/operands.h"
+
 #include "host/verdict/verdict.h"
 
 namespace numsan {
@@ -100,7 +102,7 @@ void Verdict::finish(bool failed, Outcome& outcome) {
 
 void Verdict::report_absorbed(bool last, Outcome& outcome) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (absorbed_.enabled()) absorbed_.report(last, outcome);
+    if (absorbed_) absorbed_->report(last, outcome);
 }
 
 void Verdict::decide_at_end(const PendingPolicy& policy, bool failed, Outcome& outcome) {
@@ -117,27 +119,27 @@ void Verdict::decide_at_end(const PendingPolicy& policy, bool failed, Outcome& o
 
 std::optional<Birth> Verdict::birth(BirthId id) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Birth* found = births_.find(id);
+    const Birth* found = store_.find(id);
     return found != nullptr ? std::optional(*found) : std::nullopt;
 }
 
 void Verdict::forget_pending() {
     pending_.clear();
     kept_.forget();
-    absorbed_.begin_child();
-    births_.begin_child();
+    if (absorbed_) absorbed_->begin_child();
+    store_.begin_child();
 }
 
 Verdict::Counts Verdict::counts() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return {births_.made(), escapes_.escaped(), std::max<int64_t>(births_.made() - escapes_.escaped(), 0),
+    return {store_.made(), escapes_.escaped(), std::max<int64_t>(store_.made() - escapes_.escaped(), 0),
             scalers_.skips(), scalers_.skipped_steps()};
 }
 
 std::map<std::string, int64_t> Verdict::forgotten() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return {{"bad tensors", ledger_.forgotten()},
-            {"births", births_.forgotten()},
+            {"births", store_.forgotten()},
             {"waiting escapes", pending_.forgotten()},
             {"places", escapes_.forgotten()}};
 }

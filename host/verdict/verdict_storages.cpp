@@ -1,6 +1,8 @@
 // Verdict: what is asked and said of one storage.
 #include "host/verdict/verdict.h"
 
+#include "host/ops/operands.h"
+
 namespace numsan {
 
 bool Verdict::knows(const TensorView& tensor) {
@@ -43,7 +45,7 @@ BirthKinds Verdict::bad_operands(const OpEvent& event) {
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         const BirthKinds* known = ledger_.find(input);
-        if (known != nullptr && scannable(input) && scanner_.range(input).suspicious) births_.add_kinds(bad, *known);
+        if (known != nullptr && scannable(input) && scanner_.range(input).suspicious) store_.add_kinds(bad, *known);
     }
     return bad;
 }

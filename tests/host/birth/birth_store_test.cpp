@@ -1,4 +1,4 @@
-// Which births are kept, and which give way.
+// Which births are kept, which give way, which of two outranks the other.
 #include "host/birth/birth_store.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 #include <vector>
+
+#include "tests/host/verdict/made_up.h"
 
 namespace numsan {
 namespace {
@@ -25,13 +27,13 @@ class KeepingStacks final : public StackSource {
 
 class BirthStoreTest : public testing::Test {
   protected:
-    BirthId make() {
+    BirthId make(Kind kind = kNaN) {
         const OpInfo info{"aten::log", "", OpClass::Other, false, 0};
         OpEvent event{};
         event.op = &info;
         OpContext context;
         context.stack = stack;
-        return store.make(kNaN, event, context, Phase::Forward).id;
+        return store.make(kind, event, context, Phase::Forward).id;
     }
 
     KeepingStacks stacks;
@@ -89,6 +91,56 @@ TEST_F(BirthStoreTest, TheirStacksAreKeptAsLongAsTheyAre) {
     }
     EXPECT_EQ(stacks.kept[7], 0);
     EXPECT_EQ(stacks.kept[9], 0);
+}
+
+TEST_F(BirthStoreTest, SweepKeepsWhatIsReferredTo) {
+    const BirthId used = make(), held = make(), muted = make(), lost = make();
+    Ledger::Entry entry;
+    entry.of(kNaN) = held;
+    entry.muted = muted;
+    const MadeUp tensor{kNan};
+    ledger.set(tensor.view(), entry);
+    store.sweep({used}, ledger);
+    for (const BirthId id : {used, held, muted}) EXPECT_NE(store.find(id), nullptr);
+    EXPECT_EQ(store.find(lost), nullptr);
+    EXPECT_FALSE(store.full());
+}
+
+TEST_F(BirthStoreTest, IntendedOnesAndThoseThatWereNoneDoNotCount) {
+    const BirthId intended = make(kPosInf), none = make();
+    make();
+    EXPECT_EQ(store.made(), 3);
+    store.intend(*store.find(intended));
+    store.drop(none);
+    EXPECT_EQ(store.made(), 1);
+    EXPECT_TRUE(store.intended(intended));
+    EXPECT_EQ(store.find(none), nullptr);
+    store.sweep({}, ledger);
+    EXPECT_EQ(store.made(), 1) << "one that gave way was made";
+}
+
+TEST_F(BirthStoreTest, UnintendedOutranksIntendedAndEarlierLater) {
+    BirthKinds intended, first, second, into;
+    intended.of(kPosInf) = make(kPosInf);
+    store.intend(*store.find(intended.of(kPosInf)));
+    first.of(kPosInf) = make(kPosInf);
+    second.of(kPosInf) = make(kPosInf);
+    store.add_kinds(into, intended);
+    EXPECT_EQ(into.of(kPosInf), intended.of(kPosInf));
+    EXPECT_EQ(store.unintended_inf(into), 0u);
+    store.add_kinds(into, second);
+    EXPECT_EQ(into.of(kPosInf), second.of(kPosInf));
+    store.add_kinds(into, first);
+    EXPECT_EQ(into.of(kPosInf), first.of(kPosInf));
+    store.add_kinds(into, intended);
+    EXPECT_EQ(into.of(kPosInf), first.of(kPosInf));
+    EXPECT_EQ(store.unintended_inf(into), first.of(kPosInf));
+    BirthKinds zeros;
+    zeros.muted = 5;
+    zeros.flushed = 6;
+    store.add_kinds(into, zeros);
+    EXPECT_EQ(into.muted, 5u);
+    EXPECT_EQ(into.flushed, 6u);
 }
 
 }  // namespace

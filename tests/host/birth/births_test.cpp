@@ -1,5 +1,4 @@
-// What a bad value goes back to: kinds, intended infinities, values from outside, what they first meet, and memory that
-// stays flat.
+// What a bad value goes back to: kinds, intended infinities, values from outside, what they first meet.
 #include "host/birth/births.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/birth/external_births.h"
 #include "tests/host/verdict/made_up.h"
 
 namespace numsan {
@@ -22,11 +22,11 @@ class BirthsTest : public testing::Test {
     const Birth& outside(const MadeUpTensor& tensor, Kind kind, OpClass op_class = OpClass::Other) {
         const MadeUpOp op(op_class == OpClass::Constant ? "aten::lift_fresh" : "aten::mul", {tensor.view()},
                           {out.returned()}, op_class);
-        const BirthKinds made = births.external(tensor.view(), op.event(), context, scanner.health(tensor.view()));
-        return *births.find(made.of(kind));
+        const BirthKinds made = external.made(tensor.view(), op.event(), context, scanner.health(tensor.view()));
+        return *store.find(made.of(kind));
     }
     const Birth& born(Kind kind, const MadeUpOp& op, const ForwardRecord& forward = {}) {
-        return *births.find(births.origin(kind, op.event(), context, {}, {}, forward).id);
+        return *store.find(births.origin(kind, op.event(), context, {}, {}, forward).id);
     }
 
     CpuScanner scanner;
@@ -35,7 +35,12 @@ class BirthsTest : public testing::Test {
     LossHistory losses;
     Lineage lineage;
     ParameterHistory parameters;
-    Births births{scanner, stacks, ledger, losses, lineage, parameters};
+    BirthStore store;
+    StepPhase phase{stacks, lineage};
+    BirthFacts facts{scanner, losses, lineage, parameters};
+    ExchangedBirths exchanged{scanner, store};
+    ExternalBirths external{scanner, stacks, ledger, store, facts, phase};
+    Births births{scanner, stacks, store, phase, facts, exchanged};
     OpContext context;
     MadeUp x{-1}, out{kNan};
     MadeUp weight = MadeUp({2}, kParameter);
@@ -72,7 +77,7 @@ TEST_F(BirthsTest, ValueFromOutsideIsOfTheData) {
     ASSERT_EQ(birth.inputs.size(), 1u);
     EXPECT_EQ(birth.inputs[0].health.nan, 1);
     EXPECT_FALSE(birth.features.reads_parameter);
-    EXPECT_EQ(births.made(), 2) << "one for each kind";
+    EXPECT_EQ(store.made(), 2) << "one for each kind";
 }
 
 TEST_F(BirthsTest, ParameterFromOutsideIsState) {
@@ -91,7 +96,7 @@ TEST_F(BirthsTest, ViewOfAParameterIsStateOtherTensorsWithAGraphAreNot) {
     OpEvent event = op.event();
     const auto read = [&](uint32_t autograd_facts) -> const Birth& {
         context.autograd_facts = &autograd_facts;
-        return *births.find(births.external(event.inputs[0], event, context, scanner.health(bad.view())).of(kNaN));
+        return *store.find(external.made(event.inputs[0], event, context, scanner.health(bad.view())).of(kNaN));
     };
     const Birth& viewed = read(kViewOfParameter);
     EXPECT_EQ(viewed.mechanism, Mechanism::STATE);
@@ -126,8 +131,8 @@ TEST_F(BirthsTest, MemoryThatNothingWrote) {
     context.autograd_facts = &autograd_facts;
     const MadeUpOp reads("aten::mm", {transposed.view()}, {out.returned()});
     const OpEvent event = reads.event();
-    const BirthKinds made = births.external(event.inputs[0], event, context, scanner.health(event.inputs[0]));
-    EXPECT_EQ(births.find(made.of(kNaN))->phase, Phase::Load);
+    const BirthKinds made = external.made(event.inputs[0], event, context, scanner.health(event.inputs[0]));
+    EXPECT_EQ(store.find(made.of(kNaN))->phase, Phase::Load);
     context.autograd_facts = nullptr;
     MadeUp partly{1, 2, kNan};
     ledger.mark_unwritten(partly.view(), 9, OpSeq{5});
@@ -173,7 +178,7 @@ TEST_F(BirthsTest, InfinityOfAConstantOp) {
     EXPECT_TRUE(born(kNegInf, fill).intended);
     EXPECT_TRUE(born(kPosInf, MadeUpOp("aten::full", {}, {like.returned()}, OpClass::Constant)).intended);
     EXPECT_FALSE(born(kNaN, MadeUpOp("aten::full", {}, {nan.returned()}, OpClass::Constant)).intended);
-    EXPECT_EQ(births.made(), 1) << "intended ones are not counted";
+    EXPECT_EQ(store.made(), 1) << "intended ones are not counted";
 }
 
 TEST_F(BirthsTest, GoesBackToWhatWasRead) {
@@ -184,29 +189,7 @@ TEST_F(BirthsTest, GoesBackToWhatWasRead) {
     EXPECT_EQ(births.origin(kNaN, op.event(), context, before, {}, {}).id, first);
     EXPECT_EQ(births.origin(kNaN, op.event(), context, {}, before, {}).id, first) << "what it wrote over";
     EXPECT_EQ(births.origin(kPosInf, op.event(), context, before, {}, {}).id, first) << "an infinity out of a NaN";
-    EXPECT_EQ(births.made(), 1);
-}
-
-TEST_F(BirthsTest, UnintendedOutranksIntendedAndEarlierLater) {
-    MadeUp scalar{kInf};
-    BirthKinds intended, first, second, into;
-    intended.of(kPosInf) = outside(scalar, kPosInf, OpClass::Constant).id;
-    first.of(kPosInf) = born(kPosInf, {"aten::exp", {x.view()}, {out.returned()}}).id;
-    second.of(kPosInf) = born(kPosInf, {"aten::exp", {x.view()}, {out.returned()}}).id;
-    births.add_kinds(into, intended);
-    EXPECT_EQ(into.of(kPosInf), intended.of(kPosInf));
-    births.add_kinds(into, second);
-    EXPECT_EQ(into.of(kPosInf), second.of(kPosInf));
-    births.add_kinds(into, first);
-    EXPECT_EQ(into.of(kPosInf), first.of(kPosInf));
-    births.add_kinds(into, intended);
-    EXPECT_EQ(into.of(kPosInf), first.of(kPosInf));
-    BirthKinds zeros;
-    zeros.muted = 5;
-    zeros.flushed = 6;
-    births.add_kinds(into, zeros);
-    EXPECT_EQ(into.muted, 5u);
-    EXPECT_EQ(into.flushed, 6u);
+    EXPECT_EQ(store.made(), 1);
 }
 
 TEST_F(BirthsTest, LoadedStateIsBornWhereItWasLoaded) {
@@ -217,7 +200,7 @@ TEST_F(BirthsTest, LoadedStateIsBornWhereItWasLoaded) {
     context.stack = kLoadStack;
     const BirthId id = births.origin(kNaN, copy.event(), context, before, {}, {}).id;
     EXPECT_NE(id, before.of(kNaN));
-    const Birth& birth = *births.find(id);
+    const Birth& birth = *store.find(id);
     EXPECT_EQ(birth.mechanism, Mechanism::STATE);
     EXPECT_EQ(birth.phase, Phase::Load);
     EXPECT_EQ(birth.op, "aten::copy_");
@@ -231,35 +214,35 @@ TEST_F(BirthsTest, LoadedStateIsBornWhereItWasLoaded) {
 TEST_F(BirthsTest, WhatIsMadeOfDataAndReadAsAParameterIsItsInitialValue) {
     MadeUp zero{0};
     const BirthId made = born(kPosInf, {"aten::div", {x.view(), zero.view()}, {out.returned()}}).id;
-    EXPECT_EQ(births.find(made)->phase, Phase::Data);
+    EXPECT_EQ(store.find(made)->phase, Phase::Data);
     births.becomes_initial_value(made);
-    EXPECT_EQ(births.find(made)->phase, Phase::Load);
-    EXPECT_EQ(births.find(made)->features.phase, Phase::Load);
-    EXPECT_TRUE(births.find(made)->features.reads_parameter);
+    EXPECT_EQ(store.find(made)->phase, Phase::Load);
+    EXPECT_EQ(store.find(made)->features.phase, Phase::Load);
+    EXPECT_TRUE(store.find(made)->features.reads_parameter);
     const BirthId trained = born(kPosInf, {"aten::div", {weight.view(), zero.view()}, {out.returned()}}).id;
     births.becomes_initial_value(trained);
-    EXPECT_EQ(births.find(trained)->phase, Phase::Forward) << "training made it";
+    EXPECT_EQ(store.find(trained)->phase, Phase::Forward) << "training made it";
     births.becomes_initial_value(0);
 }
 
 TEST_F(BirthsTest, LossThatWasBadAlreadyIsBehindItsBackward) {
     const BirthId loss = born(kNaN, {"aten::log", {x.view()}, {out.returned()}}).id;
-    births.set_bad_loss(loss);
+    store.bad_loss = loss;
     const MadeUpOp div("aten::div", {x.view(), weight.view()}, {out.returned()});
     EXPECT_NE(born(kNaN, div).id, loss) << "a forward op has nothing to do with it";
     context.node = "DivBackward0";
     EXPECT_EQ(born(kNaN, div).id, loss);
-    births.set_bad_loss(0);
+    store.bad_loss = 0;
     EXPECT_NE(born(kNaN, div).id, loss);
 }
 
 TEST_F(BirthsTest, ForwardValueThatWasHiddenComesBack) {
     const BirthId forward = born(kNaN, {"aten::log", {x.view()}, {out.returned()}}).id;
-    EXPECT_FALSE(births.find(forward)->features.hidden);
+    EXPECT_FALSE(store.find(forward)->features.hidden);
     const OpInfo log{"aten::log", "", OpClass::Other, false, 0};
     context.node = "LogBackward0";
     EXPECT_EQ(born(kNaN, {"aten::div", {x.view()}, {out.returned()}}, {&log, 4, forward, OpSeq{}}).id, forward);
-    EXPECT_TRUE(births.find(forward)->features.hidden);
+    EXPECT_TRUE(store.find(forward)->features.hidden);
 }
 
 TEST_F(BirthsTest, BackwardBirthKnowsItsForwardOp) {
@@ -284,7 +267,7 @@ TEST_F(BirthsTest, MaskThatMeetsItselfIsIndeterminate) {
     BirthKinds before;
     before.of(kNegInf) = outside(mask, kNegInf, OpClass::Constant).id;
     const MadeUpOp softmax("aten::_softmax", {mask.view()}, {out.returned()});
-    const Birth& birth = *births.find(births.origin(kNaN, softmax.event(), context, before, {}, {}).id);
+    const Birth& birth = *store.find(births.origin(kNaN, softmax.event(), context, before, {}, {}).id);
     EXPECT_EQ(birth.mechanism, Mechanism::INDET);
     EXPECT_EQ(birth.evidence,
               std::vector<std::string>{"an operand held infinities that the program wrote there on purpose"});
@@ -331,8 +314,8 @@ TEST_F(BirthsTest, CheckpointedRegionThatIsComputedAnewIsTheForwardPass) {
     const BirthId first = born(kNaN, op).id;
     context.node = "WhereBackward0";
     EXPECT_EQ(births.origin(kNaN, op.event(), context, {}, {}, {}).id, first);
-    EXPECT_TRUE(births.find(first)->features.hidden);
-    EXPECT_EQ(births.made(), 1);
+    EXPECT_TRUE(store.find(first)->features.hidden);
+    EXPECT_EQ(store.made(), 1);
     MadeUp other{-2};
     EXPECT_NE(born(kNaN, {"aten::sqrt", {other.view()}, {out.returned()}}).id, first) << "of another value";
     MadeUpOp derivative("aten::sqrt", {x.view()}, {out.returned()});
@@ -351,10 +334,10 @@ TEST_F(BirthsTest, WhatTheOptimizerIsTheFirstToReadIsState) {
     context.in_optimizer = true;
     const MadeUpOp update("aten::lerp_", {moment.view()}, {moment.written()});
     for (const BirthId id : {kept, read}) births.used(id, update.event(), context);
-    EXPECT_EQ(births.find(kept)->mechanism, Mechanism::STATE);
-    EXPECT_EQ(births.find(kept)->phase, Phase::Load);
-    EXPECT_EQ(births.find(kept)->features.phase, Phase::Load);
-    EXPECT_EQ(births.find(read)->mechanism, Mechanism::DATA);
+    EXPECT_EQ(store.find(kept)->mechanism, Mechanism::STATE);
+    EXPECT_EQ(store.find(kept)->phase, Phase::Load);
+    EXPECT_EQ(store.find(kept)->features.phase, Phase::Load);
+    EXPECT_EQ(store.find(read)->mechanism, Mechanism::DATA);
     EXPECT_EQ(outside(moment, kNaN).mechanism, Mechanism::STATE) << "nobody saw it arrive";
 }
 
@@ -365,10 +348,10 @@ TEST_F(BirthsTest, WhatAClosureReadsIsNoStateOfTheOptimizer) {
     context.in_optimizer = true;
     const MadeUpOp layer("aten::mm", {batch.view(), weight.view()}, {out.returned()});
     births.used(id, layer.event(), context);
-    EXPECT_EQ(births.find(id)->mechanism, Mechanism::DATA);
+    EXPECT_EQ(store.find(id)->mechanism, Mechanism::DATA);
     const MadeUpOp second("aten::mm", {other.view(), weight.view()}, {out.returned()});
-    const BirthKinds made = births.external(second.inputs[0], second.event(), context, scanner.health(other.view()));
-    EXPECT_EQ(births.find(made.of(kNaN))->mechanism, Mechanism::DATA);
+    const BirthKinds made = external.made(second.inputs[0], second.event(), context, scanner.health(other.view()));
+    EXPECT_EQ(store.find(made.of(kNaN))->mechanism, Mechanism::DATA);
 }
 
 TEST_F(BirthsTest, NumberThatIsNotFinite) {
@@ -384,8 +367,8 @@ TEST_F(BirthsTest, NumberThatIsNotFinite) {
     MadeUp batch{kNan};
     const MadeUpOp pad("aten::constant_pad_nd", {batch.view()}, {out.returned()}, OpClass::Other, {kInf});
     context.in_optimizer = false;
-    const BirthKinds read = births.external(pad.inputs[0], pad.event(), context, scanner.health(batch.view()));
-    EXPECT_FALSE(births.find(read.of(kNaN))->features.bad_number) << "the batch was bad, the number is meant";
+    const BirthKinds read = external.made(pad.inputs[0], pad.event(), context, scanner.health(batch.view()));
+    EXPECT_FALSE(store.find(read.of(kNaN))->features.bad_number) << "the batch was bad, the number is meant";
     context.in_optimizer = true;
     double number = std::nan("");
     TensorView wrapped = x.view(kNumber);
@@ -393,8 +376,8 @@ TEST_F(BirthsTest, NumberThatIsNotFinite) {
     wrapped.dtype = DType::Float64;
     MadeUpOp decay("aten::mul_", {x.view(), wrapped}, {out.written()});
     decay.grad_enabled = false;
-    const BirthKinds made = births.external(wrapped, decay.event(), context, scanner.health(wrapped));
-    const Birth& factor = *births.find(made.of(kNaN));
+    const BirthKinds made = external.made(wrapped, decay.event(), context, scanner.health(wrapped));
+    const Birth& factor = *store.find(made.of(kNaN));
     EXPECT_EQ(factor.mechanism, Mechanism::DATA) << "no state that was loaded";
     EXPECT_EQ(factor.op, "aten::mul_");
     EXPECT_EQ(factor.phase, Phase::Optimizer);
@@ -412,7 +395,7 @@ TEST_F(BirthsTest, WhatAValueOfABatchFirstMeetsSaysWhoseItIs) {
         context.touched = touched;
         births.used(id, op.event(), context);
         context.touched = false;
-        return std::pair(births.find(id)->met, births.find(id)->phase);
+        return std::pair(store.find(id)->met, store.find(id)->phase);
     };
     EXPECT_EQ(meets("aten::mm", weight, true), std::pair(FirstMet::Parameter, Phase::Data));
     EXPECT_EQ(meets("aten::mul", weight, true), std::pair(FirstMet::Parameter, Phase::Data));
@@ -427,8 +410,8 @@ TEST_F(BirthsTest, OnlyTheFirstMeetingCounts) {
     context.touched = true;
     births.used(id, MadeUpOp("aten::mm", {out.view(), weight.view()}, {other.returned()}).event(), context);
     births.used(id, MadeUpOp("aten::mul", {out.view(), prediction.view()}, {other.returned()}).event(), context);
-    EXPECT_EQ(births.find(id)->met, FirstMet::Parameter);
-    EXPECT_EQ(births.find(id)->phase, Phase::Data);
+    EXPECT_EQ(store.find(id)->met, FirstMet::Parameter);
+    EXPECT_EQ(store.find(id)->phase, Phase::Data);
 }
 
 TEST_F(BirthsTest, WhatIsJoinedWithAPredictionAndGoesIntoALayerIsData) {
@@ -438,24 +421,24 @@ TEST_F(BirthsTest, WhatIsJoinedWithAPredictionAndGoesIntoALayerIsData) {
     const MadeUpOp join("aten::cat", {out.view(), features.view()}, {joined.returned()});
     const MadeUpOp layer("aten::mm", {joined.view(), weight.view()}, {other.returned()});
     births.used(id, join.event(), context);
-    EXPECT_EQ(births.find(id)->met, FirstMet::Prediction) << "nothing else is known yet";
+    EXPECT_EQ(store.find(id)->met, FirstMet::Prediction) << "nothing else is known yet";
     context.node = "MmBackward0";
     births.used(id, layer.event(), context);
-    EXPECT_EQ(births.find(id)->met, FirstMet::Prediction) << "a backward pass goes through weights, too";
+    EXPECT_EQ(store.find(id)->met, FirstMet::Prediction) << "a backward pass goes through weights, too";
     context.node = nullptr;
     births.used(id, MadeUpOp("aten::mul", {joined.view(), weight.view()}, {other.returned()}).event(), context);
-    EXPECT_EQ(births.find(id)->met, FirstMet::Prediction) << "a penalty reads parameters";
+    EXPECT_EQ(store.find(id)->met, FirstMet::Prediction) << "a penalty reads parameters";
     births.used(id, layer.event(), context);
-    EXPECT_EQ(births.find(id)->met, FirstMet::Parameter);
-    EXPECT_EQ(births.find(id)->phase, Phase::Data);
+    EXPECT_EQ(store.find(id)->met, FirstMet::Parameter);
+    EXPECT_EQ(store.find(id)->phase, Phase::Data);
 }
 
 TEST_F(BirthsTest, WhatArrivesInARunThatDivergesSaysSo) {
     for (const double loss : {1.0, 1e3, 1e6, 1e9}) losses.add(loss);
     MadeUp batch{std::nanf("")};
     const MadeUpOp op("aten::add", {batch.view()}, {out.returned()});
-    const BirthKinds read = births.external(batch.view(), op.event(), context, scanner.health(batch.view()));
-    EXPECT_DOUBLE_EQ(births.find(read.of(kNaN))->features.loss_growth, 1e9);
+    const BirthKinds read = external.made(batch.view(), op.event(), context, scanner.health(batch.view()));
+    EXPECT_DOUBLE_EQ(store.find(read.of(kNaN))->features.loss_growth, 1e9);
     EXPECT_DOUBLE_EQ(born(kNaN, MadeUpOp("aten::div", {x.view(), x.view()}, {out.returned()})).features.loss_growth,
                      1e9);
 }
@@ -467,33 +450,17 @@ TEST_F(BirthsTest, WhatADataSetMakesIsData) {
     context.in_data_loader = false;
     context.touched = true;
     births.used(id, MadeUpOp("aten::mul", {out.view(), prediction.view()}, {other.returned()}).event(), context);
-    EXPECT_EQ(births.find(id)->phase, Phase::Data);
+    EXPECT_EQ(store.find(id)->phase, Phase::Data);
 }
 
 TEST_F(BirthsTest, FlushedValuesHaveNoKind) {
     context.node = "MulBackward0";
     const MadeUpOp op("aten::mul", {x.view()}, {out.returned()});
-    const Birth& birth = *births.find(births.flushed(op.event(), 0, context, {}, Mechanism::UDF, "measured"));
+    const Birth& birth = births.flushed(op.event(), 0, context, {}, Mechanism::UDF, "measured");
     EXPECT_EQ(birth.kind, 0);
     EXPECT_EQ(birth.mechanism, Mechanism::UDF);
     EXPECT_EQ(birth.evidence, std::vector<std::string>{"measured"});
     EXPECT_EQ(birth.phase, Phase::Backward);
-}
-
-TEST_F(BirthsTest, SweepKeepsWhatIsReferredTo) {
-    const MadeUpOp op("aten::log", {x.view()}, {out.returned()});
-    const BirthId used = born(kNaN, op).id, held = born(kNaN, op).id, muted = born(kNaN, op).id,
-                  lost = born(kNaN, op).id;
-    Ledger::Entry entry;
-    entry.of(kNaN) = held;
-    entry.muted = muted;
-    ledger.set(x.view(), entry);
-    births.sweep({used});
-    EXPECT_NE(births.find(used), nullptr);
-    EXPECT_NE(births.find(held), nullptr);
-    EXPECT_NE(births.find(muted), nullptr);
-    EXPECT_EQ(births.find(lost), nullptr);
-    EXPECT_FALSE(births.full());
 }
 
 }  // namespace

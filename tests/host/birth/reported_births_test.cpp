@@ -41,13 +41,13 @@ class ReportedBirthsTest : public testing::Test {
     /// An op made the tensor's values, and that is reported.
     BirthId birth_in(const MadeUp& tensor, Kind kind, bool escaped = true) {
         const MadeUpOp op("aten::log", {y.view()}, {tensor.returned()});
-        const BirthId id = births.origin(kind, op.event(), context, {}, {}, {}).id;
-        births.find(id)->escaped = escaped;
+        Birth& birth = births.make(kind, op.event(), context, Phase::Forward);
+        birth.escaped = escaped;
         Ledger::Entry entry;
-        entry.of(kind) = id;
+        entry.of(kind) = birth.id;
         ledger.set(tensor.view(), entry);
         scanner.passes = 0;
-        return id;
+        return birth.id;
     }
     BirthKinds handed_on(const std::vector<TensorView>& inputs, const std::vector<TensorView>& outputs) {
         const MadeUpOp op("aten::mul", inputs, outputs);
@@ -66,12 +66,8 @@ class ReportedBirthsTest : public testing::Test {
     }
 
     CountingScanner scanner;
-    MadeUpStacks stacks;
     Ledger ledger;
-    LossHistory losses;
-    Lineage lineage;
-    ParameterHistory parameters;
-    Births births{scanner, stacks, ledger, losses, lineage, parameters};
+    BirthStore births;
     ReportedBirths reported{scanner, ledger, births};
     OpContext context;
     MadeUp x{kNan, kNan}, y{1, 2}, out{kNan, kNan};
