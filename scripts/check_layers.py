@@ -37,9 +37,11 @@ LAYERS = {
     "host/event": JUDGING,
     "host/device": (*JUDGING, "host/event"),
     "host/breaks": (*JUDGING, "host/event"),
+    "host/perf": (*BELOW, "host/track", "host/finding"),
     # What is known of the process itself.
     "host/process": (*BELOW, "host/finding", "host/report"),
-    "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/breaks", "host/device", "host/process"),
+    "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/breaks", "host/perf", "host/device",
+                     "host/process"),
     # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
     "host/record": (*JUDGING, "host/report", "host/event", "host/process", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.

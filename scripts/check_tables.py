@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-TABLES = ("options", "categories", "mechanisms", "fixes", "formats", "thresholds", "evidence")
+TABLES = ("options", "categories", "mechanisms", "fixes", "formats", "thresholds", "evidence", "slow")
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -13,7 +13,7 @@
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 17;
+inline constexpr uint32_t kAdapterAbi = 18;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -157,6 +157,9 @@ struct CoreApi {
     /// Then, and from where exceptions get to the program: true when there is one to be thrown.
     bool (*take_error)(RaisedError&) = nullptr;
     void (*drop_error)(RaisedError&) = nullptr;  ///< gives its references back
+    /// With the option `perf`, else null: an op of this thread is about to run, after all else that is said of it
+    /// before it does. One that throws is not said to have ended.
+    void (*op_begin)() = nullptr;
 };
 
 /// Weak references to storages (TensorView::storage). [MT] Nothing throws. What is watched may die, but its address is

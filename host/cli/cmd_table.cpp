@@ -4,6 +4,7 @@
 #include "host/cli/commands.h"
 #include "host/finding/help_line.h"
 #include "host/finding/mechanisms.h"
+#include "host/finding/slow/slow_run.h"
 #include "host/finding/tables.h"
 #include "host/format/formats.h"
 #include "host/options/options.h"
@@ -51,6 +52,18 @@ std::string evidence_markdown() {
     return out;
 }
 
+std::string slow_markdown() {
+    std::string out =
+        "| code | cause | what it is | how it is measured | least share of a step |\n"
+        "| --- | --- | --- | --- | --- |\n";
+    for (const SlowCauseInfo& row : kSlowCauses) {
+        const int percent = static_cast<int>(100 * row.least_share + 0.5);
+        out += std::string("| ") + row.code + " | " + row.slug + " | " + row.title + " | " + row.meaning + " | " +
+               std::to_string(percent) + " % |\n";
+    }
+    return out;
+}
+
 std::string formats_markdown() {
     std::string out = "| format | commands | what it is |\n| --- | --- | --- |\n";
     for (const FormatInfo& row : kFormats) {
@@ -72,9 +85,10 @@ int table(const std::string& name) {
     if (name == "thresholds") text = thresholds_markdown();
     if (name == "evidence") text = evidence_markdown();
     if (name == "formats") text = formats_markdown();
+    if (name == "slow") text = slow_markdown();
     if (text.empty()) {
         complain("no table '" + name +
-                 "': expected options, categories, mechanisms, evidence, fixes, formats, thresholds, "
+                 "': expected options, categories, mechanisms, evidence, fixes, formats, slow, thresholds, "
                  "man, bash or zsh");
         return kUsage;
     }

@@ -4,6 +4,7 @@
 
 #include "host/cli/shell_files.h"
 #include "host/finding/mechanisms.h"
+#include "host/finding/slow/slow_run.h"
 #include "host/format/formats.h"
 #include "host/options/options.h"
 
@@ -42,6 +43,7 @@ Values values_of(const std::string& command, const CLI::Option& option) {
     if (command == "explain") {
         Values codes;
         for (const MechanismInfo& row : kMechanisms) codes.words.emplace_back(row.code);
+        for (const SlowCauseInfo& row : kSlowCauses) codes.words.emplace_back(row.code);
         return codes;
     }
     if (option.check_lname("format")) return {formats_of(command), false};

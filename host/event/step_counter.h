@@ -23,6 +23,7 @@ class StepCounter {
 
     /// From here on only Optimizer.step scopes count.
     void count_scopes_only() noexcept { state_.store(State::Scopes, std::memory_order_relaxed); }
+    bool counts_scopes() const noexcept { return state() == State::Scopes; }
     void optimizer_begins() noexcept { count_scopes_only(); }
     void optimizer_ends(int rounds = 1) noexcept { count_.fetch_add(rounds, std::memory_order_relaxed); }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/finding/finding.h"
+#include "host/finding/slow/slow_run.h"
 
 namespace numsan {
 
@@ -85,6 +86,7 @@ struct RunSummary {
     int64_t absorbed = 0;
     int64_t scaler_skips = 0;                   ///< steps that loss scalers skipped
     std::vector<int64_t> skipped_steps;         ///< which, the first of them
+    std::optional<SlowRun> slow;                ///< at the end of a run with the option `perf`
     std::map<std::string, int64_t> suppressed;  ///< allow-list rule -> count, 0 for one that matched nothing
 
     /// Something was lost: silence does not mean health.

@@ -30,6 +30,7 @@ class TextConverter : public PartsConverter<std::string> {
         for (const Json& finding : fields::list(report.document, "findings")) {
             out += render_finding(finding, style) + "\n";
         }
+        if (const std::string slow = render_performance(report.document, style); !slow.empty()) out += slow + "\n";
         return out + render_summary(report.document, style, report.path);
     }
 

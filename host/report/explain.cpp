@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "host/finding/mechanisms.h"
+#include "host/finding/slow/slow_run.h"
 #include "host/finding/tables.h"
 #include "host/options/nearest.h"
 
 namespace numsan {
 namespace {
 
-/// A row of explain_mechanisms.def or explain_categories.def.
+/// A row of the tables of pages.
 struct Page {
     std::string_view id;
     const char* arises;
@@ -25,6 +26,7 @@ constexpr Page kPages[] = {
 #define NUMSAN_EXPLAIN(id, arises, fix, unseen, program, fixed) {id, arises, fix, unseen, program, fixed},
 #include "host/report/explain_categories.def"
 #include "host/report/explain_mechanisms.def"
+#include "host/report/explain_slow_causes.def"
 #undef NUMSAN_EXPLAIN
 };
 
@@ -97,6 +99,11 @@ Explanation explain_word(const std::string& word) {
                     ""};
         }
         known.insert(known.end(), {row.id, row.slug});
+    }
+    for (const SlowCauseInfo& row : kSlowCauses) {
+        if (wanted == lower(row.code) || wanted == row.slug)
+            return {page(row.code, std::string(row.code) + " " + row.slug + ": " + row.title, row.meaning), ""};
+        known.insert(known.end(), {row.code, row.slug});
     }
     return {"", nearest(word, known)};
 }

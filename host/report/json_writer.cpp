@@ -37,14 +37,6 @@ Json object_of(const Map& map) {
     return out;
 }
 
-Json place_document(const std::optional<Place>& place) {
-    if (!place) return nullptr;
-    Json out = {
-        {"file", place->file}, {"line", place->line}, {"function", place->function}, {"code", or_null(place->code)}};
-    if (place->cell) out["cell"] = *place->cell;
-    return out;
-}
-
 Json stack_document(const std::vector<StackFrame>& stack) {
     Json out = Json::array();
     for (const StackFrame& frame : stack) {
@@ -290,6 +282,14 @@ const char* verdict(const Report& report) {
 
 }  // namespace
 
+Json place_document(const std::optional<Place>& place) {
+    if (!place) return nullptr;
+    Json out = {
+        {"file", place->file}, {"line", place->line}, {"function", place->function}, {"code", or_null(place->code)}};
+    if (place->cell) out["cell"] = *place->cell;
+    return out;
+}
+
 Json finding_document(const Finding& finding) {
     const MechanismInfo* mechanism = info(finding.mechanism);
     Json out = Json::object();
@@ -378,6 +378,7 @@ Json report_document(const Report& report) {
     if (run.scaler_skips > 0)
         out["noted"]["scaler_skips"] = {{"count", run.scaler_skips}, {"steps", run.skipped_steps}};
     out["suppressed"] = std::move(suppressed);
+    if (run.slow) out["performance"] = performance_document(*run.slow);
     return out;
 }
 

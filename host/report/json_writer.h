@@ -20,6 +20,9 @@ nlohmann::ordered_json finding_document(const Finding& finding);
 /// depends on that is left out.
 inline constexpr char kStopped[] = "stopped";
 nlohmann::ordered_json birth_document(const Finding& finding);
+nlohmann::ordered_json performance_document(const SlowRun& run);
+/// Null where there is none.
+nlohmann::ordered_json place_document(const std::optional<Place>& place);
 
 /// A document as text, as to_json writes it. Never throws for invalid UTF-8. [MT]
 std::string document_text(const nlohmann::ordered_json& document);

@@ -151,12 +151,44 @@ std::string header(const Json& finding, const std::string& margin, const TextSty
     return out + "\n";
 }
 
+/// As wide as the number of the line.
+std::string margin_of(const Json& place) {
+    const size_t width = place.is_object() ? digits(number(place, "line")).size() : 1;
+    return std::string(std::max<size_t>(width, 2), ' ');
+}
+
+std::string help_lines(const Json& finding, const TextStyle& style) {
+    std::string out;
+    for (const Json& help : list(finding, "help")) {
+        if (help.is_string()) out += help_line(fields::clean(help.get<std::string>()), style);
+    }
+    return out;
+}
+
 }  // namespace
+
+std::string render_performance(const Json& report, const TextStyle& style) {
+    const Json& performance = at(report, "performance");
+    const Json& findings = list(performance, "findings");
+    if (findings.empty()) return "";
+    std::string out = inked("numsan", Ink::Strong, style) + ": what makes the run slow, by " +
+                      counted(number(performance, "steps"), "step", "steps") + " that were looked at:\n";
+    for (const Json& finding : findings) {
+        const Json& place = at(finding, "location");
+        const std::string margin = margin_of(place);
+        out += header(finding, margin, style) + snippet(place, margin, style) +
+               row(margin, "measured:", string_at(finding, "measured"), style) + help_lines(finding, style);
+    }
+    return out;
+}
+
+std::string render_performance(const Report& report, const TextStyle& style) {
+    return render_performance(report_document(report), style);
+}
 
 std::string render_finding(const Json& finding, const TextStyle& style) {
     const Json& place = at(finding, "location");
-    const size_t width = place.is_object() ? digits(number(place, "line")).size() : 1;
-    const std::string margin(std::max<size_t>(width, 2), ' ');
+    const std::string margin = margin_of(place);
     std::string out = header(finding, margin, style) + snippet(place, margin, style);
     out += tensor_rows(finding, margin, style);
     out += row(margin, "when:", when_text(finding), style);
@@ -180,10 +212,7 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     if (!place.is_object()) out += stack_note(finding, style);
     out += place_note("called from", at(finding, "user_location"), style);
     out += place_note("backward started from", at(finding, "backward_location"), style);
-    for (const Json& help : list(finding, "help")) {
-        if (help.is_string()) out += help_line(fields::clean(help.get<std::string>()), style);
-    }
-    return out + checkpoint_help(finding, style);
+    return out + help_lines(finding, style) + checkpoint_help(finding, style);
 }
 
 std::string render_checkpoint_help(int64_t since_step, const TextStyle& style) {

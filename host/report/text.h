@@ -20,6 +20,10 @@ std::string render_birth(const Finding& finding, const TextStyle& style);
 /// The advice of a finding whose state is not finite since a step, for one that was printed before that was known. [MT]
 std::string render_checkpoint_help(int64_t since_step, const TextStyle& style);
 
+/// What makes the run slow, under a heading; empty where nothing was found. [MT]
+std::string render_performance(const nlohmann::ordered_json& report, const TextStyle& style);
+std::string render_performance(const Report& report, const TextStyle& style);
+
 /// The lines at the end, each beginning with "numsan: ". `report_path` empty: no line about the report file. [MT]
 std::string render_summary(const nlohmann::ordered_json& report, const TextStyle& style,
                            const std::string& report_path = "");

@@ -25,7 +25,8 @@ bool ReportFile::wanted(const Report& report, bool ended) const {
     const bool many = report.run.launch.world_size.value_or(1) > kFewRanks;
     const bool always =
         options_.report_when == ReportWhen::Always || (options_.report_when == ReportWhen::Auto && !many);
-    return always || !report.findings.empty() || (ended && (report.run.incomplete || report.run.dropped > 0));
+    const bool slow = report.run.slow && !report.run.slow->findings.empty();
+    return always || !report.findings.empty() || slow || (ended && (report.run.incomplete || report.run.dropped > 0));
 }
 
 std::string ReportFile::name(const RunSummary& run) const {

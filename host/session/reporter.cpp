@@ -76,6 +76,7 @@ void Reporter::merge_counts(const RunSummary& counts) {
     run.absorbed = counts.absorbed;
     run.scaler_skips = counts.scaler_skips;
     run.skipped_steps = counts.skipped_steps;
+    run.slow = counts.slow;
     run.incomplete = counts.incomplete;
     run.lost = counts.lost;
     run.launches = counts.launches;
@@ -270,8 +271,10 @@ void Reporter::finish(const RunSummary& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     merge_counts(counts);
     finished_ = true;
-    if (child_ && report_.findings.empty()) return;
+    const bool slow = report_.run.slow && !report_.run.slow->findings.empty();
+    if (child_ && report_.findings.empty() && !slow) return;
     write();
+    if (slow) print(render_performance(report_, text_style()));
     if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {
         const TextStyle style = text_style();
         int64_t since = kSafe;

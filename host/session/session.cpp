@@ -45,7 +45,9 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       reporter_(options_, stacks, places_of(facts_), facts_.run ? *facts_.run : run_facts(options_)),
       off_(reporter_),
       counts_(parts_, devices_, stacks, facts_, off_),
-      publisher_(parts_.verdict, stacks, reporter_, counts_) {
+      publisher_(parts_.verdict, stacks, reporter_, counts_),
+      slow_(options_.perf && options_.record.empty() ? std::make_unique<SlowWatch>(parts_.lineage, stacks, parts_.ops)
+                                                     : nullptr) {
     parts_.verdict.set_exchange(facts_.over_notes != nullptr ? facts_.over_notes(worker_births_) : &worker_births_);
     parts_.verdict.set_history(static_cast<size_t>(options_.history));
     if (!options_.dump.empty()) {
@@ -105,6 +107,18 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
         devices_.unpin(thread);
         fail("out of memory or a failure inside op_end");
     }
+}
+
+void Session::op_end_measured(const OpEvent& event) noexcept {
+    const ThreadState& thread = this_thread();
+    if (thread.busy || !on()) return;
+    const StepCounter& steps = parts_.contexts.steps();
+    const int64_t before = steps.count();
+    slow_->op_ended(event, thread.ignore_depth > 0);
+    op_end(event);
+    slow_->op_taken(event);
+    // Where optimizers do not say when they step, an op has ended the step.
+    if (!steps.counts_scopes() && steps.count() != before) slow_->steps_are(steps.count());
 }
 
 /// False: devices cannot be scanned. Who wants the arguments of a birth waits for the device at each op.
@@ -168,6 +182,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     parts_.contexts.rounds().backward();
     if (event.variable == nullptr) return;
     parts_.judge.begin_learning();
+    if (slow_ != nullptr) slow_->leaf(*event.variable);
     try {
         OpContext context = parts_.contexts.begin(thread, OpSeq{parts_.ops.load(std::memory_order_relaxed)});
         if (context.after_compiled) context.stack = stacks_.capture();
@@ -190,7 +205,7 @@ void Session::node_end() noexcept { this_thread().end_node(); }
 void Session::scope_begin(const char* name) noexcept {
     ThreadState& thread = this_thread();
     if (!on() || thread.busy) return;
-    if (is_data_loader(name)) ++thread.loader_depth;
+    if (is_data_loader(name) && ++thread.loader_depth == 1 && slow_ != nullptr) slow_->loader_begins();
     if (is_ignore(name)) ++thread.ignore_depth;
     try {
         if (const std::optional<double> loss = told_loss(name)) parts_.verdict.tell_loss(*loss);
@@ -200,6 +215,7 @@ void Session::scope_begin(const char* name) noexcept {
         parts_.contexts.steps().optimizer_begins();
         thread.optimizer_step = {};
         thread.optimizer_step.stack = stacks_.capture();
+        if (slow_ != nullptr) slow_->optimizer_begins(thread.optimizer_step.stack);
         if (devices_.mark(DeviceEvent::Kind::OptimizerBegin)) return;
         Outcome outcome;
         parts_.verdict.optimizer_begin(outcome);
@@ -212,13 +228,15 @@ void Session::scope_begin(const char* name) noexcept {
 void Session::scope_end(const char* name) noexcept {
     ThreadState& thread = this_thread();
     if (thread.busy) return;
-    if (is_data_loader(name) && thread.loader_depth > 0) --thread.loader_depth;
+    if (is_data_loader(name) && thread.loader_depth > 0 && --thread.loader_depth == 0 && slow_ != nullptr)
+        slow_->loader_ends();
     if (is_ignore(name) && thread.ignore_depth > 0) --thread.ignore_depth;
     if (is_optimizer_step(name) && thread.optimizer_depth > 0 && --thread.optimizer_depth == 0)
         end_optimizer_step(thread);
 }
 
 void Session::end_optimizer_step(ThreadState& thread) noexcept {
+    if (slow_ != nullptr) slow_->optimizer_ends();
     if (on() && !devices_.mark(DeviceEvent::Kind::OptimizerEnd)) name_state();
     // Parameters were read as they were written: nothing bad is left of this step.
     if (look_back_.log().usable()) look_back_.log().clear();
@@ -229,6 +247,7 @@ void Session::end_optimizer_step(ThreadState& thread) noexcept {
         contexts.steps().optimizer_ends();
         fail("out of memory at the end of an optimizer's step");
     }
+    if (slow_ != nullptr) slow_->steps_are(contexts.steps().count());
     // While there is a process group: many programs take it down before they end.
     if (on() && !asked_rank_in_step_.exchange(true)) publisher_.learn_rank();
 }
@@ -304,6 +323,7 @@ int Session::finish(int status) noexcept {
         RunSummary run = counts_.now();
         run.ended = now_text();
         run.exit_status = status;
+        if (slow_ != nullptr) run.slow = slow_->run(places_of(facts_));
         reporter_.finish(run);
         const bool wanted = (options_.fail_on == FailOn::Error && reporter_.has(Severity::Error)) ||
                             (options_.fail_on == FailOn::Warning && reporter_.has(Severity::Warning));
@@ -356,6 +376,7 @@ void Session::after_fork_in_child() noexcept {
     devices_.unlock();
     dumps_.begin_child();
     dumps_.unlock();
+    if (slow_ != nullptr) slow_->begin_child();
     try {
         reporter_.begin_child();
     } catch (...) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "host/base/adapter_abi.h"
 #include "host/base/scanner.h"
@@ -13,6 +14,7 @@
 #include "host/event/event_parts.h"
 #include "host/event/look_back.h"
 #include "host/options/options.h"
+#include "host/perf/slow_watch.h"
 #include "host/session/finding_publisher.h"
 #include "host/session/off_switch.h"
 #include "host/session/reporter.h"
@@ -31,6 +33,11 @@ class Session : private DeviceOwner {
     Session(Options options, const Scanner& scanner, StackSource& stacks, SessionFacts facts);
 
     void op_end(const OpEvent& event) noexcept;
+    /// Whether the option `perf` measures this run: then op_begin() comes before each op, and op_end_measured() takes
+    /// the place of op_end().
+    bool measures() const noexcept { return slow_ != nullptr; }
+    void op_begin() noexcept { slow_->op_begins(); }
+    void op_end_measured(const OpEvent& event) noexcept;
     /// An op of the host threw: no outputs. Not counted as an op.
     void op_failed(const OpEvent& event) noexcept;
     void node_begin(const NodeEvent& event) noexcept;
@@ -50,7 +57,10 @@ class Session : private DeviceOwner {
     /// An op of this thread is about to write a device's memory in place.
     void before_write(const void* storage) noexcept { devices_.before_write(storage); }
     /// An op of this thread is about to hand a device's values to the host.
-    void before_wait() noexcept { devices_.before_wait(); }
+    void before_wait() noexcept {
+        devices_.before_wait();
+        if (slow_ != nullptr) slow_->waits();
+    }
     bool read_device(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept {
         return on() && devices_.read(queue, from, bytes, to);
     }
@@ -115,7 +125,8 @@ class Session : private DeviceOwner {
     RunCounts counts_;
     FindingPublisher publisher_;
     BreakPoints* breaks_ = nullptr;
-    std::atomic<bool> halting_{false};  ///< the process is about to end while its threads still train
+    const std::unique_ptr<SlowWatch> slow_;  ///< null without the option `perf`
+    std::atomic<bool> halting_{false};       ///< the process is about to end while its threads still train
     std::atomic<bool> finished_{false};
     std::atomic<bool> asked_rank_in_step_{false};
 };

@@ -51,6 +51,13 @@ void op_end(const OpEvent* event) {
     g_session->op_end(foreign);
 }
 
+void op_end_measured(const OpEvent* event) {
+    if (!event->on_device || g_foreign_memory.leaves_to_cuda(*event)) return g_session->op_end_measured(*event);
+    OpEvent foreign = *event;
+    foreign.queue = DeviceQueue{nullptr, event->queue.device, false};
+    g_session->op_end_measured(foreign);
+}
+
 void node_begin(const NodeEvent* event) {
     if (!event->queue.known || g_foreign_memory.leaves_to_cuda(*event->variable)) {
         return g_session->node_begin(*event);
@@ -238,6 +245,10 @@ bool attach(const numsan_stub_api& stub) {
     Options used = options;
     used.break_at = breaks;  // without Python nothing stops, and no device is waited for
     make_session(used, *stacks, facts);
+    if (g_session->measures()) {
+        g_core.op_begin = [] { g_session->op_begin(); };
+        g_core.op_end = op_end_measured;
+    }
     if (options.break_at && !has_python) say("break=1 has no effect: there is no Python in this program");
     if (breaks && !start_break_stops(*python, *g_session, *stacks, facts, stub.lib_dir))
         say("break=1 has no effect: the interpreter did not run what it needs");

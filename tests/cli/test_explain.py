@@ -1,15 +1,13 @@
 """The programs on the pages of `numsan explain`: each shows its subject, and mended nothing."""
 import re
-import subprocess
-import textwrap
 
 import pytest
 
 import run_numsan
+from explain_pages import HEALTHY, SICK, page_of, program_of, section_of
 
 MARK = "# born here"
 TABLES = run_numsan.REPO / "host" / "finding"
-SECTION = r"^{}\n((?:    .*\n|\n)+)"
 
 
 def rows_of(table, macro):
@@ -23,24 +21,10 @@ MECHANISMS = rows_of("mechanisms.def", "NUMSAN_MECHANISM")
 CATEGORIES = rows_of("categories.def", "NUMSAN_CATEGORY")
 
 
-def page_of(word):
-    """A page as `numsan explain` prints it."""
-    done = subprocess.run([run_numsan.COMMAND, "explain", word], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def section_of(page, heading):
-    """What a page says under a heading, without its indentation; empty without such a heading."""
-    found = re.search(SECTION.format(re.escape(heading)), page, re.MULTILINE)
-    return textwrap.dedent(found.group(1)).strip() + "\n" if found else ""
-
-
 def run_section(page, heading, folder):
     """The program under a heading, run under numsan: its file and what came of it."""
     program = folder / f"{heading.replace(' ', '_').replace(',', '')}.py"
-    program.write_text(section_of(page, heading))
-    assert program.read_text().startswith("import "), f"no program under '{heading}'\n{page}"
+    program.write_text(program_of(page, heading))
     return program, run_numsan.run_watched_fork(program, cwd=folder, clean=not marked(program))
 
 
@@ -52,7 +36,7 @@ def marked(program):
 
 def check_sick(page, folder):
     """Runs the sick program; the findings on its marked line."""
-    program, done = run_section(page, "a program that has it", folder)
+    program, done = run_section(page, SICK, folder)
     lines = marked(program)
     assert done.returncode == 0 and done.report is not None, done.describe()
     unseen = section_of(page, "what numsan cannot see")
@@ -78,7 +62,7 @@ def check_category(found, category, done):
 
 @pytest.mark.parametrize("word", [name for name, _ in MECHANISMS + CATEGORIES])
 def test_mended_program_is_silent(word, warm, tmp_path):
-    _, done = run_section(page_of(word), "the same program, healthy", tmp_path)
+    _, done = run_section(page_of(word), HEALTHY, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.describe()
     assert done.report is not None and done.report["verdict"] == "clean", done.describe()
     assert done.report["coverage"]["ops"] > 0, "numsan saw no op: silence means nothing here"

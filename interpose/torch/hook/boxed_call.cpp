@@ -81,6 +81,8 @@ c10::DispatchKeySet BoxedCall::take(const CoreApi& core, c10::ArrayRef<c10::IVal
     begin.done();
     if (core.held_bytes > 0) [[unlikely]]
         held_ = HeldCall::begin(op_, arguments, core.held_bytes);
+    if (core.op_begin != nullptr) [[unlikely]]
+        core.op_begin();
     return keys;
 }
 

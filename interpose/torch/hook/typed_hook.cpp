@@ -117,6 +117,8 @@ struct Typed<Op, Return(Arguments...)> {
         const bool for_subclass = is_for_subclass(keys);
         ThreadPlaces& places = ThreadPlaces::mine();
         if (may_touch_device(keys)) announce_writes(*core, arguments...);
+        if (core->op_begin != nullptr) [[unlikely]]
+            core->op_begin();
         Return result = [&]() -> Return {
             try {
                 const HideInnerOps hide(places, !for_subclass);

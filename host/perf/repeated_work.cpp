@@ -1,0 +1,76 @@
+#include "host/perf/repeated_work.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "host/ops/op_traits.h"
+
+namespace numsan {
+
+bool RepeatedWork::may_repeat(const OpEvent& event) noexcept {
+    const OpClass op_class = event.op->op_class;
+    const bool computes = op_class == OpClass::Other || op_class == OpClass::Constant ||
+                          op_class == OpClass::Preserving || op_class == OpClass::Overwriting;
+    if (!computes || event.on_device || event.output_count != 1 || wraps_memory(event)) return false;
+    const TensorView& output = event.outputs[0];
+    if ((output.flags & kRequiresGrad) != 0 || output.device != Device::Cpu || is_view(event, output)) return false;
+    return std::none_of(event.inputs, event.inputs + event.input_count, [](const TensorView& input) {
+        return (input.flags & kRequiresGrad) != 0 || input.device != Device::Cpu;
+    });
+}
+
+uint64_t RepeatedWork::key_of(const TensorView& input, OpSeq first, const Lineage& lineage) const noexcept {
+    uint64_t key = mixed(mixed(2, static_cast<uint64_t>(input.numel)), static_cast<uint64_t>(input.dtype));
+    if ((input.flags & kNumber) != 0) {
+        const int64_t bytes =
+            input.integer != IntegerType::None ? info(input.integer).bytes : info(input.dtype).element_bytes();
+        uint64_t value = 0;
+        if (input.data != nullptr) std::memcpy(&value, input.data, static_cast<size_t>(std::min<int64_t>(bytes, 8)));
+        return mixed(key, value) | 1;
+    }
+    const auto offset =
+        static_cast<uint64_t>(static_cast<const char*>(input.data) - static_cast<const char*>(input.storage_data));
+    if (const Made* known = made(input.storage, lineage)) return mixed(mixed(key, known->key), offset) | 1;
+    const OpSeq written = lineage.written_at(input.storage);
+    if (written >= first) return 0;
+    key = mixed(mixed(key, reinterpret_cast<uintptr_t>(input.storage)), offset);
+    return mixed(key, static_cast<uint64_t>(number(written))) | 1;
+}
+
+bool RepeatedWork::sample_of(const TensorView& output, uint64_t& sample) noexcept {
+    constexpr int64_t kWords = 256;
+    if (output.storage_data == nullptr || output.storage_bytes <= 0) return false;
+    const auto* bytes = static_cast<const char*>(output.storage_data);
+    const int64_t words = output.storage_bytes / 8;
+    uint64_t word = 0;
+    sample = static_cast<uint64_t>(output.storage_bytes);
+    if (words == 0) std::memcpy(&word, bytes, static_cast<size_t>(output.storage_bytes));
+    sample = mixed(sample, word);
+    const int64_t taken = std::min(words, kWords);
+    for (int64_t i = 0; i < taken; ++i) {
+        std::memcpy(&word, bytes + (i * words / taken) * 8, 8);
+        sample = mixed(sample, word);
+    }
+    return true;
+}
+
+RepeatedWork::Seen RepeatedWork::after(const OpEvent& event, int64_t step, const Lineage& lineage) noexcept {
+    Seen seen;
+    uint64_t sample = 0;
+    if (key_ == 0 || !sample_of(event.outputs[0], sample)) return seen;
+    Slot& slot = slots_[(key_ >> 20) % kSlots];
+    if (slot.key != key_) {
+        slot = {key_, sample, step, false};
+    } else {
+        slot.varies = slot.varies || slot.sample != sample;
+        const bool again = slot.step + 1 >= step && !slot.varies;
+        slot.step = step;
+        // What is only filled costs as much to be kept and copied.
+        if (again && !traits_of(event).has(kConstant)) seen.what = Seen::What::Repeated;
+    }
+    const void* storage = event.outputs[0].storage;
+    if (!slot.varies) made_[made_slot(storage)] = {storage, lineage.written_at(storage), key_, stack_};
+    return seen;
+}
+
+}  // namespace numsan

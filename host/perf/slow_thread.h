@@ -1,0 +1,18 @@
+// What is kept of each thread whose ops are measured.
+#pragma once
+
+#include "host/perf/cast_backs.h"
+#include "host/perf/repeated_work.h"
+#include "host/perf/slow_places.h"
+
+namespace numsan {
+
+/// Never freed: others read `places` when the run ends.
+struct SlowThread {
+    SlowPlaces places;
+    RepeatedWork repeated;
+    CastBacks casts;
+    SlowThread* next = nullptr;
+};
+
+}  // namespace numsan

@@ -1,0 +1,302 @@
+#include "host/perf/slow_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "host/perf/slow_thread.h"
+#include "host/perf/slow_words.h"
+
+namespace numsan {
+namespace {
+
+/// About what it takes to call an op, see tests/bench/RESULTS.md.
+constexpr int64_t kSmallOpNs = 10'000;
+constexpr int64_t kManySmallOps = 32;
+
+bool is_wide(const TensorView& tensor) {
+    return (tensor.flags & (kScannable | kLater)) != 0 &&
+           (tensor.dtype == DType::Float64 || tensor.dtype == DType::Complex128);
+}
+
+/// Ops whose results are as large as values of a device say, which the host therefore waits for.
+bool sizes_by_values(const OpEvent& event) {
+    constexpr std::string_view kOps[] = {"nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive"};
+    const std::string_view name = plain_op_name(event.op->name);
+    if (std::find(std::begin(kOps), std::end(kOps), name) != std::end(kOps)) return true;
+    return (name == "index" || name == "index_put") &&
+           std::any_of(event.inputs + 1, event.inputs + std::max(event.input_count, 1),
+                       [](const TensorView& input) { return input.integer == IntegerType::Bool; });
+}
+
+bool any_parameter(const OpEvent& event) {
+    return std::any_of(event.inputs, event.inputs + event.input_count, is_parameter);
+}
+
+}  // namespace
+
+/// Of the calling thread. Trivially destructible.
+struct SlowWatch::Mine {
+    uint64_t owner;      ///< SlowWatch::id_
+    SlowThread* counts;  ///< null: its ops are not measured
+    int64_t begin;       ///< of the op that runs; 0: not looked at
+    int64_t end;         ///< of the op that the session is hearing of
+    int64_t took;
+    bool waits;
+    bool shows_repeated;  ///< the op was shown to RepeatedWork
+    // From the end of a step to the first op that reads a parameter.
+    int64_t between_from;  ///< when the thread was last seen to be busy; 0: that is over
+    int64_t between_own;
+    int64_t between_ns;
+    int64_t between_longest;
+    StackId between_stack;
+    // Inside of the loader and the optimizer.
+    int64_t loader_from;
+    int64_t loader_own;
+    StackId loader_stack;
+    int64_t optimizer_from;
+    int64_t optimizer_own;
+    int64_t optimizer_ops;
+    int64_t optimizer_small;
+    StackId optimizer_stack;
+    // The first op of the step that wrote float64.
+    int64_t float64_step;
+    StackId float64_stack;
+};
+
+int64_t SlowWatch::steady_ns() noexcept {
+    const auto time = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
+SlowWatch::SlowWatch(const Lineage& lineage, StackSource& stacks, const std::atomic<int64_t>& ops, Clock clock)
+    : lineage_(lineage), stacks_(stacks), ops_(ops), clock_(clock) {
+    static std::atomic<uint64_t> made{0};
+    id_ = made.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+SlowWatch::Mine& SlowWatch::mine() const noexcept {
+    static thread_local constinit Mine of_thread{};
+    if (of_thread.owner != id_) {
+        of_thread = Mine{};
+        of_thread.owner = id_;
+        of_thread.float64_step = -1;
+    }
+    return of_thread;
+}
+
+/// Only threads that train or run autograd have counts.
+SlowThread* SlowWatch::thread(Mine& me) noexcept {
+    constexpr int kMostThreads = 64;
+    if (me.counts != nullptr || thread_count_.fetch_add(1, std::memory_order_relaxed) >= kMostThreads) return me.counts;
+    auto* made = new (std::nothrow) SlowThread;
+    if (made == nullptr) return nullptr;
+    made->next = threads_.load(std::memory_order_relaxed);
+    while (!threads_.compare_exchange_weak(made->next, made, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+    return me.counts = made;
+}
+
+void SlowWatch::add(Mine& me, SlowCause cause, StackId stack, const OpInfo* op, int64_t ns, int64_t count) noexcept {
+    SlowThread* counts = thread(me);
+    if (counts != nullptr && counts->places.add(cause, stack, op, steps_.looked(), ns, count) && stack != 0)
+        stacks_.keep(stack);
+}
+
+void SlowWatch::waits() noexcept {
+    if (steps_.looking()) mine().waits = true;
+}
+
+void SlowWatch::note_begin() noexcept { mine().begin = clock_(); }
+
+bool SlowWatch::belongs(const OpEvent& event, const Mine& me) const noexcept {
+    return event.graph_task != -1 || trainer_.load(std::memory_order_relaxed) == &me;
+}
+
+void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
+    if (!steps_.looking()) return;
+    Mine& me = mine();
+    me.end = clock_();
+    me.shows_repeated = false;
+    const bool waits = std::exchange(me.waits, false);
+    const int64_t began = std::exchange(me.begin, 0);
+    me.took = began == 0 || event.inner_ops_shown ? 0 : me.end - began;
+    if (began == 0 || ignored || !belongs(event, me)) return;
+    if (event.on_device) on_device_.store(true, std::memory_order_relaxed);
+    if (me.between_from != 0) look_between(me, event);
+    if (event.on_device) {
+        const bool to_host = event.op->op_class == OpClass::HostRead ||
+                             std::any_of(event.outputs, event.outputs + event.output_count,
+                                         [](const TensorView& output) { return output.device == Device::Cpu; });
+        if ((waits && to_host) || sizes_by_values(event))
+            add(me, SlowCause::HostWait, stacks_.capture(), event.op, me.took);
+        return;
+    }
+    look_at(me, event, me.took);
+}
+
+/// An op on the host.
+void SlowWatch::look_at(Mine& me, const OpEvent& event, int64_t ns) noexcept {
+    if (me.optimizer_from != 0) {
+        ++me.optimizer_ops;
+        if (ns < kSmallOpNs && !is_over_lists(event)) ++me.optimizer_small;
+        return;
+    }
+    see_parameters(event);
+    look_for_float64(me, event, ns);
+    SlowThread* counts = thread(me);
+    if (counts == nullptr || event.graph_task != -1 || me.loader_from != 0) return;
+    if (const int64_t both = counts->casts.taken_back(event, ns, lineage_); both > 0)
+        add(me, SlowCause::CastBack, stacks_.capture(), event.op, both);
+    me.shows_repeated = true;
+    const OpSeq first{first_op_.load(std::memory_order_relaxed)};
+    const RepeatedWork::Seen seen = counts->repeated.before(event, first, lineage_, [&] { return stacks_.capture(); });
+    if (seen.what == RepeatedWork::Seen::What::TakenBack) counts->places.take_back(SlowCause::Repeated, seen.stack);
+}
+
+void SlowWatch::op_taken(const OpEvent& event) noexcept {
+    if (!steps_.looking()) return;
+    Mine& me = mine();
+    if (me.end == 0) return;
+    if (me.shows_repeated) {
+        me.counts->casts.remember(event, me.took, lineage_);
+        const RepeatedWork::Seen seen = me.counts->repeated.after(event, steps_.looked(), lineage_);
+        if (seen.what == RepeatedWork::Seen::What::Repeated)
+            add(me, SlowCause::Repeated, me.counts->repeated.stack(), event.op, me.took);
+    }
+    const int64_t now = clock_();
+    owned(now - std::exchange(me.end, 0));
+    if (me.between_from == 0) return;
+    me.between_from = now;
+    me.between_own = own();
+}
+
+/// The step's own work has not begun: the thread was in no op since `between_from`.
+void SlowWatch::look_between(Mine& me, const OpEvent& event) noexcept {
+    if (trainer_.load(std::memory_order_relaxed) != &me) return;
+    const bool begins = event.graph_task != -1 || any_parameter(event);
+    const int64_t idle = me.end - me.took - me.between_from - (own() - me.between_own);
+    if (me.loader_from == 0 && idle > 0) {
+        me.between_ns += idle;
+        if (idle > me.between_longest) {
+            me.between_longest = idle;
+            me.between_stack = stacks_.capture();
+        }
+    }
+    if (!begins) return;
+    add(me, SlowCause::Between, me.between_stack, nullptr, me.between_ns);
+    me.between_from = 0;
+}
+
+void SlowWatch::see_parameters(const OpEvent& event) noexcept {
+    for (int32_t i = 0; i < event.input_count; ++i) {
+        if (is_parameter(event.inputs[i])) leaf(event.inputs[i]);
+    }
+}
+
+void SlowWatch::leaf(const TensorView& variable) noexcept {
+    std::atomic<bool>& seen = is_wide(variable) ? float64_parameters_ : narrow_parameters_;
+    if (!seen.load(std::memory_order_relaxed)) seen.store(true, std::memory_order_relaxed);
+}
+
+/// Single numbers of the program's own are float64 often enough, and make no tensor so.
+void SlowWatch::look_for_float64(Mine& me, const OpEvent& event, int64_t ns) noexcept {
+    const bool wide = std::any_of(event.outputs, event.outputs + event.output_count,
+                                  [](const TensorView& output) { return output.numel > 1 && is_wide(output); });
+    if (!wide) return;
+    const int64_t step = steps_.looked();
+    if (me.float64_step != step) {
+        me.float64_step = step;
+        me.float64_stack = stacks_.capture();
+    }
+    add(me, SlowCause::Float64, me.float64_stack, event.op, ns);
+}
+
+void SlowWatch::optimizer_begins(StackId stack) noexcept {
+    Mine& me = mine();
+    me.optimizer_from = 0;
+    if (!steps_.looking()) return;
+    me.optimizer_from = clock_();
+    me.optimizer_own = own();
+    me.optimizer_ops = me.optimizer_small = 0;
+    me.optimizer_stack = stack;
+}
+
+void SlowWatch::optimizer_ends() noexcept {
+    Mine& me = mine();
+    const int64_t from = std::exchange(me.optimizer_from, 0);
+    if (from == 0 || !steps_.looking()) return;
+    const int64_t took = clock_() - from - (own() - me.optimizer_own);
+    if (me.optimizer_small >= kManySmallOps && 4 * me.optimizer_small >= 3 * me.optimizer_ops)
+        add(me, SlowCause::SmallUpdates, me.optimizer_stack, nullptr, took, me.optimizer_small);
+}
+
+void SlowWatch::loader_begins() noexcept {
+    Mine& me = mine();
+    me.loader_from = 0;
+    if (!steps_.looking() || trainer_.load(std::memory_order_relaxed) != &me) return;
+    me.loader_from = clock_();
+    me.loader_own = own();
+    me.loader_stack = stacks_.capture();
+    if (me.between_from == 0) return;
+    const int64_t idle = me.loader_from - me.between_from - (own() - me.between_own);
+    if (idle > 0) me.between_ns += idle;
+}
+
+void SlowWatch::loader_ends() noexcept {
+    Mine& me = mine();
+    const int64_t from = std::exchange(me.loader_from, 0);
+    if (from == 0 || !steps_.looking()) return;
+    const int64_t now = clock_();
+    add(me, SlowCause::LoaderWait, me.loader_stack, nullptr, now - from - (own() - me.loader_own));
+    if (me.between_from == 0) return;
+    me.between_from = now;
+    me.between_own = own();
+}
+
+void SlowWatch::steps_are(int64_t ended) noexcept {
+    if (ended_.exchange(ended, std::memory_order_relaxed) == ended) return;
+    Mine& me = mine();
+    const void* nobody = nullptr;
+    if (!trainer_.compare_exchange_strong(nobody, &me, std::memory_order_relaxed) && nobody != &me)
+        many_trainers_.store(true, std::memory_order_relaxed);
+    if (many_trainers_.load(std::memory_order_relaxed)) return steps_.stop();
+    const int64_t now = clock_();
+    steps_.end(now, own());
+    first_op_.store(ops_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    me.between_from = steps_.looking() ? now : 0;
+    me.between_own = own();
+    me.between_ns = me.between_longest = 0;
+    me.between_stack = 0;
+}
+
+SlowRun SlowWatch::run(const PlaceFinder& places) const {
+    SlowCosts costs;
+    costs.steps = steps_.looked();
+    costs.step_ns = steps_.median_ns();
+    costs.float64_is_meant =
+        float64_parameters_.load(std::memory_order_relaxed) || !narrow_parameters_.load(std::memory_order_relaxed);
+    costs.on_device = on_device_.load(std::memory_order_relaxed);
+    costs.many_trainers = many_trainers_.load(std::memory_order_relaxed);
+    for (const SlowThread* one = threads_.load(std::memory_order_acquire); one != nullptr; one = one->next) {
+        one->places.each(costs.steps, [&](SlowCause cause, StackId stack, const SlowPlaces::Cost& cost) {
+            costs.add(cause, stack, cost);
+        });
+    }
+    return slow_run(costs, stacks_, places);
+}
+
+/// One thread is left, and the tables of the others stay as they are.
+void SlowWatch::begin_child() noexcept {
+    threads_.store(nullptr, std::memory_order_relaxed);
+    thread_count_.store(0, std::memory_order_relaxed);
+    trainer_.store(nullptr, std::memory_order_relaxed);
+    many_trainers_.store(false, std::memory_order_relaxed);
+    steps_.begin_again();
+    mine() = Mine{};
+}
+
+}  // namespace numsan

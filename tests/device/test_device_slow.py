@@ -1,0 +1,33 @@
+"""What makes a run on a device slow: the host that waits for it."""
+import json
+
+import run_numsan
+from explain_pages import HEALTHY, SICK, page_of, program_of
+
+
+def on_test_device(heading):
+    """The program of the page, for the test device."""
+    return program_of(page_of("NP101"), heading).replace('"cuda"', "GPU")
+
+
+def performance(tmp_path):
+    report = json.loads((tmp_path / "report.json").read_text())
+    run_numsan.validate(report)
+    assert report["verdict"] == "clean" and report["findings"] == [], report["findings"]
+    return report["performance"]
+
+
+def test_wait_in_each_step_is_a_finding(watched, tmp_path):
+    done = watched(on_test_device(SICK), delay_us=500, options={"perf": 1})
+    found = performance(tmp_path)["findings"]
+    assert [one["code"] for one in found] == ["NP101"], found
+    line = run_numsan.marked_line(tmp_path / "program.py", "# slow here")
+    assert (found[0]["location"]["line"], found[0]["count"]) == (line, 1), found
+    assert "info[NP101]: the host waits for the device in each step\n" in done.stderr, done.stderr
+
+
+def test_twin_has_none(watched, tmp_path):
+    done = watched(on_test_device(HEALTHY), delay_us=500, options={"perf": 1})
+    measured = performance(tmp_path)
+    assert (measured["findings"], measured["steps"], done.stderr) == ([], 10, ""), measured
+    assert measured["not_measured"] == ["what ops take on a device: of them only the host's waits are seen"]

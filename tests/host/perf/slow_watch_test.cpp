@@ -1,0 +1,365 @@
+// Made-up training loops on a made-up clock: what is measured, what is said of it, and what is not.
+#include "host/perf/slow_watch.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/host/verdict/fake_stacks.h"
+#include "tests/host/verdict/made_up.h"
+
+namespace numsan {
+namespace {
+
+std::atomic<int64_t> made_up_now{1};
+constexpr int64_t kMs = 1'000'000;
+
+/// Of float64 or integers, with values that can be changed.
+class Words final : public MadeUpTensor {
+  public:
+    std::vector<uint64_t> words;
+    Words(std::vector<uint64_t> w, DType type) : MadeUpTensor(w.size(), 0, type), words(std::move(w)) {}
+
+  private:
+    const void* data() const override { return words.data(); }
+};
+
+/// A program of one thread.
+class Loop {
+  public:
+    Lineage lineage;
+    FakeStacks stacks;
+    std::atomic<int64_t> ops{0};
+    SlowWatch watch{lineage, stacks, ops, []() noexcept { return made_up_now.load(); }};
+    MadeUp parameter{{1, 2}, kParameter};
+    MadeUp activation{1, 2};
+    MadeUp batch{1, 2};
+    int64_t ended = 0;
+    int64_t own = 0;  ///< that numsan takes for each op
+    bool ignored = false;
+
+    Loop() {
+        for (int line = 1; line < 40; ++line)
+            stacks.stacks[static_cast<StackId>(line)] = {{"/home/me/train.py", "main", line, nullptr, false}};
+    }
+
+    void event(OpEvent event, int64_t ns, StackId line) {
+        static std::map<std::string, OpInfo> operators;  // live for ever, as the adapter's do
+        event.op = &operators.try_emplace(event.op->name, *event.op).first->second;
+        stacks.now = line;
+        watch.op_begins();
+        made_up_now += ns;
+        watch.op_ended(event, ignored);
+        const OpSeq seq{ops.fetch_add(1)};
+        for (int32_t i = 0; i < event.output_count; ++i) lineage.add(event, event.outputs[i], Range{}, seq, line, 0);
+        made_up_now += own;
+        watch.op_taken(event);
+    }
+    void op(const MadeUpOp& made, int64_t ns, StackId line) { event(made.event(), ns, line); }
+
+    /// Reads a batch that another op has written and a parameter: 10 ms.
+    void forward() {
+        batch.values[0] += 1;
+        op({"aten::randn", {}, {batch.returned()}}, kMs, 1);
+        op({"aten::mul", {batch.view(), parameter.view()}, {activation.view(kReturned | kRequiresGrad)}}, 9 * kMs, 2);
+    }
+    void step(StackId line = 3) {
+        watch.optimizer_begins(line);
+        op({"aten::add_", {parameter.view()}, {parameter.written()}}, kMs / 10, line);
+        watch.optimizer_ends();
+        watch.steps_are(++ended);
+    }
+    void steps(int count, const std::function<void()>& body) {
+        for (int i = 0; i < count; ++i) {
+            body();
+            step();
+        }
+    }
+    SlowRun run() const { return watch.run(PlaceFinder("/env/torch")); }
+    /// "NP105:12 NP103:4", costliest first.
+    std::string found() const {
+        std::string text;
+        for (const SlowFinding& one : run().findings)
+            text += (text.empty() ? "" : " ") + std::string(info(one.cause).code) + ":" +
+                    std::to_string(one.location ? one.location->line : 0);
+        return text;
+    }
+};
+
+TEST(SlowWatch, HealthyLoopHasNoFinding) {
+    Loop loop;
+    loop.steps(20, [&] { loop.forward(); });
+    EXPECT_EQ(loop.found(), "");
+    const SlowRun run = loop.run();
+    EXPECT_EQ(run.steps, 16);
+    EXPECT_NEAR(run.step_s, 0.0101, 1e-6);
+    EXPECT_TRUE(run.not_measured.empty());
+}
+
+TEST(SlowWatch, NumsansOwnTimeIsNoStepsTime) {
+    Loop loop;
+    loop.own = 5 * kMs;
+    loop.steps(20, [&] { loop.forward(); });
+    EXPECT_EQ(loop.found(), "");
+    EXPECT_NEAR(loop.run().step_s, 0.0101, 1e-6);
+}
+
+TEST(SlowWatch, FewStepsSayNothing) {
+    Loop loop;
+    loop.steps(7, [&] {
+        made_up_now += 50 * kMs;
+        loop.forward();
+    });
+    EXPECT_EQ(loop.found(), "");
+    ASSERT_EQ(loop.run().not_measured.size(), 1u);
+    EXPECT_EQ(loop.run().not_measured[0], "the run: it has fewer than 6 steps that could be looked at");
+    loop.steps(1, [&] {
+        made_up_now += 50 * kMs;
+        loop.forward();
+    });
+    EXPECT_EQ(loop.found(), "NP107:1");
+}
+
+TEST(SlowWatch, PauseBeforeTheForwardPassIsAFinding) {
+    Loop loop;
+    loop.steps(12, [&] {
+        made_up_now += 5 * kMs;
+        loop.forward();
+    });
+    ASSERT_EQ(loop.found(), "NP107:1");
+    EXPECT_EQ(loop.run().findings[0].measured, "no op runs for 5 ms of 15.1 ms (33 %)");
+}
+
+TEST(SlowWatch, PausesOfAFewStepsAreNone) {
+    Loop loop;
+    for (int i = 0; i < 20; ++i) {
+        if (i % 5 == 0) made_up_now += 500 * kMs;  // a checkpoint
+        loop.forward();
+        loop.step();
+    }
+    EXPECT_EQ(loop.found(), "");
+}
+
+TEST(SlowWatch, LoaderIsNotAPauseOfTheProgramsOwn) {
+    Loop loop;
+    loop.steps(12, [&] {
+        loop.stacks.now = 7;
+        loop.watch.loader_begins();
+        made_up_now += 4 * kMs;
+        Words sample({1, 2}, DType::Float64);
+        loop.op({"aten::stack", {}, {sample.returned()}}, kMs, 8);
+        loop.watch.loader_ends();
+        loop.forward();
+    });
+    ASSERT_EQ(loop.found(), "NP102:7 NP103:8");
+    EXPECT_EQ(loop.run().findings[0].measured, "the loader is waited for 5 ms of 15.1 ms (33 %)");
+}
+
+TEST(SlowWatch, Float64IsNamedWhereItComesIn) {
+    Loop loop;
+    Words wide({1, 2}, DType::Float64), wider({1, 2}, DType::Float64), number({1}, DType::Float64);
+    const auto body = [&] {
+        loop.forward();
+        loop.op({"aten::mean", {loop.activation.view()}, {number.returned()}}, kMs, 9);
+        wide.words[0] += 1;
+        loop.op({"aten::index", {}, {wide.returned()}}, kMs, 10);
+        loop.op({"aten::mul", {wide.view(), loop.activation.view()}, {wider.returned()}}, 2 * kMs, 11);
+    };
+    loop.steps(12, body);
+    ASSERT_EQ(loop.found(), "NP103:10");
+    EXPECT_EQ(loop.run().findings[0].measured,
+              "2 ops a step write float64, 3 ms of 14.1 ms (21 %); the first is `aten::index`");
+    Words parameter({1, 2}, DType::Float64);
+    parameter.flags = kParameter;
+    loop.watch.leaf(parameter.view());
+    EXPECT_EQ(loop.found(), "") << "a model of float64 means it";
+}
+
+TEST(SlowWatch, CastToAWiderTypeAndBackIsAFinding) {
+    Loop loop;
+    MadeUpHalf narrow({1, 2}), again({1, 2});
+    MadeUp wide{1, 2}, sum{1, 2};
+    loop.steps(12, [&] {
+        loop.forward();
+        loop.op({"aten::_to_copy", {narrow.view()}, {wide.returned()}}, kMs, 12);
+        loop.op({"aten::_to_copy", {wide.view()}, {again.returned()}}, kMs, 13);
+    });
+    ASSERT_EQ(loop.found().substr(0, 8), "NP104:13");
+    EXPECT_EQ(loop.run().findings[0].measured,
+              "`aten::_to_copy` 1 times a step, with the cast before it 2 ms of 12.1 ms (17 %)");
+}
+
+TEST(SlowWatch, CastsWithWorkBetweenOrThatRoundAreNone) {
+    Loop loop;
+    MadeUpHalf narrow({1, 2}), again({1, 2}), rounded({1, 2});
+    MadeUp wide{1, 2}, back{1, 2};
+    const uint32_t gradient = kRequiresGrad;  // so that nothing is taken for repeated work
+    loop.steps(12, [&] {
+        loop.forward();
+        loop.op({"aten::_to_copy", {narrow.view(gradient)}, {wide.returned()}}, kMs, 12);
+        loop.op({"aten::mul_", {wide.view(gradient)}, {wide.written()}}, kMs, 13);
+        loop.op({"aten::_to_copy", {wide.view(gradient)}, {again.returned()}}, kMs, 14);
+        loop.op({"aten::_to_copy", {loop.activation.view(gradient)}, {rounded.returned()}}, kMs, 15);
+        loop.op({"aten::_to_copy", {rounded.view(gradient)}, {back.returned()}}, kMs, 16);
+    });
+    EXPECT_EQ(loop.found(), "");
+}
+
+TEST(SlowWatch, WorkOnWhatNoOpWroteIsDoneAgain) {
+    Loop loop;
+    MadeUp source{1, 2}, filled{1, 1}, mask{0, 1}, table{0, 1};
+    loop.steps(12, [&] {
+        loop.forward();
+        loop.op({"aten::ones", {}, {filled.returned()}, OpClass::Constant}, kMs, 17);
+        loop.op({"aten::tril", {filled.view()}, {mask.returned()}, OpClass::Preserving}, kMs, 18);
+        loop.op({"aten::cos", {source.view()}, {table.returned()}}, 2 * kMs, 19);
+    });
+    EXPECT_EQ(loop.found(), "NP105:19 NP105:18") << "what is only filled is none";
+    EXPECT_EQ(loop.run().findings[0].measured, "`aten::cos` 1 times a step, 2 ms of 14.1 ms (14 %)");
+}
+
+TEST(SlowWatch, WorkOnOtherValuesIsNotDoneAgain) {
+    Loop loop;
+    MadeUp shared{1, 2}, scaled{1, 2}, random{1, 2}, noisy{1, 2}, edited{1, 2};
+    float value = 0;
+    loop.steps(12, [&] {
+        loop.forward();
+        scaled.values[0] = ++value;  // numpy has written to `shared`
+        loop.op({"aten::mul", {shared.view()}, {scaled.returned()}}, 2 * kMs, 20);
+        random.values[0] = noisy.values[0] = ++value;
+        loop.op({"aten::rand", {}, {random.returned()}}, 2 * kMs, 21);
+        loop.op({"aten::neg", {random.view()}, {noisy.returned()}}, 2 * kMs, 22);
+        loop.op({"aten::exp", {loop.batch.view()}, {noisy.returned()}}, 2 * kMs, 23);
+        loop.op({"aten::clone", {shared.view()}, {edited.returned()}, OpClass::Preserving}, 2 * kMs, 24);
+        loop.op({"aten::add_", {edited.view(), loop.batch.view()}, {edited.written()}}, 2 * kMs, 25);
+    });
+    EXPECT_EQ(loop.found(), "");
+}
+
+TEST(SlowWatch, SameBatchOfEveryOtherStepIsNotTheSameInEach) {
+    Loop loop;
+    MadeUp batches[2] = {{1, 2}, {3, 4}};
+    MadeUp scaled{1, 2};
+    for (int i = 0; i < 16; ++i) {
+        loop.forward();
+        loop.op({"aten::mul", {batches[i % 2].view()}, {scaled.returned()}}, 5 * kMs, 26);
+        loop.step();
+    }
+    EXPECT_EQ(loop.found(), "");
+}
+
+TEST(SlowWatch, OptimizerOfManySmallOpsIsAFinding) {
+    Loop loop;
+    const auto update = [&](const char* op, int64_t ns) {
+        loop.forward();
+        loop.watch.optimizer_begins(5);
+        for (int i = 0; i < 100; ++i) {
+            made_up_now += 4000;  // Python
+            loop.op({op, {loop.parameter.view()}, {loop.parameter.written()}}, ns, 27);
+        }
+        loop.watch.optimizer_ends();
+        loop.watch.steps_are(++loop.ended);
+    };
+    for (int i = 0; i < 12; ++i) update("aten::add_", 2000);
+    ASSERT_EQ(loop.found(), "NP106:5");
+    EXPECT_EQ(loop.run().findings[0].measured, "100 small ops a step, `step()` takes 600 us of 10.6 ms (5.7 %)");
+    for (int i = 0; i < 400; ++i) update("aten::_foreach_add_", 2000);
+    EXPECT_EQ(loop.found(), "");
+    for (int i = 0; i < 400; ++i) update("aten::add_", 50000);
+    EXPECT_EQ(loop.found(), "") << "these take longer than calling them does";
+}
+
+TEST(SlowWatch, WaitForADeviceIsNamedWithItsLine) {
+    Loop loop;
+    MadeUp value{1};
+    const auto on_device = [&](const char* name, OpClass op_class, int64_t ns, bool waits, StackId line) {
+        MadeUpOp made(name, {loop.activation.view()}, {}, op_class);
+        made.inputs[0].device = Device::Cuda;
+        OpEvent event = made.event();
+        event.on_device = true;
+        if (waits) loop.watch.waits();
+        loop.event(event, ns, line);
+    };
+    loop.steps(12, [&] {
+        loop.forward();
+        on_device("aten::mul", OpClass::Other, 3 * kMs, false, 30);
+        on_device("aten::_local_scalar_dense", OpClass::HostRead, 5 * kMs, true, 31);
+        on_device("aten::nonzero", OpClass::Other, 2 * kMs, false, 32);
+    });
+    EXPECT_EQ(loop.found(), "NP101:31 NP101:32");
+    const SlowRun run = loop.run();
+    EXPECT_EQ(run.findings[0].measured,
+              "`aten::_local_scalar_dense` and its like wait 1 times a step, 5 ms of 20.1 ms (25 %)");
+    ASSERT_EQ(run.not_measured.size(), 1u);
+    EXPECT_EQ(run.not_measured[0], "what ops take on a device: of them only the host's waits are seen");
+}
+
+TEST(SlowWatch, OpsThatAreIgnoredAreLeftOut) {
+    Loop loop;
+    MadeUp source{1, 2}, table{1, 2};
+    loop.steps(12, [&] {
+        loop.forward();
+        loop.ignored = true;
+        loop.op({"aten::cos", {source.view()}, {table.returned()}}, 5 * kMs, 34);
+        loop.ignored = false;
+    });
+    EXPECT_EQ(loop.found(), "");
+}
+
+TEST(SlowWatch, ThreadsThatDoNotTrainAreLeftOut) {
+    Loop loop;
+    MadeUp source{1, 2}, table{1, 2};
+    const MadeUpOp cos("aten::cos", {source.view()}, {table.returned()});
+    loop.steps(12, [&] {
+        loop.forward();
+        std::thread([&] { loop.op(cos, 5 * kMs, 33); }).join();
+    });
+    EXPECT_EQ(loop.found(), "");
+}
+
+TEST(SlowWatch, WhereSeveralThreadsEndStepsNothingIsSaid) {
+    Loop loop;
+    loop.steps(12, [&] {
+        made_up_now += 50 * kMs;
+        loop.forward();
+    });
+    std::thread([&] { loop.step(); }).join();
+    EXPECT_EQ(loop.found(), "");
+    ASSERT_EQ(loop.run().not_measured.size(), 1u);
+    EXPECT_EQ(loop.run().not_measured[0], "steps: several threads end them");
+}
+
+TEST(SlowWatch, ForkedChildBeginsAgain) {
+    Loop loop;
+    loop.steps(12, [&] {
+        made_up_now += 50 * kMs;
+        loop.forward();
+    });
+    loop.watch.begin_child();
+    EXPECT_EQ(loop.run().steps, 0);
+    loop.steps(12, [&] { loop.forward(); });
+    EXPECT_EQ(loop.found(), "");
+    EXPECT_EQ(loop.run().steps, 10);
+}
+
+TEST(SlowWatch, OneLineOfManyCallersIsOneFinding) {
+    Loop loop;
+    MadeUp source{1, 2}, table{1, 2};
+    for (StackId caller = 100; caller < 112; ++caller)
+        loop.stacks.stacks[caller] = {{"/home/me/model.py", "forward", 4, nullptr, false},
+                                      {"/home/me/train.py", "main", static_cast<int>(caller), nullptr, false}};
+    loop.steps(12, [&] {
+        loop.forward();
+        for (StackId caller = 100; caller < 112; ++caller)
+            loop.op({"aten::cos", {source.view()}, {table.returned()}}, kMs / 10, caller);
+    });
+    ASSERT_EQ(loop.found(), "NP105:4") << "each of them alone takes less than 2 %";
+    EXPECT_EQ(loop.run().findings[0].count, 12);
+}
+
+}  // namespace
+}  // namespace numsan
