@@ -7,7 +7,7 @@ from explain_pages import HEALTHY, SICK, page_of, program_of
 
 def on_test_device(heading):
     """The program of the page, for the test device."""
-    return program_of(page_of("NP101"), heading).replace('"cuda"', "GPU")
+    return "torch.manual_seed(0)\n" + program_of(page_of("NP101"), heading).replace('"cuda"', "GPU")
 
 
 def performance(tmp_path):

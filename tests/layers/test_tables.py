@@ -16,7 +16,7 @@ def check(*arguments):
     )
 
 
-NAMES = ("options", "categories", "mechanisms", "formats", "thresholds", "evidence", "fixes")
+NAMES = ("options", "categories", "mechanisms", "formats", "thresholds", "evidence", "fixes", "slow")
 
 
 def made_up(folder, rows):
