@@ -29,11 +29,14 @@ LAYERS = {
     "host/birth": (*BELOW, "host/track", "host/finding", "host/cause"),
     "host/verdict": (*BELOW, "host/track", "host/finding", "host/cause", "host/birth"),
     "host/report": (*BELOW, "host/track", "host/finding", "host/cause"),
+    "host/explain": ("host/base", "host/options", "host/finding", "host/diagnosis/faults.h"),
     # Other documents of reports: none of it is part of what runs in a program.
-    "host/format": ("host/base", "host/log", "host/options", "host/finding", "host/report"),
+    "host/format": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/explain"),
     "host/changes": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
     "host/ranks": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
     "host/dump": (*BELOW, "host/track", "host/finding", "host/report"),
+    # What is measured of a training, and what that says.
+    "host/diagnosis": (*BELOW, "host/track", "host/finding", "host/report"),
     "host/event": JUDGING,
     "host/device": (*JUDGING, "host/event"),
     "host/breaks": (*JUDGING, "host/event"),
@@ -41,12 +44,12 @@ LAYERS = {
     # What is known of the process itself.
     "host/process": (*BELOW, "host/finding", "host/report"),
     "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/breaks", "host/perf", "host/device",
-                     "host/process"),
+                     "host/diagnosis", "host/process"),
     # Stands around a session: it writes down what goes in and comes out, and plays that into another one.
     "host/record": (*JUDGING, "host/report", "host/event", "host/process", "host/session"),
     # Of the session only what a replay needs: no command runs in the program that is watched.
     "host/cli": ("host/base", "host/log", "host/options", "host/record", "host/finding", "host/cause", "host/report",
-                 "host/format", "host/changes", "host/ranks"),
+                 "host/diagnosis", "host/explain", "host/format", "host/changes", "host/ranks"),
     "interpose/runtime": (
         *JUDGING,
         "host/process",
@@ -94,7 +97,7 @@ THIRD_PARTY = {
     "CLI": ("host/cli",),
     "fmt": ("host/log",),
     "spdlog": ("host/log",),
-    "nlohmann": ("host/report", "host/dump", "host/format", "host/changes", "host/ranks"),
+    "nlohmann": ("host/report", "host/diagnosis", "host/dump", "host/format", "host/changes", "host/ranks"),
     "rapidjson": ("host/report",),
     "kainjow": ("host/format",),
     "zlib.h": ("host/record",),

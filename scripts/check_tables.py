@@ -15,7 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-TABLES = ("options", "categories", "mechanisms", "fixes", "formats", "thresholds", "evidence", "slow")
+TABLES = ("options", "categories", "mechanisms", "fixes", "formats", "thresholds", "evidence", "slow", "faults",
+          "signals")
 ROOT = Path(__file__).resolve().parent.parent
 
 

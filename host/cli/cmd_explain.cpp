@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "host/cli/commands.h"
-#include "host/report/explain.h"
+#include "host/explain/explain.h"
 
 namespace numsan::cli {
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "host/cli/commands.h"
+#include "host/diagnosis/faults.h"
 #include "host/finding/help_line.h"
 #include "host/finding/mechanisms.h"
 #include "host/finding/slow/slow_run.h"
@@ -64,6 +65,22 @@ std::string slow_markdown() {
     return out;
 }
 
+std::string faults_markdown() {
+    std::string out = "| code | slug | fault | meaning |\n| --- | --- | --- | --- |\n";
+    for (const FaultInfo& row : kFaults)
+        out += std::string("| ") + row.code + " | " + row.slug + " | " + row.name + " | " + row.meaning + " |\n";
+    return out;
+}
+
+std::string signals_markdown() {
+    std::string out = "| of | key | unit | source | meaning |\n| --- | --- | --- | --- | --- |\n";
+#define NUMSAN_SIGNAL(subject, key, member, unit, source, meaning) \
+    out += "| " subject " | `" key "` | " unit " | " source " | " meaning " |\n";
+#include "host/diagnosis/signals.def"
+#undef NUMSAN_SIGNAL
+    return out;
+}
+
 std::string formats_markdown() {
     std::string out = "| format | commands | what it is |\n| --- | --- | --- |\n";
     for (const FormatInfo& row : kFormats) {
@@ -84,12 +101,14 @@ int table(const std::string& name) {
     if (name == "fixes") text = fixes_markdown();
     if (name == "thresholds") text = thresholds_markdown();
     if (name == "evidence") text = evidence_markdown();
+    if (name == "faults") text = faults_markdown();
+    if (name == "signals") text = signals_markdown();
     if (name == "formats") text = formats_markdown();
     if (name == "slow") text = slow_markdown();
     if (text.empty()) {
         complain("no table '" + name +
-                 "': expected options, categories, mechanisms, evidence, fixes, formats, slow, thresholds, "
-                 "man, bash or zsh");
+                 "': expected options, categories, mechanisms, evidence, faults, fixes, formats, signals, slow, "
+                 "thresholds, man, bash or zsh");
         return kUsage;
     }
     std::fputs(text.c_str(), stdout);

@@ -13,7 +13,7 @@ namespace numsan::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kLimited = 1;  ///< doctor: something would not be seen
 inline constexpr int kDiffers = 1;  ///< replay: another report, or the dumped op does something else now
-inline constexpr int kNews = 1;     ///< diff: a finding appeared or became more severe
+inline constexpr int kNews = 1;     ///< diff: a finding appeared or became more severe; diagnose: there is a fault
 inline constexpr int kUsage = 2;    ///< wrong usage, unreadable file, cannot work
 
 /// Options given as flags, in order, as key and value.
@@ -36,6 +36,9 @@ int history(const std::string& folder, const std::string& format, const std::str
 /// The reports of a job's ranks, of files and folders, as one.
 int merge(const std::vector<std::string>& files, const std::string& format, const std::string& output,
           const std::string& color);
+
+/// Ranked training faults of a report that has signals.
+int diagnose(const std::string& file, const std::string& format, const std::string& output, const std::string& color);
 
 int explain(const std::string& word);
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "host/cli/shell_files.h"
+#include "host/diagnosis/faults.h"
 #include "host/finding/mechanisms.h"
 #include "host/finding/slow/slow_run.h"
 #include "host/format/formats.h"
@@ -44,6 +45,7 @@ Values values_of(const std::string& command, const CLI::Option& option) {
         Values codes;
         for (const MechanismInfo& row : kMechanisms) codes.words.emplace_back(row.code);
         for (const SlowCauseInfo& row : kSlowCauses) codes.words.emplace_back(row.code);
+        for (const FaultInfo& row : kFaults) codes.words.emplace_back(row.code);
         return codes;
     }
     if (option.check_lname("format")) return {formats_of(command), false};

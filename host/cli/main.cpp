@@ -91,7 +91,7 @@ int refuse_flag(const std::string& name) {
 }
 
 bool known_command(const std::string& name) {
-    for (const char* known : {"report", "diff", "history", "merge", "explain", "replay", "table"}) {
+    for (const char* known : {"report", "diff", "history", "merge", "diagnose", "explain", "replay", "table"}) {
         if (name == known) return true;
     }
     return false;
@@ -99,7 +99,8 @@ bool known_command(const std::string& name) {
 
 int refuse_command(const std::string& name) {
     complain("unknown command '" + name + "'; did you mean '" +
-             nearest(name, {"run", "report", "diff", "history", "merge", "explain", "replay", "doctor"}) + "'?");
+             nearest(name, {"run", "report", "diff", "history", "merge", "diagnose", "explain", "replay", "doctor"}) +
+             "'?");
     return kUsage;
 }
 
@@ -174,6 +175,12 @@ int dispatch(Words words) {
     merge_command->add_option("FILE", files, "reports, and folders of reports (their *.json)")->required();
     add_document_flags(*merge_command, "merge", document);
 
+    CLI::App* diagnose_command =
+        app.add_subcommand("diagnose", "ranked training faults of a run with `--diagnose 1`: evidence, line, change");
+    std::string diagnosed;
+    diagnose_command->add_option("FILE", diagnosed, "a report of such a run")->required();
+    add_document_flags(*diagnose_command, "diagnose", document);
+
     CLI::App* explain_command = app.add_subcommand("explain", "what a code or a category means and how to fix it");
     std::string word;
     explain_command->add_option("CODE", word, "NS102, SING, N3, unsafe-gradient, ...")->required();
@@ -224,6 +231,7 @@ int dispatch(Words words) {
     if (diff_command->parsed()) return diff(base, now, document.format, document.output, document.color);
     if (history_command->parsed()) return history(nights, document.format, document.output, document.color);
     if (merge_command->parsed()) return merge(files, document.format, document.output, document.color);
+    if (diagnose_command->parsed()) return diagnose(diagnosed, document.format, document.output, document.color);
     if (explain_command->parsed()) return explain(word);
     if (replay_command->parsed()) return replay(replayed);
     if (doctor_command->parsed()) return doctor(command);

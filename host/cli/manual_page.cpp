@@ -59,8 +59,8 @@ std::string manual_page(const CLI::App& app) {
     out +=
         ".SH EXIT STATUS\nOf\n.BR \"numsan run\" :\nthat of the program, or what the option\n.B exitcode\nsays where\n"
         ".B fail_on\nasks for it; 2 for wrong usage; 126 and 127 as of a shell. Of the other commands: 0; 1 "
-        "where `diff` has news, `replay` another report, or `doctor` something that would not be seen; 2 for wrong "
-        "usage and for what cannot be read.\n";
+        "where `diff` has news, `replay` another report, `diagnose` a fault, or `doctor` something that would not be "
+        "seen; 2 for wrong usage and for what cannot be read.\n";
     out += ".SH ENVIRONMENT\n" + entry("NUMSAN_OPTIONS", "the options of `run` as KEY=VALUE, separated by colons") +
            entry("NUMSAN_CACHE", "the folder of compiled adapters, in place of ~/.cache/numsan") +
            entry("NUMSAN_PYTHON", "the Python that `numsan doctor` asks when it is given no command") +

@@ -81,6 +81,10 @@ struct RunSummary {
     bool incomplete = false;  ///< something was lost: the verdict must say so
     std::string lost;         ///< what, in one line, where it was not said yet
 
+    /// Sections of the report that another part makes: their names and their JSON.
+    std::map<std::string, std::string> sections;
+    bool faulty = false;  ///< one of them says that something is wrong: the report is worth writing
+
     int64_t births = 0;
     int64_t escaped = 0;
     int64_t absorbed = 0;

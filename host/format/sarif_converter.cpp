@@ -3,11 +3,11 @@
 #include <map>
 
 #include "host/base/version.h"
+#include "host/explain/explain.h"
 #include "host/finding/mechanisms.h"
 #include "host/format/converters.h"
 #include "host/format/known_converter.h"
 #include "host/format/markdown.h"
-#include "host/report/explain.h"
 #include "host/report/json_writer.h"
 #include "host/report/text.h"
 

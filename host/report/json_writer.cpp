@@ -379,6 +379,7 @@ Json report_document(const Report& report) {
         out["noted"]["scaler_skips"] = {{"count", run.scaler_skips}, {"steps", run.skipped_steps}};
     out["suppressed"] = std::move(suppressed);
     if (run.slow) out["performance"] = performance_document(*run.slow);
+    for (const auto& [name, section] : run.sections) out[name] = Json::parse(section, nullptr, false);
     return out;
 }
 

@@ -138,6 +138,11 @@ std::optional<LiveNames> FindingPublisher::ask_for_gradients(bool rests) {
     return names;
 }
 
+LiveNames FindingPublisher::names() {
+    const BusyThread busy;
+    return stacks_.names(reader());
+}
+
 void FindingPublisher::learn_rank() noexcept {
     try {
         const BusyThread busy;

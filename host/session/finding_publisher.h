@@ -35,6 +35,8 @@ class FindingPublisher {
     bool decide_pending(bool failed, bool rests, bool last);
     /// The environment says what a launcher started; a program that numbered its processes itself is asked, seldom.
     void learn_rank() noexcept;
+    /// What is alive now, by name. Slow.
+    LiveNames names();
 
   private:
     static constexpr int kMaxLookUps = 32;

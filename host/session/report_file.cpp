@@ -26,7 +26,8 @@ bool ReportFile::wanted(const Report& report, bool ended) const {
     const bool always =
         options_.report_when == ReportWhen::Always || (options_.report_when == ReportWhen::Auto && !many);
     const bool slow = report.run.slow && !report.run.slow->findings.empty();
-    return always || !report.findings.empty() || slow || (ended && (report.run.incomplete || report.run.dropped > 0));
+    return always || !report.findings.empty() || slow || report.run.faulty ||
+           (ended && (report.run.incomplete || report.run.dropped > 0));
 }
 
 std::string ReportFile::name(const RunSummary& run) const {

@@ -77,6 +77,8 @@ void Reporter::merge_counts(const RunSummary& counts) {
     run.scaler_skips = counts.scaler_skips;
     run.skipped_steps = counts.skipped_steps;
     run.slow = counts.slow;
+    run.sections = counts.sections;
+    run.faulty = counts.faulty;
     run.incomplete = counts.incomplete;
     run.lost = counts.lost;
     run.launches = counts.launches;
@@ -272,7 +274,7 @@ void Reporter::finish(const RunSummary& counts) {
     merge_counts(counts);
     finished_ = true;
     const bool slow = report_.run.slow && !report_.run.slow->findings.empty();
-    if (child_ && report_.findings.empty() && !slow) return;
+    if (child_ && report_.findings.empty() && !slow && !report_.run.faulty) return;
     write();
     if (slow) print(render_performance(report_, text_style()));
     if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -70,6 +71,9 @@ class Reporter {
 
     /// One line "numsan: TEXT" on the log, if the option `verbosity` asks for this level. Safe at any time.
     void say(const std::string& text, Level level = Level::Always) const;
+
+    /// Text of several lines on the log, in its style.
+    void show(const std::function<std::string(const TextStyle&)>& text) const { print(text(text_style())); }
 
     /// A forked child has a report of its own, written only if it has something to say.
     void begin_child();

@@ -42,6 +42,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       look_back_(options_.tier, scanner, parts_.lineage, parts_.verdict, parts_.past),
       devices_(options_, scanner, readings_, parts_, *this),
       dumps_(options_),
+      signals_(options_.diagnose ? std::make_unique<SignalGatherer>(parts_.lineage, stacks, frames_) : nullptr),
       reporter_(options_, stacks, places_of(facts_), facts_.run ? *facts_.run : run_facts(options_)),
       off_(reporter_),
       counts_(parts_, devices_, stacks, facts_, off_),
@@ -92,6 +93,8 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
         std::optional<ForwardMap::Made> noted;
         if (event.forward_sequence != ~uint64_t(0)) noted = parts_.contexts.note_forward(event, context);
         const ForwardMap::Made& made = noted.has_value() ? *noted : kNone;
+        if (signals_ != nullptr) [[unlikely]]
+            signals_->op(event, context, ranges, kMaxRanges, thread.accumulates());
         context.near_overflow = parts_.judge.near_overflow(event, context, ranges);
         // A look back starts from what is bad, or from a value that is read.
         if ((log.usable() && event.op->op_class == OpClass::HostRead) ||
@@ -187,6 +190,7 @@ void Session::node_begin(const NodeEvent& event) noexcept {
         OpContext context = parts_.contexts.begin(thread, OpSeq{parts_.ops.load(std::memory_order_relaxed)});
         if (context.after_compiled) context.stack = stacks_.capture();
         if (event.variable->device != Device::Cpu && devices_.node(event, context)) return;
+        if (signals_ != nullptr) signals_->gradient(event, context);
         for (int32_t i = 0; i < event.input_count; ++i) parts_.lineage.mark_gradient(event.inputs[i].storage);
         if (look_back_.log().usable() && !look_back_.tier().reads_all(context.step)) {
             Outcome outcome;
@@ -216,6 +220,7 @@ void Session::scope_begin(const char* name) noexcept {
         thread.optimizer_step = {};
         thread.optimizer_step.stack = stacks_.capture();
         if (slow_ != nullptr) slow_->optimizer_begins(thread.optimizer_step.stack);
+        if (signals_ != nullptr) signals_->optimizer_step(parts_.contexts.steps().count(), thread.optimizer_step.stack);
         if (devices_.mark(DeviceEvent::Kind::OptimizerBegin)) return;
         Outcome outcome;
         parts_.verdict.optimizer_begin(outcome);
@@ -248,6 +253,7 @@ void Session::end_optimizer_step(ThreadState& thread) noexcept {
         fail("out of memory at the end of an optimizer's step");
     }
     if (slow_ != nullptr) slow_->steps_are(contexts.steps().count());
+    if (on() && signals_ != nullptr && signals_->wants_names(contexts.steps().count())) name_parameters();
     // While there is a process group: many programs take it down before they end.
     if (on() && !asked_rank_in_step_.exchange(true)) publisher_.learn_rank();
 }
@@ -324,7 +330,7 @@ int Session::finish(int status) noexcept {
         run.ended = now_text();
         run.exit_status = status;
         if (slow_ != nullptr) run.slow = slow_->run(places_of(facts_));
-        reporter_.finish(run);
+        write_last(std::move(run));
         const bool wanted = (options_.fail_on == FailOn::Error && reporter_.has(Severity::Error)) ||
                             (options_.fail_on == FailOn::Warning && reporter_.has(Severity::Warning));
         if (status == 0 && wanted) return static_cast<int>(options_.exitcode);
@@ -336,6 +342,7 @@ int Session::finish(int status) noexcept {
 
 void Session::before_fork() noexcept {
     reporter_.lock();
+    if (signals_ != nullptr) signals_->lock();
     dumps_.lock();
     devices_.lock();
     parts_.contexts.rounds().lock();
@@ -355,6 +362,7 @@ void Session::after_fork_in_parent() noexcept {
     parts_.contexts.rounds().unlock();
     devices_.unlock();
     dumps_.unlock();
+    if (signals_ != nullptr) signals_->unlock();
     reporter_.unlock();
 }
 
@@ -377,6 +385,10 @@ void Session::after_fork_in_child() noexcept {
     dumps_.begin_child();
     dumps_.unlock();
     if (slow_ != nullptr) slow_->begin_child();
+    if (signals_ != nullptr) {
+        signals_->forget();
+        signals_->unlock();
+    }
     try {
         reporter_.begin_child();
     } catch (...) {

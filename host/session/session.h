@@ -10,6 +10,7 @@
 #include "host/breaks/break_points.h"
 #include "host/device/device_readings.h"
 #include "host/device/devices.h"
+#include "host/diagnosis/signal_gatherer.h"
 #include "host/dump/dumps.h"
 #include "host/event/event_parts.h"
 #include "host/event/look_back.h"
@@ -108,6 +109,8 @@ class Session : private DeviceOwner {
     void halt_if(bool found);
     void publish(const Outcome& outcome) override;
     void name_state(bool kept) noexcept;
+    void name_parameters() noexcept;
+    void write_last(RunSummary run);
     void name_state() noexcept override { name_state(parts_.verdict.optimizer_end()); }
 
     const Options options_;
@@ -120,6 +123,7 @@ class Session : private DeviceOwner {
     LookBack look_back_;
     Devices devices_;
     Dumps dumps_;
+    std::unique_ptr<SignalGatherer> signals_;  ///< with the option `diagnose`, else null
     Reporter reporter_;
     OffSwitch off_;
     RunCounts counts_;

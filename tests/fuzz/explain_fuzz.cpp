@@ -1,7 +1,7 @@
 // The word after `numsan explain`: a page whatever the case, or a neighbour that has a page.
 #include <cctype>
 
-#include "host/report/explain.h"
+#include "host/explain/explain.h"
 #include "tests/fuzz/targets.h"
 
 namespace numsan::fuzz {

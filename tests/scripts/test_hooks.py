@@ -8,7 +8,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
 TABLES = "".join(f"<!-- table {name} -->\n| {name} |\n<!-- end table -->\n"
-                 for name in ("options", "categories", "mechanisms", "thresholds", "formats", "evidence", "fixes"))
+                 for name in ("options", "categories", "mechanisms", "thresholds", "formats", "evidence", "fixes",
+                              "faults", "signals"))
 
 
 @pytest.fixture

@@ -88,10 +88,10 @@ def test_mechanism_is_in_every_table_and_its_tests_fail(build, tree, tmp_path):
     assert enum == [*before, "ALIAS"]
     assert '"ALIAS")' in files["tests/suite/markers.py"]
     assert f"range(101, {int(last) + 2})" in files["python/numsan/_allow.py"]
-    page = re.search(r'^NUMSAN_EXPLAIN\("ALIAS",.*?"\)\n', files["host/report/explain_mechanisms.def"], re.M | re.S)
+    page = re.search(r'^NUMSAN_EXPLAIN\("ALIAS",.*?"\)\n', files["host/explain/mechanisms.def"], re.M | re.S)
     assert page[0].count("raise SystemExit(\"FILL IN") == 2
     test = tree / "tests/host/cause/mechanism_alias_test.cpp"
-    said = compiled_test(tree, tmp_path, "mechanism", test, "host/report/explain.cpp", "host/finding/tables.cpp")
+    said = compiled_test(tree, tmp_path, "mechanism", test, "host/explain/explain.cpp", "host/finding/tables.cpp")
     assert said.count("FILL IN") == 2, said
 
 
@@ -103,7 +103,7 @@ def test_rule_is_asked_and_its_tests_fail(build, tree, tmp_path):
         files["host/finding/categories.def"].index('NUMSAN_CATEGORY("U"')
     assert f"range(1, {count + 2})" in files["python/numsan/_allow.py"]
     assert f'{{"{word}", bad_luck}}' in files["host/cause/ranking.cpp"]
-    assert f'NUMSAN_EXPLAIN("{word}",' in files["host/report/explain_categories.def"]
+    assert f'NUMSAN_EXPLAIN("{word}",' in files["host/explain/categories.def"]
     schema = json.loads(files["host/report/report.schema.json"])
     assert word in schema["$defs"]["category"]["properties"]["id"]["enum"]
     said = compiled_test(tree, tmp_path, "rule", "tests/host/cause/rules/bad_luck_test.cpp",

@@ -1,12 +1,12 @@
 // A page of HTML for people: all findings of the reports, one for each fingerprint, and what was said of the runs.
 #include <algorithm>
 
+#include "host/explain/explain.h"
 #include "host/format/converters.h"
 #include "host/format/html/finding_view.h"
 #include "host/format/html/time_line_view.h"
 #include "host/format/known_findings.h"
 #include "host/log/format.h"
-#include "host/report/explain.h"
 #include "host/report/json_reader.h"
 #include "host/report/text.h"
 

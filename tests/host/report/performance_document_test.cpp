@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "host/report/explain.h"
+#include "host/explain/explain.h"
 #include "host/report/json_writer.h"
 #include "host/report/text.h"
 #include "tests/support/builders.h"

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "host/explain/explain.h"
 #include "host/finding/tables.h"
-#include "host/report/explain.h"
 #include "host/report/json_writer.h"
 #include "tests/support/builders.h"
 

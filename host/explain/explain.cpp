@@ -1,9 +1,10 @@
 // Pages from the tables of pages and the tables of categories and mechanisms.
-#include "host/report/explain.h"
+#include "host/explain/explain.h"
 
 #include <cctype>
 #include <vector>
 
+#include "host/diagnosis/faults.h"
 #include "host/finding/mechanisms.h"
 #include "host/finding/slow/slow_run.h"
 #include "host/finding/tables.h"
@@ -24,9 +25,10 @@ struct Page {
 
 constexpr Page kPages[] = {
 #define NUMSAN_EXPLAIN(id, arises, fix, unseen, program, fixed) {id, arises, fix, unseen, program, fixed},
-#include "host/report/explain_categories.def"
-#include "host/report/explain_mechanisms.def"
-#include "host/report/explain_slow_causes.def"
+#include "host/explain/categories.def"
+#include "host/explain/faults.def"
+#include "host/explain/mechanisms.def"
+#include "host/explain/slow_causes.def"
 #undef NUMSAN_EXPLAIN
 };
 
@@ -103,6 +105,15 @@ Explanation explain_word(const std::string& word) {
     for (const SlowCauseInfo& row : kSlowCauses) {
         if (wanted == lower(row.code) || wanted == row.slug)
             return {page(row.code, std::string(row.code) + " " + row.slug + ": " + row.title, row.meaning), ""};
+        known.insert(known.end(), {row.code, row.slug});
+    }
+    for (const FaultInfo& row : kFaults) {
+        if (wanted == lower(row.code) || wanted == row.slug) {
+            return {
+                page(row.code, std::string(row.code) + " " + row.slug + ": " + row.name, row.meaning) +
+                    "\nwhere it is shown\n    `numsan run --diagnose 1 -- ...`, and `numsan diagnose` of its report\n",
+                ""};
+        }
         known.insert(known.end(), {row.code, row.slug});
     }
     return {"", nearest(word, known)};

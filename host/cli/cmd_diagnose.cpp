@@ -1,0 +1,37 @@
+// numsan diagnose: ranked training faults, from the signals that stand in a report.
+#include "host/cli/commands.h"
+#include "host/diagnosis/diagnosis_document.h"
+#include "host/diagnosis/ranking.h"
+#include "host/format/formats.h"
+#include "host/report/json_fields.h"
+#include "host/report/json_reader.h"
+#include "host/report/json_writer.h"
+
+namespace numsan::cli {
+
+int diagnose(const std::string& file, const std::string& format, const std::string& output, const std::string& color) {
+    const auto known = format_of("diagnose", format);
+    if (!known) {
+        complain(unknown_format("diagnose", format));
+        return kUsage;
+    }
+    const ReadResult read = read_report(file);
+    if (!read.ok()) {
+        complain(read.error);
+        return kUsage;
+    }
+    const auto signals = read_signals(fields::at(read.document, "diagnosis"));
+    if (!signals) {
+        complain(file + ": it has no training signals: `numsan run --diagnose 1` measures them");
+        return kUsage;
+    }
+    const std::vector<Fault> faults = rank_faults(*signals);
+    TextStyle style = output_style(output, color);
+    style.cwd = fields::text(fields::at(read.document, "run"), "cwd");
+    const std::string text =
+        *known == Format::Json ? document_text(faults_document(faults)) : render_diagnosis(*signals, faults, style);
+    const int written = write_output(output, text);
+    return written == kOk && !faults.empty() ? kNews : written;
+}
+
+}  // namespace numsan::cli

@@ -1,0 +1,206 @@
+#include "host/diagnosis/diagnosis_document.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "host/diagnosis/diagnosis.h"
+#include "host/diagnosis/ranking.h"
+#include "host/diagnosis/sampled_steps.h"
+#include "host/diagnosis/signal_gatherer.h"
+#include "host/report/json_fields.h"
+#include "host/report/json_writer.h"
+
+namespace numsan {
+namespace {
+
+using fields::at;
+using fields::Json;
+using fields::list;
+
+constexpr int64_t kMostSize = int64_t(1) << 62;
+
+Json or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json series_document(const Series& series) {
+    Json out = Json::array();
+    for (const double value : series) out.push_back(or_null(value));
+    return out;
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json strings(const std::vector<std::string>& list) { return list.empty() ? Json::array() : Json(list); }
+
+Json parameter_document(const ParameterSignals& one) {
+    return {{"name", text_or_null(one.name)},
+            {"shape", one.shape.empty() ? Json::array() : Json(one.shape)},
+            {"dtype", one.dtype},
+            {"op", text_or_null(one.op)},
+            {"location", place_document(one.location)},
+            {"changed", one.changed},
+            {"gradient", series_document(one.gradient)},
+            {"weight", series_document(one.weight)},
+            {"update", series_document(one.update)},
+            {"carried", series_document(one.carried)}};
+}
+
+Json activation_document(const ActivationSignals& one) {
+    return {{"op", one.op},
+            {"location", place_document(one.location)},
+            {"call", one.call},
+            {"parameter", one.parameter < 0 ? Json(nullptr) : Json(one.parameter)},
+            {"feeds", one.feeds},
+            {"zeros", series_document(one.zeros)},
+            {"at_limit", series_document(one.at_limit)}};
+}
+
+Json loss_document(const LossSignals& one) {
+    return {{"op", one.op},
+            {"made_by", text_or_null(one.made_by)},
+            {"location", place_document(one.location)},
+            {"made_at", place_document(one.made_at)},
+            {"steps", one.steps},
+            {"raw_steps", one.raw_steps},
+            {"row_sum", or_null(one.row_sum)}};
+}
+
+int64_t whole(const Json& object, const char* key, int64_t otherwise = 0) {
+    const auto value = fields::integer(at(object, key));
+    return value && *value >= -1 && *value <= kMostSize ? static_cast<int64_t>(*value) : otherwise;
+}
+
+double number(const Json& object, const char* key) { return fields::real(object, key).value_or(NAN); }
+
+bool flag(const Json& object, const char* key) { return at(object, key).is_boolean() && at(object, key).get<bool>(); }
+
+/// As long as the sampled steps.
+Series read_series(const Json& object, const char* key, size_t length) {
+    Series series(length, NAN);
+    const Json& values = list(object, key);
+    for (size_t i = 0; i < length && i < values.size(); ++i) {
+        if (values[i].is_number()) series[i] = values[i].get<double>();
+    }
+    return series;
+}
+
+std::optional<Place> read_place(const Json& object, const char* key) {
+    const Json& place = at(object, key);
+    const int64_t line = whole(place, "line");
+    if (!place.is_object() || line > INT32_MAX) return {};
+    Place made{fields::text(place, "file"), static_cast<int>(line), fields::text(place, "function"), {}, {}};
+    if (at(place, "code").is_string()) made.code = fields::text(place, "code");
+    return made;
+}
+
+}  // namespace
+
+Json faults_document(const std::vector<Fault>& faults) {
+    Json out = Json::array();
+    for (const Fault& fault : faults) {
+        const FaultInfo& row = info(fault.id);
+        out.push_back({{"code", row.code},
+                       {"slug", row.slug},
+                       {"name", row.name},
+                       {"confidence", fault.confidence},
+                       {"location", place_document(fault.location)},
+                       {"evidence", strings(fault.evidence)},
+                       {"help", strings(fault.help)},
+                       {"signals", strings(fault.signals)}});
+    }
+    return out;
+}
+
+Json diagnosis_document(const Signals& signals) {
+    Json out = Json::object();
+    out["faults"] = Json::array();
+    out["sampling"] = {{"steps", "0 to " + std::to_string(kFirstSampled - 1) + ", then powers of two"},
+                       {"elements", SignalGatherer::kElements},
+                       {"elements_of_updates", GatheredParameter::kElements},
+                       {"left_out", signals.left_out}};
+    out["steps"] = signals.steps.empty() ? Json::array() : Json(signals.steps);
+    out["loss"] = series_document(signals.loss);
+    out["step_size"] = series_document(signals.step_size);
+    out["trend"] = {{"count", signals.trend.count},
+                    {"places", signals.trend.places},
+                    {"first", or_null(signals.trend.first)},
+                    {"last", or_null(signals.trend.last)},
+                    {"lowest", or_null(signals.trend.lowest)}};
+    out["optimizer"] = {{"steps", signals.optimizer_steps}, {"location", place_document(signals.optimizer)}};
+    out["backward"] = {{"location", place_document(signals.backward)}};
+    out["parameters"] = Json::array();
+    for (const ParameterSignals& one : signals.parameters) out["parameters"].push_back(parameter_document(one));
+    out["activations"] = Json::array();
+    for (const ActivationSignals& one : signals.activations) out["activations"].push_back(activation_document(one));
+    out["losses"] = Json::array();
+    for (const LossSignals& one : signals.losses) out["losses"].push_back(loss_document(one));
+    return out;
+}
+
+std::optional<Signals> read_signals(const Json& section) {
+    if (!section.is_object() || !at(section, "steps").is_array()) return {};
+    Signals signals;
+    for (const Json& step : list(section, "steps")) {
+        const auto value = fields::integer(step);
+        if (!value || *value < 0 || *value > kMostSize || signals.steps.size() >= kMostSampled) return {};
+        signals.steps.push_back(static_cast<int64_t>(*value));
+    }
+    const size_t length = signals.steps.size();
+    signals.loss = read_series(section, "loss", length);
+    signals.step_size = read_series(section, "step_size", length);
+    const Json& trend = at(section, "trend");
+    signals.trend = {whole(trend, "count"), whole(trend, "places"), number(trend, "first"), number(trend, "last"),
+                     number(trend, "lowest")};
+    signals.optimizer_steps = whole(at(section, "optimizer"), "steps");
+    signals.optimizer = read_place(at(section, "optimizer"), "location");
+    signals.backward = read_place(at(section, "backward"), "location");
+    signals.left_out = whole(at(section, "sampling"), "left_out");
+    for (const Json& one : list(section, "parameters")) {
+        ParameterSignals made;
+        made.name = fields::text(one, "name");
+        for (const Json& size : list(one, "shape"))
+            made.shape.push_back(size.is_number_integer() ? size.get<int64_t>() : 0);
+        made.dtype = fields::text(one, "dtype");
+        made.op = fields::text(one, "op");
+        made.location = read_place(one, "location");
+        made.changed = flag(one, "changed");
+        made.gradient = read_series(one, "gradient", length);
+        made.weight = read_series(one, "weight", length);
+        made.update = read_series(one, "update", length);
+        made.carried = read_series(one, "carried", length);
+        signals.parameters.push_back(std::move(made));
+    }
+    for (const Json& one : list(section, "activations")) {
+        ActivationSignals made;
+        made.op = fields::text(one, "op");
+        made.location = read_place(one, "location");
+        made.call = static_cast<int>(whole(one, "call"));
+        const int64_t parameter = whole(one, "parameter", -1);
+        made.parameter = parameter < INT32_MAX ? static_cast<int>(parameter) : -1;
+        made.feeds = flag(one, "feeds");
+        made.zeros = read_series(one, "zeros", length);
+        made.at_limit = read_series(one, "at_limit", length);
+        signals.activations.push_back(std::move(made));
+    }
+    for (const Json& one : list(section, "losses")) {
+        LossSignals made;
+        made.op = fields::text(one, "op");
+        made.made_by = fields::text(one, "made_by");
+        made.location = read_place(one, "location");
+        made.made_at = read_place(one, "made_at");
+        made.steps = whole(one, "steps");
+        made.raw_steps = whole(one, "raw_steps");
+        made.row_sum = number(one, "row_sum");
+        signals.losses.push_back(std::move(made));
+    }
+    return signals;
+}
+
+Diagnosis diagnose(const Signals& signals) {
+    Json document = diagnosis_document(signals);
+    const Signals kept = read_signals(document).value_or(Signals{});
+    const std::vector<Fault> faults = rank_faults(kept);
+    document["faults"] = faults_document(faults);
+    return {document_text(document), faults, kept};
+}
+
+}  // namespace numsan

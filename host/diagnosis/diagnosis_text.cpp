@@ -1,0 +1,48 @@
+// Training faults as text for people: at the end of a run, and what `numsan diagnose` prints.
+#include <cmath>
+
+#include "host/diagnosis/diagnosis_document.h"
+#include "host/options/one_line.h"
+
+namespace numsan {
+namespace {
+
+std::string clean(const std::string& text) { return one_line(text, text.size()); }
+
+std::string shown_file(const std::string& file, const TextStyle& style) {
+    const bool below = !style.cwd.empty() && file.starts_with(style.cwd + "/");
+    return clean(below ? file.substr(style.cwd.size() + 1) : file);
+}
+
+std::string percent(double confidence) { return std::to_string(std::lround(100 * confidence)) + " %"; }
+
+}  // namespace
+
+std::string render_diagnosis(const Signals& signals, const std::vector<Fault>& faults, const TextStyle& style) {
+    const auto samples = static_cast<int64_t>(signals.steps.size());
+    if (faults.empty()) {
+        return inked("numsan", Ink::Strong, style) + ": no training fault was recognised in " +
+               counted(samples, "sampled step", "sampled steps") + "\n";
+    }
+    std::string out;
+    for (const Fault& fault : faults) {
+        const FaultInfo& row = info(fault.id);
+        out += inked("fault[" + std::string(row.code) + "]", Ink::Warning, style) + ": " +
+               inked(row.name, Ink::Strong, style) + "\n";
+        const std::string margin = "  ";
+        if (fault.location) {
+            out += inked("  --> ", Ink::Frame, style) + shown_file(fault.location->file, style) + ":" +
+                   std::to_string(fault.location->line) + " in " + clean(fault.location->function) + "\n";
+            if (fault.location->code) out += margin + " |  " + clean(*fault.location->code) + "\n";
+        }
+        for (const std::string& fact : fault.evidence) out += numsan::row(margin, "because:", fact, style);
+        out += numsan::row(margin, "fault:", std::string(row.slug) + ", " + percent(fault.confidence), style);
+        for (const std::string& change : fault.help) out += numsan::row(margin, "help:", change, style);
+    }
+    return out + inked("numsan", Ink::Strong, style) + ": " +
+           counted(static_cast<int64_t>(faults.size()), "training fault", "training faults") + " in " +
+           counted(samples, "sampled step", "sampled steps") + "; `numsan explain " + info(faults[0].id).code +
+           "` says more\n";
+}
+
+}  // namespace numsan

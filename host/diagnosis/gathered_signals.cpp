@@ -1,0 +1,118 @@
+// What SignalGatherer keeps: named, forgotten, and as the plain data of signals.h.
+#include <algorithm>
+#include <map>
+
+#include "host/diagnosis/signal_gatherer.h"
+
+namespace numsan {
+namespace {
+
+std::optional<Place> place_of(StackId stack, const StackSource& stacks, const PlaceFinder& places) {
+    if (stack == 0) return {};
+    const std::vector<SourceFrame> frames = stacks.resolve(stack);
+    const SourceFrame* frame = places.innermost_user(frames);
+    if (frame == nullptr) frame = places.innermost(frames);
+    return frame != nullptr ? std::optional(places.place(*frame)) : std::nullopt;
+}
+
+}  // namespace
+
+Signals SignalGatherer::signals(const PlaceFinder& places) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Signals out;
+    std::vector<int> samples;
+    for (int i = 0; i < kMostSampled; ++i) {
+        if ((sampled_ >> i & 1) != 0) samples.push_back(i);
+    }
+    const auto series = [&](const FixedSeries& kept) {
+        Series values;
+        for (const int sample : samples) values.push_back(kept.at(sample));
+        return values;
+    };
+    const auto place = [&](StackId stack) { return place_of(stack, stacks_, places); };
+    for (const int sample : samples) out.steps.push_back(step_of_sample(sample));
+    out.loss = series(loss_values_);
+    out.step_size = series(step_sizes_);
+    out.trend.count = loss_count_;
+    out.trend.places = static_cast<int64_t>(loss_places_.size());
+    out.trend.first = loss_count_ >= 4 ? first_losses_ : NAN;
+    out.trend.lowest = loss_count_ > 0 ? lowest_loss_ : NAN;
+    double sum = 0;
+    const int64_t last = std::min<int64_t>(loss_count_, 16);
+    for (int64_t i = 0; i < last; ++i) sum += last_losses_[i];
+    out.trend.last = last > 0 ? sum / static_cast<double>(last) : NAN;
+    out.optimizer_steps = optimizer_steps_;
+    out.optimizer = place(optimizer_);
+    out.backward = place(backward_);
+    out.left_out = left_out_;
+
+    std::vector<const GatheredParameter*> ordered;
+    for (const GatheredParameter& one : parameters_) ordered.push_back(&one);
+    std::stable_sort(ordered.begin(), ordered.end(), [](const GatheredParameter* a, const GatheredParameter* b) {
+        return static_cast<uint64_t>(a->order) < static_cast<uint64_t>(b->order);  // -1, never read, comes last
+    });
+    std::map<const GatheredParameter*, int> position;
+    for (const GatheredParameter* one : ordered) {
+        position[one] = static_cast<int>(out.parameters.size());
+        ParameterSignals& made = out.parameters.emplace_back();
+        made.name = one->name;
+        made.shape.assign(one->sizes, one->sizes + std::min(one->ndim, GatheredParameter::kMostDims));
+        made.dtype = info(one->dtype).name;
+        made.op = one->op != nullptr ? one->op->name : "";
+        made.location = place(one->stack);
+        made.changed = one->changed;
+        made.gradient = series(one->gradient);
+        made.weight = series(one->weight);
+        made.update = series(one->update);
+        made.carried = series(one->carried);
+    }
+    for (const GatheredActivation& one : activations_) {
+        ActivationSignals& made = out.activations.emplace_back();
+        made.op = one.op->name;
+        made.location = place(one.stack);
+        made.call = one.call;
+        if (one.parameter >= 0) made.parameter = position[&parameters_[static_cast<size_t>(one.parameter)]];
+        made.feeds = one.feeds;
+        made.zeros = series(one.zeros);
+        made.at_limit = series(one.at_limit);
+    }
+    for (const GatheredLoss& one : losses_) {
+        LossSignals& made = out.losses.emplace_back();
+        made.op = one.op->name;
+        made.made_by = one.made_by != nullptr ? one.made_by->name : "";
+        made.location = place(one.stack);
+        made.made_at = place(one.made_at);
+        made.steps = one.steps;
+        made.raw_steps = one.raw_steps;
+        made.row_sum = one.row_sum;
+    }
+    return out;
+}
+
+void SignalGatherer::forget() {
+    parameters_.clear();
+    std::fill(table_.begin(), table_.end(), int16_t(-1));
+    std::fill(reads_.begin(), reads_.end(), Read{});
+    activations_.clear();
+    calls_.clear();
+    losses_.clear();
+    loss_values_ = step_sizes_ = FixedSeries{};
+    sampled_ = 0;
+    loss_count_ = optimizer_steps_ = next_order_ = left_out_ = 0;
+    first_losses_ = lowest_loss_ = 0;
+    loss_places_.clear();
+    backward_ = optimizer_ = 0;
+    asked_ = false;
+}
+
+void SignalGatherer::name(const LiveNames& names) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (GatheredParameter& parameter : parameters_) {
+        const auto found = names.tensors.find(parameter.impl);
+        if (found == names.tensors.end() || found->second.role != LiveNames::TensorName::Role::Parameter) continue;
+        if (found->second.storage == nullptr || found->second.storage == parameter.storage)
+            parameter.name = found->second.name;
+    }
+}
+
+}  // namespace numsan

@@ -1,0 +1,91 @@
+// What rules ask of series, and the words that they say it in.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/base/thresholds.h"
+#include "host/diagnosis/fault.h"
+#include "host/diagnosis/signals.h"
+#include "host/report/text_layout.h"
+
+namespace numsan {
+
+/// Position in a series, and what was measured there.
+struct Sample {
+    size_t at;
+    double value;
+};
+
+inline std::vector<Sample> measured(const Series& series) {
+    std::vector<Sample> found;
+    for (size_t i = 0; i < series.size(); ++i) {
+        if (!std::isnan(series[i])) found.push_back({i, series[i]});
+    }
+    return found;
+}
+
+/// Whether the last kDiagnosedSteps measured ones all hold; false where fewer were measured.
+template <class Holds>
+bool holds_lately(const Series& series, Holds&& holds) {
+    const std::vector<Sample> all = measured(series);
+    if (all.size() < static_cast<size_t>(kDiagnosedSteps)) return false;
+    return std::all_of(all.end() - kDiagnosedSteps, all.end(), [&](const Sample& one) { return holds(one); });
+}
+
+inline double median(std::vector<double> values) {
+    if (values.empty()) return NAN;
+    const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+inline double median(const Series& series, size_t from) {
+    std::vector<double> values;
+    for (size_t i = from; i < series.size(); ++i) {
+        if (!std::isnan(series[i])) values.push_back(series[i]);
+    }
+    return median(values);
+}
+
+/// A matrix or a kernel, not a bias or a scale.
+inline bool is_weight(const ParameterSignals& one) { return one.shape.size() >= 2; }
+
+/// Whether the loss is known not to have fallen: of one place, positive, over twice as many steps as its means take.
+inline bool has_not_fallen(const Signals& signals) {
+    const LossTrend& trend = signals.trend;
+    if (trend.places != 1 || trend.count < 32 || !(trend.first > 0)) return false;
+    return !(trend.last <= kFallenLoss * trend.first);  // nor where it is not finite any more
+}
+
+inline std::string loss_words(const Signals& signals) {
+    return "the loss was " + value_text(signals.trend.first) + " in the first 4 backward passes and " +
+           (std::isfinite(signals.trend.last) ? value_text(signals.trend.last) : "not finite") + " in the last 16 of " +
+           grouped(signals.trend.count);
+}
+
+/// "`model.head.weight`", or what is known of it.
+inline std::string name_of(const ParameterSignals& one) {
+    if (!one.name.empty()) return "`" + one.name + "`";
+    std::string shape;
+    for (const int64_t size : one.shape) shape += (shape.empty() ? "" : " x ") + digits(size);
+    return "a parameter of " + (shape.empty() ? "one element" : shape);
+}
+
+inline std::string steps_words(const Signals& signals) {
+    return "in " + grouped(static_cast<int64_t>(signals.steps.size())) + " sampled steps up to step " +
+           (signals.steps.empty() ? "0" : digits(signals.steps.back()));
+}
+
+inline Fault make_fault(FaultId id, std::optional<Place> location) {
+    Fault fault;
+    fault.id = id;
+    fault.confidence = info(id).confidence;
+    fault.location = std::move(location);
+    return fault;
+}
+
+}  // namespace numsan

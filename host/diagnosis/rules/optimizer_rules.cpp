@@ -1,0 +1,65 @@
+// What an optimizer and its training loop do with gradients.
+#include "host/diagnosis/rules/measures.h"
+#include "host/diagnosis/rules/rules.h"
+
+namespace numsan {
+namespace {
+
+/// In each of the last sampled steps nearly all parameters had gradients that the optimizer had used before.
+void missing_zero_grad(const Signals& signals, std::vector<Fault>& faults) {
+    constexpr double kNearlyAll = 0.9;
+    Series shares;
+    size_t parameters = 0;
+    for (size_t i = 0; i < signals.steps.size(); ++i) {
+        size_t carried = 0, known = 0;
+        for (const ParameterSignals& one : signals.parameters) {
+            if (i >= one.carried.size() || std::isnan(one.carried[i])) continue;
+            ++known;
+            carried += one.carried[i] > 0 ? 1 : 0;
+        }
+        const bool first = i == 0;  // nothing was there before
+        shares.push_back(known > 0 && !first ? static_cast<double>(carried) / static_cast<double>(known) : NAN);
+        parameters = std::max(parameters, carried);
+    }
+    if (!holds_lately(shares, [](const Sample& one) { return one.value >= kNearlyAll; })) return;
+    Fault fault = make_fault(FaultId::MissingZeroGrad, signals.backward);
+    fault.evidence.push_back("backward() added to gradients that the optimizer had used already, of up to " +
+                             counted(static_cast<int64_t>(parameters), "parameter", "parameters") + " " +
+                             steps_words(signals));
+    fault.evidence.push_back("between two steps no op wrote these gradients, and none of them was dropped");
+    fault.help = {"call `optimizer.zero_grad()` in each step, before `backward()`",
+                  "where gradients are meant to be accumulated, clear them after each `optimizer.step()`"};
+    fault.signals = {"carried"};
+    faults.push_back(std::move(fault));
+}
+
+void idle_optimizer(const Signals& signals, std::vector<Fault>& faults) {
+    if (signals.optimizer_steps < kDiagnosedSteps) return;
+    int64_t with_gradients = 0;
+    std::string example;
+    for (const ParameterSignals& one : signals.parameters) {
+        if (one.changed) return;
+        if (!holds_lately(one.gradient, [](const Sample& sample) { return sample.value > 0; })) continue;
+        if (++with_gradients == 1) example = name_of(one);
+    }
+    if (with_gradients == 0) return;
+    Fault fault = make_fault(FaultId::IdleOptimizer, signals.optimizer);
+    fault.evidence.push_back("gradients reached " + counted(with_gradients, "parameter", "parameters") + ", " +
+                             example + " among them, " + steps_words(signals));
+    fault.evidence.push_back("the optimizer stepped, and none of them changed");
+    fault.help = {
+        "build the optimizer from the parameters of the model that is trained, after the model was made, moved or "
+        "replaced",
+        "check that the parameters were not used up: a generator can be read once"};
+    fault.signals = {"gradient", "update"};
+    faults.push_back(std::move(fault));
+}
+
+}  // namespace
+
+void diagnose_optimizer(const Signals& signals, std::vector<Fault>& faults) {
+    missing_zero_grad(signals, faults);
+    idle_optimizer(signals, faults);
+}
+
+}  // namespace numsan

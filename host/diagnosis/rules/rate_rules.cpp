@@ -1,0 +1,104 @@
+// Whether steps are too large or too small for the weights that they change.
+#include "host/diagnosis/rules/measures.h"
+#include "host/diagnosis/rules/rules.h"
+
+namespace numsan {
+namespace {
+
+/// For each sampled step the median of the updates of all weights; NaN where none was measured.
+Series median_updates(const Signals& signals) {
+    Series medians;
+    for (size_t i = 0; i < signals.steps.size(); ++i) {
+        std::vector<double> updates;
+        for (const ParameterSignals& one : signals.parameters) {
+            if (is_weight(one) && i < one.update.size() && !std::isnan(one.update[i])) updates.push_back(one.update[i]);
+        }
+        medians.push_back(median(updates));
+    }
+    return medians;
+}
+
+/// How many times as large as in the first sampled step the weights are in the last one, the median of all.
+double median_growth(const Signals& signals) {
+    std::vector<double> growths;
+    for (const ParameterSignals& one : signals.parameters) {
+        const std::vector<Sample> sizes = measured(one.weight);
+        if (is_weight(one) && sizes.size() >= 2 && sizes.front().value > 0)
+            growths.push_back(sizes.back().value / sizes.front().value);
+    }
+    return median(growths);
+}
+
+std::string step_size_words(const Signals& signals) {
+    const std::vector<Sample> sizes = measured(signals.step_size);
+    if (sizes.empty()) return "";
+    return "the optimizer's op multiplied updates by " + value_text(sizes.back().value) + " in step " +
+           digits(signals.steps[sizes.back().at]);
+}
+
+void rate_too_large(const Signals& signals, std::vector<Fault>& faults) {
+    if (!has_not_fallen(signals)) return;
+    const Series updates = median_updates(signals);
+    const auto large = [](const Sample& one) { return one.value >= kLargeUpdate; };
+    const std::vector<Sample> all = measured(updates);
+    const double growth = median_growth(signals);
+    const bool diverged =
+        !std::isfinite(signals.trend.last) && all.size() >= 2 && std::all_of(all.begin(), all.end(), large);
+    if (!holds_lately(updates, large) && !diverged && !(growth >= kGrownByTraining && all.size() >= 2)) return;
+    Fault fault = make_fault(FaultId::RateTooLarge, signals.optimizer);
+    const Sample last = all.back();
+    fault.evidence.push_back("a step changed the weights by " + value_text(100 * last.value) +
+                             " % of their size, the median of all, in step " + digits(signals.steps[last.at]) +
+                             "; some 0.1 % is usual");
+    if (growth >= kGrownByTraining)
+        fault.evidence.push_back("weights have become " + value_text(growth) + " times as large, the median of all");
+    fault.evidence.push_back(loss_words(signals));
+    if (const std::string size = step_size_words(signals); !size.empty()) fault.evidence.push_back(size);
+    fault.help = {"take a learning rate 10 to 1000 times smaller where this optimizer is built",
+                  "clip gradients: `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`"};
+    fault.signals = {"update", "loss", "step_size"};
+    faults.push_back(std::move(fault));
+}
+
+/// All weights stand still though gradients reach them, and the step's size does not grow, as it would while a schedule
+/// warms up.
+void rate_too_small(const Signals& signals, std::vector<Fault>& faults) {
+    if (!has_not_fallen(signals)) return;
+    const std::vector<Sample> sizes = measured(signals.step_size);
+    if (sizes.size() < static_cast<size_t>(kDiagnosedSteps) || sizes.back().value > 1.5 * sizes[sizes.size() / 2].value)
+        return;
+    int64_t weights = 0;
+    double most = 0;
+    for (const ParameterSignals& one : signals.parameters) {
+        if (!is_weight(one)) continue;
+        const std::vector<Sample> updates = measured(one.update);
+        if (updates.empty()) continue;
+        if (one.dtype != "float32" && one.dtype != "float64") return;
+        const bool gradients = holds_lately(one.gradient, [](const Sample& sample) { return sample.value > 0; });
+        if (!gradients || updates.size() < static_cast<size_t>(kDiagnosedSteps)) return;
+        for (const Sample& update : updates) most = std::max(most, update.value);
+        if (most > kLostUpdate) return;
+        ++weights;
+    }
+    if (weights == 0) return;
+    Fault fault = make_fault(FaultId::RateTooSmall, signals.optimizer);
+    fault.evidence.push_back("no step changed any of " + counted(weights, "weight", "weights") + " by more than " +
+                             value_text(most) + " of its size " + steps_words(signals) +
+                             "; float32 has numbers 1.2e-07 apart");
+    fault.evidence.push_back(loss_words(signals));
+    if (const std::string size = step_size_words(signals); !size.empty()) fault.evidence.push_back(size);
+    fault.help = {
+        "take a larger learning rate where this optimizer is built: 1e-3 for Adam, 1e-2 to 1e-1 for SGD are usual",
+        "check the schedule: a factor near 0 in each step has the same effect"};
+    fault.signals = {"update", "gradient", "loss", "step_size"};
+    faults.push_back(std::move(fault));
+}
+
+}  // namespace
+
+void diagnose_rate(const Signals& signals, std::vector<Fault>& faults) {
+    rate_too_large(signals, faults);
+    rate_too_small(signals, faults);
+}
+
+}  // namespace numsan

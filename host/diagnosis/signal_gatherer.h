@@ -1,0 +1,115 @@
+// Measures a training while it runs, for the option `diagnose`: the signals of signals.def, of tensors in the host's
+// memory, in the steps of sampled_steps.h. Of a tensor it reads a few hundred elements at most.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "host/base/adapter_abi.h"
+#include "host/base/health.h"
+#include "host/diagnosis/gathered.h"
+#include "host/diagnosis/signals.h"
+#include "host/finding/place_of.h"
+#include "host/stacks/stack_source.h"
+#include "host/track/lineage.h"
+#include "host/track/op_context.h"
+#include "host/track/stack_facts.h"
+
+namespace numsan {
+
+/// [MT] One lock, taken in sampled steps, at each backward() and at each step of an optimizer. Memory grows with the
+/// number of places in the program that are measured, up to fixed limits, and not with time. May throw std::bad_alloc.
+class SignalGatherer {
+  public:
+    static constexpr int64_t kElements = 256;  ///< of an activation or a gradient
+    static constexpr size_t kMostParameters = 2048;
+    static constexpr size_t kMostActivations = 512;
+
+    /// All outlive this. `lineage` must not know of an op yet when op() is called for it.
+    SignalGatherer(const Lineage& lineage, StackSource& stacks, const StackFacts& facts);
+    SignalGatherer(const SignalGatherer&) = delete;
+    SignalGatherer& operator=(const SignalGatherer&) = delete;
+
+    /// A finished op on the host, not yet remembered. `ranges`: of its first `range_count` outputs, as they were read.
+    void op(const OpEvent& event, const OpContext& context, const Range* ranges, int32_t range_count,
+            bool accumulates) {
+        if (context.ignored || context.in_data_loader) return;
+        if (event.input_count == 1 && starts_backward(event)) loss(event, context);
+        if (is_sampled(context.step)) look(event, context, ranges, range_count, accumulates);
+    }
+    /// An AccumulateGrad node begins.
+    void gradient(const NodeEvent& event, const OpContext& context);
+    void optimizer_step(int64_t step, StackId stack);
+
+    /// Whether what is alive should be named now: once, in the second step.
+    bool wants_names(int64_t step) { return step >= 2 && !asked_.exchange(true, std::memory_order_relaxed); }
+    void name(const LiveNames& names);
+
+    /// What was measured so far. `places` finds its lines.
+    Signals signals(const PlaceFinder& places) const;
+
+    // Around a fork: a child begins anew.
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+    void forget();
+
+  private:
+    static constexpr size_t kTable = 2 * kMostParameters;
+    static constexpr size_t kReads = 4096;
+    static constexpr size_t kMostLosses = 16;
+    static constexpr size_t kMostPlaces = 8;
+
+    static bool starts_backward(const OpEvent& event) { return std::strcmp(event.op->name, "aten::ones_like") == 0; }
+    void loss(const OpEvent& event, const OpContext& context);
+    void look(const OpEvent& event, const OpContext& context, const Range* ranges, int32_t range_count,
+              bool accumulates);
+    void look_at_forward(const OpEvent& event, const OpContext& context, const Range* ranges, int32_t range_count);
+    void look_at_update(const OpEvent& event, const OpContext& context);
+    void look_at_accumulation(const OpEvent& event);
+    void look_at_activation(const OpEvent& event, const OpContext& context, bool zero);
+    void look_at_loss(const OpEvent& event, const OpContext& context);
+    void add_parameter_read(const OpEvent& event, const OpContext& context);
+    int find(const TensorView& tensor) const;
+    int find_or_add(const TensorView& tensor);
+    GatheredActivation* activation_of(const OpEvent& event, const OpContext& context);
+    int parameter_read_by(OpSeq seq) const;
+    void keep_stack(StackId stack) const;
+
+    const Lineage& lineage_;
+    StackSource& stacks_;
+    const StackFacts& facts_;
+    mutable std::mutex mutex_;
+    std::atomic<bool> asked_{false};
+    std::vector<GatheredParameter> parameters_;
+    std::vector<int16_t> table_;  ///< by address, open addressing: position in parameters_, -1: free
+    struct Read {
+        OpSeq seq = OpSeq::None;
+        int parameter = -1;
+    };
+    std::vector<Read> reads_;  ///< by the op's number: the parameter that it read
+    std::vector<GatheredActivation> activations_;
+    struct CallsHere {
+        int64_t step = -1;
+        int count = 0;
+        std::vector<int> sites;  ///< positions in activations_, by the call's number in a step
+    };
+    std::unordered_map<uint64_t, CallsHere> calls_;  ///< by op and stack
+    std::vector<GatheredLoss> losses_;
+    FixedSeries loss_values_, step_sizes_;
+    uint64_t sampled_ = 0;  ///< bit i: sample i was seen
+    int64_t loss_count_ = 0;
+    double first_losses_ = 0;
+    double last_losses_[16] = {};
+    double lowest_loss_ = 0;
+    std::vector<StackId> loss_places_;
+    StackId backward_ = 0, optimizer_ = 0;
+    int64_t optimizer_steps_ = 0;
+    int64_t next_order_ = 0;
+    int64_t left_out_ = 0;
+};
+
+}  // namespace numsan

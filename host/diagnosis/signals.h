@@ -1,0 +1,67 @@
+// What was measured of a training: the section `diagnosis` of a report, as plain data. Keys, units and sources of the
+// series stand in signals.def.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/finding/place.h"
+
+namespace numsan {
+
+/// One value for each sampled step; NaN where none was measured.
+using Series = std::vector<double>;
+
+struct ParameterSignals {
+    std::string name;            ///< "model.head.weight"; empty where it is not known
+    std::vector<int64_t> shape;  ///< the first dimensions
+    std::string dtype;
+    std::string op;                 ///< that read it first
+    std::optional<Place> location;  ///< of that
+    bool changed = false;           ///< its values were seen to change, or an op to write it outside of a backward pass
+    Series gradient, weight, update, carried;
+};
+
+struct ActivationSignals {
+    std::string op;
+    std::optional<Place> location;
+    int call = 0;        ///< which of the calls from there in a step, from 0
+    int parameter = -1;  ///< that the op before it reads: position in Signals::parameters
+    bool feeds = false;  ///< an op that reads a parameter takes the results
+    Series zeros, at_limit;
+};
+
+/// What a loss was computed from.
+struct LossSignals {
+    std::string op;                 ///< aten::_log_softmax, aten::nll_loss_forward
+    std::string made_by;            ///< the op that wrote what it reads
+    std::optional<Place> location;  ///< of the loss
+    std::optional<Place> made_at;   ///< of that op
+    int64_t steps = 0;              ///< sampled steps in which it ran
+    int64_t raw_steps = 0;          ///< of these: rows that are no log-probabilities
+    double row_sum = 0;             ///< sum of the exponentials of such a row
+};
+
+struct LossTrend {
+    int64_t count = 0;   ///< of backward passes that began
+    int64_t places = 0;  ///< lines that they began from; beyond 8 they are not counted
+    double first = 0;    ///< mean of the first 4
+    double last = 0;     ///< mean of the last 16
+    double lowest = 0;
+};
+
+struct Signals {
+    std::vector<int64_t> steps;  ///< that were sampled
+    Series loss, step_size;
+    LossTrend trend;
+    int64_t optimizer_steps = 0;  ///< calls of Optimizer.step in sampled steps
+    std::optional<Place> optimizer, backward;
+    std::vector<ParameterSignals> parameters;  ///< in the order in which the forward pass reads them
+    std::vector<ActivationSignals> activations;
+    std::vector<LossSignals> losses;
+    int64_t left_out = 0;  ///< parameters and activations for which there was no room
+};
+
+}  // namespace numsan
