@@ -23,7 +23,7 @@ class StyleEncoder(nn.Module):
 
     def __init__(self, width=32, style=8):
         super().__init__()
-        sizes = [3, width] + 5 * [2 * width]
+        sizes = [3, width] + 6 * [2 * width]
         self.body = nn.Sequential(*[layer for a, b in zip(sizes, sizes[1:])
                                     for layer in (nn.Conv2d(a, b, 3, 2 if a < b else 1, 1), nn.LeakyReLU(0.2))])
         self.mean, self.log_variance = nn.Linear(2 * width, style), nn.Linear(2 * width, style)

@@ -1,7 +1,7 @@
 """Local descriptors of two views are compared by a distance matrix; one pair is equal, and its root is at zero."""
 # label: phase=backward mechanism=SING category=N3 category_alt=N2,N4 birth_op=aten::div kind=+inf,-inf,nan
 # label: first_step=18
-# label: severity=error loss_stays_finite=yes dtype=fp32 model=cnn family=descriptor_distance needs= fragile=no
+# label: severity=error loss_stays_finite=no dtype=fp32 model=cnn family=descriptor_distance needs= fragile=no
 # label: thread=kornia/kornia#4233 uses=kornia fix_kind=where
 # fix: squared distances that are zero are replaced before the root, and the distance is set to zero there
 import os

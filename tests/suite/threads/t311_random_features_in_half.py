@@ -47,9 +47,9 @@ optimizer = torch.optim.SGD([*attention.parameters(), *head.parameters()], lr=1e
 for step in range(16):
     x = torch.randn(4, 10, 16)
     if step >= 12:
-        # longer contexts come with larger position embeddings: along one random direction, of length 4.9
-        direction = attention.features.directions[:, 0].float()
-        x[:, 0] = inverse @ (4.9 * direction / direction.norm())
+        # longer contexts come with larger position embeddings, whose keys lie along the longest direction
+        directions = attention.features.directions.float()
+        x[:, 0] = inverse @ (directions[:, directions.norm(dim=0).argmax()] - attention.key.bias.detach().float())
     logits = head(attention(x.half()).float().mean(dim=1))
     loss = nn.functional.cross_entropy(logits, (x[:, :, 0] > 0).sum(dim=1) % 4)
     optimizer.zero_grad()
