@@ -98,6 +98,11 @@ void Births::meet(Birth& birth, const OpEvent& event, const OpContext& context) 
     if (is_layer(event) && (reads_parameter(event) || (context.in_module && context.touched))) {
         birth.met = FirstMet::Parameter;
     } else if (phase_.of(event, context) == Phase::Optimizer) {
+        // What is copied over a parameter before anything was learned is its first value.
+        if (context.step == 0 && event.op->op_class == OpClass::Overwriting) {
+            birth.phase = Phase::Load;
+            return;
+        }
         birth.met = FirstMet::Update;
         birth.phase = Phase::Optimizer;
     } else if (reads_parameter(event)) {

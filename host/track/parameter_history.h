@@ -32,8 +32,8 @@ class ParameterHistory {
         Entry entry;
         if (!kept.load(entry) || entry.impl != impl) entry = {impl, updated ? before() : absmax, 0, false};
         if (!updated) entry.start = absmax;
-        // An update to zeros says nothing of its size.
-        if (absmax > 0) entry.now = absmax;
+        // An update to zeros says nothing of its size; an initialiser that writes zeros does.
+        if (absmax > 0 || !updated) entry.now = absmax;
         entry.updated = updated;
         kept.store(entry);
     }

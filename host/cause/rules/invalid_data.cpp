@@ -31,6 +31,10 @@ void invalid_data(const Features& f, Score& score) {
         score.add(Evidence::OperandOfBatch,
                   "the operand at fault was not computed from any parameter: it is the batch's");
     }
+    // Zero is the edge of the domain, and a legal target; what is below it cannot be meant.
+    if (f.phase == Phase::Forward && f.mechanism == Mechanism::DOM && !f.operand_touched && f.operand_known &&
+        is_logarithm(traits_of(f.op)) && (f.kind & kNaN) != 0 && !f.operand_constant)
+        score.add(Evidence::LogOfNegativeData, "the logarithm is of a negative number that no parameter had touched");
     if (of_a_setting(f)) score.add(Evidence::SettingNotData);
     if (of_constants(f)) score.add(Evidence::ConstantNotData);
     if (divides_by_zero(f) && f.by_number) score.add(Evidence::NumberNotData);

@@ -49,8 +49,18 @@ inline bool of_a_sample(const Features& f) {
     return divides_by_zero(f) && f.operand_known && !f.operand_touched && f.operand_elements > 1;
 }
 
-/// Made of numbers of the program alone, where the op had not run before: what the program is set up with.
-inline bool of_constants(const Features& f) { return f.operand_constant && f.first_run; }
+/// Made of numbers of the program alone, where the op had not run before: what the program is set up with. Memory that
+/// nothing wrote holds no number.
+inline bool of_constants(const Features& f) {
+    return f.operand_constant && f.first_run && f.mechanism != Mechanism::UNINIT;
+}
+
+/// Training moves a parameter by more than half of the largest weight at the start in each step: it cannot settle.
+inline bool steps_of_whole_weights(const Features& f) {
+    const ParameterGrowth& grown = f.parameter_growth;
+    return f.step > 0 && grown.largest_start > 0 &&
+           grown.now >= grown.largest_start * (1 + 0.5 * static_cast<double>(f.step));
+}
 
 /// A number that no parameter had touched, and that went into the update itself, not through a loss: a setting.
 inline bool of_a_setting(const Features& f) {

@@ -1,4 +1,4 @@
-// What a bad value goes back to: kinds, intended infinities, values from outside, what they first meet.
+// What a bad value goes back to: kinds, intended infinities, values from outside.
 #include "host/birth/births.h"
 
 #include <gtest/gtest.h>
@@ -382,36 +382,6 @@ TEST_F(BirthsTest, NumberThatIsNotFinite) {
     EXPECT_EQ(factor.op, "aten::mul_");
     EXPECT_EQ(factor.phase, Phase::Optimizer);
     EXPECT_TRUE(factor.features.bad_number);
-}
-
-TEST_F(BirthsTest, WhatAValueOfABatchFirstMeetsSaysWhoseItIs) {
-    const MadeUpOp make("aten::div", {x.view(), x.view()}, {out.returned()});
-    MadeUp prediction({1}, kRequiresGrad), gradient{1}, other{1};
-    lineage.mark_gradient(gradient.view().storage);
-    const auto meets = [&](const char* name, const MadeUpTensor& with, bool touched, bool grad = true) {
-        const BirthId id = born(kNaN, make).id;
-        MadeUpOp op(name, {out.view(), with.view()}, {other.returned()});
-        op.grad_enabled = grad;
-        context.touched = touched;
-        births.used(id, op.event(), context);
-        context.touched = false;
-        return std::pair(store.find(id)->met, store.find(id)->phase);
-    };
-    EXPECT_EQ(meets("aten::mm", weight, true), std::pair(FirstMet::Parameter, Phase::Data));
-    EXPECT_EQ(meets("aten::mul", weight, true), std::pair(FirstMet::Parameter, Phase::Data));
-    EXPECT_EQ(meets("aten::mul", prediction, true), std::pair(FirstMet::Prediction, Phase::Forward));
-    EXPECT_EQ(meets("aten::mul", gradient, true, false), std::pair(FirstMet::Update, Phase::Optimizer));
-    EXPECT_EQ(meets("aten::mul", other, false), std::pair(FirstMet::Unknown, Phase::Data)) << "not yet";
-}
-
-TEST_F(BirthsTest, OnlyTheFirstMeetingCounts) {
-    MadeUp prediction({1}, kRequiresGrad), other{1};
-    const BirthId id = born(kNaN, MadeUpOp("aten::div", {x.view(), x.view()}, {out.returned()})).id;
-    context.touched = true;
-    births.used(id, MadeUpOp("aten::mm", {out.view(), weight.view()}, {other.returned()}).event(), context);
-    births.used(id, MadeUpOp("aten::mul", {out.view(), prediction.view()}, {other.returned()}).event(), context);
-    EXPECT_EQ(store.find(id)->met, FirstMet::Parameter);
-    EXPECT_EQ(store.find(id)->phase, Phase::Data);
 }
 
 TEST_F(BirthsTest, WhatIsJoinedWithAPredictionAndGoesIntoALayerIsData) {

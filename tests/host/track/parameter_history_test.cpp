@@ -52,6 +52,15 @@ TEST(ParameterHistory, InitialisingIsNotGrowing) {
     EXPECT_EQ(parameters.times(), 2);
 }
 
+TEST(ParameterHistory, ABiasThatIsInitialisedAnewToZerosHasNotGrown) {
+    Parameters parameters;
+    const Weight weight, bias;
+    parameters.begin(weight, 0.5);
+    parameters.begin(bias, 0.5);
+    parameters.begin(bias, 0);
+    EXPECT_EQ(parameters.times(), 1);
+}
+
 TEST(ParameterHistory, FirstSeenAsAnUpdateItBeganWithWhatStoodThere) {
     Parameters parameters;
     const Weight weight;

@@ -98,6 +98,30 @@ TEST(Hyperparameter, ParametersThatRanAway) {
                                               "the loss had become 5e+03 times as large in the steps before"}));
 }
 
+TEST(Hyperparameter, StepsAsLargeAsTheWeights) {
+    Features f = features_of("exp", Mechanism::OVF, kPosInf);
+    f.step = 3;
+    f.parameter_growth = {.times = 40, .now = 2, .largest_start = 0.5, .from_near_zero = true};
+    EXPECT_EQ(winner(f), "N5");
+    EXPECT_EQ(said(hyperparameter, f),
+              (Facts{"a parameter that began at or near zero has grown to 2; none was larger than 0.5 when training "
+                     "began",
+                     "each step has moved a parameter by more than half of what the largest weight was at the start"}));
+    f.step = 300;
+    EXPECT_NE(winner(f), "N5") << "as much in many steps is training";
+    EXPECT_EQ(said(hyperparameter, f).size(), 1u);
+    f.step = 0;
+    EXPECT_LT(total(hyperparameter, f), 0) << "nothing was updated yet";
+}
+
+TEST(Hyperparameter, MemoryThatNothingWroteHoldsNoNumberOfTheProgram) {
+    Features f = features_of("empty", Mechanism::UNINIT, kNaN);
+    f.operand_constant = f.first_run = true;
+    f.operand_touched = f.touched = false;
+    EXPECT_EQ(winner(f), "N9");
+    EXPECT_EQ(said(hyperparameter, f), Facts{});
+}
+
 TEST(Hyperparameter, SteadyParametersAreNoneOfItsBusiness) {
     Features f = features_of("mm", Mechanism::OVF, kPosInf);
     EXPECT_NE(winner(f), "N5");

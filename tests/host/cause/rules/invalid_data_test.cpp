@@ -45,7 +45,7 @@ TEST(InvalidData, PreparationOfTheBatch) {
 }
 
 TEST(InvalidData, OpOnUntouchedValues) {
-    Features f = batch("log", Mechanism::DOM, kNaN);
+    Features f = batch("sqrt", Mechanism::DOM, kNaN);
     EXPECT_EQ(winner(f), "N1");
     EXPECT_EQ(said(invalid_data, f), Facts{"what the op read was not computed from any parameter"});
     f.touched = f.operand_touched = f.in_module = true;
@@ -66,6 +66,18 @@ TEST(InvalidData, DenominatorOfTheBatchsOwn) {
     f.operand_touched = false;
     f.reduction = "sum";
     EXPECT_EQ(said(invalid_data, f), Facts{}) << "a count or a sum of weights is the program's own";
+}
+
+TEST(InvalidData, LogarithmOfANegativeTarget) {
+    Features f = features_of_loss("log", Mechanism::DOM, kNaN);
+    f.met = FirstMet::Prediction;
+    f.touched = f.operand_touched = false;
+    EXPECT_EQ(winner(f), "N1");
+    f.kind = kNegInf;
+    EXPECT_EQ(winner(f), "N4") << "a target of zero is legal: the loss must take it";
+    f.kind = kNaN;
+    f.touched = f.operand_touched = true;
+    EXPECT_EQ(winner(f), "N4") << "a prediction may be negative";
 }
 
 TEST(InvalidData, TargetOutOfRange) {
