@@ -37,9 +37,6 @@ void loss_computation(const Features& f, Score& score) {
         score.add(Evidence::DividesInLoss);
         if (of_a_sample(f)) {
             score.add(Evidence::DividesBySample);
-            if (!f.reduction.empty())
-                score.add(Evidence::LossReduces,
-                          "the loss divides by a " + f.reduction + " of its own, which is zero for some legal samples");
         } else if (!f.operand_touched || !f.reduction.empty()) {
             score.add(Evidence::DividesByCount, "the denominator is a count or a sum that can be zero");
         }

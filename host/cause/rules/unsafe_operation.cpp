@@ -18,10 +18,6 @@ void unsafe_operation(const Features& f, Score& score) {
     if (divides_by_zero(f))
         score.add(Evidence::DividesByZero,
                   f.op + (f.near_zero ? " had a number near zero to divide by" : " had a zero to divide by"));
-    if (divides_by_zero(f) && f.in_module && !in_loss(f) && !f.operand_touched && !f.reduction.empty()) {
-        score.add(Evidence::ModuleReduces,
-                  "the module divides by a " + f.reduction + " of its own, which is zero for some legal inputs");
-    }
     if (f.mechanism == Mechanism::OVF && (is_exponential(op) || op.is({Form::Hyperbolic, Form::Power}))) {
         score.add(Evidence::BeyondExponential,
                   f.op + " of " + number(f.operand_max, 3) + " is beyond the type's largest value");

@@ -46,8 +46,6 @@ TEST(LossComputation, DenominatorOfEachSampleIsTheBatchs) {
     EXPECT_EQ(winner(f), "N4") << "a count";
     f.operand_elements = 8;
     EXPECT_EQ(winner(f), "N1");
-    f.reduction = "sum";
-    EXPECT_EQ(winner(f), "N4") << "the loss made the zero, of a sample that may be all zeros";
 }
 
 TEST(LossComputation, OfALossThatTorchComputed) {

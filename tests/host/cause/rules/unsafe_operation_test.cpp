@@ -43,17 +43,6 @@ TEST(UnsafeOperation, DivisionByAReductionOfTheBatch) {
     EXPECT_EQ(said(unsafe_operation, f), Facts{"it divides by a std, which is zero for some legal values"});
 }
 
-TEST(UnsafeOperation, DivisionByAReductionOfTheModulesOwn) {
-    Features f = features_of("div", Mechanism::DIV0, kNaN);
-    f.touched = f.operand_touched = false;
-    EXPECT_EQ(winner(f), "N1") << "the batch brought the zero";
-    f.reduction = "sum";
-    EXPECT_EQ(winner(f), "N2");
-    EXPECT_EQ(said(unsafe_operation, f),
-              (Facts{"div had a zero to divide by",
-                     "the module divides by a sum of its own, which is zero for some legal inputs"}));
-}
-
 TEST(UnsafeOperation, SpeaksLessForWhatIsNotOfTheModel) {
     Features f = features_of("log", Mechanism::DOM, kNaN);
     const double model = total(unsafe_operation, f);
