@@ -16,7 +16,8 @@ def check(*arguments):
     )
 
 
-NAMES = ("options", "categories", "mechanisms", "formats", "thresholds", "evidence", "fixes", "slow")
+NAMES = ("options", "categories", "mechanisms", "formats", "thresholds", "evidence", "fixes", "slow", "faults",
+         "signals")
 
 
 def made_up(folder, rows):

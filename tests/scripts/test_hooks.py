@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
 TABLES = "".join(f"<!-- table {name} -->\n| {name} |\n<!-- end table -->\n"
                  for name in ("options", "categories", "mechanisms", "thresholds", "formats", "evidence", "fixes",
-                              "faults", "signals"))
+                              "slow", "faults", "signals"))
 
 
 @pytest.fixture
