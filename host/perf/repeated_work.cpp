@@ -54,11 +54,18 @@ bool RepeatedWork::sample_of(const TensorView& output, uint64_t& sample) noexcep
     return true;
 }
 
+RepeatedWork::Slot& RepeatedWork::slot_of(uint64_t key) noexcept {
+    Slot* const row = slots_.data() + (key >> 20) % (kSlots / kRow) * kRow;
+    Slot* const known = std::find_if(row, row + kRow, [&](const Slot& slot) { return slot.key == key; });
+    if (known != row + kRow) return *known;
+    return *std::min_element(row, row + kRow, [](const Slot& a, const Slot& b) { return a.step < b.step; });
+}
+
 RepeatedWork::Seen RepeatedWork::after(const OpEvent& event, int64_t step, const Lineage& lineage) noexcept {
     Seen seen;
     uint64_t sample = 0;
     if (key_ == 0 || !sample_of(event.outputs[0], sample)) return seen;
-    Slot& slot = slots_[(key_ >> 20) % kSlots];
+    Slot& slot = slot_of(key_);
     if (slot.key != key_) {
         slot = {key_, sample, step, false};
     } else {

@@ -52,6 +52,7 @@ class RepeatedWork {
     };
 
     static constexpr size_t kSlots = 512;
+    static constexpr size_t kRow = 8;  ///< slots that an op may have
     static constexpr size_t kMade = 256;
 
     static uint64_t mixed(uint64_t hash, uint64_t word) noexcept {
@@ -69,6 +70,8 @@ class RepeatedWork {
     }
     /// Of an operand; 0: it was written in this step, by an op that does not repeat itself.
     uint64_t key_of(const TensorView& input, OpSeq first, const Lineage& lineage) const noexcept;
+    /// The op's, or that of its row which was not seen for longest.
+    Slot& slot_of(uint64_t key) noexcept;
     static bool may_repeat(const OpEvent& event) noexcept;
     static bool sample_of(const TensorView& output, uint64_t& sample) noexcept;
 

@@ -9,7 +9,7 @@
 namespace numsan {
 
 /// The first steps are left out, since they allocate and compile; then 16 are looked at one after the other, and later
-/// one in eight. Steps end on one thread, the training thread; what others ask is atomic.
+/// one in 32. Steps end on one thread, the training thread; what others ask is atomic.
 class WatchedSteps {
   public:
     static constexpr int64_t kLeftOut = 2;
@@ -47,7 +47,7 @@ class WatchedSteps {
   private:
     static bool wanted(int64_t step) noexcept {
         if (step < kLeftOut + kAll) return step >= kLeftOut;
-        return (static_cast<uint64_t>(step) * 0x9E3779B97F4A7C15u) >> 61 == 0;  // not every eighth: loops have periods
+        return (static_cast<uint64_t>(step) * 0x9E3779B97F4A7C15u) >> 59 == 0;  // not every 32nd: loops have periods
     }
     std::atomic<bool> looking_{false};
     std::atomic<int64_t> looked_{0};
