@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
 
-usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers] [--dump] [--break] [--perf]
+usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers] [--dump] [--break] [--perf] [--diagnose]
 WORK: launch blocks adam gpt2 resnet start (default: all)
 
 `launch`, `blocks` and `adam`: a bare and a watched process live side by side on one core and take turns of some steps
@@ -9,8 +9,8 @@ each, so that a slow phase of the machine hits both. All three are bound by laun
 values with AdamW, of 8 values with SGD, and Adam one by one over 5,000 parameters. The others are a process per turn.
 Printed per configuration: the median turn, and the median of each turn's ratio to the bare one just before it. --hook
 adds a configuration that follows every op but reads no tensor; only a build with NUMSAN_BENCH=ON knows it. --dump adds
-one that holds arguments for the option `dump`, and --perf one that measures, with their ratios to the full scan just
-before it, too.
+one that holds arguments for the option `dump`, --perf and --diagnose those that measure, with their ratios to the full
+scan just before it, too.
 NUMSAN_PYTHON names the interpreter (default: the checkout's .venv), NUMSAN_BUILD the build folder (default: build).
 """
 import argparse
@@ -187,9 +187,11 @@ def main():
     parser.add_argument("--dump", action="store_true", help="also with the option `dump`")
     parser.add_argument("--break", dest="breaks", action="store_true", help="also with the option `break`")
     parser.add_argument("--perf", action="store_true", help="also with the option `perf`")
+    parser.add_argument("--diagnose", action="store_true", help="also with the option `diagnose`")
     arguments = parser.parse_args()
-    if arguments.perf:
-        CONFIGURATIONS["perf"] = {"NUMSAN_OPTIONS": "report=none:perf=1:log=none"}
+    for name in ("perf", "diagnose"):
+        if getattr(arguments, name):
+            CONFIGURATIONS[name] = {"NUMSAN_OPTIONS": f"report=none:{name}=1:log=none"}
     if arguments.dump:
         CONFIGURATIONS["dump"] = {"NUMSAN_OPTIONS": "report=none:dump=dumps"}
     if arguments.breaks:
@@ -206,7 +208,7 @@ def main():
             run = side_by_side if work in SIDE_BY_SIDE else starting if work == "start" else one_by_one
             times = run(work, arguments.turns or (30 if work in SIDE_BY_SIDE else 7), folder)
             shown = [(name, seconds, "bare") for name, seconds in times.items()]
-            for name in ("dump", "perf"):
+            for name in ("dump", "perf", "diagnose"):
                 if name in times and work != "start":
                     shown.append(("to full", times[name], "full"))
             for name, seconds, other in shown:
