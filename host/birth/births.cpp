@@ -99,7 +99,7 @@ void Births::meet(Birth& birth, const OpEvent& event, const OpContext& context) 
         birth.met = FirstMet::Parameter;
     } else if (phase_.of(event, context) == Phase::Optimizer) {
         // What is copied over a parameter before anything was learned is its first value.
-        if (context.step == 0 && event.op->op_class == OpClass::Overwriting) {
+        if (!context.learning && context.step == 0 && event.op->op_class == OpClass::Overwriting) {
             birth.phase = Phase::Load;
             return;
         }

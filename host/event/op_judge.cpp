@@ -51,6 +51,8 @@ bool OpJudge::judge(const OpEvent& event, OpContext& context, OutputSet bad, con
         remember(event, context, ranges, accumulates);
         return false;
     }
+    // An op of a device is judged late.
+    context.learning = !event.on_device && learning_.load(std::memory_order_relaxed);
     BirthId born = 0;
     if (verdict_.repeat(event, context, bad, ranges, kMaxRanges, &born, outcome)) {
         if (made.node && born != 0) contexts_.forwards().born(made.record, born);

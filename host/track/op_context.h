@@ -21,6 +21,7 @@ struct OpContext {
     bool from_module = false;  ///< an operand was computed inside a module, or from such a value
     /// an operand is a parameter, a gradient or an average of them, gradients are off, no module runs
     bool on_state = false;
+    bool learning = false;        ///< a gradient had reached a parameter before it; false for an op of a device
     bool after_compiled = false;  ///< the last node that ended on this thread was a compiled region's
     double headroom = 0;          ///< option of that name; 0: nothing is said of large values
     uint16_t near_overflow = 0;   ///< bit i: output i of a narrow type is close to the largest number of it

@@ -37,8 +37,9 @@ void hyperparameter(const Features& f, Score& score) {
                   said && f.loss_growth == 0 ? "" : said_of(f.parameter_growth));
     }
     if (steps_of_whole_weights(f) && grown < kDivergedGrowth) {
-        score.add(Evidence::StepsOfWholeWeights,
-                  "each step has moved a parameter by more than half of what the largest weight was at the start");
+        score.add(
+            Evidence::StepsOfWholeWeights,
+            "a step has moved a parameter, on average, by more than half of what the largest weight was at the start");
     }
     if (f.loss_growth > 0) score.add(Evidence::LossGrew, said ? "" : said_of_loss_growth(f.loss_growth));
     const bool number = given || (divides_by_zero(f) && f.by_number) || of_constants(f) || of_a_setting(f);

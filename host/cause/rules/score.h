@@ -55,7 +55,8 @@ inline bool of_constants(const Features& f) {
     return f.operand_constant && f.first_run && f.mechanism != Mechanism::UNINIT;
 }
 
-/// Training moves a parameter by more than half of the largest weight at the start in each step: it cannot settle.
+/// Training moves a parameter, on average, by more than half of the largest weight at the start in a step: it cannot
+/// settle.
 inline bool steps_of_whole_weights(const Features& f) {
     const ParameterGrowth& grown = f.parameter_growth;
     return f.step > 0 && grown.largest_start > 0 &&

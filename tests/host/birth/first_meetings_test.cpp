@@ -53,17 +53,20 @@ TEST_F(FirstMeetingsTest, WhatAValueOfABatchFirstMeetsSaysWhoseItIs) {
 }
 
 TEST_F(FirstMeetingsTest, WhatIsCopiedOverAParameterBeforeAnyStepIsItsFirstValue) {
-    const auto phase_after_copy = [&](int64_t step) {
+    const auto phase_after_copy = [&](int64_t step, bool learning) {
         const BirthId id = born(kNaN, MadeUpOp("aten::log", {x.view()}, {out.returned()})).id;
         MadeUpOp copy("aten::copy_", {weight.view(), out.view()}, {weight.written()}, OpClass::Overwriting);
         copy.grad_enabled = false;
         context.step = step;
+        context.learning = learning;
         births.used(id, copy.event(), context);
         context.step = 0;
+        context.learning = false;
         return store.find(id)->phase;
     };
-    EXPECT_EQ(phase_after_copy(0), Phase::Load);
-    EXPECT_EQ(phase_after_copy(1), Phase::Optimizer) << "training has begun: it is an update";
+    EXPECT_EQ(phase_after_copy(0, false), Phase::Load);
+    EXPECT_EQ(phase_after_copy(0, true), Phase::Optimizer) << "the first update of a loop is in step 0, too";
+    EXPECT_EQ(phase_after_copy(1, true), Phase::Optimizer);
 }
 
 TEST_F(FirstMeetingsTest, OnlyTheFirstMeetingCounts) {

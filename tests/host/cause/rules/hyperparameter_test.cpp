@@ -106,7 +106,8 @@ TEST(Hyperparameter, StepsAsLargeAsTheWeights) {
     EXPECT_EQ(said(hyperparameter, f),
               (Facts{"a parameter that began at or near zero has grown to 2; none was larger than 0.5 when training "
                      "began",
-                     "each step has moved a parameter by more than half of what the largest weight was at the start"}));
+                     "a step has moved a parameter, on average, by more than half of what the largest weight was at "
+                     "the start"}));
     f.step = 300;
     EXPECT_NE(winner(f), "N5") << "as much in many steps is training";
     EXPECT_EQ(said(hyperparameter, f).size(), 1u);
