@@ -32,6 +32,10 @@ bool sizes_by_values(const OpEvent& event) {
                        [](const TensorView& input) { return input.integer == IntegerType::Bool; });
 }
 
+/// An optimizer computes with gradients off; what runs inside of its `step` with them on, or in a backward pass, is a
+/// closure's.
+bool is_closures(const OpEvent& event) { return event.grad_enabled || event.graph_task != -1; }
+
 bool any_parameter(const OpEvent& event) {
     return std::any_of(event.inputs, event.inputs + event.input_count, is_parameter);
 }
@@ -42,9 +46,11 @@ bool any_parameter(const OpEvent& event) {
 struct SlowWatch::Mine {
     uint64_t owner;      ///< SlowWatch::id_
     SlowThread* counts;  ///< null: its ops are not measured
+    bool refused;        ///< there is no room for its counts
     int64_t begin;       ///< of the op that runs; 0: not looked at
     int64_t end;         ///< of the op that the session is hearing of
     int64_t took;
+    bool next_waits;  ///< the op that is about to begin
     bool waits;
     bool shows_repeated;  ///< the op was shown to RepeatedWork
     // From the end of a step to the first op that reads a parameter.
@@ -61,6 +67,7 @@ struct SlowWatch::Mine {
     int64_t optimizer_own;
     int64_t optimizer_ops;
     int64_t optimizer_small;
+    bool optimizer_closure;  ///< a closure ran, whose time is not the optimizer's
     StackId optimizer_stack;
     // The first op of the step that wrote float64.
     int64_t float64_step;
@@ -91,7 +98,9 @@ SlowWatch::Mine& SlowWatch::mine() const noexcept {
 /// Only threads that train or run autograd have counts.
 SlowThread* SlowWatch::thread(Mine& me) noexcept {
     constexpr int kMostThreads = 64;
-    if (me.counts != nullptr || thread_count_.fetch_add(1, std::memory_order_relaxed) >= kMostThreads) return me.counts;
+    if (me.counts != nullptr || me.refused) return me.counts;
+    me.refused = thread_count_.fetch_add(1, std::memory_order_relaxed) >= kMostThreads;
+    if (me.refused) return nullptr;
     auto* made = new (std::nothrow) SlowThread;
     if (made == nullptr) return nullptr;
     made->next = threads_.load(std::memory_order_relaxed);
@@ -107,10 +116,15 @@ void SlowWatch::add(Mine& me, SlowCause cause, StackId stack, const OpInfo* op, 
 }
 
 void SlowWatch::waits() noexcept {
-    if (steps_.looking()) mine().waits = true;
+    if (steps_.looking()) mine().next_waits = true;
 }
 
-void SlowWatch::note_begin() noexcept { mine().begin = clock_(); }
+/// An op that threw has not ended: what was known of it is forgotten here.
+void SlowWatch::note_begin() noexcept {
+    Mine& me = mine();
+    me.waits = std::exchange(me.next_waits, false);
+    me.begin = clock_();
+}
 
 bool SlowWatch::belongs(const OpEvent& event, const Mine& me) const noexcept {
     return event.graph_task != -1 || trainer_.load(std::memory_order_relaxed) == &me;
@@ -124,6 +138,7 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
     const bool waits = std::exchange(me.waits, false);
     const int64_t began = std::exchange(me.begin, 0);
     me.took = began == 0 || event.inner_ops_shown ? 0 : me.end - began;
+    if (me.optimizer_from != 0 && is_closures(event)) me.optimizer_closure = true;
     if (began == 0 || ignored || !belongs(event, me)) return;
     if (event.on_device) on_device_.store(true, std::memory_order_relaxed);
     if (me.between_from != 0) look_between(me, event);
@@ -140,7 +155,7 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
 
 /// An op on the host.
 void SlowWatch::look_at(Mine& me, const OpEvent& event, int64_t ns) noexcept {
-    if (me.optimizer_from != 0) {
+    if (me.optimizer_from != 0 && !is_closures(event)) {
         ++me.optimizer_ops;
         if (ns < kSmallOpNs && !is_over_lists(event)) ++me.optimizer_small;
         return;
@@ -222,13 +237,14 @@ void SlowWatch::optimizer_begins(StackId stack) noexcept {
     me.optimizer_from = clock_();
     me.optimizer_own = own();
     me.optimizer_ops = me.optimizer_small = 0;
+    me.optimizer_closure = false;
     me.optimizer_stack = stack;
 }
 
 void SlowWatch::optimizer_ends() noexcept {
     Mine& me = mine();
     const int64_t from = std::exchange(me.optimizer_from, 0);
-    if (from == 0 || !steps_.looking()) return;
+    if (from == 0 || me.optimizer_closure || !steps_.looking()) return;
     const int64_t took = clock_() - from - (own() - me.optimizer_own);
     if (me.optimizer_small >= kManySmallOps && 4 * me.optimizer_small >= 3 * me.optimizer_ops)
         add(me, SlowCause::SmallUpdates, me.optimizer_stack, nullptr, took, me.optimizer_small);

@@ -79,12 +79,15 @@ SlowRun slow_run(const SlowCosts& costs, const StackSource& stacks, const PlaceF
                                    " steps that could be looked at");
         return run;
     }
-    if (costs.on_device)
+    if (costs.on_device) {
         run.not_measured.push_back("what ops take on a device: of them only the host's waits are seen");
+        run.not_measured.push_back("time between steps: with a device it may be spent waiting for it, which is no op");
+    }
     std::map<std::tuple<SlowCause, std::string, int>, Line> lines;
     for (const auto& [key, cost] : costs.by_stack) {
         const auto& [cause, stack] = key;
         if (cause == SlowCause::Float64 && costs.float64_is_meant) continue;
+        if (cause == SlowCause::Between && costs.on_device) continue;
         const std::vector<SourceFrame> frames = stacks.resolve(stack);
         const SourceFrame* frame = places.innermost(frames);
         const std::string file = frame != nullptr ? frame->file : "";
