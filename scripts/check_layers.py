@@ -31,7 +31,8 @@ LAYERS = {
     "host/report": (*BELOW, "host/track", "host/finding", "host/cause"),
     "host/explain": ("host/base", "host/options", "host/finding", "host/diagnosis/faults.h"),
     # Other documents of reports: none of it is part of what runs in a program.
-    "host/format": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/explain"),
+    "host/format": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/explain",
+                    "host/diagnosis"),
     "host/changes": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
     "host/ranks": ("host/base", "host/log", "host/options", "host/finding", "host/report", "host/format"),
     "host/dump": (*BELOW, "host/track", "host/finding", "host/report"),

@@ -2,7 +2,10 @@
 #include "host/format/converters.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "host/diagnosis/diagnosis_document.h"
+#include "host/diagnosis/ranking.h"
 #include "host/format/parts.h"
 #include "host/report/json_fields.h"
 #include "host/report/text.h"
@@ -31,10 +34,19 @@ class TextConverter : public PartsConverter<std::string> {
             out += render_finding(finding, style) + "\n";
         }
         if (const std::string slow = render_performance(report.document, style); !slow.empty()) out += slow + "\n";
+        if (const std::string faults = training_faults(report.document, style); !faults.empty()) out += faults + "\n";
         return out + render_summary(report.document, style, report.path);
     }
 
   private:
+    /// As the run has printed them; empty where it had none.
+    static std::string training_faults(const Json& document, const TextStyle& style) {
+        const Json& section = fields::at(document, "diagnosis");
+        if (fields::list(section, "faults").empty()) return "";
+        const std::optional<Signals> signals = read_signals(section);
+        return signals ? render_diagnosis(*signals, rank_faults(*signals), style) : "";
+    }
+
     TextStyle style_;
 };
 

@@ -329,7 +329,6 @@ int Session::finish(int status) noexcept {
         RunSummary run = counts_.now();
         run.ended = now_text();
         run.exit_status = status;
-        if (slow_ != nullptr) run.slow = slow_->run(places_of(facts_));
         write_last(std::move(run));
         const bool wanted = (options_.fail_on == FailOn::Error && reporter_.has(Severity::Error)) ||
                             (options_.fail_on == FailOn::Warning && reporter_.has(Severity::Warning));

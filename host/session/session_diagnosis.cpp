@@ -1,4 +1,5 @@
-// What a session does for the option `diagnose` beside handing on events.
+// What a session does for the options `diagnose` and `perf` beside handing on events.
+#include <string>
 #include <utility>
 
 #include "host/diagnosis/diagnosis.h"
@@ -6,22 +7,49 @@
 #include "host/session/session.h"
 
 namespace numsan {
+namespace {
+
+/// One line on what is lost, if there is memory for it.
+void say_lost(const Reporter& reporter, const char* what) noexcept {
+    try {
+        reporter.say(std::string(what) + ": out of memory or a failure while it was made");
+    } catch (...) {
+    }
+}
+
+}  // namespace
 
 /// While the model is alive: many programs drop it before they end.
 void Session::name_parameters() noexcept {
     try {
         signals_->name(publisher_.names());
     } catch (...) {
-        fail("out of memory or a failure while naming parameters");
+        say_lost(reporter_, "parameters of the training stay without names");
     }
 }
 
-/// The last report, and what the training's signals say.
+/// The last report, what makes the run slow, and what the training's signals say. A section that fails is the only one
+/// that is lost.
 void Session::write_last(RunSummary run) {
+    if (slow_ != nullptr) {
+        try {
+            run.slow = slow_->run(PlaceFinder(facts_.torch_root, facts_.standard_library));
+        } catch (...) {
+            say_lost(reporter_, "the report has no section `performance`");
+        }
+    }
     if (signals_ == nullptr) return reporter_.finish(run);
-    const Diagnosis diagnosis = diagnose(signals_->signals(PlaceFinder(facts_.torch_root, facts_.standard_library)));
-    run.sections["diagnosis"] = diagnosis.document;
-    run.faulty = !diagnosis.faults.empty();
+    Diagnosis diagnosis;
+    try {
+        diagnosis = diagnose(signals_->signals(PlaceFinder(facts_.torch_root, facts_.standard_library)));
+        run.sections["diagnosis"] = diagnosis.document;
+        run.faulty = !diagnosis.faults.empty();
+    } catch (...) {
+        diagnosis = {};
+        run.faulty = false;
+        run.sections.erase("diagnosis");
+        say_lost(reporter_, "the report has no section `diagnosis`");
+    }
     reporter_.finish(run);
     if (run.faulty || (options_.verbosity >= 2 && !diagnosis.signals.steps.empty()))
         reporter_.show(
