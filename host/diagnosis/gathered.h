@@ -44,6 +44,7 @@ struct GatheredParameter {
     double before[kElements] = {};  ///< as the gradient of step `before_step` arrived
     int64_t before_step = -1;
     bool changed = false;
+    bool moves = false;     ///< in step `before_step` a gradient was not zero at one of these elements
     bool used = false;      ///< its gradient has a part that the optimizer has used
     bool was_used = false;  ///< the same before what is being added now
     FixedSeries gradient, weight, update, carried;

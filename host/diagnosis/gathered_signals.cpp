@@ -18,8 +18,25 @@ std::optional<Place> place_of(StackId stack, const StackSource& stacks, const Pl
 }  // namespace
 
 Signals SignalGatherer::signals(const PlaceFinder& places) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
     Signals out;
+    struct Wanted {
+        std::optional<Place>* place;
+        StackId stack;
+    };
+    std::vector<Wanted> wanted;
+    copy_to(out, [&](std::optional<Place>& place, StackId stack) { wanted.push_back({&place, stack}); });
+    // Files are read and stacks resolved without the lock.
+    std::map<StackId, std::optional<Place>> found;
+    for (const Wanted& one : wanted) {
+        const auto [at, is_new] = found.try_emplace(one.stack);
+        if (is_new) at->second = place_of(one.stack, stacks_, places);
+        *one.place = at->second;
+    }
+    return out;
+}
+
+void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optional<Place>&, StackId)>& place) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<int> samples;
     for (int i = 0; i < kMostSampled; ++i) {
         if ((sampled_ >> i & 1) != 0) samples.push_back(i);
@@ -29,22 +46,25 @@ Signals SignalGatherer::signals(const PlaceFinder& places) const {
         for (const int sample : samples) values.push_back(kept.at(sample));
         return values;
     };
-    const auto place = [&](StackId stack) { return place_of(stack, stacks_, places); };
     for (const int sample : samples) out.steps.push_back(step_of_sample(sample));
     out.loss = series(loss_values_);
     out.step_size = series(step_sizes_);
     out.trend.count = loss_count_;
     out.trend.places = static_cast<int64_t>(loss_places_.size());
-    out.trend.first = loss_count_ >= 4 ? first_losses_ : NAN;
-    out.trend.lowest = loss_count_ > 0 ? lowest_loss_ : NAN;
+    // Of losses at different scales no mean is known.
+    out.trend.first = loss_count_ >= 4 && !scaled_ ? first_losses_ : NAN;
+    out.trend.lowest = loss_count_ > 0 && !scaled_ ? lowest_loss_ : NAN;
     double sum = 0;
     const int64_t last = std::min<int64_t>(loss_count_, 16);
     for (int64_t i = 0; i < last; ++i) sum += last_losses_[i];
-    out.trend.last = last > 0 ? sum / static_cast<double>(last) : NAN;
+    out.trend.last = last > 0 && !scaled_ ? sum / static_cast<double>(last) : NAN;
     out.optimizer_steps = optimizer_steps_;
-    out.optimizer = place(optimizer_);
-    out.backward = place(backward_);
-    out.left_out = left_out_;
+    place(out.optimizer, optimizer_);
+    place(out.backward, backward_);
+    out.left_out = static_cast<int64_t>(left_out_.size());
+    out.parameters.reserve(parameters_.size());  // they stay where they are until their places are known
+    out.activations.reserve(activations_.size());
+    out.losses.reserve(losses_.size());
 
     std::vector<const GatheredParameter*> ordered;
     for (const GatheredParameter& one : parameters_) ordered.push_back(&one);
@@ -59,7 +79,7 @@ Signals SignalGatherer::signals(const PlaceFinder& places) const {
         made.shape.assign(one->sizes, one->sizes + std::min(one->ndim, GatheredParameter::kMostDims));
         made.dtype = info(one->dtype).name;
         made.op = one->op != nullptr ? one->op->name : "";
-        made.location = place(one->stack);
+        place(made.location, one->stack);
         made.changed = one->changed;
         made.gradient = series(one->gradient);
         made.weight = series(one->weight);
@@ -69,7 +89,7 @@ Signals SignalGatherer::signals(const PlaceFinder& places) const {
     for (const GatheredActivation& one : activations_) {
         ActivationSignals& made = out.activations.emplace_back();
         made.op = one.op->name;
-        made.location = place(one.stack);
+        place(made.location, one.stack);
         made.call = one.call;
         if (one.parameter >= 0) made.parameter = position[&parameters_[static_cast<size_t>(one.parameter)]];
         made.feeds = one.feeds;
@@ -80,13 +100,12 @@ Signals SignalGatherer::signals(const PlaceFinder& places) const {
         LossSignals& made = out.losses.emplace_back();
         made.op = one.op->name;
         made.made_by = one.made_by != nullptr ? one.made_by->name : "";
-        made.location = place(one.stack);
-        made.made_at = place(one.made_at);
+        place(made.location, one.stack);
+        place(made.made_at, one.made_at);
         made.steps = one.steps;
         made.raw_steps = one.raw_steps;
         made.row_sum = one.row_sum;
     }
-    return out;
 }
 
 void SignalGatherer::forget() {
@@ -98,7 +117,12 @@ void SignalGatherer::forget() {
     losses_.clear();
     loss_values_ = step_sizes_ = FixedSeries{};
     sampled_ = 0;
-    loss_count_ = optimizer_steps_ = next_order_ = left_out_ = 0;
+    loss_count_ = optimizer_steps_ = next_order_ = 0;
+    left_out_.clear();
+    scaled_ = false;
+    roots_.clear();
+    scalers_.clear();
+    last_in_optimizer_ = OpSeq::None;
     first_losses_ = lowest_loss_ = 0;
     loss_places_.clear();
     backward_ = optimizer_ = 0;

@@ -11,9 +11,6 @@
 namespace numsan {
 namespace {
 
-/// Of the thread's AccumulateGrad node: the parameter whose gradient it adds to.
-thread_local int accumulating = -1;
-
 constexpr int kNearActivation = 3;  ///< ops between an activation and the layer that takes its results: dropout, views
 
 bool is_one_of(const char* name, std::initializer_list<std::string_view> names) {
@@ -26,29 +23,6 @@ bool is_activation(const char* name) { return is_rectifier(name) || is_sigmoid(n
 bool is_nll(const char* name) { return is_one_of(name, {"aten::nll_loss_forward", "aten::nll_loss2d_forward"}); }
 bool is_measured_loss(const char* name) {
     return is_nll(name) || is_one_of(name, {"aten::_log_softmax", "aten::binary_cross_entropy_with_logits"});
-}
-
-/// Which of the op's numbers is the step's size; -1: none is.
-int step_size_among(const OpEvent& event) {
-    struct Row {
-        std::string_view name;
-        int index;
-    };
-    static constexpr Row kRows[] = {{"aten::add_", 0},
-                                    {"aten::sub_", 0},
-                                    {"aten::addcdiv_", 0},
-                                    {"aten::_foreach_add_", 0},
-                                    {"aten::_foreach_addcdiv_", 0},
-                                    {"aten::_fused_adam_", 0},
-                                    {"aten::_fused_adamw_", 0},
-                                    {"aten::_fused_sgd_", 2}};
-    for (const Row& row : kRows) {
-        if (row.name == event.op->name && row.index < event.scalar_count) {
-            // add_(update) has a factor of 1 that nobody chose
-            return row.name.ends_with("_fused_sgd_") || std::fabs(event.scalars[row.index]) != 1 ? row.index : -1;
-        }
-    }
-    return -1;
 }
 
 /// Share of the results at which the activation is flat.
@@ -112,7 +86,7 @@ int SignalGatherer::find_or_add(const TensorView& tensor) {
     int at = find(tensor);
     if (at < 0) {
         if (parameters_.size() >= kMostParameters) {
-            ++left_out_;
+            leave_out(reinterpret_cast<uintptr_t>(tensor.data));
             return -1;
         }
         const auto hash = (reinterpret_cast<uintptr_t>(tensor.data) >> 4) * 0x9e3779b97f4a7c15ull >> 32;
@@ -136,18 +110,42 @@ int SignalGatherer::find_or_add(const TensorView& tensor) {
     return at;
 }
 
+/// Stacks are resolved without the lock, and each of the first ones once.
+bool SignalGatherer::knows(StackId stack, const std::vector<Judged>& judged, bool& answer) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto known =
+        std::find_if(judged.begin(), judged.end(), [&](const Judged& one) { return one.stack == stack; });
+    if (known == judged.end()) return false;
+    answer = known->is;
+    return true;
+}
+
+bool SignalGatherer::judge(StackId stack, bool (StackFacts::*ask)(StackId) const, std::vector<Judged>& judged) {
+    bool is = false;
+    if (knows(stack, judged, is)) return is;
+    is = (facts_.*ask)(stack);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (judged.size() < kMostJudged) {
+        judged.push_back({stack, is});
+        keep_stack(stack);
+    }
+    return is;
+}
+
 void SignalGatherer::loss(const OpEvent& event, const OpContext& context) {
     const TensorView& value = event.inputs[0];
     if (!has_elements(value) || value.numel != 1) return;
+    if (!judge(context.stack, &StackFacts::is_loss, roots_)) return;
+    Lineage::Record made;
+    const bool scaled =
+        lineage_.find(value.storage, made) && made.stack != 0 && judge(made.stack, &StackFacts::is_scaler, scalers_);
     const double loss = finite_element(value, 0);
     const std::lock_guard<std::mutex> lock(mutex_);
+    scaled_ = scaled_ || scaled;
     const bool known = std::find(loss_places_.begin(), loss_places_.end(), context.stack) != loss_places_.end();
-    if (!known) {
-        if (!facts_.is_loss(context.stack)) return;
-        if (loss_places_.size() < kMostPlaces) {
-            loss_places_.push_back(context.stack);
-            keep_stack(context.stack);
-        }
+    if (!known && loss_places_.size() < kMostPlaces) {
+        loss_places_.push_back(context.stack);
+        keep_stack(context.stack);
     }
     backward_ = backward_ != 0 ? backward_ : context.stack;
     if (loss_count_ < 4) first_losses_ += loss / 4;
@@ -228,7 +226,7 @@ GatheredActivation* SignalGatherer::activation_of(const OpEvent& event, const Op
     constexpr size_t kMostCalls = 32;
     const uint64_t key = uint64_t(event.op->id) << 32 | context.stack;
     if (calls_.size() >= kMostActivations && !calls_.contains(key)) {
-        ++left_out_;
+        leave_out(key);
         return nullptr;
     }
     CallsHere& here = calls_[key];
@@ -236,7 +234,7 @@ GatheredActivation* SignalGatherer::activation_of(const OpEvent& event, const Op
     const auto call = static_cast<size_t>(here.count++);
     if (call < here.sites.size()) return &activations_[static_cast<size_t>(here.sites[call])];
     if (call >= kMostCalls || activations_.size() >= kMostActivations) {
-        ++left_out_;
+        leave_out(key + (uint64_t(call) << 48));
         return nullptr;
     }
     here.sites.push_back(static_cast<int>(activations_.size()));
@@ -261,15 +259,21 @@ void SignalGatherer::look_at_activation(const OpEvent& event, const OpContext& c
     if (is_rectifier(event.op->name)) {
         // A sample of zeros is no proof: not all of them are.
         const double share = share_of_zeros(results);
-        here->zeros.set(sample, zero ? 1 : std::min(share, 1 - 1.0 / static_cast<double>(results.numel + 1)));
+        here->zeros.set(sample, zero ? 1 : std::min<double>(share, std::nextafter(1.0f, 0.0f)));
     } else {
         here->at_limit.set(sample, share_at_limit(results, is_sigmoid(event.op->name)));
     }
 }
 
+/// The op that made all of the tensor. Of a part of a storage it is not known whether the last op wrote that part.
+bool SignalGatherer::has_made(const TensorView& tensor, Lineage::Record& made) const {
+    const bool whole = tensor.numel * int64_t(info(tensor.dtype).element_bytes()) == tensor.storage_bytes;
+    return whole && lineage_.find(tensor.storage, made) && made.numel == tensor.numel;
+}
+
 void SignalGatherer::look_at_loss(const OpEvent& event, const OpContext& context) {
     Lineage::Record made;
-    const bool known = lineage_.find(event.inputs[0].storage, made);
+    const bool known = has_made(event.inputs[0], made);
     const OpInfo* maker = known ? made.op : nullptr;
     auto found = std::find_if(losses_.begin(), losses_.end(), [&](const GatheredLoss& one) {
         return one.op == event.op && one.made_by == maker && one.stack == context.stack;
@@ -288,92 +292,6 @@ void SignalGatherer::look_at_loss(const OpEvent& event, const OpContext& context
     found->last_raw = context.step;
     if (std::isfinite(sum)) found->row_sum = sum;
     ++found->raw_steps;
-}
-
-void SignalGatherer::gradient(const NodeEvent& event, const OpContext& context) {
-    accumulating = -1;
-    if (!is_sampled(context.step) || context.ignored || event.variable == nullptr) return;
-    if (!has_elements(*event.variable)) return;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const int at = find_or_add(*event.variable);
-    if (at < 0) return;
-    accumulating = at;
-    const int sample = sample_of(context.step);
-    sampled_ |= uint64_t(1) << sample;
-    GatheredParameter& parameter = parameters_[static_cast<size_t>(at)];
-    double size = NAN;
-    if (event.input_count > 0 && has_elements(event.inputs[0])) {
-        const TensorView& gradient = event.inputs[0];
-        size = sampled_size(gradient, kElements);
-        Lineage::Record made;
-        if (size == 0 && lineage_.find(gradient.storage, made) && made.was_read() && made.largest != 0)
-            size = magnitude_value(made.largest, made.dtype) /
-                   std::sqrt(static_cast<double>(std::max<int64_t>(made.numel, 1)));
-    }
-    parameter.gradient.set(sample, size);
-    parameter.was_used = std::exchange(parameter.used, false);  // unless it is added to one that is there
-    if (parameter.before_step == context.step) return;
-    double sum = 0;
-    const int64_t count = std::min(parameter.numel, GatheredParameter::kElements);
-    for (int64_t i = 0; i < count; ++i) {
-        double& before = parameter.before[i];
-        const double now =
-            finite_element(*event.variable, sample_position(i, parameter.numel, GatheredParameter::kElements));
-        if (parameter.before_step >= 0 && now != before) parameter.changed = true;
-        before = now;
-        sum += now * now;
-    }
-    parameter.before_step = context.step;
-    parameter.weight.set(sample, std::sqrt(sum / static_cast<double>(count)));
-}
-
-/// What autograd adds to is a gradient that was written before: whether the parameter was written since. Adding to it
-/// is no fault yet: of two optimizers each clears its own gradients, but not those that the other's loss adds.
-void SignalGatherer::look_at_accumulation(const OpEvent& event) {
-    if (accumulating < 0 || static_cast<size_t>(accumulating) >= parameters_.size() || event.output_count != 1) return;
-    GatheredParameter& parameter = parameters_[static_cast<size_t>(accumulating)];
-    const TensorView& sum = event.outputs[0];
-    Lineage::Record before;
-    if ((sum.flags & kWritten) == 0 || sum.numel != parameter.numel || !lineage_.find(sum.storage, before)) return;
-    if (before.was_read() && before.largest == 0) return;  // cleared
-    parameter.used =
-        parameter.was_used || lineage_.written_at(parameter.storage) >= before.seq;  // a fused op writes both
-}
-
-void SignalGatherer::look_at_update(const OpEvent& event, const OpContext& context) {
-    for (int32_t i = 0; i < event.output_count; ++i) {
-        const TensorView& output = event.outputs[i];
-        if ((output.flags & kWritten) == 0 || !has_elements(output)) continue;
-        const int at = find(output);
-        if (at < 0) continue;
-        GatheredParameter& parameter = parameters_[static_cast<size_t>(at)];
-        if (parameter.numel != output.numel) continue;
-        parameter.changed = true;
-        if (parameter.before_step != context.step) continue;
-        parameter.carried.set(sample_of(context.step), parameter.used ? 1 : 0);
-        double change = 0, size = 0;
-        const int64_t count = std::min(parameter.numel, GatheredParameter::kElements);
-        for (int64_t k = 0; k < count; ++k) {
-            const double now =
-                finite_element(output, sample_position(k, parameter.numel, GatheredParameter::kElements));
-            change += (now - parameter.before[k]) * (now - parameter.before[k]);
-            size += parameter.before[k] * parameter.before[k];
-        }
-        const int sample = sample_of(context.step);
-        if (size > 0) parameter.update.set(sample, std::sqrt(change / size));
-        const int number = context.in_optimizer ? step_size_among(event) : -1;
-        if (number >= 0) step_sizes_.set(sample, std::fabs(event.scalars[number]));
-    }
-}
-
-void SignalGatherer::optimizer_step(int64_t step, StackId stack) {
-    if (!is_sampled(step)) return;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ++optimizer_steps_;
-    if (optimizer_ == 0) {
-        optimizer_ = stack;
-        keep_stack(stack);
-    }
 }
 
 }  // namespace numsan

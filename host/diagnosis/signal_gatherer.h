@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "host/base/adapter_abi.h"
@@ -21,7 +23,7 @@
 
 namespace numsan {
 
-/// [MT] One lock, taken in sampled steps, at each backward() and at each step of an optimizer. Memory grows with the
+/// [MT] One lock, taken in sampled steps and at each backward(); no stack is resolved under it. Memory grows with the
 /// number of places in the program that are measured, up to fixed limits, and not with time. May throw std::bad_alloc.
 class SignalGatherer {
   public:
@@ -38,6 +40,7 @@ class SignalGatherer {
     void op(const OpEvent& event, const OpContext& context, const Range* ranges, int32_t range_count,
             bool accumulates) {
         if (context.ignored || context.in_data_loader) return;
+        if (context.in_optimizer) last_in_optimizer_.store(context.seq, std::memory_order_relaxed);
         if (event.input_count == 1 && starts_backward(event)) loss(event, context);
         if (is_sampled(context.step)) look(event, context, ranges, range_count, accumulates);
     }
@@ -58,10 +61,26 @@ class SignalGatherer {
     void forget();
 
   private:
+    /// All but places; place(where, stack) is called for each of these.
+    void copy_to(Signals& out, const std::function<void(std::optional<Place>&, StackId)>& place) const;
+
     static constexpr size_t kTable = 2 * kMostParameters;
     static constexpr size_t kReads = 4096;
     static constexpr size_t kMostLosses = 16;
     static constexpr size_t kMostPlaces = 8;
+    static constexpr size_t kMostJudged = 64;
+    static constexpr size_t kMostLeftOut = 4096;
+
+    /// What was asked of a stack, and the answer.
+    struct Judged {
+        StackId stack;
+        bool is;
+    };
+    bool knows(StackId stack, const std::vector<Judged>& judged, bool& answer) const;
+    bool judge(StackId stack, bool (StackFacts::*ask)(StackId) const, std::vector<Judged>& judged);
+    void leave_out(uint64_t key) {
+        if (left_out_.size() < kMostLeftOut) left_out_.insert(key);
+    }
 
     static bool starts_backward(const OpEvent& event) { return std::strcmp(event.op->name, "aten::ones_like") == 0; }
     void loss(const OpEvent& event, const OpContext& context);
@@ -71,6 +90,8 @@ class SignalGatherer {
     void look_at_update(const OpEvent& event, const OpContext& context);
     void look_at_accumulation(const OpEvent& event);
     void look_at_activation(const OpEvent& event, const OpContext& context, bool zero);
+    bool was_stepped(const GatheredParameter& parameter, const void* gradient, OpSeq since) const;
+    bool has_made(const TensorView& tensor, Lineage::Record& made) const;
     void look_at_loss(const OpEvent& event, const OpContext& context);
     void add_parameter_read(const OpEvent& event, const OpContext& context);
     int find(const TensorView& tensor) const;
@@ -105,11 +126,14 @@ class SignalGatherer {
     double first_losses_ = 0;
     double last_losses_[16] = {};
     double lowest_loss_ = 0;
+    bool scaled_ = false;  ///< a loss scaler made a loss
     std::vector<StackId> loss_places_;
+    std::vector<Judged> roots_, scalers_;
+    std::atomic<OpSeq> last_in_optimizer_{OpSeq::None};
     StackId backward_ = 0, optimizer_ = 0;
     int64_t optimizer_steps_ = 0;
     int64_t next_order_ = 0;
-    int64_t left_out_ = 0;
+    std::unordered_set<uint64_t> left_out_;
 };
 
 }  // namespace numsan

@@ -45,10 +45,11 @@ struct LossSignals {
 };
 
 struct LossTrend {
-    int64_t count = 0;   ///< of backward passes that began
-    int64_t places = 0;  ///< lines that they began from; beyond 8 they are not counted
-    double first = 0;    ///< mean of the first 4
-    double last = 0;     ///< mean of the last 16
+    int64_t count = 0;  ///< of backward passes that began
+    int64_t places =
+        0;             ///< stacks that they began from: a helper's one line may serve two losses; 8 at most are counted
+    double first = 0;  ///< mean of the first 4; this and the others NaN with a loss scaler, whose scale moves them
+    double last = 0;   ///< mean of the last 16
     double lowest = 0;
 };
 
@@ -61,7 +62,7 @@ struct Signals {
     std::vector<ParameterSignals> parameters;  ///< in the order in which the forward pass reads them
     std::vector<ActivationSignals> activations;
     std::vector<LossSignals> losses;
-    int64_t left_out = 0;  ///< parameters and activations for which there was no room
+    int64_t left_out = 0;  ///< parameters and activations for which there was no room, each once; 4,096 at most
 };
 
 }  // namespace numsan

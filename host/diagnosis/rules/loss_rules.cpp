@@ -26,14 +26,29 @@ void double_activation(const Signals& signals, const LossSignals& loss, std::vec
     faults.push_back(std::move(fault));
 }
 
+/// What a last layer or a softmax hands on. Other ops may have made more of log-probabilities: a weight on each, a
+/// margin, a mixture.
+bool is_raw(const std::string& made_by) {
+    for (const char* op : {"aten::addmm", "aten::mm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::convolution",
+                           "aten::_softmax", "aten::mkldnn_convolution", "aten::_slow_conv2d_forward"}) {
+        if (made_by == op) return true;
+    }
+    return false;
+}
+
+/// Fallen towards zero, as of a loss that is what it should be; of raw scores it falls below.
+bool has_fallen(const LossTrend& trend) {
+    return trend.places == 1 && trend.first > 0 && trend.last >= 0 && trend.last <= kFallenLoss * trend.first;
+}
+
 void missing_log_softmax(const Signals& signals, const LossSignals& loss, std::vector<Fault>& faults) {
-    if (!contains(loss.op, "nll_loss") || contains(loss.made_by, "log_softmax")) return;
+    if (!contains(loss.op, "nll_loss") || !is_raw(loss.made_by) || has_fallen(signals.trend)) return;
     if (!is_steady(signals, loss.steps) || loss.raw_steps < loss.steps) return;
     Fault fault = make_fault(FaultId::MissingLogSoftmax, loss.location);
     fault.evidence.push_back("the exponentials of a row that `nll_loss` read sum up to " + value_text(loss.row_sum) +
                              ", where those of log-probabilities sum up to 1; so in all " + grouped(loss.steps) +
                              " sampled steps");
-    if (!loss.made_by.empty()) fault.evidence.push_back("`" + loss.made_by + "` made what it read");
+    fault.evidence.push_back("`" + loss.made_by + "` made what it read");
     fault.help = {"take `cross_entropy` of the logits", "or apply `log_softmax` to the output"};
     faults.push_back(std::move(fault));
 }

@@ -36,28 +36,23 @@ bool holds_lately(const Series& series, Holds&& holds) {
     return std::all_of(all.end() - kDiagnosedSteps, all.end(), [&](const Sample& one) { return holds(one); });
 }
 
+/// Of an even number the lower of the two in the middle.
 inline double median(std::vector<double> values) {
     if (values.empty()) return NAN;
-    const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+    const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
     std::nth_element(values.begin(), middle, values.end());
     return *middle;
-}
-
-inline double median(const Series& series, size_t from) {
-    std::vector<double> values;
-    for (size_t i = from; i < series.size(); ++i) {
-        if (!std::isnan(series[i])) values.push_back(series[i]);
-    }
-    return median(values);
 }
 
 /// A matrix or a kernel, not a bias or a scale.
 inline bool is_weight(const ParameterSignals& one) { return one.shape.size() >= 2; }
 
-/// Whether the loss is known not to have fallen: of one place, positive, over twice as many steps as its means take.
+/// Whether the loss is known not to have fallen: of one place, positive, over 32 steps, however many backward passes
+/// these have.
 inline bool has_not_fallen(const Signals& signals) {
     const LossTrend& trend = signals.trend;
-    if (trend.places != 1 || trend.count < 32 || !(trend.first > 0)) return false;
+    if (trend.places != 1 || trend.count < 32 || signals.steps.empty() || signals.steps.back() < 32) return false;
+    if (!(trend.first > 0)) return false;
     return !(trend.last <= kFallenLoss * trend.first);  // nor where it is not finite any more
 }
 

@@ -5,13 +5,32 @@
 namespace numsan {
 namespace {
 
-/// For each sampled step the median of the updates of all weights; NaN where none was measured.
+double first_size(const ParameterSignals& one) {
+    const std::vector<Sample> sizes = measured(one.weight);
+    return sizes.empty() ? 0 : sizes.front().value;
+}
+
+/// Weights of which a step's share says something: one that starts at or near zero has steps as large as it is.
+std::vector<const ParameterSignals*> grown_weights(const Signals& signals) {
+    double largest = 0;
+    for (const ParameterSignals& one : signals.parameters) {
+        if (is_weight(one)) largest = std::max(largest, first_size(one));
+    }
+    std::vector<const ParameterSignals*> weights;
+    for (const ParameterSignals& one : signals.parameters) {
+        if (is_weight(one) && first_size(one) > kNearZeroWeight * largest) weights.push_back(&one);
+    }
+    return weights;
+}
+
+/// For each sampled step the median of the updates of these weights; NaN where none was measured.
 Series median_updates(const Signals& signals) {
+    const std::vector<const ParameterSignals*> weights = grown_weights(signals);
     Series medians;
     for (size_t i = 0; i < signals.steps.size(); ++i) {
         std::vector<double> updates;
-        for (const ParameterSignals& one : signals.parameters) {
-            if (is_weight(one) && i < one.update.size() && !std::isnan(one.update[i])) updates.push_back(one.update[i]);
+        for (const ParameterSignals* one : weights) {
+            if (i < one->update.size() && !std::isnan(one->update[i])) updates.push_back(one->update[i]);
         }
         medians.push_back(median(updates));
     }
@@ -21,10 +40,9 @@ Series median_updates(const Signals& signals) {
 /// How many times as large as in the first sampled step the weights are in the last one, the median of all.
 double median_growth(const Signals& signals) {
     std::vector<double> growths;
-    for (const ParameterSignals& one : signals.parameters) {
-        const std::vector<Sample> sizes = measured(one.weight);
-        if (is_weight(one) && sizes.size() >= 2 && sizes.front().value > 0)
-            growths.push_back(sizes.back().value / sizes.front().value);
+    for (const ParameterSignals* one : grown_weights(signals)) {
+        const std::vector<Sample> sizes = measured(one->weight);
+        if (sizes.size() >= 2) growths.push_back(sizes.back().value / sizes.front().value);
     }
     return median(growths);
 }
@@ -60,6 +78,11 @@ void rate_too_large(const Signals& signals, std::vector<Fault>& faults) {
     faults.push_back(std::move(fault));
 }
 
+/// Of neighbouring numbers, relative to the number; 0: a type of which nothing is said.
+double spacing(const std::string& dtype) {
+    return dtype == "float32" ? kLostUpdate : dtype == "float64" ? kLostUpdateDouble : 0;
+}
+
 /// All weights stand still though gradients reach them, and the step's size does not grow, as it would while a schedule
 /// warms up.
 void rate_too_small(const Signals& signals, std::vector<Fault>& faults) {
@@ -69,22 +92,24 @@ void rate_too_small(const Signals& signals, std::vector<Fault>& faults) {
         return;
     int64_t weights = 0;
     double most = 0;
+    std::string dtype;
     for (const ParameterSignals& one : signals.parameters) {
         if (!is_weight(one)) continue;
         const std::vector<Sample> updates = measured(one.update);
         if (updates.empty()) continue;
-        if (one.dtype != "float32" && one.dtype != "float64") return;
+        if (spacing(one.dtype) == 0 || (!dtype.empty() && one.dtype != dtype)) return;
+        dtype = one.dtype;
         const bool gradients = holds_lately(one.gradient, [](const Sample& sample) { return sample.value > 0; });
         if (!gradients || updates.size() < static_cast<size_t>(kDiagnosedSteps)) return;
         for (const Sample& update : updates) most = std::max(most, update.value);
-        if (most > kLostUpdate) return;
+        if (most > spacing(dtype)) return;
         ++weights;
     }
     if (weights == 0) return;
     Fault fault = make_fault(FaultId::RateTooSmall, signals.optimizer);
     fault.evidence.push_back("no step changed any of " + counted(weights, "weight", "weights") + " by more than " +
-                             value_text(most) + " of its size " + steps_words(signals) +
-                             "; float32 has numbers 1.2e-07 apart");
+                             value_text(most) + " of its size " + steps_words(signals) + "; numbers of " + dtype +
+                             " lie " + value_text(spacing(dtype)) + " apart, relative to the number");
     fault.evidence.push_back(loss_words(signals));
     if (const std::string size = step_size_words(signals); !size.empty()) fault.evidence.push_back(size);
     fault.help = {
