@@ -13,6 +13,7 @@ import run_numsan
 
 FOLDER = pathlib.Path(__file__).with_name("programs")
 PROGRAMS = sorted(FOLDER.glob("*.py"))
+HEALTHY = sorted(FOLDER.with_name("healthy").glob("*.py"))
 OPTIONS = {"diagnose": 1}
 
 
@@ -64,6 +65,12 @@ def test_fault_is_first_and_at_its_line(program, fault, warm, tmp_path):
 @pytest.mark.parametrize("program", [pytest.param(path, id=path.stem) for path in PROGRAMS])
 def test_healthy_twin_is_silent(program, warm, tmp_path):
     done = run(program, "healthy", tmp_path)
+    assert (done.returncode, done.stderr, done.report) == (0, "", None), done.describe()
+
+
+@pytest.mark.parametrize("program", [pytest.param(path, id=path.stem) for path in HEALTHY])
+def test_what_is_near_to_a_fault_is_none(program, warm, tmp_path):
+    done = run_numsan.run_watched_fork(program, options=OPTIONS, cwd=tmp_path)
     assert (done.returncode, done.stderr, done.report) == (0, "", None), done.describe()
 
 
