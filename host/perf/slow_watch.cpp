@@ -138,7 +138,9 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
     const bool waits = std::exchange(me.waits, false);
     const int64_t began = std::exchange(me.begin, 0);
     me.took = began == 0 || event.inner_ops_shown ? 0 : me.end - began;
-    if (me.optimizer_from != 0 && is_closures(event)) me.optimizer_closure = true;
+    // The scope itself ends by ops of the profiler, with gradients on.
+    if (me.optimizer_from != 0 && is_closures(event) && (event.graph_task != -1 || any_parameter(event)))
+        me.optimizer_closure = true;
     if (began == 0 || ignored || !belongs(event, me)) return;
     if (event.on_device) on_device_.store(true, std::memory_order_relaxed);
     if (me.between_from != 0) look_between(me, event);
