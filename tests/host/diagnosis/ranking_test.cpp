@@ -79,10 +79,17 @@ TEST(Ranking, ALossOfAnActivatedOutputIsADoubleActivation) {
 TEST(Ranking, RowsThatAreNoLogProbabilitiesMissALogSoftmax) {
     Signals signals = healthy_signals();
     signals.losses[0].op = "aten::nll_loss_forward";
+    signals.trend.last = -3;
     EXPECT_EQ(ids(signals), Ids{});
     signals.losses[0].raw_steps = 11;
     signals.losses[0].row_sum = 7.5;
     EXPECT_EQ(ids(signals), Ids{FaultId::MissingLogSoftmax});
+    signals.trend.last = 0.5;
+    EXPECT_EQ(ids(signals), Ids{}) << "the loss falls towards zero";
+    signals.trend.last = -3;
+    signals.losses[0].made_by = "aten::mul";
+    EXPECT_EQ(ids(signals), Ids{}) << "a weight on each log-probability, as of a focal loss";
+    signals.losses[0].made_by = "aten::addmm";
     signals.losses[0].raw_steps = 10;
     EXPECT_EQ(ids(signals), Ids{}) << "in one step they were";
 }
@@ -112,6 +119,18 @@ TEST(Ranking, LargeStepsWithoutSuccessAreARateTooLarge) {
     EXPECT_EQ(ids(signals), Ids{}) << "two losses: neither is the program's";
 }
 
+TEST(Ranking, AWeightThatStartsAtZeroHasLargeSteps) {
+    Signals signals = idle_signals();
+    signals.parameters[0].update.assign(11, 0.4);
+    EXPECT_EQ(ids(signals), Ids{}) << "one of two";
+    signals.parameters[0].weight[0] = 0;
+    EXPECT_EQ(ids(signals), Ids{}) << "an adapter";
+    signals.parameters[1].update.assign(11, 0.4);
+    EXPECT_EQ(ids(signals), Ids{FaultId::RateTooLarge});
+    signals.steps.back() = 31;
+    EXPECT_EQ(ids(signals), Ids{}) << "too few steps, however many backward passes";
+}
+
 TEST(Ranking, WhatPilesUpIsNotARateTooLarge) {
     Signals signals = idle_signals();
     each(signals, &ParameterSignals::update, 0.4);
@@ -130,6 +149,9 @@ TEST(Ranking, StepsThatAreLostAreARateTooSmall) {
     signals.parameters[1].update.back() = 1e-4;
     EXPECT_EQ(ids(signals), Ids{}) << "one weight moves";
     signals.parameters[1].update.back() = 1e-9;
+    for (ParameterSignals& one : signals.parameters) one.dtype = "float64";
+    EXPECT_EQ(ids(signals), Ids{}) << "numbers of that type lie closer";
+    for (ParameterSignals& one : signals.parameters) one.dtype = "float32";
     signals.parameters[1].dtype = "bfloat16";
     EXPECT_EQ(ids(signals), Ids{}) << "of a 16-bit weight that is another finding";
 }
