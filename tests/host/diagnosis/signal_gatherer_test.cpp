@@ -13,6 +13,7 @@ const OpInfo kRelu{"aten::relu", "", OpClass::Preserving, false, 11};
 const OpInfo kSoftmax{"aten::_softmax", "", OpClass::Other, false, 12};
 const OpInfo kLogSoftmax{"aten::_log_softmax", "", OpClass::Other, false, 13};
 const OpInfo kNll{"aten::nll_loss_forward", "", OpClass::Other, false, 14};
+const OpInfo kRenorm{"aten::embedding_renorm_", "", OpClass::Other, true, 16};
 const OpInfo kZero{"aten::zero_", "", OpClass::Constant, true, 15};
 
 /// One layer, a relu, an output and its loss, trained with a rate of 0.5.
@@ -20,7 +21,7 @@ struct Training {
     Played& r;
     MadeUp weight{{1, -1, 2, 2}, kParameter}, head{{1, 1}, kParameter};
     MadeUp gradient{0, 0, 0, 0}, head_gradient{0, 0};
-    bool clears = true, softmax = false, dead = false;
+    bool clears = true, softmax = false, dead = false, renorms = false;
 
     explicit Training(const char* options = "diagnose=1") : r(Played::make(options)) {
         r.stacks.live.tensors[&weight] = {"model.weight", LiveNames::TensorName::Role::Parameter, nullptr, nullptr};
@@ -58,6 +59,12 @@ struct Training {
         }
         accumulate(head, head_gradient, 0.1f);
         accumulate(weight, gradient, dead ? 0 : 0.2f);
+        if (renorms) {  // a second micro-batch, whose forward pass writes the weights
+            forward();
+            for (MadeUp* one : {&weight, &head}) r.op(kRenorm, {one->view()}, {one->written()});
+            accumulate(head, head_gradient, 0.1f);
+            accumulate(weight, gradient, 0.2f);
+        }
         r.stacks.now = kTrain;
         r.session->scope_begin("Optimizer.step#SGD.step");
         for (auto [parameter, sum] : {std::pair{&head, &head_gradient}, std::pair{&weight, &gradient}}) {
@@ -115,6 +122,15 @@ TEST(SignalGatherer, GradientsThatAreNotClearedAreCarried) {
     ASSERT_EQ(report["diagnosis"]["faults"].size(), 1u);
     EXPECT_EQ(report["diagnosis"]["faults"][0]["code"], "ND101");
     EXPECT_EQ(report["findings"], json::array());
+}
+
+TEST(SignalGatherer, AForwardPassThatWritesItsWeightsIsNoStep) {
+    Training training;
+    training.renorms = true;
+    const json report = training.finish(10);
+    const json& carried = report["diagnosis"]["parameters"][0]["carried"];
+    for (size_t i = 1; i < 9; ++i) EXPECT_EQ(carried[i], 0) << i;
+    EXPECT_EQ(report["diagnosis"]["faults"], json::array());
 }
 
 TEST(SignalGatherer, ALossOfASoftmaxIsSeen) {
