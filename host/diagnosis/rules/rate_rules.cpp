@@ -18,7 +18,7 @@ std::vector<const ParameterSignals*> grown_weights(const Signals& signals) {
     }
     std::vector<const ParameterSignals*> weights;
     for (const ParameterSignals& one : signals.parameters) {
-        if (is_weight(one) && first_size(one) > kNearZeroWeight * largest) weights.push_back(&one);
+        if (is_weight(one) && first_size(one) > kSmallStart * largest) weights.push_back(&one);
     }
     return weights;
 }
