@@ -7,7 +7,7 @@
 
 namespace numsan {
 
-/// Never freed: others read `places` when the run ends.
+/// Lives as long as the watch: others read `places` when the run ends.
 struct SlowThread {
     SlowPlaces places;
     RepeatedWork repeated;

@@ -85,6 +85,13 @@ SlowWatch::SlowWatch(const Lineage& lineage, StackSource& stacks, const std::ato
     id_ = made.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+SlowWatch::~SlowWatch() { drop_threads(); }
+
+void SlowWatch::drop_threads() noexcept {
+    SlowThread* one = threads_.exchange(nullptr, std::memory_order_acquire);
+    while (one != nullptr) delete std::exchange(one, one->next);
+}
+
 SlowWatch::Mine& SlowWatch::mine() const noexcept {
     static thread_local constinit Mine of_thread{};
     if (of_thread.owner != id_) {
@@ -307,9 +314,9 @@ SlowRun SlowWatch::run(const PlaceFinder& places) const {
     return slow_run(costs, stacks_, places);
 }
 
-/// One thread is left, and the tables of the others stay as they are.
+/// One thread is left.
 void SlowWatch::begin_child() noexcept {
-    threads_.store(nullptr, std::memory_order_relaxed);
+    drop_threads();
     thread_count_.store(0, std::memory_order_relaxed);
     trainer_.store(nullptr, std::memory_order_relaxed);
     many_trainers_.store(false, std::memory_order_relaxed);

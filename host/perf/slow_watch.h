@@ -26,6 +26,10 @@ class SlowWatch {
     /// What it is made with outlives it. `ops`: how many were numbered.
     SlowWatch(const Lineage& lineage, StackSource& stacks, const std::atomic<int64_t>& ops, Clock clock = steady_ns);
 
+    SlowWatch(const SlowWatch&) = delete;
+    SlowWatch& operator=(const SlowWatch&) = delete;
+    ~SlowWatch();  ///< no thread is in it any more
+
     /// This thread's next op is about to wait for a device.
     void waits() noexcept;
     /// This thread calls an op.
@@ -58,6 +62,7 @@ class SlowWatch {
     struct Mine;
     Mine& mine() const noexcept;
     void note_begin() noexcept;
+    void drop_threads() noexcept;
     bool belongs(const OpEvent& event, const Mine& me) const noexcept;
     SlowThread* thread(Mine& me) noexcept;
     void add(Mine& me, SlowCause cause, StackId stack, const OpInfo* op, int64_t ns, int64_t count = 1) noexcept;
