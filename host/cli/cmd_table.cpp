@@ -74,10 +74,14 @@ std::string faults_markdown() {
 
 std::string signals_markdown() {
     std::string out = "| of | key | unit | source | meaning |\n| --- | --- | --- | --- | --- |\n";
-#define NUMSAN_SIGNAL(subject, key, member, unit, source, meaning) \
-    out += "| " subject " | `" key "` | " unit " | " source " | " meaning " |\n";
+    const auto add = [&](const char* subject, const char* key, const char* unit, const char* source,
+                         const char* meaning) {
+        out += std::string("| ") + subject + " | `" + key + "` | " + unit + " | " + source + " | " + meaning + " |\n";
+    };
+#define NUMSAN_RUN_SIGNAL(key, member, unit, source, meaning) add("run", key, unit, source, meaning);
+#define NUMSAN_PARAMETER_SIGNAL(key, member, unit, source, meaning) add("parameter", key, unit, source, meaning);
+#define NUMSAN_ACTIVATION_SIGNAL(key, member, unit, source, meaning) add("activation", key, unit, source, meaning);
 #include "host/diagnosis/signals.def"
-#undef NUMSAN_SIGNAL
     return out;
 }
 

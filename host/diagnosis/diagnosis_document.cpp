@@ -14,44 +14,40 @@ namespace numsan {
 namespace {
 
 using fields::at;
+using fields::finite_or_null;
 using fields::Json;
 using fields::list;
+using fields::text_or_null;
 
 constexpr int64_t kMostSize = int64_t(1) << 62;
 
-Json or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json series_document(const Series& series) {
     Json out = Json::array();
-    for (const double value : series) out.push_back(or_null(value));
+    for (const double value : series) out.push_back(finite_or_null(value));
     return out;
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-Json strings(const std::vector<std::string>& list) { return list.empty() ? Json::array() : Json(list); }
-
 Json parameter_document(const ParameterSignals& one) {
-    return {{"name", text_or_null(one.name)},
-            {"shape", one.shape.empty() ? Json::array() : Json(one.shape)},
-            {"dtype", one.dtype},
-            {"op", text_or_null(one.op)},
-            {"location", place_document(one.location)},
-            {"changed", one.changed},
-            {"gradient", series_document(one.gradient)},
-            {"weight", series_document(one.weight)},
-            {"update", series_document(one.update)},
-            {"carried", series_document(one.carried)}};
+    Json out = {{"name", text_or_null(one.name)},
+                {"shape", one.shape},
+                {"dtype", one.dtype},
+                {"op", text_or_null(one.op)},
+                {"location", place_document(one.location)},
+                {"changed", one.changed}};
+#define NUMSAN_PARAMETER_SIGNAL(key, member, ...) out[key] = series_document(one.member);
+#include "host/diagnosis/signals.def"
+    return out;
 }
 
 Json activation_document(const ActivationSignals& one) {
-    return {{"op", one.op},
-            {"location", place_document(one.location)},
-            {"call", one.call},
-            {"parameter", one.parameter < 0 ? Json(nullptr) : Json(one.parameter)},
-            {"feeds", one.feeds},
-            {"zeros", series_document(one.zeros)},
-            {"at_limit", series_document(one.at_limit)}};
+    Json out = {{"op", one.op},
+                {"location", place_document(one.location)},
+                {"call", one.call},
+                {"parameter", one.parameter < 0 ? Json(nullptr) : Json(one.parameter)},
+                {"feeds", one.feeds}};
+#define NUMSAN_ACTIVATION_SIGNAL(key, member, ...) out[key] = series_document(one.member);
+#include "host/diagnosis/signals.def"
+    return out;
 }
 
 Json loss_document(const LossSignals& one) {
@@ -61,7 +57,7 @@ Json loss_document(const LossSignals& one) {
             {"made_at", place_document(one.made_at)},
             {"steps", one.steps},
             {"raw_steps", one.raw_steps},
-            {"row_sum", or_null(one.row_sum)}};
+            {"row_sum", finite_or_null(one.row_sum)}};
 }
 
 int64_t whole(const Json& object, const char* key, int64_t otherwise = 0) {
@@ -89,6 +85,7 @@ std::optional<Place> read_place(const Json& object, const char* key) {
     if (!place.is_object() || line > INT32_MAX) return {};
     Place made{fields::text(place, "file"), static_cast<int>(line), fields::text(place, "function"), {}, {}};
     if (at(place, "code").is_string()) made.code = fields::text(place, "code");
+    if (const int64_t cell = whole(place, "cell"); cell > 0 && cell <= INT32_MAX) made.cell = static_cast<int>(cell);
     return made;
 }
 
@@ -103,9 +100,9 @@ Json faults_document(const std::vector<Fault>& faults) {
                        {"name", row.name},
                        {"confidence", fault.confidence},
                        {"location", place_document(fault.location)},
-                       {"evidence", strings(fault.evidence)},
-                       {"help", strings(fault.help)},
-                       {"signals", strings(fault.signals)}});
+                       {"evidence", fault.evidence},
+                       {"help", fault.help},
+                       {"signals", fault.signals}});
     }
     return out;
 }
@@ -117,14 +114,14 @@ Json diagnosis_document(const Signals& signals) {
                        {"elements", SignalGatherer::kElements},
                        {"elements_of_updates", GatheredParameter::kElements},
                        {"left_out", signals.left_out}};
-    out["steps"] = signals.steps.empty() ? Json::array() : Json(signals.steps);
-    out["loss"] = series_document(signals.loss);
-    out["step_size"] = series_document(signals.step_size);
+    out["steps"] = signals.steps;
+#define NUMSAN_RUN_SIGNAL(key, member, ...) out[key] = series_document(signals.member);
+#include "host/diagnosis/signals.def"
     out["trend"] = {{"count", signals.trend.count},
                     {"places", signals.trend.places},
-                    {"first", or_null(signals.trend.first)},
-                    {"last", or_null(signals.trend.last)},
-                    {"lowest", or_null(signals.trend.lowest)}};
+                    {"first", finite_or_null(signals.trend.first)},
+                    {"last", finite_or_null(signals.trend.last)},
+                    {"lowest", finite_or_null(signals.trend.lowest)}};
     out["optimizer"] = {{"steps", signals.optimizer_steps}, {"location", place_document(signals.optimizer)}};
     out["backward"] = {{"location", place_document(signals.backward)}};
     out["parameters"] = Json::array();
@@ -145,8 +142,8 @@ std::optional<Signals> read_signals(const Json& section) {
         signals.steps.push_back(static_cast<int64_t>(*value));
     }
     const size_t length = signals.steps.size();
-    signals.loss = read_series(section, "loss", length);
-    signals.step_size = read_series(section, "step_size", length);
+#define NUMSAN_RUN_SIGNAL(key, member, ...) signals.member = read_series(section, key, length);
+#include "host/diagnosis/signals.def"
     const Json& trend = at(section, "trend");
     signals.trend = {whole(trend, "count"), whole(trend, "places"), number(trend, "first"), number(trend, "last"),
                      number(trend, "lowest")};
@@ -163,10 +160,8 @@ std::optional<Signals> read_signals(const Json& section) {
         made.op = fields::text(one, "op");
         made.location = read_place(one, "location");
         made.changed = flag(one, "changed");
-        made.gradient = read_series(one, "gradient", length);
-        made.weight = read_series(one, "weight", length);
-        made.update = read_series(one, "update", length);
-        made.carried = read_series(one, "carried", length);
+#define NUMSAN_PARAMETER_SIGNAL(key, member, ...) made.member = read_series(one, key, length);
+#include "host/diagnosis/signals.def"
         signals.parameters.push_back(std::move(made));
     }
     for (const Json& one : list(section, "activations")) {
@@ -177,8 +172,8 @@ std::optional<Signals> read_signals(const Json& section) {
         const int64_t parameter = whole(one, "parameter", -1);
         made.parameter = parameter < INT32_MAX ? static_cast<int>(parameter) : -1;
         made.feeds = flag(one, "feeds");
-        made.zeros = read_series(one, "zeros", length);
-        made.at_limit = read_series(one, "at_limit", length);
+#define NUMSAN_ACTIVATION_SIGNAL(key, member, ...) made.member = read_series(one, key, length);
+#include "host/diagnosis/signals.def"
         signals.activations.push_back(std::move(made));
     }
     for (const Json& one : list(section, "losses")) {

@@ -1,18 +1,14 @@
 // Training faults as text for people: at the end of a run, and what `numsan diagnose` prints.
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "host/diagnosis/diagnosis_document.h"
-#include "host/options/one_line.h"
+#include "host/report/finding_words.h"
+#include "host/report/json_fields.h"
+#include "host/report/json_writer.h"
 
 namespace numsan {
 namespace {
-
-std::string clean(const std::string& text) { return one_line(text, text.size()); }
-
-std::string shown_file(const std::string& file, const TextStyle& style) {
-    const bool below = !style.cwd.empty() && file.starts_with(style.cwd + "/");
-    return clean(below ? file.substr(style.cwd.size() + 1) : file);
-}
 
 std::string percent(double confidence) { return std::to_string(std::lround(100 * confidence)) + " %"; }
 
@@ -31,9 +27,9 @@ std::string render_diagnosis(const Signals& signals, const std::vector<Fault>& f
                inked(row.name, Ink::Strong, style) + "\n";
         const std::string margin = "  ";
         if (fault.location) {
-            out += inked("  --> ", Ink::Frame, style) + shown_file(fault.location->file, style) + ":" +
-                   std::to_string(fault.location->line) + " in " + clean(fault.location->function) + "\n";
-            if (fault.location->code) out += margin + " |  " + clean(*fault.location->code) + "\n";
+            out += inked("  --> ", Ink::Frame, style) + shown_place(place_document(fault.location), style.cwd) +
+                   " in " + fields::clean(fault.location->function) + "\n";
+            if (fault.location->code) out += margin + " |  " + fields::clean(*fault.location->code) + "\n";
         }
         for (const std::string& fact : fault.evidence) out += numsan::row(margin, "because:", fact, style);
         out += numsan::row(margin, "fault:", std::string(row.slug) + ", " + percent(fault.confidence), style);

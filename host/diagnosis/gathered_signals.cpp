@@ -81,10 +81,8 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
         made.op = one->op != nullptr ? one->op->name : "";
         place(made.location, one->stack);
         made.changed = one->changed;
-        made.gradient = series(one->gradient);
-        made.weight = series(one->weight);
-        made.update = series(one->update);
-        made.carried = series(one->carried);
+#define NUMSAN_PARAMETER_SIGNAL(key, member, ...) made.member = series(one->member);
+#include "host/diagnosis/signals.def"
     }
     for (const GatheredActivation& one : activations_) {
         ActivationSignals& made = out.activations.emplace_back();
@@ -93,8 +91,8 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
         made.call = one.call;
         if (one.parameter >= 0) made.parameter = position[&parameters_[static_cast<size_t>(one.parameter)]];
         made.feeds = one.feeds;
-        made.zeros = series(one.zeros);
-        made.at_limit = series(one.at_limit);
+#define NUMSAN_ACTIVATION_SIGNAL(key, member, ...) made.member = series(one.member);
+#include "host/diagnosis/signals.def"
     }
     for (const GatheredLoss& one : losses_) {
         LossSignals& made = out.losses.emplace_back();

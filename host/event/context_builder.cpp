@@ -12,9 +12,9 @@ ContextBuilder::ContextBuilder(const Options& options, StackSource& stacks, Line
       has_python_(has_python) {}
 
 /// Of programs whose optimizers do not say when they step.
-void ContextBuilder::count_step(const ThreadState& thread, const OpEvent& event, OpContext& context) noexcept {
+void ContextBuilder::count_step(ThreadState& thread, const OpEvent& event, OpContext& context) noexcept {
     if (steps_.awaits_forward()) {
-        steps_.forward(event, &thread, context.on_state);
+        thread.ended_step = steps_.forward(event, &thread, context.on_state) || thread.ended_step;
         context.step = steps_.count();
     }
     if (event.op->op_class != OpClass::Collective && steps_.awaits_update()) steps_.update(event, &thread);

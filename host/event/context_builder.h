@@ -124,7 +124,7 @@ class ContextBuilder {
     ForwardMap& forwards() { return forwards_; }
 
   private:
-    void count_step(const ThreadState& thread, const OpEvent& event, OpContext& context) noexcept;
+    void count_step(ThreadState& thread, const OpEvent& event, OpContext& context) noexcept;
     void learn_round(ThreadState& thread, const OpEvent& event);
 
     StackSource& stacks_;

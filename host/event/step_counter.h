@@ -23,7 +23,6 @@ class StepCounter {
 
     /// From here on only Optimizer.step scopes count.
     void count_scopes_only() noexcept { state_.store(State::Scopes, std::memory_order_relaxed); }
-    bool counts_scopes() const noexcept { return state() == State::Scopes; }
     void optimizer_begins() noexcept { count_scopes_only(); }
     void optimizer_ends(int rounds = 1) noexcept { count_.fetch_add(rounds, std::memory_order_relaxed); }
 
@@ -42,16 +41,20 @@ class StepCounter {
 
     /// An op that finished on `thread`, outside of autograd nodes; `on_state`: it works on a gradient or an average of
     /// them.
-    void forward(const OpEvent& event, const void* thread, bool on_state) noexcept {
-        if (!event.grad_enabled || event.graph_task != -1 || writer_.load(std::memory_order_relaxed) != thread) return;
+    /// True: it ends a step.
+    bool forward(const OpEvent& event, const void* thread, bool on_state) noexcept {
+        if (!event.grad_enabled || event.graph_task != -1 || writer_.load(std::memory_order_relaxed) != thread)
+            return false;
         bool reads_parameter = false;
         for (int32_t i = 0; i < event.input_count; ++i) {
             reads_parameter = reads_parameter || is_parameter(event.inputs[i]);
             on_state = on_state || is_known(event.inputs[i].storage);  // parameter.data
         }
-        if (on_state && !reads_parameter) return;
+        if (on_state && !reads_parameter) return false;
         State was = State::Updated;
-        if (state_.compare_exchange_strong(was, State::Forward, std::memory_order_relaxed)) optimizer_ends();
+        if (!state_.compare_exchange_strong(was, State::Forward, std::memory_order_relaxed)) return false;
+        optimizer_ends();
+        return true;
     }
 
     /// An op that finished on `thread`, outside of autograd nodes: it may have written a parameter.

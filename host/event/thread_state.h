@@ -30,6 +30,7 @@ struct ThreadState {
     int ignore_depth = 0;
     OpSeq last_parameter_read = OpSeq::None;
     bool after_compiled = false;
+    bool ended_step = false;                     ///< an op of the thread did, for who asks
     const char* unseen = nullptr;                ///< why an output of the thread's next op cannot be looked at
     std::vector<const void*>* pinned = nullptr;  ///< storages of a look back, until the event has been dealt with
     Break* due = nullptr;                        ///< with the option `break`: owned, where the program stops next

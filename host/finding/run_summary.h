@@ -83,7 +83,10 @@ struct RunSummary {
 
     /// Sections of the report that another part makes: their names and their JSON.
     std::map<std::string, std::string> sections;
-    bool faulty = false;  ///< one of them says that something is wrong: the report is worth writing
+    bool faulty = false;  ///< one of them says that something is wrong
+
+    /// Whether it says something without a finding: the report is worth writing.
+    bool tells() const { return faulty || (slow && !slow->findings.empty()); }
 
     int64_t births = 0;
     int64_t escaped = 0;

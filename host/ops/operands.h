@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "host/base/adapter_abi.h"
@@ -30,6 +31,11 @@ class WrittenOperands {
     const OpEvent& event_;
     std::vector<const void*> written_;  ///< storages, by place_of(); empty: the outputs are few
 };
+
+/// The op that makes the gradient backward() starts with, from the value it starts from. Other calls look the same.
+inline bool is_root(const OpEvent& event) {
+    return event.input_count == 1 && std::strcmp(event.op->name, "aten::ones_like") == 0;
+}
 
 /// Whether a collective sends this operand to other ranks. One with operands of two kinds fills the first, whatever was
 /// in it, and sends the others; one that works in place sends what it fills, unless it only receives, or may do so.

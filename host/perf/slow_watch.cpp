@@ -13,9 +13,10 @@
 namespace numsan {
 namespace {
 
-/// About what it takes to call an op, see tests/bench/RESULTS.md.
+/// Set by hand: a few times what it takes to call an op.
 constexpr int64_t kSmallOpNs = 10'000;
 constexpr int64_t kManySmallOps = 32;
+constexpr int kMostThreads = 64;
 
 bool is_wide(const TensorView& tensor) {
     return (tensor.flags & (kScannable | kLater)) != 0 &&
@@ -104,7 +105,6 @@ SlowWatch::Mine& SlowWatch::mine() const noexcept {
 
 /// Only threads that train or run autograd have counts.
 SlowThread* SlowWatch::thread(Mine& me) noexcept {
-    constexpr int kMostThreads = 64;
     if (me.counts != nullptr || me.refused) return me.counts;
     me.refused = thread_count_.fetch_add(1, std::memory_order_relaxed) >= kMostThreads;
     if (me.refused) return nullptr;
@@ -140,11 +140,12 @@ bool SlowWatch::belongs(const OpEvent& event, const Mine& me) const noexcept {
 void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
     if (!steps_.looking()) return;
     Mine& me = mine();
-    me.end = clock_();
+    const int64_t now = clock_();
+    me.end = belongs(event, me) ? now : 0;  // what runs beside the training takes none of its time
     me.shows_repeated = false;
     const bool waits = std::exchange(me.waits, false);
     const int64_t began = std::exchange(me.begin, 0);
-    me.took = began == 0 || event.inner_ops_shown ? 0 : me.end - began;
+    me.took = began == 0 || event.inner_ops_shown ? 0 : now - began;
     // The scope itself ends by ops of the profiler, with gradients on.
     if (me.optimizer_from != 0 && is_closures(event) && (event.graph_task != -1 || any_parameter(event)))
         me.optimizer_closure = true;
@@ -305,6 +306,7 @@ SlowRun SlowWatch::run(const PlaceFinder& places) const {
     costs.float64_is_meant =
         float64_parameters_.load(std::memory_order_relaxed) || !narrow_parameters_.load(std::memory_order_relaxed);
     costs.on_device = on_device_.load(std::memory_order_relaxed);
+    costs.threads_left_out = thread_count_.load(std::memory_order_relaxed) > kMostThreads;
     costs.many_trainers = many_trainers_.load(std::memory_order_relaxed);
     for (const SlowThread* one = threads_.load(std::memory_order_acquire); one != nullptr; one = one->next) {
         one->places.each(costs.steps, [&](SlowCause cause, StackId stack, const SlowPlaces::Cost& cost) {
@@ -320,6 +322,10 @@ void SlowWatch::begin_child() noexcept {
     thread_count_.store(0, std::memory_order_relaxed);
     trainer_.store(nullptr, std::memory_order_relaxed);
     many_trainers_.store(false, std::memory_order_relaxed);
+    for (std::atomic<bool>* fact : {&on_device_, &narrow_parameters_, &float64_parameters_})
+        fact->store(false, std::memory_order_relaxed);
+    own_ns_.store(0, std::memory_order_relaxed);
+    first_op_.store(0, std::memory_order_relaxed);
     steps_.begin_again();
     mine() = Mine{};
 }

@@ -1,22 +1,17 @@
 #include "host/perf/slow_words.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "host/log/format.h"
+
 namespace numsan {
 namespace {
 
-std::string formatted(const char* format, double value) {
-    char text[48];
-    std::snprintf(text, sizeof text, format, value);
-    return text;
-}
-
-std::string percent_text(double share) { return formatted(share < 0.0995 ? "%.1f %%" : "%.0f %%", 100 * share); }
+std::string percent_text(double share) { return fixed(100 * share, share < 0.0995 ? 1 : 0) + " %"; }
 
 std::string filled(std::string text, const std::vector<std::pair<std::string_view, std::string>>& values) {
     for (const auto& [mark, value] : values) {
@@ -62,8 +57,8 @@ void SlowCosts::add(SlowCause cause, StackId stack, const SlowPlaces::Cost& cost
 
 std::string duration_text(double seconds) {
     const double us = 1e6 * seconds;
-    if (us < 999.5) return formatted("%.3g us", us);
-    return us < 999.5e3 ? formatted("%.3g ms", us / 1e3) : formatted("%.3g s", us / 1e6);
+    if (us < 999.5) return number(us, 3) + " us";
+    return us < 999.5e3 ? number(us / 1e3, 3) + " ms" : number(us / 1e6, 3) + " s";
 }
 
 SlowRun slow_run(const SlowCosts& costs, const StackSource& stacks, const PlaceFinder& places) {
@@ -83,6 +78,7 @@ SlowRun slow_run(const SlowCosts& costs, const StackSource& stacks, const PlaceF
         run.not_measured.push_back("what ops take on a device: of them only the host's waits are seen");
         run.not_measured.push_back("time between steps: with a device it may be spent waiting for it, which is no op");
     }
+    if (costs.threads_left_out) run.not_measured.push_back("ops of more threads than there is room for");
     std::map<std::tuple<SlowCause, std::string, int>, Line> lines;
     for (const auto& [key, cost] : costs.by_stack) {
         const auto& [cause, stack] = key;

@@ -19,6 +19,7 @@ struct SlowCosts {
     bool float64_is_meant = false;
     bool on_device = false;
     bool many_trainers = false;
+    bool threads_left_out = false;  ///< for which there was no room
     std::map<std::pair<SlowCause, StackId>, SlowPlaces::Cost> by_stack;
 
     void add(SlowCause cause, StackId stack, const SlowPlaces::Cost& cost);

@@ -1,7 +1,9 @@
-// Reading documents that may be damaged: every getter has a value for "not there" or "of another type".
+// Reading documents that may be damaged: every getter has a value for "not there" or "of another type"; and values that
+// may not be there, written.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -11,6 +13,9 @@
 namespace numsan::fields {
 
 using Json = nlohmann::ordered_json;
+
+inline Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+inline Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 /// The member, or a null document.
 inline const Json& at(const Json& object, const char* key) {

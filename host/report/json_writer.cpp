@@ -9,18 +9,19 @@
 #include "host/cause/title.h"
 #include "host/finding/tables.h"
 #include "host/log/format.h"
+#include "host/report/json_fields.h"
 
 namespace numsan {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using fields::finite_or_null;
+using fields::Json;
+using fields::text_or_null;
 
 template <typename T>
 Json or_null(const std::optional<T>& value) {
     return value ? Json(*value) : Json(nullptr);
 }
-
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json seconds_or_null(const std::optional<double>& value) { return value ? finite_or_null(*value) : Json(nullptr); }
 
@@ -195,8 +196,6 @@ Json chain_document(const std::vector<ChainLink>& chain) {
     }
     return out;
 }
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 /// `ranks`: the key of the ranks that it went to or came from.
 Json collective_document(const CollectiveFact& fact, const char* ranks) {

@@ -25,8 +25,7 @@ bool ReportFile::wanted(const Report& report, bool ended) const {
     const bool many = report.run.launch.world_size.value_or(1) > kFewRanks;
     const bool always =
         options_.report_when == ReportWhen::Always || (options_.report_when == ReportWhen::Auto && !many);
-    const bool slow = report.run.slow && !report.run.slow->findings.empty();
-    return always || !report.findings.empty() || slow || report.run.faulty ||
+    return always || !report.findings.empty() || report.run.tells() ||
            (ended && (report.run.incomplete || report.run.dropped > 0));
 }
 

@@ -273,10 +273,9 @@ void Reporter::finish(const RunSummary& counts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     merge_counts(counts);
     finished_ = true;
-    const bool slow = report_.run.slow && !report_.run.slow->findings.empty();
-    if (child_ && report_.findings.empty() && !slow && !report_.run.faulty) return;
+    if (child_ && report_.findings.empty() && !report_.run.tells()) return;
     write();
-    if (slow) print(render_performance(report_, text_style()));
+    if (report_.run.slow && !report_.run.slow->findings.empty()) print(render_performance(report_, text_style()));
     if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {
         const TextStyle style = text_style();
         int64_t since = kSafe;

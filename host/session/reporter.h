@@ -72,6 +72,17 @@ class Reporter {
     /// One line "numsan: TEXT" on the log, if the option `verbosity` asks for this level. Safe at any time.
     void say(const std::string& text, Level level = Level::Always) const;
 
+    /// What finds the lines of stacks, with the sources that were learned so far.
+    PlaceFinder places() const {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return places_;
+    }
+    /// Text of lines that lie in no file.
+    void learn(const LiveNames::Sources& sources) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        places_.learn(sources);
+    }
+
     /// Text of several lines on the log, in its style.
     void show(const std::function<std::string(const TextStyle&)>& text) const { print(text(text_style())); }
 

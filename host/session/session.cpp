@@ -113,15 +113,13 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
 }
 
 void Session::op_end_measured(const OpEvent& event) noexcept {
-    const ThreadState& thread = this_thread();
+    ThreadState& thread = this_thread();
     if (thread.busy || !on()) return;
-    const StepCounter& steps = parts_.contexts.steps();
-    const int64_t before = steps.count();
     slow_->op_ended(event, thread.ignore_depth > 0);
     op_end(event);
     slow_->op_taken(event);
     // Where optimizers do not say when they step, an op has ended the step.
-    if (!steps.counts_scopes() && steps.count() != before) slow_->steps_are(steps.count());
+    if (std::exchange(thread.ended_step, false)) slow_->steps_are(parts_.contexts.steps().count());
 }
 
 /// False: devices cannot be scanned. Who wants the arguments of a birth waits for the device at each op.

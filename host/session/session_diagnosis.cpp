@@ -22,7 +22,9 @@ void say_lost(const Reporter& reporter, const char* what) noexcept {
 /// While the model is alive: many programs drop it before they end.
 void Session::name_parameters() noexcept {
     try {
-        signals_->name(publisher_.names());
+        const LiveNames names = publisher_.names();
+        signals_->name(names);
+        reporter_.learn(names.sources);
     } catch (...) {
         say_lost(reporter_, "parameters of the training stay without names");
     }
@@ -33,7 +35,7 @@ void Session::name_parameters() noexcept {
 void Session::write_last(RunSummary run) {
     if (slow_ != nullptr) {
         try {
-            run.slow = slow_->run(PlaceFinder(facts_.torch_root, facts_.standard_library));
+            run.slow = slow_->run(reporter_.places());
         } catch (...) {
             say_lost(reporter_, "the report has no section `performance`");
         }
@@ -41,7 +43,7 @@ void Session::write_last(RunSummary run) {
     if (signals_ == nullptr) return reporter_.finish(run);
     Diagnosis diagnosis;
     try {
-        diagnosis = diagnose(signals_->signals(PlaceFinder(facts_.torch_root, facts_.standard_library)));
+        diagnosis = diagnose(signals_->signals(reporter_.places()));
         run.sections["diagnosis"] = diagnosis.document;
         run.faulty = !diagnosis.faults.empty();
     } catch (...) {

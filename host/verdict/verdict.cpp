@@ -31,10 +31,6 @@ bool updates(const OpEvent& event) {
 
 }  // namespace
 
-bool is_root(const OpEvent& event) {
-    return event.input_count == 1 && std::strcmp(event.op->name, "aten::ones_like") == 0;
-}
-
 Verdict::Verdict(const Scanner& scanner, const StackFacts& stacks, const Lineage& lineage,
                  const ParameterHistory& parameters)
     : scanner_(scanner),

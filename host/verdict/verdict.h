@@ -38,9 +38,6 @@
 
 namespace numsan {
 
-/// The op that makes the gradient backward() starts with, from the value it starts from. Other calls look the same.
-bool is_root(const OpEvent& event);
-
 /// [MT] One lock, taken only for events that touch something bad (see interesting()). Names stacks by id only.
 class Verdict {
   public:

@@ -66,8 +66,7 @@ void rate_too_large(const Signals& signals, std::vector<Fault>& faults) {
     Fault fault = make_fault(FaultId::RateTooLarge, signals.optimizer);
     const Sample last = all.back();
     fault.evidence.push_back("a step changed the weights by " + value_text(100 * last.value) +
-                             " % of their size, the median of all, in step " + digits(signals.steps[last.at]) +
-                             "; some 0.1 % is usual");
+                             " % of their size, the median of all, in step " + digits(signals.steps[last.at]));
     if (growth >= kGrownByTraining)
         fault.evidence.push_back("weights have become " + value_text(growth) + " times as large, the median of all");
     fault.evidence.push_back(loss_words(signals));

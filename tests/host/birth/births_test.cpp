@@ -9,15 +9,13 @@
 #include <vector>
 
 #include "host/birth/external_births.h"
-#include "tests/host/verdict/made_up.h"
+#include "tests/host/birth/made_births.h"
 
 namespace numsan {
 namespace {
 
-class BirthsTest : public testing::Test {
+class BirthsTest : public MadeBirths {
   protected:
-    BirthsTest() { context.stack = 1; }
-
     /// The tensor is read by an op without anything known of it.
     const Birth& outside(const MadeUpTensor& tensor, Kind kind, OpClass op_class = OpClass::Other) {
         const MadeUpOp op(op_class == OpClass::Constant ? "aten::lift_fresh" : "aten::mul", {tensor.view()},
@@ -25,25 +23,9 @@ class BirthsTest : public testing::Test {
         const BirthKinds made = external.made(tensor.view(), op.event(), context, scanner.health(tensor.view()));
         return *store.find(made.of(kind));
     }
-    const Birth& born(Kind kind, const MadeUpOp& op, const ForwardRecord& forward = {}) {
-        return *store.find(births.origin(kind, op.event(), context, {}, {}, forward).id);
-    }
 
-    CpuScanner scanner;
-    MadeUpStacks stacks;
     Ledger ledger;
-    LossHistory losses;
-    Lineage lineage;
-    ParameterHistory parameters;
-    BirthStore store;
-    StepPhase phase{stacks, lineage};
-    BirthFacts facts{scanner, losses, lineage, parameters};
-    ExchangedBirths exchanged{scanner, store};
     ExternalBirths external{scanner, stacks, ledger, store, facts, phase};
-    Births births{scanner, stacks, store, phase, facts, exchanged};
-    OpContext context;
-    MadeUp x{-1}, out{kNan};
-    MadeUp weight = MadeUp({2}, kParameter);
 };
 
 TEST_F(BirthsTest, WrittenBy) {

@@ -1,36 +1,12 @@
 // What a value that no parameter had touched first meets says whose it is: data, the loss's, a setting, a first value.
-#include <gtest/gtest.h>
-
 #include <utility>
 
-#include "host/birth/births.h"
-#include "tests/host/verdict/made_up.h"
+#include "tests/host/birth/made_births.h"
 
 namespace numsan {
 namespace {
 
-class FirstMeetingsTest : public testing::Test {
-  protected:
-    FirstMeetingsTest() { context.stack = 1; }
-
-    const Birth& born(Kind kind, const MadeUpOp& op) {
-        return *store.find(births.origin(kind, op.event(), context, {}, {}, {}).id);
-    }
-
-    CpuScanner scanner;
-    MadeUpStacks stacks;
-    LossHistory losses;
-    Lineage lineage;
-    ParameterHistory parameters;
-    BirthStore store;
-    StepPhase phase{stacks, lineage};
-    BirthFacts facts{scanner, losses, lineage, parameters};
-    ExchangedBirths exchanged{scanner, store};
-    Births births{scanner, stacks, store, phase, facts, exchanged};
-    OpContext context;
-    MadeUp x{-1}, out{kNan};
-    MadeUp weight = MadeUp({2}, kParameter);
-};
+using FirstMeetingsTest = MadeBirths;
 
 TEST_F(FirstMeetingsTest, WhatAValueOfABatchFirstMeetsSaysWhoseItIs) {
     const MadeUpOp make("aten::div", {x.view(), x.view()}, {out.returned()});

@@ -33,7 +33,9 @@ struct Loop {
         event.grad_enabled = gradients;
         event.graph_task = graph_task;
         if (on == nullptr) on = &thread;
-        if (steps.awaits_forward()) steps.forward(event, on, on_state);
+        const int64_t before = steps.count();
+        const bool ends = steps.awaits_forward() && steps.forward(event, on, on_state);
+        EXPECT_EQ(steps.count() - before, ends ? 1 : 0);
         if (steps.awaits_update()) steps.update(event, on);
     }
     void forward() { op({view(parameter, kParameter)}, {}, true); }

@@ -399,6 +399,22 @@ TEST(SlowWatch, ThreadsThatDoNotTrainAreLeftOut) {
     EXPECT_EQ(loop.found(), "");
 }
 
+TEST(SlowWatch, WhatNumsanDoesOnOtherThreadsIsNoneOfAStepsTime) {
+    Loop loop;
+    MadeUp source{1, 2}, table{1, 2};
+    const MadeUpOp cos("aten::cos", {source.view()}, {table.returned()});
+    loop.steps(12, [&] {
+        loop.forward();
+        std::thread([&] {
+            loop.own = 5 * kMs;
+            loop.op(cos, 0, 33);
+            loop.own = 0;
+        }).join();
+    });
+    EXPECT_NEAR(loop.run().step_s, 15.1e-3, 1e-6)
+        << "the forward pass, the update, and what the clock went on meanwhile";
+}
+
 TEST(SlowWatch, WhereSeveralThreadsEndStepsNothingIsSaid) {
     Loop loop;
     loop.steps(12, [&] {
@@ -417,11 +433,18 @@ TEST(SlowWatch, ForkedChildBeginsAgain) {
         made_up_now += 50 * kMs;
         loop.forward();
     });
+    Words wide({1, 2}, DType::Float64);
+    loop.watch.leaf(wide.view());  // float64 is meant in the parent
     loop.watch.begin_child();
     EXPECT_EQ(loop.run().steps, 0);
     loop.steps(12, [&] { loop.forward(); });
     EXPECT_EQ(loop.found(), "");
     EXPECT_EQ(loop.run().steps, 10);
+    loop.steps(64, [&] {
+        loop.forward();
+        loop.op({"aten::cos", {wide.view()}, {wide.view(kReturned)}}, 9 * kMs, 12);
+    });
+    EXPECT_EQ(loop.found(), "NP103:12") << "what the parent's parameters are says nothing of the child's";
 }
 
 TEST(SlowWatch, OneLineOfManyCallersIsOneFinding) {
