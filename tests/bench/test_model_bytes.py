@@ -59,7 +59,7 @@ def coverage(program, tier, steps, folder):
 
 
 @pytest.mark.xdist_group("model_bytes")  # for each tier there is a process that has torch
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", [TINY[0], *(pytest.param(name, marks=pytest.mark.nightly) for name in TINY[1:])])
 def test_the_engine_reads_what_the_model_says(name, warm, tmp_path):
     program = tmp_path / "train.py"
     program.write_text(TRAIN.format(bench=str(BENCH), name=name))
@@ -98,7 +98,7 @@ def on_test_device(warm, tmp_path_factory):
     return run, json.loads(counted.stdout)
 
 
-@pytest.mark.parametrize("tier", ["full", "boundary"])
+@pytest.mark.parametrize("tier", ["full", pytest.param("boundary", marks=pytest.mark.nightly)])
 def test_the_engine_reads_what_the_model_says_on_a_device(tier, on_test_device):
     run, model = on_test_device
     reports = {}

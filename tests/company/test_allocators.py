@@ -20,7 +20,8 @@ def installed(name):
     return LIBRARIES[name]
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", ["jemalloc", *(pytest.param(name, marks=pytest.mark.nightly)
+                                               for name in LIBRARIES if name != "jemalloc")])
 def test_allocator(name, warm, tmp_path):
     library = installed(name)
     plain = run_numsan.run_plain_command(["env", f"LD_PRELOAD={library}", *PROGRAM], cwd=tmp_path,

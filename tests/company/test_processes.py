@@ -5,7 +5,7 @@ import beside
 import run_numsan
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.nightly)])
 def test_hogwild(method, warm, tmp_path):
     """A model in shared memory, trained by processes in turn. The bug is found by the process that has it, and the
     others have nothing to say."""

@@ -44,12 +44,14 @@ def test_coverage(warm, tmp_path):
     assert seen[0] == seen[1] and any("small_training" in name for name in seen[0]), seen
 
 
+@pytest.mark.nightly
 def test_memray(warm, tmp_path):
     (plain, watched), _ = run_both([run_numsan.PYTHON, beside.PROGRAMS / "memory_traced.py", "{}"], tmp_path)
     beside.check(plain, watched)
     assert "memray True\n" in plain.stdout, plain.describe()
 
 
+@pytest.mark.nightly
 def test_debugpy(warm, tmp_path):
     """A debugger that listens, and to which nobody talks."""
     command = [run_numsan.PYTHON, "-Xfrozen_modules=off", "-m", "debugpy", "--listen", "127.0.0.1:0", PLAIN]

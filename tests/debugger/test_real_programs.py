@@ -140,7 +140,8 @@ def end_of_input(run):
 
 
 @pytest.mark.parametrize("program, typed", [
-    ("log_of_negative.py", typed_quit), ("log_of_negative.py", end_of_input), ("skipped_batches.py", typed_quit),
+    ("log_of_negative.py", typed_quit), pytest.param("log_of_negative.py", end_of_input, marks=pytest.mark.nightly),
+    pytest.param("skipped_batches.py", typed_quit, marks=pytest.mark.nightly),
     ("waits.py", interrupted_at_the_prompt), ("waits.py", interrupted_while_it_goes_on)])
 def test_it_ends_as_with_breakpoint(started, tmp_path, program, typed):
     """The exit status, the exception and what is printed on the way."""

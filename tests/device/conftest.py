@@ -69,20 +69,42 @@ def on_device(forks, tmp_path):
 
 
 @pytest.fixture
-def watched(test_device, forks, warm, tmp_path):
-    """Runs a program after prelude.py without numsan, in a fork, and with it; gives back the latter's result. Its work
-    takes a while."""
-    def run(text, delay_us=200, status=0, options=None):
+def bare(forks, tmp_path):
+    """Writes a program that begins with prelude.py and runs it without numsan: its path, and how it ended."""
+    def run(text, late, status):
         program = tmp_path / "program.py"
         program.write_text("from prelude import *\n" + text)
-        delay = {"FAKEGPU_DELAY_US": str(delay_us)}
-        bare = forks(program, tmp_path, delay, 400)
-        command, environment = run_numsan.attached([run_numsan.PYTHON, str(program)], report=tmp_path / "report.json",
-                                                   env={**test_device, **delay}, options=options)
-        environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)
-        attached = subprocess.run(command, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, timeout=400)
-        assert (bare.returncode, bare.stderr) == (status, ""), bare.stderr[-3000:]
-        assert (attached.returncode, attached.stdout) == (status, bare.stdout), attached.stderr[-3000:]
-        return attached
+        done = forks(program, tmp_path, late, 400)
+        assert (done.returncode, done.stderr) == (status, ""), done.stderr[-3000:]
+        return program, done
+    return run
+
+
+def late_work(delay_us):
+    """What the driver reads when it is loaded: how long a kernel takes at least."""
+    return {"FAKEGPU_DELAY_US": str(delay_us)}
+
+
+@pytest.fixture
+def watched(test_device, bare, warm, tmp_path):
+    """Runs a program after prelude.py without and with numsan, in forks; gives back the latter's result, with a report
+    if something was found. Its work takes a while."""
+    def run(text, delay_us=200, status=0, options=None):
+        program, without = bare(text, late_work(delay_us), status)
+        done = run_numsan.run_watched_fork(program, options=options, env=test_device, late=late_work(delay_us),
+                                           cwd=tmp_path, timeout=400)
+        assert (done.returncode, done.stdout) == (status, without.stdout), done.describe()
+        return done
+    return run
+
+
+@pytest.fixture
+def watched_process(test_device, bare, warm, tmp_path):
+    """watched, in a process of its own, whose report is written whatever was found."""
+    def run(text, delay_us=200, status=0, options=None):
+        program, without = bare(text, late_work(delay_us), status)
+        done = run_numsan.run(program, options=options, env={**test_device, **late_work(delay_us)}, cwd=tmp_path,
+                              timeout=400)
+        assert (done.returncode, done.stdout) == (status, without.stdout), done.describe()
+        return done
     return run

@@ -61,13 +61,14 @@ def attached(test_device, forks, warm, tmp_path):
     ("version=12000", "tensors on devices: the driver supports CUDA 12.0, numsan needs 12.1 or later"),
     ("cuModuleLoadData=209", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
     ("cuModuleLoadData=800", "CUDA_ERROR_NOT_PERMITTED"),
-    ("cuMemHostRegister=800", "CUDA_ERROR_NOT_PERMITTED"),
-    ("cuModuleLoadData=2", "CUDA_ERROR_OUT_OF_MEMORY"),
+    pytest.param("cuMemHostRegister=800", "CUDA_ERROR_NOT_PERMITTED", marks=pytest.mark.nightly),
+    pytest.param("cuModuleLoadData=2", "CUDA_ERROR_OUT_OF_MEMORY", marks=pytest.mark.nightly),
     ("cuMemHostRegister=2", "CUDA_ERROR_OUT_OF_MEMORY"),
     ("cuLaunchKernel=719:9", "CUDA error 719"),
     ("version=12010;cuModuleLoadData=222",
      "cuModuleLoadData: CUDA_ERROR_UNSUPPORTED_PTX_VERSION: numsan's kernels are of CUDA "),
-    ("version=12090;cuModuleLoadData=200", "CUDA_ERROR_INVALID_IMAGE: numsan's kernels are of CUDA "),
+    pytest.param("version=12090;cuModuleLoadData=200", "CUDA_ERROR_INVALID_IMAGE: numsan's kernels are of CUDA ",
+                 marks=pytest.mark.nightly),
 ], ids=["old driver", "architecture", "not permitted", "registering not permitted", "memory", "host memory", "launch",
         "ptx too new", "image too new"])
 def test_a_driver_that_fails_numsan(script, reason, attached):

@@ -58,9 +58,9 @@ def only_dump(folder):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_operator_runs_again_as_it_ran(name, watched, tmp_path):
+def test_the_operator_runs_again_as_it_ran(name, watched_process, tmp_path):
     op, text = PROGRAMS[name]
-    done = watched(text, options={"dump": tmp_path / "dumps"})
+    done = watched_process(text, options={"dump": tmp_path / "dumps"})
     assert "no dump" not in done.stderr, done.stderr
     made, report = only_dump(tmp_path)
     assert made.op["name"] == op and report["run"]["tiers"]["cuda"] == "full", report["run"]
@@ -79,8 +79,8 @@ def test_the_operator_runs_again_as_it_ran(name, watched, tmp_path):
     assert {item["device"] for item in made.op["results"]} == {"fakegpu:0"}, made.op["results"]
 
 
-def test_replay_without_the_device(watched, tmp_path):
-    watched(PROGRAMS["in_place"][1], options={"dump": tmp_path / "dumps"})
+def test_replay_without_the_device(watched_process, tmp_path):
+    watched_process(PROGRAMS["in_place"][1], options={"dump": tmp_path / "dumps"})
     made, _ = only_dump(tmp_path)
     done = subprocess.run([run_numsan.COMMAND, "replay", next((tmp_path / "dumps").iterdir())], capture_output=True,
                           text=True, timeout=200,
@@ -105,13 +105,13 @@ print(torch.get_rng_state().sum().item(), unequal_bytes())
 
 
 @pytest.mark.parametrize("options", [{"dump": "dumps"}, {"break": 1}], ids=["dump", "break"])
-def test_a_healthy_training_is_the_same_and_silent(options, watched):
-    assert watched(TRAINING, options=options).stderr == ""
+def test_a_healthy_training_is_the_same_and_silent(options, watched_process):
+    assert watched_process(TRAINING, options=options).stderr == ""
 
 
-def test_threads_each_keep_their_own(watched, tmp_path):
+def test_threads_each_keep_their_own(watched_process, tmp_path):
     """Births of several threads at once: each thread waits for its own ops while others judge them."""
-    watched("""
+    watched_process("""
 torch.ones(1, device=GPU).sum().item()  # the context is made
 LEAVES_ITS_DOMAIN = [
     lambda x: torch.log(-x),
@@ -134,8 +134,8 @@ for t in threads: t.join()
         one["op"] for one in report["findings"])
 
 
-def test_a_capture_is_left_alone(watched, tmp_path):
-    done = watched("""
+def test_a_capture_is_left_alone(watched_process, tmp_path):
+    done = watched_process("""
 x = torch.full((8,), -1.0, device=GPU)
 D.synchronize()
 with Graph() as graph:

@@ -17,8 +17,8 @@ def performance(tmp_path):
     return report["performance"]
 
 
-def test_wait_in_each_step_is_a_finding(watched, tmp_path):
-    done = watched(on_test_device(SICK), delay_us=500, options={"perf": 1})
+def test_wait_in_each_step_is_a_finding(watched_process, tmp_path):
+    done = watched_process(on_test_device(SICK), delay_us=500, options={"perf": 1})
     found = performance(tmp_path)["findings"]
     assert [one["code"] for one in found] == ["NP101"], found
     line = run_numsan.marked_line(tmp_path / "program.py", "# slow here")
@@ -26,8 +26,8 @@ def test_wait_in_each_step_is_a_finding(watched, tmp_path):
     assert "info[NP101]: the host waits for the device in each step\n" in done.stderr, done.stderr
 
 
-def test_twin_has_none(watched, tmp_path):
-    done = watched(on_test_device(HEALTHY), delay_us=500, options={"perf": 1})
+def test_twin_has_none(watched_process, tmp_path):
+    done = watched_process(on_test_device(HEALTHY), delay_us=500, options={"perf": 1})
     measured = performance(tmp_path)
     assert (measured["findings"], measured["steps"], done.stderr) == ([], 10, ""), measured
     assert measured["not_measured"] == [

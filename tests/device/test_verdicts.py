@@ -1,5 +1,6 @@
 """Programs of the public suite on the test device, through the CUDA scanner and a fake driver: verdicts of the CPU."""
 import json
+import os
 import re
 import subprocess
 
@@ -16,16 +17,20 @@ CANNOT_RUN = {
     "gloo": "gloo takes no tensors of the test device",
 }
 NO_NESTED_TENSORS = ("q22_nested_tensor_tail",)
+# One in so many of the bug programs runs in CI; all run at night.
+EVERY = 1 if "NUMSAN_TEST_ALL" in os.environ else 3
 # Updates that a weight's type loses need elements of both side by side, which no scan of a device hands over.
 TOLD_ON_THE_HOST = ("p87_bf16_norm_gain", "p89_bf16_teacher")
 
 
 def programs(folder):
-    """Those that the device can run."""
+    """Those that the device can run and whose turn it is."""
+    possible = []
     for path in sorted((SUITE / folder).glob("*.py")):
         needs = re.search(r"# label:.*\bneeds=(\w*)", path.read_text()).group(1)
         if needs not in CANNOT_RUN and path.stem not in NO_NESTED_TENSORS + TOLD_ON_THE_HOST:
-            yield path
+            possible.append(path)
+    return possible[::EVERY if folder == "programs" else 1]
 
 
 def verdict(folder, name):
@@ -74,7 +79,7 @@ class Runs:
 @pytest.fixture(scope="module", params=[pytest.param(folder, marks=pytest.mark.xdist_group(f"device_{folder}"))
                                         for folder in ("programs", "controls")])
 def runs(request, test_device, tmp_path_factory):
-    return Runs(list(programs(request.param)), test_device, tmp_path_factory)
+    return Runs(programs(request.param), test_device, tmp_path_factory)
 
 
 def differing(runs):
@@ -130,7 +135,7 @@ def test_little_is_read_and_nothing_healthy_is_blamed(runs):
             0.6 * len(names)
         births = forward_births(there)
         named = sum(here[name] is not None and here[name]["op"] == found["op"] for name, found in births.items())
-        assert named > 0.65 * len(births) > 20, (named, len(births))
+        assert named > 0.65 * len(births) > 20 / EVERY, (named, len(births))
 
 
 @pytest.mark.nightly
@@ -143,4 +148,4 @@ def test_sentinel_names_what_full_names(runs):
     differ = {name: (found["op"], here[name]) for name, found in births.items()
               if here[name] is None or here[name]["op"] != found["op"]}
     assert len(differ) <= 0.15 * len(births), differ
-    assert len(births) > 20 or not names[0].startswith("p")
+    assert len(births) > 20 / EVERY or not names[0].startswith("p")

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 
+import category_pages
 import pytest
 import run_numsan
 import shown
@@ -41,6 +42,9 @@ HEALTHY = TRAIN.replace(" -9", " 2")
 OTHER_NAMES = {"multiprocessing_context", "decide"}
 
 SHOWING = [document for document in shown.DOCUMENTS if any(f.language == "sh" for f in shown.fences(document))]
+# The one command of each page of a root cause: test_categories.py runs it.
+HERE = [document for document in SHOWING if document not in category_pages.PAGES]
+AT_NIGHT = {"docs/accuracy.md"}  # runs of the suite
 
 
 def commands_of(document):
@@ -80,7 +84,9 @@ def run(command, folder, environment, statuses=(0,)):
     return done, said
 
 
-@pytest.mark.parametrize("document", SHOWING, ids=shown.name_of)
+@pytest.mark.parametrize("document", [
+    pytest.param(document, id=shown.name_of(document),
+                 marks=[pytest.mark.nightly] if shown.name_of(document) in AT_NIGHT else []) for document in HERE])
 def test_commands_run(document, place):
     folder, environment = place
     printed = None

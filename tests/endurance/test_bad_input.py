@@ -71,9 +71,9 @@ def assert_ran(done, stdout="3.0\n"):
 @pytest.mark.parametrize("options, words", [
     ({"teir": "full"}, ["teir", "tier"]),
     ({"tier": "fulll"}, ["tier", "fulll", "full"]),
-    ({"budget": "lots"}, ["budget", "lots"]),
-    ({"halt": "maybe"}, ["halt", "maybe"]),
-    ({"max_findings": "-3"}, ["max_findings", "-3"]),
+    pytest.param({"budget": "lots"}, ["budget", "lots"], marks=pytest.mark.nightly),
+    pytest.param({"halt": "maybe"}, ["halt", "maybe"], marks=pytest.mark.nightly),
+    pytest.param({"max_findings": "-3"}, ["max_findings", "-3"], marks=pytest.mark.nightly),
 ], ids=["unknown", "value", "number", "switch", "negative"])
 def test_bad_option_is_named_and_the_run_goes_on(options, words, warm, healthy, tmp_path):
     done = run_numsan.run(healthy, options=options, cwd=tmp_path)
@@ -82,8 +82,9 @@ def test_bad_option_is_named_and_the_run_goes_on(options, words, warm, healthy, 
     assert len(lines) == 1 and all(word in lines[0] for word in words), done.describe()
 
 
-@pytest.mark.parametrize("text", ["tier", "=full", "tier==full", ":::", "%", "tier=full:report",
-                                  "\u00e9=1", "a" * 5000])
+# What an option may be is parsed in unit tests and by a fuzzer; here, that the program runs on.
+@pytest.mark.parametrize("text", ["tier", "\u00e9=1", *(pytest.param(text, marks=pytest.mark.nightly) for text in (
+    "=full", "tier==full", ":::", "%", "tier=full:report", "a" * 5000))])
 def test_malformed_options_do_no_harm(text, warm, healthy, tmp_path):
     argv, environment = run_numsan.attached([run_numsan.PYTHON, healthy])
     environment["NUMSAN_OPTIONS"] = text
@@ -185,7 +186,8 @@ exec c++ "$@"
     return {"CXX": str(script)}
 
 
-@pytest.mark.parametrize("damage", ["truncate", "garbage", "empty"])
+@pytest.mark.parametrize("damage", [
+    "truncate", *(pytest.param(how, marks=pytest.mark.nightly) for how in ("garbage", "empty"))])
 def test_damaged_adapter_cache(damage, quick_compiler, buggy, tmp_path):
     cache = tmp_path / "cache"
     shutil.copytree(run_numsan.CACHE, cache, ignore=shutil.ignore_patterns("inductor", "triton"))

@@ -56,8 +56,10 @@ def check_report(folder, program):
     return report
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-@pytest.mark.parametrize("launcher", ["preload", "run"])
+@pytest.mark.parametrize("launcher, number", [
+    pytest.param(launcher, number, id=f"{launcher}-{number.name}",
+                 marks=[pytest.mark.nightly] if launcher == "run" and number != signal.SIGINT else [])
+    for launcher in ("preload", "run") for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)])
 def test_signal_after_a_finding(number, launcher, warm, tmp_path):
     program = write(tmp_path, WAIT)
     argv, environment = run_numsan.attached([run_numsan.PYTHON, program], launcher=launcher,

@@ -48,6 +48,7 @@ def test_questions_are_answered(device, tmp_path):
     assert sorted(path.name for path in (tmp_path / "reports").iterdir()) == ["finds-bug.json", "same-train.json"]
 
 
+@pytest.mark.nightly
 def test_another_answer_than_wanted_is_a_failure(device, tmp_path):
     """With the scan off there is a report and nothing in it."""
     run(device, TESTS / "gpu/attach.py", "--device", "test", "--only", "attaches,finds", "--options", "tier=off",
@@ -97,6 +98,7 @@ def test_scans_are_measured(device, tmp_path):
     assert deferred["launches"] < deferred["scanned"], "small outputs share launches"
 
 
+@pytest.mark.nightly
 def test_steps_are_measured(device, tmp_path):
     run(device, TESTS / "bench/cuda_steps.py", "--device", "cpu", "--works", "gpt2-tiny", "--tiers", "full", "--also",
         "quiet=tier=sentinel", "--turns", 2, "--seconds", 0.02, "--out", tmp_path / "out")
@@ -108,6 +110,7 @@ def test_steps_are_measured(device, tmp_path):
     assert configurations["bare"]["of_bare"]["median"] == 1 and configurations["hooks"]["seconds"]["turns"] == 2
 
 
+@pytest.mark.nightly
 def test_a_work_that_fails_is_told(device, tmp_path):
     """There are no CUDA graphs here."""
     done = run(device, TESTS / "bench/cuda_steps.py", "--device", "cpu", "--works", "graph-3", "--turns", 1, "--out",

@@ -46,7 +46,12 @@ def watched_and_plain(tmp_path, check, args=()):
     return program, watched
 
 
-@pytest.mark.parametrize("check", ENDS)
+# At night those that end as others do.
+AS_OTHERS = {"comparison with itself", "count of elements", "sys.exit"}
+
+
+@pytest.mark.parametrize("check", [pytest.param(check, marks=[pytest.mark.nightly] if check in AS_OTHERS else [])
+                                   for check in ENDS])
 def test_program_that_ended_over_its_check(check, warm, tmp_path):
     text, status = ENDS[check]
     program, watched = watched_and_plain(tmp_path, text, ["bad"])

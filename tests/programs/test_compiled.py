@@ -54,6 +54,7 @@ def test_a_region_that_makes_nan_is_one_finding(warm, tmp_path):
     assert any("TORCHDYNAMO_DISABLE=1" in line for line in found["help"]), watched.describe()
 
 
+@pytest.mark.nightly
 def test_a_derivative_inside_a_region_is_one_finding(warm, tmp_path):
     watched = watched_run(tmp_path, "backward")
     assert watched.stdout == "False\n" and len(watched.findings) == 1, watched.describe()

@@ -59,7 +59,7 @@ def check(run, first, size):
     return story
 
 
-@pytest.mark.parametrize("size", [pytest.param(4, marks=pytest.mark.nightly), 8])
+@pytest.mark.parametrize("size", [4, pytest.param(8, marks=pytest.mark.nightly)])
 def test_data_parallel(size, tmp_path):
     story = check(Run(tmp_path, "data_parallel", size), size - 1, size)
     sent = story["first"]["finding"]["sent"][0]

@@ -119,7 +119,8 @@ def test_without_apt(machine):
 def test_unknown_argument(machine, argument):
     done = machine.run("setup", argument)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"[setup] error: unknown argument '{argument}': expected --demo, --tests or --dev\n"
+    assert done.stderr == f"[setup] error: unknown argument '{argument}': expected --demo, --tests, --build-only or " \
+                          "--dev\n"
     assert machine.lines("calls") == []
 
 

@@ -4,7 +4,7 @@ import re
 import pytest
 
 QUICK = ["layers", "style", "unit tests (ctest)", "programs (pytest -m quick)", "public suite, forks"]
-CI = [*QUICK[:3], "programs (pytest)", "public suite", "unit tests, address+undefined"]
+CI = ["what the tests import", *QUICK[:3], "programs (pytest)", "public suite", "unit tests, address+undefined"]
 MORE = ["unit tests, thread", "kernels for all architectures", "changes of the kernels' PTX", "clang-tidy",
         "build and unit tests, clang", "fuzzing"]
 
@@ -70,6 +70,18 @@ case "$*" in *build-asan*) until [ -e "$MACHINE/suite" ]; do sleep 0.1; done; ec
     status, seen, text = tested()
     assert status == 1 and seen == {**dict.fromkeys(CI, "passed"), CI[-1]: "FAILED"}, text
     assert text.index("== public suite") < text.index("one leak") < text.index(f"the end of {CI[-1]}"), text
+
+
+def test_what_the_tests_import_is_installed_beside_the_build(tested):
+    """And nothing is tested without it."""
+    tested.machine.program("build", 'touch "$MACHINE/built"\n', tested.machine.root / "scripts")
+    tested.machine.program("setup", """
+case "$*" in *--build-only*) exit 0 ;; esac
+until [ -e "$MACHINE/built" ]; do sleep 0.1; done
+echo no such package; exit 1
+""", tested.machine.root / "scripts")
+    status, seen, text = tested()
+    assert status == 1 and not seen and "no such package\n" in text and not tested.machine.calls("ctest"), text
 
 
 def test_changes_of_kernels_that_were_not_built_fail(tested):

@@ -118,7 +118,11 @@ def test_all_of_it_at_once_changes_nothing(warm, tmp_path):
 COMPILED = ["compiled_aot_eager", "compiled_inductor"]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in COMPILED])
+AT_NIGHT = {"asking_resnet", "workers_forkserver"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.nightly] if case in AT_NIGHT else [])
+                                  for case in CASES if case not in COMPILED])
 def test_run_is_bit_identical_and_silent(case, warm, tmp_path):
     reports, stdout = check(case, tmp_path, {})
     counted = max(found["run"]["steps"] for found in reports)
@@ -128,7 +132,7 @@ def test_run_is_bit_identical_and_silent(case, warm, tmp_path):
         assert counted >= (LONG_STEPS if case in LONG else STEPS), counted
 
 
-@pytest.mark.parametrize("case", ["gpt2", "grad_scaler"])
+@pytest.mark.parametrize("case", first_in_ci("grad_scaler", "gpt2"))
 @pytest.mark.parametrize("tier", ["boundary", "sentinel"])
 def test_lower_tiers_change_nothing_either(tier, case, warm, tmp_path):
     reports, _ = check(case, tmp_path, {"tier": tier})

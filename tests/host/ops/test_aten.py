@@ -20,9 +20,8 @@ PROBE = pathlib.Path(__file__).with_name("probe_operators.py")
 
 def probed(question):
     """What probe_operators.py prints in the interpreter that has torch, one line an answer."""
-    done = subprocess.run([run_numsan.PYTHON, str(PROBE), question], env=run_numsan.plain_environment(),
-                          capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    done = run_numsan.run_forked(PROBE, args=[question], timeout=300)
+    assert done.returncode == 0, done.describe()
     return done.stdout.splitlines()
 
 

@@ -56,7 +56,7 @@ def both(tmp_path, body):
     """Runs a program with and without numsan, which sees the same."""
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + body)
-    bare = run_numsan.run_plain(path, cwd=tmp_path)
+    bare = run_numsan.run_forked(path, cwd=tmp_path)
     done = run_numsan.run(path, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout) and done.returncode == 0, done.describe()
     return path, done

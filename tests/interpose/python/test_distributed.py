@@ -9,7 +9,9 @@ RANKS = pathlib.Path(__file__).with_name("ranks.py")
 
 
 @pytest.mark.parametrize("bad, environment", [
-    (False, {}), (True, {}), (True, {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_STEP_NUM_TASKS": "1"}),
+    pytest.param(False, {}, marks=pytest.mark.nightly), (True, {}),
+    pytest.param(True, {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_STEP_NUM_TASKS": "1"},
+                 marks=pytest.mark.nightly),
 ], ids=["clean", "bad", "bad, below srun of one task"])
 def test_rank_is_that_of_the_process_group(bad, environment, warm, tmp_path):
     arguments = [tmp_path / "meeting", *(["bad"] if bad else [])]

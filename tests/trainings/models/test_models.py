@@ -7,7 +7,7 @@ import pytest
 import run_numsan
 
 PROGRAMS = sorted(path for path in pathlib.Path(__file__).with_name("programs").glob("*.py") if path.stem != "loop")
-STEPS = 200 if "NUMSAN_TEST_ALL" in os.environ else 60
+STEPS = 200 if "NUMSAN_TEST_ALL" in os.environ else 40
 # Programs whose loop is that of loop.py run in any of these; each in one of them in CI, in the others at night.
 TYPES = ["float32", "bfloat16", "float16"]
 OWN_LOOP = ["gaussian_process", "variational"]
