@@ -1,11 +1,13 @@
 """Runs programs in children of one process that has imported torch, which takes most of the time of a small program.
 
-usage: fork_server.py SOCKET    the number of an inherited socket; forked_runs.py is at its other end
+usage: fork_server.py SOCKET [MODULE ...]    the number of an inherited socket; forked_runs.py is at its other end.
+Modules are imported before the first child, too.
 
 A child ends as any interpreter does. It differs from a process of its own in what is decided when a process starts or
 torch is loaded: options and environment of the interpreter, libraries, the seed of hashes.
 """
 import gc
+import importlib
 import json
 import os
 import pathlib
@@ -55,6 +57,8 @@ def main_module(request):
 
 
 if __name__ == "__main__":
+    for name in sys.argv[2:]:
+        importlib.import_module(name)
     gc.freeze()  # or the children's collections would write to, and so copy, all that was imported
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # who serves ends with who asks
     request = serve(socket.socket(fileno=int(sys.argv[1])))

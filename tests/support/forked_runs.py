@@ -23,13 +23,13 @@ class Ended:
 
 
 class ForkedRuns:
-    """One server, for programs of one environment, one at a time."""
+    """One server, for programs of one environment, one at a time. `modules` are imported once, beside torch."""
 
-    def __init__(self, python, environment):
+    def __init__(self, python, environment, modules=()):
         self.environment = self.read_early(environment)
         self.control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
-            self.server = subprocess.Popen([python, str(SERVER), str(other.fileno())], env=environment,
+            self.server = subprocess.Popen([python, str(SERVER), str(other.fileno()), *modules], env=environment,
                                            pass_fds=[other.fileno()], stdin=subprocess.DEVNULL,
                                            stdout=subprocess.DEVNULL, cwd="/")
 

@@ -19,12 +19,12 @@ class WatchedForks:
     """One server, for one set of options. Reports are written to a folder that ends with it, and taken after each
     run."""
 
-    def __init__(self, options=None, env=None):
+    def __init__(self, options=None, env=None, modules=()):
         self.kept = tempfile.TemporaryDirectory(prefix="numsan-forks-", ignore_cleanup_errors=True)
         self.folder = pathlib.Path(self.kept.name)
         options = {"report": self.folder / "report-%p.json", **(options or {})}
         _, self.environment = run_numsan.attached([], options=options, env=env)
-        self.server = forked_runs.ForkedRuns(run_numsan.PYTHON, self.environment)
+        self.server = forked_runs.ForkedRuns(run_numsan.PYTHON, self.environment, modules)
 
     def run(self, program, args=(), cwd=None, timeout=120, then="", late=None):
         """(how it ended, {process: report}). `late` is environment that a program reads only when it runs."""

@@ -1,0 +1,44 @@
+"""The faults that the study seeds: numsan's code for each, None where it has none, and the places that may be named.
+
+A place is a name that a table of faults/ gives to lines of its program; the lines that the fault changed may be named,
+too. A rule that names a code in ALSO names what such a fault brings about: it is not right, and is counted apart.
+"""
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    code: str | None
+    places: tuple
+    meaning: str
+
+
+KINDS = {
+    "missing-zero-grad": Kind("ND101", ("backward", "step"), "gradients are never cleared"),
+    "double-activation": Kind("ND102", ("loss",), "a softmax or a sigmoid before a loss that has its own"),
+    "missing-log-softmax": Kind("ND103", ("loss",), "nll_loss of logits or of probabilities"),
+    "wrong-parameters": Kind("ND104", ("step",), "the optimizer holds another model's parameters"),
+    "dead-layer": Kind("ND105", ("hidden",), "a rectifier that is never above zero"),
+    "vanishing-gradient": Kind("ND106", ("hidden",), "a tower of sigmoids"),
+    "rate-too-large": Kind("ND107", ("step",), "a learning rate that is too large"),
+    "rate-too-small": Kind("ND108", ("step",), "a learning rate that is too small, or falls to nothing"),
+    "saturated-layer": Kind("ND109", ("hidden",), "a sigmoid or a tanh that is flat at its inputs"),
+    "gradients-cleared": Kind(None, ("step",), "gradients are cleared between backward() and step()"),
+    "missing-step": Kind(None, ("backward",), "step() is not called"),
+    "ascending-loss": Kind(None, ("backward", "loss"), "the loss has the wrong sign"),
+    "frozen-layers": Kind(None, ("step",), "most parameters need no gradient"),
+    "detached-graph": Kind(None, (), "the graph is cut before the layers that should learn"),
+    "partial-optimizer": Kind(None, ("step",), "the optimizer holds a small part of the model"),
+    "zero-weights": Kind(None, (), "weights start at zero"),
+    "large-weights": Kind(None, (), "weights start too large"),
+    "small-weights": Kind(None, (), "weights start too small"),
+    "unscaled-inputs": Kind(None, (), "inputs or targets in the hundreds"),
+    "constant-labels": Kind(None, ("loss",), "all labels are the same"),
+    "shuffled-labels": Kind(None, ("loss",), "labels are those of other rows"),
+    "regression-on-classes": Kind(None, ("loss",), "numbers of classes are fitted as amounts"),
+    "missing-nonlinearity": Kind(None, (), "layers without an activation between them"),
+    "strong-regularisation": Kind(None, ("step",), "weight decay or dropout leaves nothing to learn"),
+    "exploding-gradient": Kind(None, (), "gradients grow from layer to layer"),
+    "wrong-mode": Kind(None, (), "train() and eval() are mistaken"),
+    "batch-size": Kind(None, (), "a batch of one or two"),
+    "wrong-dimension": Kind(None, ("loss",), "a softmax or a mean over the wrong dimension"),
+}
