@@ -10,9 +10,21 @@ const ParameterSignals* parameter_of(const Signals& signals, const ActivationSig
     return one.parameter >= 0 && at < signals.parameters.size() ? &signals.parameters[at] : nullptr;
 }
 
+/// A weight that gets no gradient while the training learns nothing: what lies before a layer whose own weight is not
+/// known, because an op stands between the two.
+const ParameterSignals* silenced_weight(const Signals& signals) {
+    if (!has_not_fallen(signals)) return nullptr;
+    for (const ParameterSignals& one : signals.parameters) {
+        if (!is_weight(one) || one.op.find("embedding") != std::string::npos) continue;
+        if (holds_lately(one.gradient, [](const Sample& sample) { return sample.value == 0; })) return &one;
+    }
+    return nullptr;
+}
+
 void dead_layer(const Signals& signals, std::vector<Fault>& faults) {
     for (const ActivationSignals& one : signals.activations) {
-        const ParameterSignals* before = parameter_of(signals, one);
+        const ParameterSignals* own = parameter_of(signals, one);
+        const ParameterSignals* before = own == nullptr && one.feeds ? silenced_weight(signals) : own;
         if (before == nullptr) continue;
         const bool dead = holds_lately(one.zeros, [&](const Sample& sample) {
             return sample.value == 1 && sample.at < before->gradient.size() && before->gradient[sample.at] == 0;
@@ -22,7 +34,8 @@ void dead_layer(const Signals& signals, std::vector<Fault>& faults) {
         fault.evidence.push_back("all results of `" + one.op + "` were exactly zero in the last " +
                                  grouped(kDiagnosedSteps) + " sampled steps in which it ran");
         fault.evidence.push_back("the gradient of " + name_of(*before) +
-                                 ", which the op before it reads, was exactly zero in these");
+                                 (own != nullptr ? ", which the op before it reads," : "") +
+                                 " was exactly zero in these");
         fault.help = {"take a smaller learning rate: one large step can push a whole layer below zero",
                       "take an activation that has a slope below zero: `leaky_relu`, `gelu`, `elu`",
                       "check the initialisation of " + name_of(*before) + " and of its bias"};
@@ -35,7 +48,8 @@ void dead_layer(const Signals& signals, std::vector<Fault>& faults) {
 void saturated_layer(const Signals& signals, std::vector<Fault>& faults) {
     if (!has_not_fallen(signals)) return;
     for (const ActivationSignals& one : signals.activations) {
-        const ParameterSignals* before = parameter_of(signals, one);
+        const ParameterSignals* own = parameter_of(signals, one);
+        const ParameterSignals* before = own == nullptr ? silenced_weight(signals) : own;
         if (before == nullptr || !one.feeds) continue;
         if (!holds_lately(one.at_limit, [](const Sample& sample) { return sample.value >= kSaturatedShare; })) continue;
         Fault fault = make_fault(FaultId::SaturatedLayer, one.location);

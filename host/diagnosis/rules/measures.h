@@ -47,17 +47,29 @@ inline double median(std::vector<double> values) {
 /// A matrix or a kernel, not a bias or a scale.
 inline bool is_weight(const ParameterSignals& one) { return one.shape.size() >= 2; }
 
+/// What the loss is held against: the mean of its first 4 values, or the very first where the steps after that made it
+/// more than twice as large: what falls from there has only come back.
+inline double first_loss(const Signals& signals) {
+    const double mean = signals.trend.first;
+    const double first =
+        signals.loss.empty() || signals.steps.empty() || signals.steps.front() != 0 ? NAN : signals.loss.front();
+    return first > 0 && first < 0.5 * mean ? first : mean;
+}
+
 /// Whether the loss is known not to have fallen: of one place, positive, over 32 steps, however many backward passes
 /// these have.
 inline bool has_not_fallen(const Signals& signals) {
     const LossTrend& trend = signals.trend;
     if (trend.places != 1 || trend.count < 32 || signals.steps.empty() || signals.steps.back() < 32) return false;
-    if (!(trend.first > 0)) return false;
-    return !(trend.last <= kFallenLoss * trend.first);  // nor where it is not finite any more
+    const double first = first_loss(signals);
+    if (!(first > 0)) return false;
+    return !(trend.last <= kFallenLoss * first);  // nor where it is not finite any more
 }
 
 inline std::string loss_words(const Signals& signals) {
-    return "the loss was " + value_text(signals.trend.first) + " in the first 4 backward passes and " +
+    const double first = first_loss(signals);
+    return "the loss was " + value_text(first) +
+           (first == signals.trend.first ? " in the first 4 backward passes and " : " in the first step and ") +
            (std::isfinite(signals.trend.last) ? value_text(signals.trend.last) : "not finite") + " in the last 16 of " +
            grouped(signals.trend.count);
 }

@@ -54,6 +54,18 @@ std::string step_size_words(const Signals& signals) {
            digits(signals.steps[sizes.back().at]);
 }
 
+/// Whether a layer that was alive at first is all zeros now, after steps that were large: these have pushed it there.
+bool steps_have_killed(const Signals& signals, const std::vector<Sample>& updates) {
+    const auto large =
+        std::count_if(updates.begin(), updates.end(), [](const Sample& one) { return one.value >= kLargeUpdate; });
+    return large >= 2 &&
+           std::any_of(signals.activations.begin(), signals.activations.end(), [](const ActivationSignals& one) {
+               const std::vector<Sample> zeros = measured(one.zeros);
+               return one.feeds && !zeros.empty() && zeros.front().value < 1 &&
+                      holds_lately(one.zeros, [](const Sample& sample) { return sample.value == 1; });
+           });
+}
+
 void rate_too_large(const Signals& signals, std::vector<Fault>& faults) {
     if (!has_not_fallen(signals)) return;
     const Series updates = median_updates(signals);
@@ -62,11 +74,17 @@ void rate_too_large(const Signals& signals, std::vector<Fault>& faults) {
     const double growth = median_growth(signals);
     const bool diverged =
         !std::isfinite(signals.trend.last) && all.size() >= 2 && std::all_of(all.begin(), all.end(), large);
-    if (!holds_lately(updates, large) && !diverged && !(growth >= kGrownByTraining && all.size() >= 2)) return;
+    const bool killed = steps_have_killed(signals, all);
+    if (!holds_lately(updates, large) && !diverged && !killed && !(growth >= kGrownByTraining && all.size() >= 2))
+        return;
     Fault fault = make_fault(FaultId::RateTooLarge, signals.optimizer);
-    const Sample last = all.back();
+    const Sample last = killed ? *std::max_element(all.begin(), all.end(),
+                                                   [](const Sample& a, const Sample& b) { return a.value < b.value; })
+                               : all.back();
     fault.evidence.push_back("a step changed the weights by " + value_text(100 * last.value) +
                              " % of their size, the median of all, in step " + digits(signals.steps[last.at]));
+    if (killed)
+        fault.evidence.push_back("a rectifier that was alive in the first step hands on nothing but zeros since");
     if (growth >= kGrownByTraining)
         fault.evidence.push_back("weights have become " + value_text(growth) + " times as large, the median of all");
     fault.evidence.push_back(loss_words(signals));
@@ -74,6 +92,7 @@ void rate_too_large(const Signals& signals, std::vector<Fault>& faults) {
     fault.help = {"take a learning rate 10 to 1000 times smaller where this optimizer is built",
                   "clip gradients: `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`"};
     fault.signals = {"update", "loss", "step_size"};
+    if (killed) fault.signals.emplace_back("zeros");
     faults.push_back(std::move(fault));
 }
 
@@ -82,38 +101,69 @@ double spacing(const std::string& dtype) {
     return dtype == "float32" ? kLostUpdate : dtype == "float64" ? kLostUpdateDouble : 0;
 }
 
-/// All weights stand still though gradients reach them, and the step's size does not grow, as it would while a schedule
-/// warms up.
-void rate_too_small(const Signals& signals, std::vector<Fault>& faults) {
-    if (!has_not_fallen(signals)) return;
-    const std::vector<Sample> sizes = measured(signals.step_size);
-    if (sizes.size() < static_cast<size_t>(kDiagnosedSteps) || sizes.back().value > 1.5 * sizes[sizes.size() / 2].value)
-        return;
+/// Position of the first of the last samples that are all at most `most`; the number of samples where there is none.
+size_t still_from(const std::vector<Sample>& updates, double most) {
+    size_t from = updates.size();
+    while (from > 0 && updates[from - 1].value <= most) --from;
+    return from;
+}
+
+/// Weights of which none moves any more, and since which sampled step.
+struct Standstill {
     int64_t weights = 0;
-    double most = 0;
+    double most = 0;  ///< update over weight since then
+    size_t since = 0;
     std::string dtype;
+};
+
+/// All weights stand still though gradients reach them.
+std::optional<Standstill> standstill(const Signals& signals) {
+    Standstill found;
     for (const ParameterSignals& one : signals.parameters) {
         if (!is_weight(one)) continue;
         const std::vector<Sample> updates = measured(one.update);
         if (updates.empty()) continue;
-        if (spacing(one.dtype) == 0 || (!dtype.empty() && one.dtype != dtype)) return;
-        dtype = one.dtype;
+        if (spacing(one.dtype) == 0 || (!found.dtype.empty() && one.dtype != found.dtype)) return std::nullopt;
+        found.dtype = one.dtype;
         const bool gradients = holds_lately(one.gradient, [](const Sample& sample) { return sample.value > 0; });
-        if (!gradients || updates.size() < static_cast<size_t>(kDiagnosedSteps)) return;
-        for (const Sample& update : updates) most = std::max(most, update.value);
-        if (most > spacing(dtype)) return;
-        ++weights;
+        if (!gradients || updates.size() < static_cast<size_t>(kDiagnosedSteps)) return std::nullopt;
+        const size_t from = still_from(updates, spacing(one.dtype));
+        if (from == updates.size()) return std::nullopt;
+        if (from > 0) found.since = std::max(found.since, updates[from].at);
+        for (size_t i = from; i < updates.size(); ++i) found.most = std::max(found.most, updates[i].value);
+        ++found.weights;
     }
-    if (weights == 0) return;
+    return found.weights > 0 ? std::optional(found) : std::nullopt;
+}
+
+/// The step's size does not grow, as it would while a schedule warms up.
+bool is_no_warm_up(const Signals& signals) {
+    const std::vector<Sample> sizes = measured(signals.step_size);
+    return sizes.size() >= static_cast<size_t>(kDiagnosedSteps) &&
+           sizes.back().value <= 1.5 * sizes[sizes.size() / 2].value;
+}
+
+/// No weight ever moved, or none has since half of what was sampled: a schedule that falls to nothing.
+void rate_too_small(const Signals& signals, std::vector<Fault>& faults) {
+    if (!has_not_fallen(signals)) return;
+    const std::optional<Standstill> still = standstill(signals);
+    if (!still) return;
+    const bool moved = still->since > 0;
+    const int64_t since = signals.steps[still->since];
+    if (moved ? still->since + 1 >= signals.steps.size() || 2 * since > signals.steps.back() : !is_no_warm_up(signals))
+        return;
     Fault fault = make_fault(FaultId::RateTooSmall, signals.optimizer);
-    fault.evidence.push_back("no step changed any of " + counted(weights, "weight", "weights") + " by more than " +
-                             value_text(most) + " of its size " + steps_words(signals) + "; numbers of " + dtype +
-                             " lie " + value_text(spacing(dtype)) + " apart, relative to the number");
+    fault.evidence.push_back("no step changed any of " + counted(still->weights, "weight", "weights") +
+                             " by more than " + value_text(still->most) + " of its size " +
+                             (moved ? "from step " + digits(since) + " on, " : "") + steps_words(signals) +
+                             "; numbers of " + still->dtype + " lie " + value_text(spacing(still->dtype)) +
+                             " apart, relative to the number");
     fault.evidence.push_back(loss_words(signals));
     if (const std::string size = step_size_words(signals); !size.empty()) fault.evidence.push_back(size);
     fault.help = {
         "take a larger learning rate where this optimizer is built: 1e-3 for Adam, 1e-2 to 1e-1 for SGD are usual",
         "check the schedule: a factor near 0 in each step has the same effect"};
+    if (moved) std::swap(fault.help[0], fault.help[1]);
     fault.signals = {"update", "gradient", "loss", "step_size"};
     faults.push_back(std::move(fault));
 }

@@ -175,6 +175,9 @@ def told(result):
     bases = sorted({case.base for case in result["cases"]})
     lines += table("numsan, by base", {base: of_bases(result, "numsan", [base]) for base in bases}) + [""]
     lines += by_fault(result) + [""]
+    lines += ["| code | right | said, open half | confidence |", "| --- | --- | --- | --- |"]
+    lines += [f"| {code} | {right} | {said} | {confidence:.2f} |"
+              for code, (right, said, confidence) in confidences(result).items()] + [""]
     fates = Counter(fate for fate, _ in result["fates"].values())
     counted = ", ".join(f"{count} {fate}" for fate, count in fates.items())
     lines.append(f"{len(result['fates'])} seeded programs: {counted}")
@@ -199,6 +202,17 @@ def by_fault(result):
         lines.append(f"| {kind} | {right[0]} | {right[1]} | "
                      + ", ".join(f"{name} {count}" for name, count in said.most_common()) + " |")
     return lines
+
+
+def confidences(result):
+    """{code: (right, said, confidence)} over the open half: how often a fault that is said is the one that was seeded,
+    smoothed by one answer that is right and one that is wrong. A healthy run counts where something is said of it."""
+    counts = {}
+    for case, said in zip(result["cases"], result["tools"]["numsan"]):
+        for one in said if case.base in seeding.OPEN else ():
+            right, total = counts.get(one.fault, (0, 0))
+            counts[one.fault] = right + (one.fault == case.truth), total + 1
+    return {code: (right, said, (right + 1) / (said + 2)) for code, (right, said) in sorted(counts.items())}
 
 
 def missed(measured, targets):

@@ -72,6 +72,13 @@ def test_constant_is_chosen_from_the_open_half():
     assert score.most_common(cases) == "ND101"
 
 
+def test_confidences_are_of_the_open_half():
+    cases = [case("ND101"), case("ND101"), case("unscaled-inputs"), case(None), case("ND101", base="wine_tanh")]
+    said = [Answer("ND101"), Answer("ND101"), Answer("ND107"), Answer("ND101"), Answer("ND108")]
+    got = score.confidences({"cases": cases, "tools": {"numsan": [[one] for one in said]}})
+    assert got == {"ND101": (2, 3, 3 / 5), "ND107": (0, 1, 1 / 3)}
+
+
 def test_targets():
     measured = {"open": {"numsan": {"top1": {"share": 0.5}, "calibration": 0.2, "macro_f1": None}}}
     assert score.missed(measured, {"open": {"top1": {"at_least": 0.5}, "calibration": {"at_most": 0.2}}}) == []

@@ -107,6 +107,26 @@ TEST(Ranking, ALayerOfZerosWithoutGradientIsDead) {
     EXPECT_EQ(ids(signals), Ids{}) << "a hinge of what no layer made";
 }
 
+TEST(Ranking, ALayerOfZerosBehindAnotherOpIsDeadWhereNothingIsLearned) {
+    Signals signals = idle_signals();
+    signals.activations[0].zeros.assign(11, 1);
+    signals.activations[0].parameter = -1;
+    EXPECT_EQ(ids(signals), Ids{}) << "gradients reach all weights";
+    signals.parameters[1].gradient.assign(11, 0);
+    const std::vector<Fault> faults = rank_faults(signals);
+    ASSERT_EQ(faults.size(), 1u);
+    EXPECT_EQ(faults[0].id, FaultId::DeadLayer);
+    EXPECT_EQ(faults[0].evidence[1], "the gradient of `model.1.weight` was exactly zero in these");
+    signals.activations[0].feeds = false;
+    EXPECT_EQ(ids(signals), Ids{}) << "a hinge in the loss";
+    signals.activations[0].feeds = true;
+    signals.parameters[1].op = "aten::embedding";
+    EXPECT_EQ(ids(signals), Ids{}) << "few of its rows are in a batch";
+    signals.parameters[1].op = "aten::addmm";
+    signals.trend.last = 0.5;
+    EXPECT_EQ(ids(signals), Ids{}) << "the training learns";
+}
+
 TEST(Ranking, LargeStepsWithoutSuccessAreARateTooLarge) {
     Signals signals = idle_signals();
     each(signals, &ParameterSignals::update, 0.4);
@@ -117,6 +137,34 @@ TEST(Ranking, LargeStepsWithoutSuccessAreARateTooLarge) {
     EXPECT_EQ(ids(signals), Ids{FaultId::RateTooLarge}) << "it is not finite any more";
     signals.trend.places = 2;
     EXPECT_EQ(ids(signals), Ids{}) << "two losses: neither is the program's";
+}
+
+TEST(Ranking, ALossThatComesBackToWhereItBeganHasNotFallen) {
+    Signals signals = healthy_signals();
+    each(signals, &ParameterSignals::update, 0.5);
+    signals.trend.first = 400;
+    signals.trend.last = 2.2;
+    signals.loss.front() = 250;
+    EXPECT_EQ(ids(signals), Ids{}) << "it began there";
+    signals.loss.front() = 2.4;
+    EXPECT_EQ(ids(signals), Ids{}) << "it is a little lower, after all";
+    signals.loss.front() = 2.1;
+    const std::vector<Fault> faults = rank_faults(signals);
+    ASSERT_EQ(faults.size(), 1u);
+    EXPECT_EQ(faults[0].id, FaultId::RateTooLarge);
+    EXPECT_EQ(faults[0].evidence[1], "the loss was 2.1 in the first step and 2.2 in the last 16 of 64");
+}
+
+TEST(Ranking, ALayerThatLargeStepsHaveKilledIsARateTooLarge) {
+    Signals signals = idle_signals();
+    signals.activations[0].zeros.assign(11, 1);
+    signals.parameters[0].gradient.assign(11, 0);
+    for (ParameterSignals& one : signals.parameters) one.update[0] = one.update[1] = 0.5;
+    EXPECT_EQ(ids(signals), Ids{FaultId::DeadLayer}) << "it was never alive";
+    signals.activations[0].zeros[0] = 0.5;
+    EXPECT_EQ(ids(signals), Ids{FaultId::RateTooLarge});
+    for (ParameterSignals& one : signals.parameters) one.update[1] = 1e-3;
+    EXPECT_EQ(ids(signals), Ids{FaultId::DeadLayer}) << "one large step alone";
 }
 
 TEST(Ranking, AWeightThatStartsAtZeroHasLargeSteps) {
@@ -156,6 +204,24 @@ TEST(Ranking, StepsThatAreLostAreARateTooSmall) {
     EXPECT_EQ(ids(signals), Ids{}) << "of a 16-bit weight that is another finding";
 }
 
+TEST(Ranking, StepsThatAreLostFromAnEarlyStepOnAreARateTooSmall) {
+    Signals signals = idle_signals();
+    signals.step_size.assign(11, NAN);
+    for (ParameterSignals& one : signals.parameters) std::fill(one.update.begin() + 9, one.update.end(), 1e-9);
+    const std::vector<Fault> faults = rank_faults(signals);
+    ASSERT_EQ(faults.size(), 1u);
+    EXPECT_EQ(faults[0].id, FaultId::RateTooSmall);
+    EXPECT_NE(faults[0].evidence[0].find("by more than 1.0e-09 of its size from step 16 on, in 11 sampled steps"),
+              std::string::npos)
+        << faults[0].evidence[0];
+    EXPECT_EQ(faults[0].help[0].find("check the schedule"), 0u);
+    for (ParameterSignals& one : signals.parameters) one.update[9] = 1e-3;
+    EXPECT_EQ(ids(signals), Ids{}) << "they were so in the last sampled step alone";
+    for (ParameterSignals& one : signals.parameters) std::fill(one.update.begin() + 9, one.update.end(), 1e-9);
+    signals.trend.last = 0.5;
+    EXPECT_EQ(ids(signals), Ids{}) << "it has learned before the schedule ended";
+}
+
 TEST(Ranking, GradientsThatFallFromLayerToLayerVanish) {
     Signals signals = idle_signals();
     const ParameterSignals one = signals.parameters[0];
@@ -184,6 +250,17 @@ TEST(Ranking, AFlatActivationBetweenLayersIsSaturated) {
     signals.activations[0].feeds = true;
     signals.activations[0].at_limit.back() = 0.5;
     EXPECT_EQ(ids(signals), Ids{});
+}
+
+TEST(Ranking, AFlatActivationBehindAnotherOpIsSaturatedWhereItStopsTheGradient) {
+    Signals signals = idle_signals();
+    signals.activations[0].op = "aten::sigmoid";
+    signals.activations[0].zeros.assign(11, NAN);
+    signals.activations[0].at_limit.assign(11, 1);
+    signals.activations[0].parameter = -1;
+    EXPECT_EQ(ids(signals), Ids{}) << "a gate";
+    signals.parameters[0].gradient.assign(11, 0);
+    EXPECT_EQ(ids(signals), Ids{FaultId::SaturatedLayer});
 }
 
 TEST(Ranking, TheLikeliestIsFirst) {
