@@ -18,6 +18,7 @@ def pictures(count):
     return images, corner
 
 
+torch.manual_seed(2)
 act = nn.Tanh() if FAULT == "ND109" else nn.ReLU()
 layers = [nn.Conv2d(1, 8, 3, padding=1), act, nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(),
           nn.Flatten(), nn.Linear(16 * 36, 4)]
@@ -25,7 +26,6 @@ if FAULT == "ND106":
     layers[5:6] = [nn.Flatten(), *[part for _ in range(8) for part in (nn.Linear(576, 576), nn.Sigmoid())]]
 if FAULT == "ND102":
     layers.append(nn.Softmax(dim=1))
-torch.manual_seed(2)
 model = nn.Sequential(*layers)
 if FAULT == "ND105":
     nn.init.constant_(model[0].bias, -50.0)

@@ -268,7 +268,7 @@ TEST(Ranking, TheLikeliestIsFirst) {
     signals.step_size.assign(11, 1e-10);
     each(signals, &ParameterSignals::update, 1e-9);
     signals.losses[0].made_by = "aten::_softmax";
-    EXPECT_EQ(ids(signals), (Ids{FaultId::DoubleActivation, FaultId::RateTooSmall}));
+    EXPECT_EQ(ids(signals), (Ids{FaultId::RateTooSmall, FaultId::DoubleActivation}));
 }
 
 }  // namespace
