@@ -28,10 +28,13 @@ int diagnose(const std::string& file, const std::string& format, const std::stri
     const std::vector<Fault> faults = rank_faults(*signals);
     TextStyle style = output_style(output, color);
     style.cwd = fields::text(fields::at(read.document, "run"), "cwd");
-    const std::string text =
-        *known == Format::Json ? document_text(faults_document(faults)) : render_diagnosis(*signals, faults, style);
+    std::string text = document_text(faults_document(faults));
+    if (*known != Format::Json) {
+        text = render_early_warnings(signals->warnings, style);
+        if (text.empty() || !faults.empty()) text += render_diagnosis(*signals, faults, style);
+    }
     const int written = write_output(output, text);
-    return written == kOk && !faults.empty() ? kNews : written;
+    return written == kOk && !(faults.empty() && signals->warnings.empty()) ? kNews : written;
 }
 
 }  // namespace numsan::cli

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnosis/diagnosis.h"
+#include "host/diagnosis/place_document.h"
 #include "host/diagnosis/ranking.h"
 #include "host/diagnosis/sampled_steps.h"
 #include "host/diagnosis/signal_gatherer.h"
@@ -60,11 +61,6 @@ Json loss_document(const LossSignals& one) {
             {"row_sum", finite_or_null(one.row_sum)}};
 }
 
-int64_t whole(const Json& object, const char* key, int64_t otherwise = 0) {
-    const auto value = fields::integer(at(object, key));
-    return value && *value >= -1 && *value <= kMostSize ? static_cast<int64_t>(*value) : otherwise;
-}
-
 double number(const Json& object, const char* key) { return fields::real(object, key).value_or(NAN); }
 
 bool flag(const Json& object, const char* key) { return at(object, key).is_boolean() && at(object, key).get<bool>(); }
@@ -77,16 +73,6 @@ Series read_series(const Json& object, const char* key, size_t length) {
         if (values[i].is_number()) series[i] = values[i].get<double>();
     }
     return series;
-}
-
-std::optional<Place> read_place(const Json& object, const char* key) {
-    const Json& place = at(object, key);
-    const int64_t line = whole(place, "line");
-    if (!place.is_object() || line > INT32_MAX) return {};
-    Place made{fields::text(place, "file"), static_cast<int>(line), fields::text(place, "function"), {}, {}};
-    if (at(place, "code").is_string()) made.code = fields::text(place, "code");
-    if (const int64_t cell = whole(place, "cell"); cell > 0 && cell <= INT32_MAX) made.cell = static_cast<int>(cell);
-    return made;
 }
 
 }  // namespace
@@ -114,6 +100,8 @@ Json diagnosis_document(const Signals& signals) {
                        {"elements", SignalGatherer::kElements},
                        {"elements_of_updates", GatheredParameter::kElements},
                        {"left_out", signals.left_out}};
+    out["early_warnings"] = Json::array();
+    for (const EarlyWarning& one : signals.warnings) out["early_warnings"].push_back(early_warning_document(one));
     out["steps"] = signals.steps;
 #define NUMSAN_RUN_SIGNAL(key, member, ...) out[key] = series_document(signals.member);
 #include "host/diagnosis/signals.def"
@@ -145,12 +133,13 @@ std::optional<Signals> read_signals(const Json& section) {
 #define NUMSAN_RUN_SIGNAL(key, member, ...) signals.member = read_series(section, key, length);
 #include "host/diagnosis/signals.def"
     const Json& trend = at(section, "trend");
-    signals.trend = {whole(trend, "count"), whole(trend, "places"), number(trend, "first"), number(trend, "last"),
-                     number(trend, "lowest")};
-    signals.optimizer_steps = whole(at(section, "optimizer"), "steps");
+    signals.trend = {whole_number(trend, "count"), whole_number(trend, "places"), number(trend, "first"),
+                     number(trend, "last"), number(trend, "lowest")};
+    signals.optimizer_steps = whole_number(at(section, "optimizer"), "steps");
     signals.optimizer = read_place(at(section, "optimizer"), "location");
     signals.backward = read_place(at(section, "backward"), "location");
-    signals.left_out = whole(at(section, "sampling"), "left_out");
+    signals.left_out = whole_number(at(section, "sampling"), "left_out");
+    for (const Json& one : list(section, "early_warnings")) signals.warnings.push_back(read_early_warning(one));
     for (const Json& one : list(section, "parameters")) {
         ParameterSignals made;
         made.name = fields::text(one, "name");
@@ -168,8 +157,8 @@ std::optional<Signals> read_signals(const Json& section) {
         ActivationSignals made;
         made.op = fields::text(one, "op");
         made.location = read_place(one, "location");
-        made.call = static_cast<int>(whole(one, "call"));
-        const int64_t parameter = whole(one, "parameter", -1);
+        made.call = static_cast<int>(whole_number(one, "call"));
+        const int64_t parameter = whole_number(one, "parameter", -1);
         made.parameter = parameter < INT32_MAX ? static_cast<int>(parameter) : -1;
         made.feeds = flag(one, "feeds");
 #define NUMSAN_ACTIVATION_SIGNAL(key, member, ...) made.member = read_series(one, key, length);
@@ -182,8 +171,8 @@ std::optional<Signals> read_signals(const Json& section) {
         made.made_by = fields::text(one, "made_by");
         made.location = read_place(one, "location");
         made.made_at = read_place(one, "made_at");
-        made.steps = whole(one, "steps");
-        made.raw_steps = whole(one, "raw_steps");
+        made.steps = whole_number(one, "steps");
+        made.raw_steps = whole_number(one, "raw_steps");
         made.row_sum = number(one, "row_sum");
         signals.losses.push_back(std::move(made));
     }

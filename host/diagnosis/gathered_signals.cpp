@@ -1,5 +1,6 @@
 // What SignalGatherer keeps: named, forgotten, and as the plain data of signals.h.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "host/diagnosis/signal_gatherer.h"
@@ -35,6 +36,44 @@ Signals SignalGatherer::signals(const PlaceFinder& places) const {
     return out;
 }
 
+std::vector<EarlyWarning> SignalGatherer::take_warnings(const PlaceFinder& places) {
+    const std::vector<FoundGrowth> all = growth_.found();
+    std::vector<EarlyWarning> made;
+    for (size_t i = taken_.exchange(all.size()); i < all.size(); ++i) {
+        const FoundGrowth& found = all[i];
+        EarlyWarning& one = made.emplace_back();
+        const OpInfo* op = found.op;
+        StackId stack = found.stack;
+        if (found.of != FoundGrowth::Of::Output) {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            for (const GatheredParameter& known : parameters_) {
+                if (known.impl != found.impl) continue;
+                op = known.op;
+                stack = known.stack;
+                one.name = known.name;
+                one.shape.assign(known.sizes, known.sizes + std::min(known.ndim, GatheredParameter::kMostDims));
+            }
+        }
+        one.of = found.of == FoundGrowth::Of::Output      ? "output"
+                 : found.of == FoundGrowth::Of::Parameter ? "parameter"
+                                                          : "gradient";
+        one.op = op != nullptr ? op->name : "";
+        one.location = place_of(stack, stacks_, places);
+        one.dtype = info(found.dtype).name;
+        one.step = found.step;
+        one.size = magnitude_value(found.largest, found.dtype);
+        one.limit = largest_value(found.dtype);
+        one.factor = std::exp2(found.forecast.rate);
+        one.grown = found.forecast.seen;
+        one.steps = std::max<int64_t>(std::llround(found.forecast.steps), 1);
+        one.least = std::clamp<int64_t>(static_cast<int64_t>(std::floor(found.forecast.least)), 1, one.steps);
+        one.most = std::max(static_cast<int64_t>(std::ceil(found.forecast.most)), one.steps);
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    warnings_.insert(warnings_.end(), made.begin(), made.end());
+    return made;
+}
+
 void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optional<Place>&, StackId)>& place) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<int> samples;
@@ -59,6 +98,7 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
     for (int64_t i = 0; i < last; ++i) sum += last_losses_[i];
     out.trend.last = last > 0 && !scaled_ ? sum / static_cast<double>(last) : NAN;
     out.optimizer_steps = optimizer_steps_;
+    out.warnings = warnings_;
     place(out.optimizer, optimizer_);
     place(out.backward, backward_);
     out.left_out = static_cast<int64_t>(left_out_.size());
@@ -125,6 +165,9 @@ void SignalGatherer::forget() {
     loss_places_.clear();
     backward_ = optimizer_ = 0;
     asked_ = false;
+    growth_.forget();
+    taken_ = 0;
+    warnings_.clear();
 }
 
 void SignalGatherer::name(const LiveNames& names) {

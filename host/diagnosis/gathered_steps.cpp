@@ -40,6 +40,7 @@ int step_size_among(const OpEvent& event) {
 
 void SignalGatherer::gradient(const NodeEvent& event, const OpContext& context) {
     accumulating = -1;
+    growth_.gradient(event, context, lineage_);
     if (!is_sampled(context.step) || context.ignored || event.variable == nullptr) return;
     if (!has_elements(*event.variable)) return;
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -137,8 +137,8 @@ void SignalGatherer::loss(const OpEvent& event, const OpContext& context) {
     if (!has_elements(value) || value.numel != 1) return;
     if (!judge(context.stack, &StackFacts::is_loss, roots_)) return;
     Lineage::Record made;
-    const bool scaled =
-        lineage_.find(value.storage, made) && made.stack != 0 && judge(made.stack, &StackFacts::is_scaler, scalers_);
+    const bool is_made = lineage_.find(value.storage, made);
+    const bool scaled = is_made && made.stack != 0 && judge(made.stack, &StackFacts::is_scaler, scalers_);
     const double loss = finite_element(value, 0);
     const std::lock_guard<std::mutex> lock(mutex_);
     scaled_ = scaled_ || scaled;
@@ -147,6 +147,7 @@ void SignalGatherer::loss(const OpEvent& event, const OpContext& context) {
         loss_places_.push_back(context.stack);
         keep_stack(context.stack);
     }
+    growth_.loss(loss, loss_places_.size() == 1, scaled || (is_made && GrowthWatch::is_product(made.op->name)));
     backward_ = backward_ != 0 ? backward_ : context.stack;
     if (loss_count_ < 4) first_losses_ += loss / 4;
     last_losses_[loss_count_ % 16] = loss;

@@ -14,6 +14,7 @@
 #include "host/base/adapter_abi.h"
 #include "host/base/health.h"
 #include "host/diagnosis/gathered.h"
+#include "host/diagnosis/growth_watch.h"
 #include "host/diagnosis/signals.h"
 #include "host/finding/place_of.h"
 #include "host/ops/operands.h"
@@ -44,6 +45,7 @@ class SignalGatherer {
         if (context.in_optimizer) last_in_optimizer_.store(context.seq, std::memory_order_relaxed);
         if (is_root(event)) loss(event, context);
         if (is_sampled(context.step)) look(event, context, ranges, range_count, accumulates);
+        growth_.op(event, context, ranges, range_count);
     }
     /// An AccumulateGrad node begins.
     void gradient(const NodeEvent& event, const OpContext& context);
@@ -53,12 +55,23 @@ class SignalGatherer {
     bool wants_names(int64_t step) { return step >= 2 && !asked_.exchange(true, std::memory_order_relaxed); }
     void name(const LiveNames& names);
 
+    /// Whether growth was found that take_warnings() has not told yet.
+    bool has_warnings() const noexcept { return growth_.count() > taken_.load(std::memory_order_relaxed); }
+    /// What is new, with the names that are known by now. The report keeps it, too.
+    std::vector<EarlyWarning> take_warnings(const PlaceFinder& places);
+
     /// What was measured so far. `places` finds its lines.
     Signals signals(const PlaceFinder& places) const;
 
     // Around a fork: a child begins anew.
-    void lock() { mutex_.lock(); }
-    void unlock() { mutex_.unlock(); }
+    void lock() {
+        mutex_.lock();
+        growth_.lock();
+    }
+    void unlock() {
+        growth_.unlock();
+        mutex_.unlock();
+    }
     void forget();
 
   private:
@@ -104,6 +117,9 @@ class SignalGatherer {
     StackSource& stacks_;
     const StackFacts& facts_;
     mutable std::mutex mutex_;
+    GrowthWatch growth_;
+    std::atomic<size_t> taken_{0};
+    std::vector<EarlyWarning> warnings_;
     std::atomic<bool> asked_{false};
     std::vector<GatheredParameter> parameters_;
     std::vector<int16_t> table_;  ///< by address, open addressing: position in parameters_, -1: free

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "host/diagnosis/early_warning.h"
 #include "host/finding/place.h"
 
 namespace numsan {
@@ -62,6 +63,7 @@ struct Signals {
     std::vector<ParameterSignals> parameters;  ///< in the order in which the forward pass reads them
     std::vector<ActivationSignals> activations;
     std::vector<LossSignals> losses;
+    std::vector<EarlyWarning> warnings;  ///< in the order in which they were sure
     int64_t left_out = 0;  ///< parameters and activations for which there was no room, each once; 4,096 at most
 };
 

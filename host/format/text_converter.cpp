@@ -42,9 +42,11 @@ class TextConverter : public PartsConverter<std::string> {
     /// As the run has printed them; empty where it had none.
     static std::string training_faults(const Json& document, const TextStyle& style) {
         const Json& section = fields::at(document, "diagnosis");
-        if (fields::list(section, "faults").empty()) return "";
         const std::optional<Signals> signals = read_signals(section);
-        return signals ? render_diagnosis(*signals, rank_faults(*signals), style) : "";
+        if (!signals) return "";
+        const std::string warnings = render_early_warnings(signals->warnings, style);
+        if (fields::list(section, "faults").empty()) return warnings;
+        return warnings + render_diagnosis(*signals, rank_faults(*signals), style);
     }
 
     TextStyle style_;

@@ -93,8 +93,10 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
         std::optional<ForwardMap::Made> noted;
         if (event.forward_sequence != ~uint64_t(0)) noted = parts_.contexts.note_forward(event, context);
         const ForwardMap::Made& made = noted.has_value() ? *noted : kNone;
-        if (signals_ != nullptr) [[unlikely]]
+        if (signals_ != nullptr) [[unlikely]] {
             signals_->op(event, context, ranges, kMaxRanges, thread.accumulates());
+            if (signals_->has_warnings()) warn_early();
+        }
         context.near_overflow = parts_.judge.near_overflow(event, context, ranges);
         // A look back starts from what is bad, or from a value that is read.
         if ((log.usable() && event.op->op_class == OpClass::HostRead) ||
@@ -384,6 +386,7 @@ void Session::after_fork_in_child() noexcept {
     if (slow_ != nullptr) slow_->begin_child();
     if (signals_ != nullptr) {
         signals_->forget();
+        warned_ = false;
         signals_->unlock();
     }
     try {

@@ -110,6 +110,7 @@ class Session : private DeviceOwner {
     void publish(const Outcome& outcome) override;
     void name_state(bool kept) noexcept;
     void name_parameters() noexcept;
+    void warn_early() noexcept;
     void write_last(RunSummary run);
     void name_state() noexcept override { name_state(parts_.verdict.optimizer_end()); }
 
@@ -133,6 +134,7 @@ class Session : private DeviceOwner {
     std::atomic<bool> halting_{false};       ///< the process is about to end while its threads still train
     std::atomic<bool> finished_{false};
     std::atomic<bool> asked_rank_in_step_{false};
+    std::atomic<bool> warned_{false};  ///< early
 };
 
 }  // namespace numsan

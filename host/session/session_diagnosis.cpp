@@ -1,6 +1,7 @@
 // What a session does for the options `diagnose` and `perf` beside handing on events.
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "host/diagnosis/diagnosis.h"
 #include "host/diagnosis/diagnosis_document.h"
@@ -30,6 +31,17 @@ void Session::name_parameters() noexcept {
     }
 }
 
+/// The first one is told at once: what grows beside it is in the report.
+void Session::warn_early() noexcept {
+    try {
+        const std::vector<EarlyWarning> found = signals_->take_warnings(reporter_.places());
+        if (found.empty() || warned_.exchange(true)) return;
+        reporter_.show([&](const TextStyle& style) { return render_early_warnings({found.front()}, style); });
+    } catch (...) {
+        say_lost(reporter_, "an early warning is lost");
+    }
+}
+
 /// The last report, what makes the run slow, and what the training's signals say. A section that fails is the only one
 /// that is lost.
 void Session::write_last(RunSummary run) {
@@ -45,7 +57,7 @@ void Session::write_last(RunSummary run) {
     try {
         diagnosis = diagnose(signals_->signals(reporter_.places()));
         run.sections["diagnosis"] = diagnosis.document;
-        run.faulty = !diagnosis.faults.empty();
+        run.faulty = !diagnosis.faults.empty() || !diagnosis.signals.warnings.empty();
     } catch (...) {
         diagnosis = {};
         run.faulty = false;
@@ -53,7 +65,7 @@ void Session::write_last(RunSummary run) {
         say_lost(reporter_, "the report has no section `diagnosis`");
     }
     reporter_.finish(run);
-    if (run.faulty || (options_.verbosity >= 2 && !diagnosis.signals.steps.empty()))
+    if (!diagnosis.faults.empty() || (options_.verbosity >= 2 && !diagnosis.signals.steps.empty()))
         reporter_.show(
             [&](const TextStyle& style) { return render_diagnosis(diagnosis.signals, diagnosis.faults, style); });
 }
