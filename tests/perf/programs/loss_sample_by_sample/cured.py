@@ -1,0 +1,17 @@
+"""A metric learner whose loss goes from sample to sample."""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 32))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for step in range(60):
+    x = torch.randn(64, 64)
+    near = x + 0.1 * torch.randn(64, 64)
+    a, b = model(x), model(near)
+    loss = (1 - F.cosine_similarity(a, b, dim=1)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(f"{loss.item():.3f}")
