@@ -37,9 +37,15 @@ Signals SignalGatherer::signals(const PlaceFinder& places) const {
 }
 
 std::vector<EarlyWarning> SignalGatherer::take_warnings(const PlaceFinder& places) {
-    const std::vector<FoundGrowth> all = growth_.found();
+    std::vector<FoundGrowth> all;
+    size_t first = 0;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        all = growth_.found();
+        first = taken_.exchange(all.size());
+    }
     std::vector<EarlyWarning> made;
-    for (size_t i = taken_.exchange(all.size()); i < all.size(); ++i) {
+    for (size_t i = first; i < all.size(); ++i) {
         const FoundGrowth& found = all[i];
         EarlyWarning& one = made.emplace_back();
         const OpInfo* op = found.op;

@@ -18,7 +18,7 @@ constexpr double binades(uint64_t magnitude, const DTypeInfo& type) {
 constexpr double end_of_range(const DTypeInfo& type) { return binades(value_classes(type).smallest_nonfinite(), type); }
 
 struct Forecast {
-    double steps = 0;  ///< from the last step until the value leaves the range
+    double steps = 0;  ///< from the last step that was added until the value leaves the range
     double least = 0;  ///< the interval of that
     double most = 0;
     double rate = 0;   ///< binades a step
@@ -52,11 +52,13 @@ class Growth {
 
         void add(int64_t now, double size, bool ends) noexcept;
         void close() noexcept;
+        int64_t last_step(int64_t shift) const { return ((open ? window : window + 1) << shift) - 1; }
         double back(int windows) const { return sizes[(run - 1 - windows) % kWindows]; }
         std::optional<Forecast> forecast(double end, double window_steps) const noexcept;
     };
 
     Scale scales_[kScales];
+    int64_t step_ = 0;  ///< the last that was added
 };
 
 }  // namespace numsan

@@ -30,7 +30,7 @@ void GrowthWatch::begin_step(Entry& entry, uint64_t key, const FoundGrowth& now)
     } else if (!entry.told) {
         const DTypeInfo& type = info(now.dtype);
         const bool grows = now.step > entry.step && entry.growth.add(entry.step, binades(entry.largest, type));
-        if (grows && now.largest > entry.largest && !hands_on(now.op) && !falls_.load(std::memory_order_relaxed)) {
+        if (grows && now.largest > entry.largest && !hands_on(now.op) && rises_.load(std::memory_order_relaxed)) {
             const bool counts = now.of != FoundGrowth::Of::Gradient || !scaled_.load(std::memory_order_relaxed);
             if (const auto forecast = entry.growth.forecast(end_of_range(type)); forecast && counts) {
                 FoundGrowth found = now;
@@ -67,7 +67,7 @@ void GrowthWatch::loss(double value, bool alone, bool scaled) noexcept {
     constexpr size_t kHalf = kLosses / 2;
     for (size_t back = 0; back < kLosses && loss_count_ >= kLosses; ++back)
         (back < kHalf ? last : before) += losses_[(loss_count_ - 1 - back) % kLosses];
-    falls_.store(alone && last < kFallingLoss * before, std::memory_order_relaxed);
+    rises_.store(alone && loss_count_ >= kLosses && !(last < kFallingLoss * before), std::memory_order_relaxed);
 }
 
 void GrowthWatch::keep(const FoundGrowth& found) {
@@ -89,7 +89,7 @@ void GrowthWatch::forget() noexcept {
         entries_[i].key = 0;
         entries_[i].busy.store(false, std::memory_order_relaxed);
     }
-    falls_ = scaled_ = false;
+    rises_ = scaled_ = false;
     count_ = 0;
     loss_count_ = 0;
 }

@@ -129,7 +129,7 @@ class GrowthWatch {
     static constexpr size_t kLosses = 16;
 
     std::unique_ptr<Entry[]> entries_;
-    std::atomic<bool> falls_{false};   ///< the loss does
+    std::atomic<bool> rises_{false};   ///< the last kLosses losses are known, are of one place and do not fall
     std::atomic<bool> scaled_{false};  ///< and so are the gradients
     std::atomic<size_t> count_{0};
     mutable std::mutex mutex_;

@@ -55,6 +55,7 @@ void Session::write_last(RunSummary run) {
     if (signals_ == nullptr) return reporter_.finish(run);
     Diagnosis diagnosis;
     try {
+        if (signals_->has_warnings()) warn_early();  // that no op came after
         diagnosis = diagnose(signals_->signals(reporter_.places()));
         run.sections["diagnosis"] = diagnosis.document;
         run.faulty = !diagnosis.faults.empty() || !diagnosis.signals.warnings.empty();

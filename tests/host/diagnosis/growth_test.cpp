@@ -73,6 +73,20 @@ TEST(Growth, GrowthThatBeginsLateIsTold) {
     EXPECT_GE(told.forecast.steps, 50);
 }
 
+TEST(Growth, StepsCountFromTheLastThatWasAdded) {
+    Growth growth;
+    // Only windows of four steps grow without a break; one ends with step 99.
+    const auto add = [&](int64_t step) { growth.add(step, 0.6 * double(step) - 2 * double(step % 2)); };
+    for (int64_t step = 0; step < 100; ++step) add(step);
+    const auto at_the_end = growth.forecast(kFloat32);
+    add(100);
+    add(101);
+    const auto later = growth.forecast(kFloat32);
+    ASSERT_TRUE(at_the_end && later);
+    EXPECT_NEAR(later->steps, at_the_end->steps - 2, 1e-9);
+    EXPECT_NEAR(later->most, at_the_end->most - 2, 1e-9);
+}
+
 TEST(Growth, GrowthThatSlowsDownIsNotTold) {
     // Linear and quadratic in time, levelling off, and away from a saddle: none of them goes on as it began.
     EXPECT_EQ(watch([](int64_t step) { return std::log2(0.01 + double(step)); }, kFloat16).step, -1);

@@ -113,10 +113,10 @@ struct Played {
         session->node_begin(event);
     }
 
-    void loss(const MadeUp& value) {
+    void loss(const MadeUp& value, StackId at = kMakeGrads) {
         MadeUp ones{1};
         const StackId before = stacks.now;
-        stacks.now = kMakeGrads;
+        stacks.now = at;
         op(kOnesLike, {value.view()}, {ones.returned()});
         stacks.now = before;
     }
