@@ -98,6 +98,8 @@ class GrowthWatch {
         return (tensor.flags & kScannable) != 0 && type.lanes == 1 && type.lane_bytes >= 2 && tensor.numel > 0;
     }
 
+    /// Of a reduction: elements of its operand for each of the result. It means nothing of other ops, and widens their
+    /// interval downwards.
     static int64_t summed(const OpEvent& event, const TensorView& output) noexcept {
         return event.input_count > 0 ? std::max<int64_t>(event.inputs[0].numel / output.numel, 1) : 1;
     }

@@ -88,11 +88,11 @@ def late_work(delay_us):
 @pytest.fixture
 def watched(test_device, bare, warm, tmp_path):
     """Runs a program after prelude.py without and with numsan, in forks; gives back the latter's result, with a report
-    if something was found. Its work takes a while."""
-    def run(text, delay_us=200, status=0, options=None):
+    if something was found. Its work takes a while. `clean`: nothing is found, and numsan is seen to have looked."""
+    def run(text, delay_us=200, status=0, options=None, clean=False):
         program, without = bare(text, late_work(delay_us), status)
         done = run_numsan.run_watched_fork(program, options=options, env=test_device, late=late_work(delay_us),
-                                           cwd=tmp_path, timeout=400)
+                                           cwd=tmp_path, timeout=400, clean=clean)
         assert (done.returncode, done.stdout) == (status, without.stdout), done.describe()
         return done
     return run

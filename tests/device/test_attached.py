@@ -20,7 +20,7 @@ def test_a_healthy_training_is_the_same_and_silent(watched):
 for _ in range(20): step()
 for p in model.parameters(): print(p.detach().cpu().view(torch.int32).tolist())
 print(torch.get_rng_state().sum().item(), unequal_bytes())
-""")
+""", clean=True)
     assert done.stderr == ""
 
 
@@ -53,7 +53,7 @@ for _ in range(10):
     fresh.copy_(torch.ones(1024, device=GPU), non_blocking=True)
 torch.get_device_module(GPU).synchronize()
 print([round(x.item(), 6) for x in logs], fresh.sum().item())
-""", delay_us=1000)
+""", delay_us=1000, clean=True)
     assert done.stderr == "", done.stderr
 
 
@@ -77,7 +77,7 @@ if child == 0:
     os._exit(0 if ok else 1)
 _, status = os.waitpid(child, 0)
 print(status, work(3) > 0, step().isfinite().item())
-""")
+""", clean=True)
     assert done.stderr == "", done.stderr
 
 

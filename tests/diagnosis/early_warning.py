@@ -5,7 +5,8 @@
 
 Runs with diagnose=1, in forks of a process that has torch: growing programs with what diverges in the public suite and
 in tests/programs, then healthy ones. Prints a line each, and the median of the leads. A program that is not warned of
-counts with a lead of 0. Exit status 1 where a healthy one is warned of.
+counts with a lead of 0. Exit status 1 where a healthy one is warned of or
+fails.
 """
 import pathlib
 import statistics
@@ -35,10 +36,11 @@ def healthy():
     yield from ((path, ()) for path in sorted((TESTS / "programs").glob("*/twin.py")))
 
 
-def run(program, args):
+def run(program, args, clean=False):
+    """With `clean` it must be seen that numsan was looking."""
     with tempfile.TemporaryDirectory() as folder:
         return run_numsan.run_watched_fork(program, options={"diagnose": 1}, args=args, cwd=pathlib.Path(folder),
-                                           timeout=300)
+                                           timeout=300, clean=clean)
 
 
 def first_bad(report):
@@ -84,11 +86,12 @@ def main(words):
     for program, args in healthy():
         if not wanted(program):
             continue
-        done = run(program, args)
+        done = run(program, args, clean=True)
         warned = "early warning" in done.stderr
-        told.append(warned)
-        if warned:
-            print(f"{shown(program)}: healthy, but warned of\n{done.stderr}", flush=True)
+        told.append(warned or done.returncode != 0)
+        if told[-1]:
+            said = "healthy, but warned of" if warned else f"ended with {done.returncode}"
+            print(f"{shown(program)}: {said}\n{done.stderr}", flush=True)
     if leads:
         print(f"{len(leads)} growing programs: median lead {statistics.median(leads)} steps, "
               f"{sum(lead > 0 for lead in leads)} warned of; within the interval {sum(inside)} of {len(inside)}")
