@@ -16,9 +16,7 @@ bool GrowthWatch::is_product(const char* op) noexcept {
 namespace {
 
 /// It hands on how large its operand is, as clone() and abs() do: what made that is told instead.
-bool hands_on(const OpInfo* op) {
-    return op != nullptr && (op->op_class == OpClass::Preserving || std::string_view(op->name) == "aten::abs");
-}
+bool hands_on(const OpInfo* op) { return op != nullptr && op->op_class == OpClass::Preserving; }
 
 }  // namespace
 
@@ -32,7 +30,8 @@ void GrowthWatch::begin_step(Entry& entry, uint64_t key, const FoundGrowth& now)
         const bool grows = now.step > entry.step && entry.growth.add(entry.step, binades(entry.largest, type));
         if (grows && now.largest > entry.largest && !hands_on(now.op) && rises_.load(std::memory_order_relaxed)) {
             const bool counts = now.of != FoundGrowth::Of::Gradient || !scaled_.load(std::memory_order_relaxed);
-            if (const auto forecast = entry.growth.forecast(end_of_range(type)); forecast && counts) {
+            const auto forecast = counts ? entry.growth.forecast(end_of_range(type)) : std::nullopt;
+            if (forecast) {
                 FoundGrowth found = now;
                 found.step = entry.step;
                 found.largest = entry.largest;

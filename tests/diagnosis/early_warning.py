@@ -15,8 +15,9 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parent
-sys.path.insert(0, str(TESTS / "support"))
+sys.path[:0] = [str(TESTS / "support"), str(TESTS / "twin")]
 import run_numsan  # noqa: E402
+import test_bit_identical as twins  # noqa: E402
 
 # Of the suite: those whose label says that the learning rate, or growth without a bound, is the mistake.
 SUITE = ["suite/programs/p50_learning_rate_typo.py", "suite/programs/p51_weight_decay_ten.py",
@@ -32,7 +33,7 @@ def healthy():
     yield from ((path, ("healthy",)) for path in sorted((HERE / "programs").glob("*.py")))
     yield from ((path, ()) for path in sorted((HERE / "healthy").glob("*.py")))
     yield from ((path, ()) for path in sorted((TESTS / "suite" / "controls").glob("q*.py")))
-    yield from ((path, ()) for path in sorted((TESTS / "twin" / "programs").glob("*.py")))
+    yield from ((twins.PROGRAMS / twins.CASES[case][0], ()) for case in sorted(twins.ALONE))
     yield from ((path, ()) for path in sorted((TESTS / "programs").glob("*/twin.py")))
 
 
@@ -62,6 +63,15 @@ def lead_of(program, args):
     return bad - one["step"] - 1, one["steps_least"] <= bad - one["step"] <= one["steps_most"], warnings
 
 
+def what_is_wrong(program, args):
+    """Of a run that should end well and not be warned of; empty where it does and is not."""
+    done = run(program, args, clean=True)
+    if done.returncode != 0:
+        return f"ended with {done.returncode}\n{done.stderr}"
+    warnings = done.report["diagnosis"]["early_warnings"]
+    return f"warned of: {warnings}" if warnings else ""
+
+
 def shown(program):
     return str(program.relative_to(TESTS))
 
@@ -79,23 +89,25 @@ def main(words):
             said = (f"{one['of']} {one['name'] or one['op']} {one['dtype']}, step {one['step']}: "
                     f"{one['steps']} ({one['steps_least']} to {one['steps_most']})")
         print(f"{shown(program)}: lead {lead}; {said}", flush=True)
-        if lead is not None:
-            leads.append(lead)
+        if lead is None:
+            sys.exit(f"{shown(program)}: no value became bad")
+        leads.append(lead)
         if hit is not None:
             inside.append(hit)
     for program, args in healthy():
         if not wanted(program):
             continue
-        done = run(program, args, clean=True)
-        warned = "early warning" in done.stderr
-        told.append(warned or done.returncode != 0)
-        if told[-1]:
-            said = "healthy, but warned of" if warned else f"ended with {done.returncode}"
-            print(f"{shown(program)}: {said}\n{done.stderr}", flush=True)
+        try:
+            wrong = what_is_wrong(program, args)
+        except AssertionError as error:
+            wrong = str(error)
+        told.append(bool(wrong))
+        if wrong:
+            print(f"{shown(program)}: healthy, but {wrong}", flush=True)
     if leads:
         print(f"{len(leads)} growing programs: median lead {statistics.median(leads)} steps, "
               f"{sum(lead > 0 for lead in leads)} warned of; within the interval {sum(inside)} of {len(inside)}")
-    print(f"{len(told)} healthy programs: {sum(told)} warned of")
+    print(f"{len(told)} healthy programs: {sum(told)} warned of, or failed")
     return int(any(told))
 
 

@@ -1,7 +1,7 @@
 """The faults that the study seeds: numsan's code for each, None where it has none, and the places that may be named.
 
 A place is a name that a table of faults/ gives to lines of its program; the lines that the fault changed may be named,
-too. A rule that names a code in ALSO names what such a fault brings about: it is not right, and is counted apart.
+too.
 """
 from typing import NamedTuple
 

@@ -205,13 +205,14 @@ def by_fault(result):
 
 
 def confidences(result):
-    """{code: (right, said, confidence)} over the open half: how often a fault that is said is the one that was seeded,
-    smoothed by one answer that is right and one that is wrong. A healthy run counts where something is said of it."""
+    """{code: (right, said, confidence)} over the open half: in how many of the runs of which a fault is said it is the
+    one that was seeded, smoothed by one run that is right and one that is wrong. A healthy run of which something is
+    said counts."""
     counts = {}
     for case, said in zip(result["cases"], result["tools"]["numsan"]):
-        for one in said if case.base in seeding.OPEN else ():
-            right, total = counts.get(one.fault, (0, 0))
-            counts[one.fault] = right + (one.fault == case.truth), total + 1
+        for fault in {one.fault for one in said} if case.base in seeding.OPEN else ():
+            right, total = counts.get(fault, (0, 0))
+            counts[fault] = right + (fault == case.truth), total + 1
     return {code: (right, said, (right + 1) / (said + 2)) for code, (right, said) in sorted(counts.items())}
 
 

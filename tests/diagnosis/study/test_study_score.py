@@ -77,6 +77,8 @@ def test_confidences_are_of_the_open_half():
     said = [Answer("ND101"), Answer("ND101"), Answer("ND107"), Answer("ND101"), Answer("ND108")]
     got = score.confidences({"cases": cases, "tools": {"numsan": [[one] for one in said]}})
     assert got == {"ND101": (2, 3, 3 / 5), "ND107": (0, 1, 1 / 3)}
+    twice = score.confidences({"cases": [case("ND102")], "tools": {"numsan": [[Answer("ND102"), Answer("ND102")]]}})
+    assert twice == {"ND102": (1, 1, 2 / 3)}, "a run with two losses is one run"
 
 
 def test_targets():
