@@ -6,8 +6,8 @@
 #include "host/diagnosis/diagnosis.h"
 #include "host/diagnosis/place_document.h"
 #include "host/diagnosis/ranking.h"
-#include "host/diagnosis/sampled_steps.h"
-#include "host/diagnosis/signal_gatherer.h"
+#include "host/diagnosis/gather/sampled_steps.h"
+#include "host/diagnosis/gather/signal_gatherer.h"
 #include "host/report/json_fields.h"
 #include "host/report/json_writer.h"
 

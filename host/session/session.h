@@ -10,7 +10,7 @@
 #include "host/breaks/break_points.h"
 #include "host/device/device_readings.h"
 #include "host/device/devices.h"
-#include "host/diagnosis/signal_gatherer.h"
+#include "host/diagnosis/gather/signal_gatherer.h"
 #include "host/dump/dumps.h"
 #include "host/event/event_parts.h"
 #include "host/event/look_back.h"

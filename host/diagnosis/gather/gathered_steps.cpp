@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "host/diagnosis/element_sample.h"
-#include "host/diagnosis/signal_gatherer.h"
+#include "host/diagnosis/gather/element_sample.h"
+#include "host/diagnosis/gather/signal_gatherer.h"
 
 namespace numsan {
 namespace {

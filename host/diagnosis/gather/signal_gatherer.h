@@ -13,7 +13,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/health.h"
-#include "host/diagnosis/gathered.h"
+#include "host/diagnosis/gather/gathered.h"
 #include "host/diagnosis/growth_watch.h"
 #include "host/diagnosis/signals.h"
 #include "host/finding/place_of.h"

@@ -1,5 +1,5 @@
 // What is measured of a made-up training, and that nothing is without the option.
-#include "host/diagnosis/signal_gatherer.h"
+#include "host/diagnosis/gather/signal_gatherer.h"
 
 #include <gtest/gtest.h>
 

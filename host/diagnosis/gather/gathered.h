@@ -8,7 +8,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
-#include "host/diagnosis/sampled_steps.h"
+#include "host/diagnosis/gather/sampled_steps.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {

@@ -1,11 +1,11 @@
 // Steps that are measured, and which elements of a tensor.
-#include "host/diagnosis/sampled_steps.h"
+#include "host/diagnosis/gather/sampled_steps.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "host/diagnosis/element_sample.h"
+#include "host/diagnosis/gather/element_sample.h"
 
 namespace numsan {
 namespace {

@@ -1,4 +1,4 @@
-#include "host/diagnosis/signal_gatherer.h"
+#include "host/diagnosis/gather/signal_gatherer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "host/base/thresholds.h"
-#include "host/diagnosis/element_sample.h"
+#include "host/diagnosis/gather/element_sample.h"
 
 namespace numsan {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "host/diagnosis/signal_gatherer.h"
+#include "host/diagnosis/gather/signal_gatherer.h"
 
 namespace numsan {
 namespace {
