@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnosis/diagnosis.h"
-#include "host/diagnosis/place_document.h"
-#include "host/diagnosis/ranking.h"
 #include "host/diagnosis/gather/sampled_steps.h"
 #include "host/diagnosis/gather/signal_gatherer.h"
+#include "host/diagnosis/place_document.h"
+#include "host/diagnosis/ranking.h"
 #include "host/report/json_fields.h"
 #include "host/report/json_writer.h"
 
@@ -34,7 +34,14 @@ Json parameter_document(const ParameterSignals& one) {
                 {"dtype", one.dtype},
                 {"op", text_or_null(one.op)},
                 {"location", place_document(one.location)},
-                {"changed", one.changed}};
+                {"changed", one.changed},
+                {"needs_gradient", one.needs_gradient},
+                {"feeds", one.feeds},
+                {"initial", text_or_null(one.initial)},
+                {"made_at", place_document(one.made_at)},
+                {"detached_at", place_document(one.detached_at)},
+                {"reads", one.reads},
+                {"optimized", one.optimized ? Json(*one.optimized) : Json(nullptr)}};
 #define NUMSAN_PARAMETER_SIGNAL(key, member, ...) out[key] = series_document(one.member);
 #include "host/diagnosis/signals.def"
     return out;
@@ -58,7 +65,12 @@ Json loss_document(const LossSignals& one) {
             {"made_at", place_document(one.made_at)},
             {"steps", one.steps},
             {"raw_steps", one.raw_steps},
-            {"row_sum", finite_or_null(one.row_sum)}};
+            {"row_sum", finite_or_null(one.row_sum)},
+            {"rows", one.rows},
+            {"classes", one.classes},
+            {"labels", one.labels},
+            {"same_labels", one.same_labels},
+            {"label", finite_or_null(one.label)}};
 }
 
 double number(const Json& object, const char* key) { return fields::real(object, key).value_or(NAN); }
@@ -109,7 +121,9 @@ Json diagnosis_document(const Signals& signals) {
                     {"places", signals.trend.places},
                     {"first", finite_or_null(signals.trend.first)},
                     {"last", finite_or_null(signals.trend.last)},
-                    {"lowest", finite_or_null(signals.trend.lowest)}};
+                    {"lowest", finite_or_null(signals.trend.lowest)},
+                    {"negated", signals.trend.negated},
+                    {"negated_op", text_or_null(signals.trend.negated_op)}};
     out["optimizer"] = {{"steps", signals.optimizer_steps}, {"location", place_document(signals.optimizer)}};
     out["backward"] = {{"location", place_document(signals.backward)}};
     out["parameters"] = Json::array();
@@ -133,8 +147,10 @@ std::optional<Signals> read_signals(const Json& section) {
 #define NUMSAN_RUN_SIGNAL(key, member, ...) signals.member = read_series(section, key, length);
 #include "host/diagnosis/signals.def"
     const Json& trend = at(section, "trend");
-    signals.trend = {whole_number(trend, "count"), whole_number(trend, "places"), number(trend, "first"),
-                     number(trend, "last"), number(trend, "lowest")};
+    signals.trend = {whole_number(trend, "count"),     whole_number(trend, "places"),
+                     number(trend, "first"),           number(trend, "last"),
+                     number(trend, "lowest"),          whole_number(trend, "negated"),
+                     fields::text(trend, "negated_op")};
     signals.optimizer_steps = whole_number(at(section, "optimizer"), "steps");
     signals.optimizer = read_place(at(section, "optimizer"), "location");
     signals.backward = read_place(at(section, "backward"), "location");
@@ -149,6 +165,13 @@ std::optional<Signals> read_signals(const Json& section) {
         made.op = fields::text(one, "op");
         made.location = read_place(one, "location");
         made.changed = flag(one, "changed");
+        made.needs_gradient = !at(one, "needs_gradient").is_boolean() || flag(one, "needs_gradient");
+        made.feeds = flag(one, "feeds");
+        made.initial = fields::text(one, "initial");
+        made.made_at = read_place(one, "made_at");
+        made.detached_at = read_place(one, "detached_at");
+        made.reads = whole_number(one, "reads");
+        if (at(one, "optimized").is_boolean()) made.optimized = flag(one, "optimized");
 #define NUMSAN_PARAMETER_SIGNAL(key, member, ...) made.member = read_series(one, key, length);
 #include "host/diagnosis/signals.def"
         signals.parameters.push_back(std::move(made));
@@ -174,6 +197,11 @@ std::optional<Signals> read_signals(const Json& section) {
         made.steps = whole_number(one, "steps");
         made.raw_steps = whole_number(one, "raw_steps");
         made.row_sum = number(one, "row_sum");
+        made.rows = whole_number(one, "rows");
+        made.classes = whole_number(one, "classes");
+        made.labels = whole_number(one, "labels");
+        made.same_labels = flag(one, "same_labels");
+        made.label = number(one, "label");
         signals.losses.push_back(std::move(made));
     }
     return signals;

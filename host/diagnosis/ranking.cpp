@@ -19,15 +19,26 @@ std::vector<Fault> rank_faults(const Signals& signals) {
     diagnose_loss(signals, faults);
     diagnose_layers(signals, faults);
     diagnose_rate(signals, faults);
+    diagnose_reach(signals, faults);
+    diagnose_weights(signals, faults);
+    // What weights start from, what they read and what a loss is held against come first: the rest follows from these.
+    const bool begins_ill = has(faults, FaultId::ZeroWeights) || has(faults, FaultId::LargeWeights) ||
+                            has(faults, FaultId::SmallWeights) || has(faults, FaultId::UnscaledInputs) ||
+                            has(faults, FaultId::StrongRegularisation);
+    const bool cut_off = has(faults, FaultId::FrozenLayer) || has(faults, FaultId::DetachedLayer) ||
+                         has(faults, FaultId::PartialOptimizer);
     // Gradients that pile up, and steps that are too large, do to layers and losses what other faults do.
     const bool piles_up = has(faults, FaultId::MissingZeroGrad);
     const bool too_large = has(faults, FaultId::RateTooLarge);
     std::erase_if(faults, [&](const Fault& fault) {
         switch (fault.id) {
-            case FaultId::RateTooLarge: return piles_up || has(faults, FaultId::MissingLogSoftmax);
+            case FaultId::RateTooLarge: return piles_up || begins_ill || has(faults, FaultId::MissingLogSoftmax);
             case FaultId::DeadLayer:
-            case FaultId::SaturatedLayer: return piles_up || too_large;
-            case FaultId::VanishingGradient: return has(faults, FaultId::SaturatedLayer);
+            case FaultId::SaturatedLayer: return piles_up || too_large || begins_ill;
+            case FaultId::RateTooSmall: return begins_ill;
+            case FaultId::VanishingGradient: return has(faults, FaultId::SaturatedLayer) || begins_ill || cut_off;
+            case FaultId::UnscaledInputs:
+                return has(faults, FaultId::ZeroWeights) || has(faults, FaultId::LargeWeights);
             default: return false;
         }
     });

@@ -22,7 +22,14 @@ struct ParameterSignals {
     std::string op;                 ///< that read it first
     std::optional<Place> location;  ///< of that
     bool changed = false;           ///< its values were seen to change, or an op to write it outside of a backward pass
-    Series gradient, weight, update, carried;
+    bool needs_gradient = true;
+    bool feeds = false;                ///< an op that reads another parameter takes what is computed of it
+    std::string initial;               ///< "random", "zeros"; empty: loaded, copied or unknown
+    std::optional<Place> made_at;      ///< where it got its first values
+    std::optional<Place> detached_at;  ///< where what is computed of it leaves the graph
+    int64_t reads = 0;                 ///< sampled steps in which an op with gradients on read it
+    std::optional<bool> optimized;     ///< an optimizer held it in the second step; none: no optimizer was found
+    Series gradient, weight, update, carried, input;
 };
 
 struct ActivationSignals {
@@ -31,7 +38,7 @@ struct ActivationSignals {
     int call = 0;        ///< which of the calls from there in a step, from 0
     int parameter = -1;  ///< that the op before it reads: position in Signals::parameters
     bool feeds = false;  ///< an op that reads a parameter takes the results
-    Series zeros, at_limit;
+    Series zeros, at_limit, dropped;
 };
 
 /// What a loss was computed from.
@@ -43,6 +50,11 @@ struct LossSignals {
     int64_t steps = 0;              ///< sampled steps in which it ran
     int64_t raw_steps = 0;          ///< of these: rows that are no log-probabilities
     double row_sum = 0;             ///< sum of the exponentials of such a row
+    int64_t rows = 0;               ///< the most that one call had
+    int64_t classes = 0;            ///< of a row; 0: unknown
+    int64_t labels = 0;             ///< that were looked at; 0: it has none, or they cannot be read
+    bool same_labels = false;       ///< all of these are `label`
+    double label = 0;
 };
 
 struct LossTrend {
@@ -52,6 +64,8 @@ struct LossTrend {
     double first = 0;  ///< mean of the first 4; this and the others NaN with a loss scaler, whose scale moves them
     double last = 0;   ///< mean of the last 16
     double lowest = 0;
+    int64_t negated = 0;     ///< of `count`: backward() started from the negative of a loss function's value
+    std::string negated_op;  ///< that function
 };
 
 struct Signals {

@@ -105,6 +105,7 @@ enum Role : uint16_t {
     kZerosOfZeros = 128,  ///< makes a zero of nothing but a zero, as long as its type holds the result
     kFewUndefined = 256,  ///< makes a NaN of no elements, or of too few
     kConstant = 512,      ///< makes what the numbers of its call say, of no tensor's values: arange, full
+    kRandom = 1024,       ///< makes random numbers
 };
 
 struct OpTraits {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,6 +44,7 @@ struct LiveNames {
     };
     std::map<const void*, std::string> modules;
     std::map<const void*, TensorName> tensors;
+    std::set<const void*> optimized;  ///< tensors that an optimizer's param_groups hold
 
     using CodeLine = std::pair<std::string, int>;  ///< file and line
     /// Lines of code that torch.fx wrote, and the frames of the program that they were made from, innermost first.

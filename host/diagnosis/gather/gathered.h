@@ -25,6 +25,13 @@ class FixedSeries {
     std::array<float, kMostSampled> values_;
 };
 
+/// What a parameter's first values were.
+enum class Initial : uint8_t {
+    Unknown,  ///< loaded, copied, or computed of other values
+    Random,   ///< an initialiser's random numbers, scaled and moved at most
+    Zeros,    ///< nothing but zeros
+};
+
 struct GatheredParameter {
     static constexpr int64_t kElements = 64;  ///< that a step's change is measured at
     static constexpr int kMostDims = 4;
@@ -44,10 +51,18 @@ struct GatheredParameter {
     double before[kElements] = {};  ///< as the gradient of step `before_step` arrived
     int64_t before_step = -1;
     bool changed = false;
-    bool moves = false;     ///< in step `before_step` a gradient was not zero at one of these elements
-    bool used = false;      ///< its gradient has a part that the optimizer has used
-    bool was_used = false;  ///< the same before what is being added now
-    FixedSeries gradient, weight, update, carried;
+    bool needs_gradient = true;
+    bool feeds = false;  ///< an op that reads another parameter takes what is computed of it
+    Initial initial = Initial::Unknown;
+    StackId made_at = 0;      ///< where it got its first values
+    StackId detached_at = 0;  ///< where what is computed of it leaves the graph
+    int64_t reads = 0;        ///< sampled steps in which an op with gradients on read it
+    int64_t last_read = -1;   ///< the last one of these
+    bool optimized = false;   ///< an optimizer held it in the second step
+    bool moves = false;       ///< in step `before_step` a gradient was not zero at one of these elements
+    bool used = false;        ///< its gradient has a part that the optimizer has used
+    bool was_used = false;    ///< the same before what is being added now
+    FixedSeries gradient, weight, update, carried, input;
 };
 
 struct GatheredActivation {
@@ -57,7 +72,7 @@ struct GatheredActivation {
     int parameter = -1;  ///< index of a GatheredParameter
     bool feeds = false;
     OpSeq last = OpSeq::None;
-    FixedSeries zeros, at_limit;
+    FixedSeries zeros, at_limit, dropped;
 };
 
 struct GatheredLoss {
@@ -70,6 +85,11 @@ struct GatheredLoss {
     int64_t steps = 0;
     int64_t raw_steps = 0;
     double row_sum = 0;
+    int64_t rows = 0;     ///< the most that one call had
+    int64_t classes = 0;  ///< of a row; 0: unknown
+    int64_t labels = 0;   ///< that were looked at
+    bool same_labels = true;
+    double label = 0;  ///< the first one
 };
 
 }  // namespace numsan

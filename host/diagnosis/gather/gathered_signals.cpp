@@ -103,6 +103,8 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
     const int64_t last = std::min<int64_t>(loss_count_, 16);
     for (int64_t i = 0; i < last; ++i) sum += last_losses_[i];
     out.trend.last = last > 0 && !scaled_ ? sum / static_cast<double>(last) : NAN;
+    out.trend.negated = negated_;
+    out.trend.negated_op = negated_op_ != nullptr ? negated_op_->name : "";
     out.optimizer_steps = optimizer_steps_;
     out.warnings = warnings_;
     place(out.optimizer, optimizer_);
@@ -127,6 +129,13 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
         made.op = one->op != nullptr ? one->op->name : "";
         place(made.location, one->stack);
         made.changed = one->changed;
+        made.needs_gradient = one->needs_gradient;
+        made.feeds = one->feeds;
+        made.initial = one->initial == Initial::Random ? "random" : one->initial == Initial::Zeros ? "zeros" : "";
+        place(made.made_at, one->made_at);
+        place(made.detached_at, one->detached_at);
+        made.reads = one->reads;
+        if (optimizers_found_) made.optimized = one->optimized;
 #define NUMSAN_PARAMETER_SIGNAL(key, member, ...) made.member = series(one->member);
 #include "host/diagnosis/signals.def"
     }
@@ -149,6 +158,11 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
         made.steps = one.steps;
         made.raw_steps = one.raw_steps;
         made.row_sum = one.row_sum;
+        made.rows = one.rows;
+        made.classes = one.classes;
+        made.labels = one.labels;
+        made.same_labels = one.labels > 0 && one.same_labels;
+        made.label = one.label;
     }
 }
 
@@ -159,6 +173,10 @@ void SignalGatherer::forget() {
     activations_.clear();
     calls_.clear();
     losses_.clear();
+    frozen_.clear();
+    optimizers_found_ = false;
+    negated_ = 0;
+    negated_op_ = nullptr;
     loss_values_ = step_sizes_ = FixedSeries{};
     sampled_ = 0;
     loss_count_ = optimizer_steps_ = next_order_ = 0;
@@ -181,8 +199,16 @@ void SignalGatherer::name(const LiveNames& names) {
     for (GatheredParameter& parameter : parameters_) {
         const auto found = names.tensors.find(parameter.impl);
         if (found == names.tensors.end() || found->second.role != LiveNames::TensorName::Role::Parameter) continue;
-        if (found->second.storage == nullptr || found->second.storage == parameter.storage)
-            parameter.name = found->second.name;
+        if (found->second.storage != nullptr && found->second.storage != parameter.storage) continue;
+        parameter.name = found->second.name;
+        parameter.optimized = names.optimized.contains(parameter.impl);
+    }
+    optimizers_found_ = optimizers_found_ || !names.optimized.empty();
+    for (const auto& [impl, tensor] : names.tensors) {
+        const auto is_this = [impl = impl](const GatheredParameter& one) { return one.impl == impl; };
+        if (tensor.role == LiveNames::TensorName::Role::Parameter && frozen_.size() < kMostParameters &&
+            std::none_of(parameters_.begin(), parameters_.end(), is_this))
+            frozen_.emplace(impl, tensor.name);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "host/base/thresholds.h"
 #include "host/diagnosis/gather/element_sample.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 namespace {
@@ -22,8 +23,9 @@ bool is_tanh(const char* name) { return is_one_of(name, {"aten::tanh", "aten::ta
 bool is_activation(const char* name) { return is_rectifier(name) || is_sigmoid(name) || is_tanh(name); }
 bool is_nll(const char* name) { return is_one_of(name, {"aten::nll_loss_forward", "aten::nll_loss2d_forward"}); }
 bool is_measured_loss(const char* name) {
-    return is_nll(name) || is_one_of(name, {"aten::_log_softmax", "aten::binary_cross_entropy_with_logits"});
+    return is_one_of(name, {"aten::_log_softmax"}) || traits_of(name).has(kLoss);
 }
+bool is_dropout(const char* name) { return is_one_of(name, {"aten::native_dropout", "aten::_fused_dropout"}); }
 
 /// Share of the results at which the activation is flat.
 double share_at_limit(const TensorView& results, bool sigmoid) {
@@ -105,6 +107,9 @@ int SignalGatherer::find_or_add(const TensorView& tensor) {
         known.dtype = tensor.dtype;
         known.ndim = tensor.ndim;
         for (int d = 0; d < tensor.ndim && d < GatheredParameter::kMostDims; ++d) known.sizes[d] = tensor.sizes[d];
+        known.needs_gradient = is_parameter(tensor);
+        if (const auto named = frozen_.find(tensor.impl); named != frozen_.end()) known.name = named->second;
+        find_first_values(tensor, known);
     }
     known.storage = tensor.storage;
     return at;
@@ -147,6 +152,10 @@ void SignalGatherer::loss(const OpEvent& event, const OpContext& context) {
         loss_places_.push_back(context.stack);
         keep_stack(context.stack);
     }
+    if (const OpInfo* negated = is_made ? negated_loss(made) : nullptr; negated != nullptr) {
+        ++negated_;
+        negated_op_ = negated;
+    }
     growth_.loss(loss, loss_places_.size() == 1, scaled || (is_made && GrowthWatch::is_product(made.op->name)));
     backward_ = backward_ != 0 ? backward_ : context.stack;
     if (loss_count_ < 4) first_losses_ += loss / 4;
@@ -174,8 +183,14 @@ void SignalGatherer::look_at_forward(const OpEvent& event, const OpContext& cont
                                      int32_t range_count) {
     add_parameter_read(event, context);
     const char* name = event.op->name;
+    if (std::string_view(name) == "aten::div_")
+        look_at_dropout(event, context);  // of a mask, which no parameter touches
     if (!context.touched || event.input_count < 1 || event.output_count < 1) return;
-    if (is_activation(name)) {
+    if (std::string_view(name) == "aten::detach") {
+        look_at_detach(event, context);
+    } else if (is_dropout(name)) {
+        look_at_dropout(event, context);
+    } else if (is_activation(name)) {
         look_at_activation(event, context, range_count > 0 && was_read(ranges[0]) && ranges[0].max_magnitude == 0);
     } else if (is_measured_loss(name)) {
         look_at_loss(event, context);
@@ -189,7 +204,8 @@ void SignalGatherer::add_parameter_read(const OpEvent& event, const OpContext& c
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if (!has_elements(input)) continue;
-        const int at = is_parameter(input) ? find_or_add(input) : find(input);
+        const bool known = is_parameter(input) || (!frozen_.empty() && frozen_.contains(input.impl));
+        const int at = known ? find_or_add(input) : find(input);
         if (at < 0) continue;
         GatheredParameter& parameter = parameters_[static_cast<size_t>(at)];
         if (parameter.numel != input.numel) continue;
@@ -201,10 +217,14 @@ void SignalGatherer::add_parameter_read(const OpEvent& event, const OpContext& c
             parameter.order = next_order_++;
             parameter.order_step = context.step;
         }
+        if (parameter.last_read != context.step) ++parameter.reads;
+        parameter.last_read = context.step;
         if (largest < 0 || parameter.ndim > parameters_[static_cast<size_t>(largest)].ndim) largest = at;
     }
     if (largest < 0) return;
     reads_[static_cast<size_t>(number(context.seq)) % kReads] = {context.seq, largest};
+    look_at_input(event, context, parameters_[static_cast<size_t>(largest)]);
+    look_before(event, largest);
     for (int32_t i = 0; i < event.input_count; ++i) {
         if (find(event.inputs[i]) >= 0) continue;
         lineage_.ancestors(event.inputs[i].storage, OpSeq::End, [&](const Lineage::Record& record, int distance) {
@@ -285,6 +305,7 @@ void SignalGatherer::look_at_loss(const OpEvent& event, const OpContext& context
         keep_stack(context.stack);
         keep_stack(found->made_at);
     }
+    look_at_labels(event, *found);
     const double sum = is_nll(event.op->name) ? nearest_row_sum(event.inputs[0]) : 1;
     if (std::isnan(sum)) return;  // nothing can be said of such rows
     if (found->last_step != context.step) ++found->steps;

@@ -103,6 +103,13 @@ class SignalGatherer {
     void look_at_update(const OpEvent& event, const OpContext& context);
     void look_at_accumulation(const OpEvent& event);
     void look_at_activation(const OpEvent& event, const OpContext& context, bool zero);
+    void look_at_dropout(const OpEvent& event, const OpContext& context);
+    void look_at_labels(const OpEvent& event, GatheredLoss& loss) const;
+    void look_at_input(const OpEvent& event, const OpContext& context, GatheredParameter& parameter);
+    void look_before(const OpEvent& event, int parameter);
+    void look_at_detach(const OpEvent& event, const OpContext& context);
+    void find_first_values(const TensorView& tensor, GatheredParameter& parameter) const;
+    const OpInfo* negated_loss(const Lineage::Record& root) const;
     bool was_stepped(const GatheredParameter& parameter, const void* gradient, OpSeq since) const;
     bool has_made(const TensorView& tensor, Lineage::Record& made) const;
     void look_at_loss(const OpEvent& event, const OpContext& context);
@@ -136,6 +143,10 @@ class SignalGatherer {
     };
     std::unordered_map<uint64_t, CallsHere> calls_;  ///< by op and stack
     std::vector<GatheredLoss> losses_;
+    std::unordered_map<const void*, std::string> frozen_;  ///< names of parameters that no op with gradients has read
+    bool optimizers_found_ = false;
+    int64_t negated_ = 0;
+    const OpInfo* negated_op_ = nullptr;
     FixedSeries loss_values_, step_sizes_;
     uint64_t sampled_ = 0;  ///< bit i: sample i was seen
     int64_t loss_count_ = 0;

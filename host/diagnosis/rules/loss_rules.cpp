@@ -41,6 +41,18 @@ bool has_fallen(const LossTrend& trend) {
     return trend.places == 1 && trend.first > 0 && trend.last >= 0 && trend.last <= kFallenLoss * trend.first;
 }
 
+void wrong_dimension(const Signals& signals, const LossSignals& loss, std::vector<Fault>& faults) {
+    if (!contains(loss.op, "nll_loss") || !contains(loss.made_by, "log_softmax")) return;
+    if (!is_steady(signals, loss.steps) || loss.raw_steps < loss.steps) return;
+    Fault fault = make_fault(FaultId::WrongDimension, loss.made_at ? loss.made_at : loss.location);
+    fault.evidence.push_back(
+        "`" + loss.made_by + "` made what `nll_loss` read, and the exponentials of a row sum up to " +
+        value_text(loss.row_sum) + ", not to 1; so in all " + grouped(loss.steps) + " sampled steps");
+    fault.help = {"take `log_softmax` over the dimension of the classes, which is dimension 1 of what `nll_loss` reads",
+                  "or take `cross_entropy` of the logits"};
+    faults.push_back(std::move(fault));
+}
+
 void missing_log_softmax(const Signals& signals, const LossSignals& loss, std::vector<Fault>& faults) {
     if (!contains(loss.op, "nll_loss") || !is_raw(loss.made_by) || has_fallen(signals.trend)) return;
     if (!is_steady(signals, loss.steps) || loss.raw_steps < loss.steps) return;
@@ -53,13 +65,74 @@ void missing_log_softmax(const Signals& signals, const LossSignals& loss, std::v
     faults.push_back(std::move(fault));
 }
 
+/// What is predicted comes from a layer, as it is or through the activation that the loss has: scores of a contrastive
+/// loss, whose label is 0 by design, and residuals, which are to be 0, are products and sums of the program's own.
+bool judges_a_layer(const Signals& signals, const LossSignals& loss) {
+    if (is_raw(loss.made_by)) return true;
+    if (contains(loss.op, "nll_loss")) {
+        return std::any_of(signals.losses.begin(), signals.losses.end(), [](const LossSignals& other) {
+            return other.op == "aten::_log_softmax" && is_raw(other.made_by);
+        });
+    }
+    return loss.op == "aten::binary_cross_entropy" && contains(loss.made_by, "aten::sigmoid");
+}
+
+void constant_labels(const Signals& signals, std::vector<Fault>& faults) {
+    const LossSignals* first = nullptr;
+    int64_t looked = 0, steps = 0;
+    bool two_classes = false;
+    for (const LossSignals& loss : signals.losses) {
+        if (loss.op == "aten::_log_softmax") {
+            two_classes = two_classes || (loss.classes > 0 && loss.classes <= 2);
+            continue;
+        }
+        if (loss.labels == 0 || !loss.same_labels || !judges_a_layer(signals, loss)) return;
+        if (first != nullptr && loss.label != first->label) return;
+        two_classes = two_classes || contains(loss.op, "binary_cross_entropy");
+        if (first == nullptr) first = &loss;
+        looked += loss.labels;
+        steps += loss.steps;
+    }
+    if (first == nullptr || signals.trend.places != 1 || steps < kDiagnosedSteps) return;
+    if (looked < (two_classes ? kFewestRareLabels : kFewestLabels)) return;
+    Fault fault = make_fault(FaultId::ConstantLabels, first->location);
+    fault.evidence.push_back("each of " + grouped(looked) + " labels that `" + first->op + "` was given in " +
+                             grouped(steps) + " sampled steps was " + value_text(first->label));
+    fault.help = {"print the labels of a batch where the data set makes them: they should differ",
+                  "check that the column, the file or the index that labels are read from is the right one",
+                  "shuffle the data where it is sorted by label"};
+    faults.push_back(std::move(fault));
+}
+
+void ascending_loss(const Signals& signals, std::vector<Fault>& faults) {
+    const LossTrend& trend = signals.trend;
+    if (trend.places != 1 || trend.count < kDiagnosedSteps || trend.negated < trend.count) return;
+    const bool trains = std::any_of(signals.parameters.begin(), signals.parameters.end(),
+                                    [](const ParameterSignals& one) { return one.changed; });
+    if (!trains) return;
+    Fault fault = make_fault(FaultId::AscendingLoss, signals.backward);
+    fault.evidence.push_back("backward() started from the negative of what `" + trend.negated_op +
+                             "` had made, in each of " + grouped(trend.count) + " backward passes");
+    fault.evidence.push_back("the value that it started from was " + value_text(trend.first) +
+                             " in the first 4 backward passes and " +
+                             (std::isfinite(trend.last) ? value_text(trend.last) : "not finite") + " in the last " +
+                             grouped(std::min<int64_t>(trend.count, 16)));
+    fault.help = {"leave out the minus: an optimizer makes what `backward()` starts from smaller",
+                  "to make it larger on purpose, build the optimizer with `maximize=True`"};
+    fault.signals = {"loss"};
+    faults.push_back(std::move(fault));
+}
+
 }  // namespace
 
 void diagnose_loss(const Signals& signals, std::vector<Fault>& faults) {
     for (const LossSignals& loss : signals.losses) {
         double_activation(signals, loss, faults);
         missing_log_softmax(signals, loss, faults);
+        wrong_dimension(signals, loss, faults);
     }
+    constant_labels(signals, faults);
+    ascending_loss(signals, faults);
 }
 
 }  // namespace numsan

@@ -33,16 +33,34 @@ void missing_zero_grad(const Signals& signals, std::vector<Fault>& faults) {
     faults.push_back(std::move(fault));
 }
 
+/// The optimizer holds what gets gradients, and yet nothing of it changes.
+void cleared_gradients(const Signals& signals, int64_t parameters, const std::string& example,
+                       std::vector<Fault>& faults) {
+    // A rate of 0 does the same.
+    const std::vector<Sample> sizes = measured(signals.step_size);
+    if (std::any_of(sizes.begin(), sizes.end(), [](const Sample& one) { return one.value == 0; })) return;
+    Fault fault = make_fault(FaultId::ClearedGradients, signals.optimizer);
+    fault.evidence.push_back("gradients reached " + counted(parameters, "parameter", "parameters") + ", " + example +
+                             " among them, " + steps_words(signals));
+    fault.evidence.push_back("an optimizer holds them all and stepped, and none of them changed");
+    fault.help = {"call `zero_grad()` before `backward()`, or after `step()`: not between the two",
+                  "check what clears gradients or sets them to None after `backward()`"};
+    fault.signals = {"gradient", "update"};
+    faults.push_back(std::move(fault));
+}
+
 void idle_optimizer(const Signals& signals, std::vector<Fault>& faults) {
     if (signals.optimizer_steps < kDiagnosedSteps) return;
-    int64_t with_gradients = 0;
+    int64_t with_gradients = 0, held = 0;
     std::string example;
     for (const ParameterSignals& one : signals.parameters) {
         if (one.changed) return;
         if (!holds_lately(one.gradient, [](const Sample& sample) { return sample.value > 0; })) continue;
         if (++with_gradients == 1) example = name_of(one);
+        held += one.optimized.value_or(false) ? 1 : 0;
     }
     if (with_gradients == 0) return;
+    if (held == with_gradients) return cleared_gradients(signals, with_gradients, example, faults);
     Fault fault = make_fault(FaultId::IdleOptimizer, signals.optimizer);
     fault.evidence.push_back("gradients reached " + counted(with_gradients, "parameter", "parameters") + ", " +
                              example + " among them, " + steps_words(signals));

@@ -9,9 +9,11 @@
 
 namespace numsan {
 
-void diagnose_optimizer(const Signals& signals, std::vector<Fault>& faults);  ///< ND101, ND104
-void diagnose_loss(const Signals& signals, std::vector<Fault>& faults);       ///< ND102, ND103
+void diagnose_optimizer(const Signals& signals, std::vector<Fault>& faults);  ///< ND101, ND104, ND111
+void diagnose_loss(const Signals& signals, std::vector<Fault>& faults);       ///< ND102, ND103, ND115, ND116, ND121
 void diagnose_layers(const Signals& signals, std::vector<Fault>& faults);     ///< ND105, ND106, ND109
+void diagnose_reach(const Signals& signals, std::vector<Fault>& faults);      ///< ND110, ND112 to ND114
+void diagnose_weights(const Signals& signals, std::vector<Fault>& faults);    ///< ND117 to ND120, ND122
 void diagnose_rate(const Signals& signals, std::vector<Fault>& faults);       ///< ND107, ND108
 
 }  // namespace numsan

@@ -197,7 +197,9 @@ void NameFinder::name_optimizer(void* optimizer) {
         if (members == nullptr || !is_a(members, api_.PyList_Type)) continue;
         for (ptrdiff_t j = 0, size = api_.PyList_Size(members); j < size && !is_late(); ++j) {
             void* const tensor = api_.PyList_GetItem(members, j);
-            if (!is_a(tensor, tensor_type_) || named_tensors_.count(fields_.impl(tensor)) != 0) continue;
+            if (!is_a(tensor, tensor_type_)) continue;
+            names_.optimized.insert(fields_.impl(tensor));
+            if (named_tensors_.count(fields_.impl(tensor)) != 0) continue;
             if (groups_name.empty()) groups_name = numbered("param_groups");
             add_tensor(Role::Parameter, tensor,
                        groups_name + "[" + std::to_string(i) + "].params[" + std::to_string(j) + "]");

@@ -1,0 +1,96 @@
+// What weights start from, and what is near to a bad start.
+#include <gtest/gtest.h>
+
+#include "host/diagnosis/ranking.h"
+#include "tests/host/diagnosis/made_signals.h"
+
+namespace numsan {
+namespace {
+
+using WeightIds = std::vector<FaultId>;
+
+WeightIds weight_ids(const Signals& signals) {
+    WeightIds found;
+    for (const Fault& fault : rank_faults(signals)) found.push_back(fault.id);
+    return found;
+}
+
+/// Both weights start at random values of this size.
+Signals started_at(double size) {
+    Signals signals = healthy_signals();
+    for (ParameterSignals& one : signals.parameters) {
+        one.initial = "random";
+        one.weight.assign(signals.steps.size(), size);
+        one.made_at = Place{"/home/me/model.py", 5, "make", "init.normal_(w)", {}};
+    }
+    return signals;
+}
+
+TEST(WeightRules, WeightsThatMakeSumsManyTimesLargerStartTooLarge) {
+    Signals signals = started_at(3);
+    signals.loss.front() = 40;
+    const std::vector<Fault> faults = rank_faults(signals);
+    ASSERT_EQ(faults.size(), 1u);
+    EXPECT_EQ(faults[0].id, FaultId::LargeWeights);
+    EXPECT_EQ(faults[0].location->line, 5);
+    signals.loss.front() = 2.3;
+    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "the program scales what they make";
+    EXPECT_EQ(weight_ids(started_at(0.5)), WeightIds{});
+    Signals loaded = started_at(3);
+    loaded.loss.front() = 40;
+    loaded.parameters[0].initial = "";
+    loaded.parameters[1].initial = "";
+    EXPECT_EQ(weight_ids(loaded), WeightIds{}) << "trained values may be as they like";
+}
+
+TEST(WeightRules, WeightsThatMakeSumsManyTimesSmallerStartTooSmall) {
+    EXPECT_EQ(weight_ids(started_at(1e-4)), WeightIds{FaultId::SmallWeights});
+    EXPECT_EQ(weight_ids(started_at(0.02)), WeightIds{});
+    Signals signals = started_at(1e-4);
+    signals.parameters[1].weight.assign(11, 0.3);
+    signals.parameters.push_back(signals.parameters[1]);
+    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "a last layer may start small";
+}
+
+TEST(WeightRules, NearlyAllWeightsOfZeroOrOneThatStaysAreAFault) {
+    Signals signals = started_at(0);
+    for (ParameterSignals& one : signals.parameters) one.initial = "zeros";
+    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::ZeroWeights});
+    signals = started_at(0.3);
+    signals.parameters[0].initial = "zeros";
+    signals.parameters[0].weight[0] = 0;
+    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "an adapter, or the last layer of a branch";
+    signals.parameters[0].gradient.assign(11, 0);
+    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::ZeroWeights});
+}
+
+TEST(WeightRules, WeightsThatShrinkWhileNothingIsLearnedAreOverRegularised) {
+    Signals signals = idle_signals();
+    for (ParameterSignals& one : signals.parameters) one.weight.back() = 0.005;
+    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::StrongRegularisation});
+    signals.trend.last = 0.5;
+    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "sparse on purpose: the loss falls";
+}
+
+TEST(WeightRules, ADropoutOfNearlyAllIsTold) {
+    Signals signals = healthy_signals();
+    signals.activations[0].dropped.assign(11, 0.97);
+    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::StrongRegularisation});
+    signals.activations[0].dropped.assign(11, NAN);
+    signals.activations[0].dropped[0] = 0.97;
+    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "in one step";
+}
+
+TEST(WeightRules, LargeInputsAreTheFaultWhereNothingIsLearned) {
+    Signals signals = idle_signals();
+    signals.parameters[0].input.assign(11, 120);
+    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::UnscaledInputs});
+    signals.trend.last = 0.5;
+    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "a normalisation follows, or it learns all the same";
+    signals = idle_signals();
+    signals.parameters[0].input.assign(11, 3);
+    EXPECT_EQ(weight_ids(signals), WeightIds{});
+}
+
+}  // namespace
+}  // namespace numsan
