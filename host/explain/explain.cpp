@@ -27,8 +27,10 @@ constexpr Page kPages[] = {
 #define NUMSAN_EXPLAIN(id, arises, fix, unseen, program, fixed) {id, arises, fix, unseen, program, fixed},
 #include "host/explain/categories.def"
 #include "host/explain/faults.def"
+#include "host/explain/loop_faults.def"
 #include "host/explain/mechanisms.def"
 #include "host/explain/slow_causes.def"
+#include "host/explain/start_faults.def"
 #undef NUMSAN_EXPLAIN
 };
 
