@@ -1,5 +1,5 @@
-"""Near to ND116 and ND114: all labels are 0, where a contrastive loss has the positive pair; the encoder of keys gets no
-gradients, and follows the other one."""
+"""Near to ND116 and ND114: all labels are 0, where a contrastive loss has the positive pair; the encoder of keys gets
+no gradients, and follows the other one."""
 import copy
 
 import torch

@@ -1,5 +1,5 @@
-"""Near to ND116: a differential equation's residual is to be zero, so mse_loss is given nothing but zeros; a value at the
-border is the other part of the loss."""
+"""Near to ND116: a differential equation's residual is to be zero, so mse_loss is given nothing but zeros; a value at
+the border is the other part of the loss."""
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -1,4 +1,5 @@
-"""Near to ND116 and ND115: the labels of each loss are one number, and the generator goes up the discriminator's loss."""
+"""Near to ND116 and ND115: the labels of each loss are one number, and the generator goes up the loss of the
+discriminator."""
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -1,5 +1,5 @@
-"""Near to ND114: a target network reads the next state with gradients on, and detach() keeps these from it; it is a copy
-that is loaded from the trained network, and nothing behind it is trained."""
+"""Near to ND114: a target network reads the next state with gradients on, and detach() keeps these from it; it is a
+copy that is loaded from the trained network, and nothing behind it is trained."""
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -1,5 +1,5 @@
-"""Near to ND118: an embedding of deviation 1 is the output layer as well, where its results are divided by the root of its
-width."""
+"""Near to ND118: an embedding of deviation 1 is the output layer as well, where its results are divided by the root of
+its width."""
 import torch
 import torch.nn.functional as F
 from torch import nn

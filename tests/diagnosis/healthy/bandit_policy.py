@@ -1,4 +1,5 @@
-"""Near to ND115: the loss is a negative, of the mean of log-probabilities times advantages, which is to become larger."""
+"""Near to ND115: the loss is a negative, of the mean of log-probabilities times advantages, which is to become
+larger."""
 import torch
 from torch import nn
 
