@@ -1,4 +1,4 @@
-"""Near to ND110 and ND123: gradients reach the parameters of a model that is only looked at, and was loaded; nothing is
+"""Near to ND110: gradients reach the parameters of a model that is only looked at, and was loaded; nothing is
 to become smaller."""
 import io
 
