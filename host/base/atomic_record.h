@@ -51,6 +51,9 @@ class AtomicRecord {
         return true;
     }
 
+    /// [MT] One word of a value, which may be another one the next moment.
+    uint64_t word(size_t index) const noexcept { return words_[index].load(std::memory_order_relaxed); }
+
   private:
     std::atomic<uint32_t> version_{0};
     std::atomic<uint64_t> words_[kWords] = {};

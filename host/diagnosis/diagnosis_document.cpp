@@ -20,8 +20,6 @@ using fields::Json;
 using fields::list;
 using fields::text_or_null;
 
-constexpr int64_t kMostSize = int64_t(1) << 62;
-
 Json series_document(const Series& series) {
     Json out = Json::array();
     for (const double value : series) out.push_back(finite_or_null(value));
@@ -140,7 +138,7 @@ std::optional<Signals> read_signals(const Json& section) {
     Signals signals;
     for (const Json& step : list(section, "steps")) {
         const auto value = fields::integer(step);
-        if (!value || *value < 0 || *value > kMostSize || signals.steps.size() >= kMostSampled) return {};
+        if (!value || *value < 0 || *value > kMostWhole || signals.steps.size() >= kMostSampled) return {};
         signals.steps.push_back(static_cast<int64_t>(*value));
     }
     const size_t length = signals.steps.size();

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnosis/diagnosis_document.h"
+#include "host/diagnosis/words.h"
 #include "host/report/finding_words.h"
 #include "host/report/json_fields.h"
 #include "host/report/json_writer.h"
@@ -26,11 +27,7 @@ std::string render_diagnosis(const Signals& signals, const std::vector<Fault>& f
         out += inked("fault[" + std::string(row.code) + "]", Ink::Warning, style) + ": " +
                inked(row.name, Ink::Strong, style) + "\n";
         const std::string margin = "  ";
-        if (fault.location) {
-            out += inked("  --> ", Ink::Frame, style) + shown_place(place_document(fault.location), style.cwd) +
-                   " in " + fields::clean(fault.location->function) + "\n";
-            if (fault.location->code) out += margin + " |  " + fields::clean(*fault.location->code) + "\n";
-        }
+        out += place_lines(fault.location, style);
         for (const std::string& fact : fault.evidence) out += numsan::row(margin, "because:", fact, style);
         out += numsan::row(margin, "fault:", std::string(row.slug) + ", " + percent(fault.confidence), style);
         for (const std::string& change : fault.help) out += numsan::row(margin, "help:", change, style);

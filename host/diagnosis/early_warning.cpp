@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnosis/place_document.h"
+#include "host/diagnosis/words.h"
 #include "host/log/format.h"
 #include "host/report/finding_words.h"
 #include "host/report/json_fields.h"
@@ -16,12 +17,7 @@ using fields::Json;
 /// "`model.head.weight`", "the gradient of a parameter of 4 x 4", "what `aten::mse_loss` writes".
 std::string subject(const EarlyWarning& one) {
     if (one.of == "output") return "what `" + fields::clean(one.op) + "` writes";
-    std::string parameter = "`" + fields::clean(one.name) + "`";
-    if (one.name.empty()) {
-        std::string shape;
-        for (const int64_t size : one.shape) shape += (shape.empty() ? "" : " x ") + digits(size);
-        parameter = "a parameter of " + (shape.empty() ? "one element" : shape);
-    }
+    const std::string parameter = parameter_words(one.name, one.shape);
     return one.of == "gradient" ? "the gradient of " + parameter : parameter;
 }
 
@@ -73,14 +69,9 @@ EarlyWarning read_early_warning(const Json& document) {
 std::string render_early_warnings(const std::vector<EarlyWarning>& warnings, const TextStyle& style) {
     if (warnings.empty()) return "";
     const EarlyWarning& one = warnings.front();
-    const std::string margin = "  ";
     std::string out = inked("early warning", Ink::Warning, style) + ": " + inked(title(one), Ink::Strong, style) + "\n";
-    if (one.location) {
-        out += inked("  --> ", Ink::Frame, style) + shown_place(place_document(one.location), style.cwd) + " in " +
-               fields::clean(one.location->function) + "\n";
-        if (one.location->code) out += margin + " |  " + fields::clean(*one.location->code) + "\n";
-    }
-    const auto add = [&](const char* label, const std::string& text) { out += row(margin, label, text, style); };
+    out += place_lines(one.location, style);
+    const auto add = [&](const char* label, const std::string& text) { out += row("  ", label, text, style); };
     add("because:", subject(one) + " is as large as " + value_text(one.size) + " in step " + digits(one.step) +
                         ": it has grown for " + counted(one.grown, "step", "steps") + " and is " +
                         number(one.factor, 3) + " times as large with each");

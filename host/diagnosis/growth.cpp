@@ -15,7 +15,10 @@ double student(int degrees) { return 1.96 + 2.37 / degrees + 2.8 / degrees / deg
 
 void Growth::Scale::close() noexcept {
     open = false;
-    if (run > 0 && largest <= back(0)) run = 0;
+    if (run > 0 && largest <= back(0)) {
+        run = 0;
+        after_gap = false;
+    }
     if (run == 0) start = largest;
     sizes[run % kWindows] = largest;
     ++run;
@@ -24,7 +27,10 @@ void Growth::Scale::close() noexcept {
 void Growth::Scale::add(int64_t now, double size, bool ends) noexcept {
     if (now != window) {
         if (open) close();
-        if (now != window + 1) run = 0;
+        if (now != window + 1) {
+            run = 0;
+            after_gap = true;
+        }
         window = now;
         largest = static_cast<float>(size);
         open = true;
@@ -51,7 +57,10 @@ std::optional<Forecast> Growth::Scale::forecast(double end, double window_steps)
     if (run < kGrowingWindows) return {};
     const int count = std::min<int>(run, kWindows);
     const double now = back(0);
-    const double from = std::max<double>(start, 0);
+    const double whole = (now - start) / (run - 1);
+    // Of a run that comes from below what is watched it is not known where it began.
+    const bool from_below = after_gap && start - whole < kWatchedRange * end;
+    const double from = from_below ? 0 : std::max<double>(start, 0);
     if (now - from < kCoveredRange * (end - from)) return {};
     double mean = 0;
     for (int i = 0; i < count; ++i) mean += back(i) / count;
@@ -71,7 +80,6 @@ std::optional<Forecast> Growth::Scale::forecast(double end, double window_steps)
     const int half = (count - 1) / 2;
     const double late = (now - back(half)) / half;
     const double early = (back(half) - back(count - 1)) / (count - 1 - half);
-    const double whole = (now - start) / (run - 1);
     if (late < kSteadyGrowth * std::max(early, whole)) return {};
     const double rate = std::max(slope, late);
     const double slowest = std::min(slope - error, late);

@@ -14,6 +14,11 @@ constexpr double binades(uint64_t magnitude, const DTypeInfo& type) {
     return static_cast<double>(magnitude) / static_cast<double>(type.mantissa_mask() + 1) - type.bias;
 }
 
+/// The pattern of a size in binades.
+constexpr uint64_t magnitude_at(double binades, const DTypeInfo& type) {
+    return static_cast<uint64_t>((binades + type.bias) * static_cast<double>(type.mantissa_mask() + 1));
+}
+
 /// In binades, where the numbers of a type end.
 constexpr double end_of_range(const DTypeInfo& type) { return binades(value_classes(type).smallest_nonfinite(), type); }
 
@@ -32,13 +37,13 @@ class Growth {
     static constexpr int kScales = 3;
     static constexpr int kWindows = 16;  ///< that a fit looks at
 
-    /// The largest magnitude of a step that is over, in binades; steps come in order, and some may be missing. True:
-    /// it has grown for so long that a forecast may be asked for.
+    /// The largest magnitude of a step that is over, in binades; steps come in order, and some may be missing, as those
+    /// below kWatchedRange do. True: it has grown for so long that a forecast may be asked for.
     bool add(int64_t step, double size) noexcept;
 
     /// Nothing where it is not sure: the value has grown in each of the last kGrowingWindows windows or more, over
-    /// kCoveredRange of the way from 1 (or from where this growth began, if that is larger) to `end`, as fast lately as
-    /// before, and would be there within kWarningHorizon steps.
+    /// kCoveredRange of the way from 1 (or from where this growth began, if that is known and larger) to `end`, as fast
+    /// lately as before, and would be there within kWarningHorizon steps.
     std::optional<Forecast> forecast(double end) const noexcept;
 
   private:
@@ -48,6 +53,7 @@ class Growth {
         float largest = 0;      ///< of the window that is open, then of the last one
         int32_t run = 0;        ///< windows on end of which each is larger than the one before
         bool open = false;
+        bool after_gap = true;  ///< nothing was added for the window before the run
         int64_t window = -2;
 
         void add(int64_t now, double size, bool ends) noexcept;

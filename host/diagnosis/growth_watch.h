@@ -1,20 +1,19 @@
 // Watches the largest magnitudes of each step, for the option `diagnose`: of what ops of the forward pass write, place
-// by place, and of parameters and their gradients. What it is told was read by the scan of outputs already.
+// by place, and of parameters and their gradients. What it is told was read by the scan of outputs already. Values below
+// kWatchedRange of their type's range, which nearly all are, cost a comparison.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "host/base/adapter_abi.h"
 #include "host/base/health.h"
+#include "host/base/thresholds.h"
 #include "host/diagnosis/growth.h"
-#include "host/ops/operands.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/lineage.h"
 #include "host/track/op_context.h"
@@ -31,7 +30,6 @@ struct FoundGrowth {
     const void* impl = nullptr;  ///< of a parameter
     int64_t step = 0;            ///< the last that was looked at
     uint64_t largest = 0;        ///< magnitude pattern in that step
-    int64_t summed = 1;          ///< elements that the op may sum up for one of its results: their sum ends earlier
     Forecast forecast;
 };
 
@@ -39,40 +37,29 @@ struct FoundGrowth {
 /// allocation and no system call but where a warning is found, which is kMost times at most.
 class GrowthWatch {
   public:
-    static constexpr size_t kMost = 8;  ///< warnings that are kept
+    static constexpr size_t kMost = 8;    ///< warnings that are kept
+    static constexpr size_t kLosses = 16;  ///< that say whether the loss falls
 
     GrowthWatch() : entries_(std::make_unique<Entry[]>(kEntries)) {}
 
     /// A finished op on the host. `ranges`: of its first outputs, as they were read.
     void op(const OpEvent& event, const OpContext& context, const Range* ranges, int32_t range_count) {
-        if (context.node != nullptr || context.in_backward || !context.touched || !event.grad_enabled) return;
-        if (event.on_device || event.op->op_class == OpClass::Allocation) return;
+        if (context.node != nullptr || !context.touched || !event.grad_enabled) return;
         for (int32_t i = 0; i < event.output_count && i < range_count; ++i) {
-            const TensorView& output = event.outputs[i];
-            if (!was_read(ranges[i]) || ranges[i].suspicious || !is_watched(output)) continue;
-            if (output.numel == 1 && is_product(event.op->name)) continue;
-            const uint64_t key = uint64_t(context.stack) << 32 | uint64_t(event.op->id) << 8 | uint64_t(output.dtype);
-            add(key << 2 | 3, {FoundGrowth::Of::Output,
-                               output.dtype,
-                               event.op,
-                               context.stack,
-                               nullptr,
-                               context.step,
-                               ranges[i].max_magnitude,
-                               summed(event, output),
-                               {}});
+            if (ranges[i].max_magnitude >= lowest_watched(event.outputs[i].dtype)) [[unlikely]]
+                output(event, context, event.outputs[i], ranges[i]);
         }
     }
 
     /// An AccumulateGrad node begins: what is remembered of its parameter and of the gradient.
     void gradient(const NodeEvent& event, const OpContext& context, const Lineage& lineage);
 
-    /// A backward pass begins from `value`. `alone`: all that were seen began at the same place; `scaled`: a factor of
-    /// the program's own may be in it.
-    void loss(double value, bool alone, bool scaled) noexcept;
+    /// A backward pass begins. `losses`: the last kLosses, in any order but that number n is at n % kLosses; `count`: of
+    /// all. `alone`: all that were seen began at the same place; `scaled`: a factor of the program's own may be in it.
+    void loss(const double* losses, int64_t count, bool alone, bool scaled) noexcept;
 
     /// A number that is a product may be a loss times a scale that doubles by design.
-    static bool is_product(const char* op) noexcept;
+    static bool is_product(const OpInfo& op) noexcept;
 
     size_t count() const noexcept { return count_.load(std::memory_order_acquire); }
     std::vector<FoundGrowth> found() const;
@@ -91,44 +78,39 @@ class GrowthWatch {
         uint64_t largest = 0;
         Growth growth;
     };
+    /// Growth that is to be told, up to a step that is over.
+    struct Grown {
+        int64_t step;
+        uint64_t largest;
+        Forecast forecast;
+    };
 
-    /// Real numbers of 16 bits or more: those of 8 bits have scales beside them that follow the values.
-    static bool is_watched(const TensorView& tensor) noexcept {
-        const DTypeInfo& type = info(tensor.dtype);
-        return (tensor.flags & kScannable) != 0 && type.lanes == 1 && type.lane_bytes >= 2 && tensor.numel > 0;
-    }
-
-    /// Of a reduction: elements of its operand for each of the result. It means nothing of other ops, and widens their
-    /// interval downwards.
-    static int64_t summed(const OpEvent& event, const TensorView& output) noexcept {
-        return event.input_count > 0 ? std::max<int64_t>(event.inputs[0].numel / output.numel, 1) : 1;
-    }
-
-    void add(uint64_t key, const FoundGrowth& now) {
-        const uint64_t hash = key * 0x9e3779b97f4a7c15ull >> 40;
-        for (uint64_t i = 0; i < kProbes; ++i) {
-            Entry& entry = entries_[(hash + i) % kEntries];
-            if (entry.busy.exchange(true, std::memory_order_acquire)) return;
-            const bool mine = entry.key == key || now.step - entry.step > kForgotten || entry.key == 0;
-            if (mine) see(entry, key, now);
-            entry.busy.store(false, std::memory_order_release);
-            if (mine) return;
+    static constexpr size_t kTypes = std::size(kDTypes);
+    /// Magnitude patterns from which on values of a type are followed; beyond all of types that are not watched: those
+    /// of 8 bits have scales beside them that follow the values.
+    static constexpr std::array<uint64_t, kTypes> lowest_watched() {
+        std::array<uint64_t, kTypes> patterns{};
+        for (size_t i = 0; i < kTypes; ++i) {
+            const DTypeInfo& type = kDTypes[i];
+            const bool watched = type.lanes == 1 && type.lane_bytes >= 2;
+            patterns[i] = watched ? magnitude_at(kWatchedRange * end_of_range(type), type) : ~uint64_t(0);
         }
+        return patterns;
     }
-    void see(Entry& entry, uint64_t key, const FoundGrowth& now) {
-        if (entry.key == key && entry.step == now.step) {
-            if (now.largest > entry.largest) entry.largest = now.largest;
-        } else {
-            begin_step(entry, key, now);
-        }
+    static uint64_t lowest_watched(DType dtype) noexcept {
+        static constexpr std::array<uint64_t, kTypes> kPatterns = lowest_watched();
+        return kPatterns[static_cast<size_t>(dtype)];
     }
-    void begin_step(Entry& entry, uint64_t key, const FoundGrowth& now);
+
+    void output(const OpEvent& event, const OpContext& context, const TensorView& output, const Range& range);
+    /// The largest magnitude of a step so far, of `key`. True: it has grown, and that was not told yet.
+    bool add(uint64_t key, int64_t step, uint64_t largest, DType dtype, Grown& grown) noexcept;
+    bool add_to(Entry& entry, uint64_t key, int64_t step, uint64_t largest, DType dtype, Grown& grown) noexcept;
     void keep(const FoundGrowth& found);
 
     static constexpr size_t kEntries = 4096;
     static constexpr uint64_t kProbes = 4;
     static constexpr int64_t kForgotten = 64;  ///< steps without it after which a place gives way
-    static constexpr size_t kLosses = 16;
 
     std::unique_ptr<Entry[]> entries_;
     std::atomic<bool> rises_{false};   ///< the last kLosses losses are known, are of one place and do not fall
@@ -136,8 +118,6 @@ class GrowthWatch {
     std::atomic<size_t> count_{0};
     mutable std::mutex mutex_;
     std::array<FoundGrowth, kMost> found_{};
-    std::array<double, kLosses> losses_{};  ///< magnitudes; under the caller's lock
-    size_t loss_count_ = 0;
 };
 
 }  // namespace numsan

@@ -10,10 +10,11 @@
 
 namespace numsan {
 
+inline constexpr int64_t kMostWhole = int64_t(1) << 62;  ///< whole numbers beyond it are none of ours
+
 inline int64_t whole_number(const fields::Json& object, const char* key, int64_t otherwise = 0) {
-    constexpr int64_t kMost = int64_t(1) << 62;
     const auto value = fields::integer(fields::at(object, key));
-    return value && *value >= -1 && *value <= kMost ? static_cast<int64_t>(*value) : otherwise;
+    return value && *value >= -1 && *value <= kMostWhole ? static_cast<int64_t>(*value) : otherwise;
 }
 
 inline std::optional<Place> read_place(const fields::Json& object, const char* key) {

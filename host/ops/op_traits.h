@@ -217,6 +217,12 @@ inline bool has_domain(const OpTraits& op) {
 inline bool sums_products(const OpTraits& op) {
     return is_matrix_product(op) || op.is({Form::Convolve, Form::ConvolveBackward});
 }
+/// Multiplies or divides element by element.
+inline bool scales(const OpTraits& op) { return op.is({Form::Multiply, Form::Divide}); }
+/// Its results are as large as what it read: a copy, perhaps of another type or sign. `op_class`: the operator's own.
+inline bool hands_on(const OpTraits& op, OpClass op_class) {
+    return op_class == OpClass::Preserving || op.is({Form::Cast, Form::Negate, Form::Magnitude});
+}
 /// Its result may be zero in a narrow type though no operand is.
 inline bool may_flush(const OpTraits& op) {
     return sums_products(op) || op.is({Form::Cast, Form::Multiply, Form::Divide, Form::Square, Form::Power});

@@ -386,7 +386,6 @@ void Session::after_fork_in_child() noexcept {
     if (slow_ != nullptr) slow_->begin_child();
     if (signals_ != nullptr) {
         signals_->forget();
-        warned_ = false;
         signals_->unlock();
     }
     try {

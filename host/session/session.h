@@ -134,7 +134,6 @@ class Session : private DeviceOwner {
     std::atomic<bool> halting_{false};       ///< the process is about to end while its threads still train
     std::atomic<bool> finished_{false};
     std::atomic<bool> asked_rank_in_step_{false};
-    std::atomic<bool> warned_{false};  ///< early
 };
 
 }  // namespace numsan

@@ -34,9 +34,8 @@ void Session::name_parameters() noexcept {
 /// The first one is told at once: what grows beside it is in the report.
 void Session::warn_early() noexcept {
     try {
-        const std::vector<EarlyWarning> found = signals_->take_warnings(reporter_.places());
-        if (found.empty() || warned_.exchange(true)) return;
-        reporter_.show([&](const TextStyle& style) { return render_early_warnings({found.front()}, style); });
+        if (const auto first = signals_->take_warnings(reporter_.places()))
+            reporter_.show([&](const TextStyle& style) { return render_early_warnings({*first}, style); });
     } catch (...) {
         say_lost(reporter_, "an early warning is lost");
     }

@@ -16,12 +16,8 @@ namespace {
 constexpr int64_t kSampled = 4096;
 
 bool is_cast(const OpTraits& op) { return op.form == Form::Cast; }
-bool scales(const OpTraits& op) { return op.is({Form::Multiply, Form::Divide}); }
 bool bounds(const OpTraits& op) {
     return is_clamp(op) || op.is({Form::Bounded, Form::Sigmoid, Form::Softmax, Form::Replace});
-}
-bool propagates(const Lineage::Record& record, const OpTraits& op) {
-    return record.op->op_class == OpClass::Preserving || op.is({Form::Cast, Form::Negate, Form::Magnitude});
 }
 
 /// Ops whose results can be larger than what they read, by what they compute.
@@ -46,7 +42,7 @@ template <class Decide>
 void behind(const void* storage, OpSeq seq, const Lineage& lineage, Decide&& decide) {
     lineage.ancestors(storage, seq, [&](const Lineage::Record& record, int distance) {
         const OpTraits& op = traits_of(record.op->name);
-        if (distance <= kNearUpstream && propagates(record, op)) return true;
+        if (distance <= kNearUpstream && hands_on(op, record.op->op_class)) return true;
         if (distance <= kNearUpstream) decide(record, op);
         return false;
     });

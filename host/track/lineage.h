@@ -118,6 +118,13 @@ class Lineage {
         return true;
     }
 
+    /// Record::largest of what find() would find, perhaps of a write of another storage: a look that costs less.
+    uint64_t largest(const void* storage) const noexcept {
+        const Place* place = place_of(storage);
+        const WriteId last = place == nullptr ? 0 : place->last.load(std::memory_order_relaxed);
+        return last == 0 ? 0 : ring_[last % kRing].word(offsetof(Record, largest) / sizeof(uint64_t));
+    }
+
     /// The storage is new memory, whatever was remembered of its address.
     void forget(const void* storage) noexcept {
         const size_t at = slot(storage);

@@ -36,7 +36,7 @@ Signals SignalGatherer::signals(const PlaceFinder& places) const {
     return out;
 }
 
-std::vector<EarlyWarning> SignalGatherer::take_warnings(const PlaceFinder& places) {
+std::optional<EarlyWarning> SignalGatherer::take_warnings(const PlaceFinder& places) {
     std::vector<FoundGrowth> all;
     size_t first = 0;
     {
@@ -77,7 +77,7 @@ std::vector<EarlyWarning> SignalGatherer::take_warnings(const PlaceFinder& place
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     warnings_.insert(warnings_.end(), made.begin(), made.end());
-    return made;
+    return first == 0 && !made.empty() ? std::optional(made.front()) : std::nullopt;
 }
 
 void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optional<Place>&, StackId)>& place) const {
@@ -100,7 +100,7 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
     out.trend.first = loss_count_ >= 4 && !scaled_ ? first_losses_ : NAN;
     out.trend.lowest = loss_count_ > 0 && !scaled_ ? lowest_loss_ : NAN;
     double sum = 0;
-    const int64_t last = std::min<int64_t>(loss_count_, 16);
+    const int64_t last = std::min<int64_t>(loss_count_, GrowthWatch::kLosses);
     for (int64_t i = 0; i < last; ++i) sum += last_losses_[i];
     out.trend.last = last > 0 && !scaled_ ? sum / static_cast<double>(last) : NAN;
     out.trend.negated = negated_;

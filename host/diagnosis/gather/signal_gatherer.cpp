@@ -156,12 +156,13 @@ void SignalGatherer::loss(const OpEvent& event, const OpContext& context) {
         ++negated_;
         negated_op_ = negated;
     }
-    growth_.loss(loss, loss_places_.size() == 1, scaled || (is_made && GrowthWatch::is_product(made.op->name)));
     backward_ = backward_ != 0 ? backward_ : context.stack;
     if (loss_count_ < 4) first_losses_ += loss / 4;
-    last_losses_[loss_count_ % 16] = loss;
+    last_losses_[loss_count_ % GrowthWatch::kLosses] = loss;
     lowest_loss_ = loss_count_ == 0 ? loss : std::fmin(lowest_loss_, loss);
     ++loss_count_;
+    growth_.loss(last_losses_, loss_count_, loss_places_.size() == 1,
+                 scaled || (is_made && GrowthWatch::is_product(*made.op)));
     if (is_sampled(context.step)) loss_values_.set(sample_of(context.step), loss);
 }
 

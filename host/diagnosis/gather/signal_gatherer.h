@@ -43,7 +43,7 @@ class SignalGatherer {
             bool accumulates) {
         if (context.ignored || context.in_data_loader) return;
         if (context.in_optimizer) last_in_optimizer_.store(context.seq, std::memory_order_relaxed);
-        if (is_root(event)) loss(event, context);
+        if (event.input_count == 1 && event.inputs[0].numel == 1 && is_root(event)) loss(event, context);
         if (is_sampled(context.step)) look(event, context, ranges, range_count, accumulates);
         growth_.op(event, context, ranges, range_count);
     }
@@ -57,8 +57,8 @@ class SignalGatherer {
 
     /// Whether growth was found that take_warnings() has not told yet.
     bool has_warnings() const noexcept { return growth_.count() > taken_.load(std::memory_order_relaxed); }
-    /// What is new, with the names that are known by now. The report keeps it, too.
-    std::vector<EarlyWarning> take_warnings(const PlaceFinder& places);
+    /// Keeps what is new for the report, with the names that are known by now. The first one of the run, once.
+    std::optional<EarlyWarning> take_warnings(const PlaceFinder& places);
 
     /// What was measured so far. `places` finds its lines.
     Signals signals(const PlaceFinder& places) const;
@@ -151,7 +151,7 @@ class SignalGatherer {
     uint64_t sampled_ = 0;  ///< bit i: sample i was seen
     int64_t loss_count_ = 0;
     double first_losses_ = 0;
-    double last_losses_[16] = {};
+    double last_losses_[GrowthWatch::kLosses] = {};
     double lowest_loss_ = 0;
     bool scaled_ = false;  ///< a loss scaler made a loss
     std::vector<StackId> loss_places_;

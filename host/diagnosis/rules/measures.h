@@ -10,6 +10,7 @@
 #include "host/base/thresholds.h"
 #include "host/diagnosis/fault.h"
 #include "host/diagnosis/signals.h"
+#include "host/diagnosis/words.h"
 #include "host/report/text_layout.h"
 
 namespace numsan {
@@ -74,13 +75,7 @@ inline std::string loss_words(const Signals& signals) {
            grouped(signals.trend.count);
 }
 
-/// "`model.head.weight`", or what is known of it.
-inline std::string name_of(const ParameterSignals& one) {
-    if (!one.name.empty()) return "`" + one.name + "`";
-    std::string shape;
-    for (const int64_t size : one.shape) shape += (shape.empty() ? "" : " x ") + digits(size);
-    return "a parameter of " + (shape.empty() ? "one element" : shape);
-}
+inline std::string name_of(const ParameterSignals& one) { return parameter_words(one.name, one.shape); }
 
 inline std::string steps_words(const Signals& signals) {
     return "in " + grouped(static_cast<int64_t>(signals.steps.size())) + " sampled steps up to step " +
