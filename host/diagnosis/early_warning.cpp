@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnosis/place_document.h"
-#include "host/diagnosis/words.h"
+#include "host/diagnosis/rules/words.h"
 #include "host/log/format.h"
 #include "host/report/finding_words.h"
 #include "host/report/json_fields.h"

@@ -1,6 +1,6 @@
 // Watches the largest magnitudes of each step, for the option `diagnose`: of what ops of the forward pass write, place
-// by place, and of parameters and their gradients. What it is told was read by the scan of outputs already. Values below
-// kWatchedRange of their type's range, which nearly all are, cost a comparison.
+// by place, and of parameters and their gradients. What it is told was read by the scan of outputs already. Values that
+// are below kWatchedRange of their type's range, as nearly all are, cost a comparison.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct FoundGrowth {
 /// allocation and no system call but where a warning is found, which is kMost times at most.
 class GrowthWatch {
   public:
-    static constexpr size_t kMost = 8;    ///< warnings that are kept
+    static constexpr size_t kMost = 8;     ///< warnings that are kept
     static constexpr size_t kLosses = 16;  ///< that say whether the loss falls
 
     GrowthWatch() : entries_(std::make_unique<Entry[]>(kEntries)) {}
@@ -54,8 +54,8 @@ class GrowthWatch {
     /// An AccumulateGrad node begins: what is remembered of its parameter and of the gradient.
     void gradient(const NodeEvent& event, const OpContext& context, const Lineage& lineage);
 
-    /// A backward pass begins. `losses`: the last kLosses, in any order but that number n is at n % kLosses; `count`: of
-    /// all. `alone`: all that were seen began at the same place; `scaled`: a factor of the program's own may be in it.
+    /// A backward pass begins. `losses`: the last kLosses, number n at n % kLosses; `count`: of all there were.
+    /// `alone`: all that were seen began at the same place; `scaled`: a factor of the program's own may be in it.
     void loss(const double* losses, int64_t count, bool alone, bool scaled) noexcept;
 
     /// A number that is a product may be a loss times a scale that doubles by design.

@@ -9,8 +9,8 @@
 
 #include "host/base/thresholds.h"
 #include "host/diagnosis/fault.h"
+#include "host/diagnosis/rules/words.h"
 #include "host/diagnosis/signals.h"
-#include "host/diagnosis/words.h"
 #include "host/report/text_layout.h"
 
 namespace numsan {

@@ -7,6 +7,8 @@
 #include <functional>
 #include <random>
 
+#include "host/base/thresholds.h"
+
 namespace numsan {
 namespace {
 
@@ -100,6 +102,23 @@ TEST(Growth, SmallValuesAndFarEndsAreNotTold) {
     EXPECT_EQ(watch([](int64_t step) { return std::min(-30 + 0.5 * double(step), 4.0); }, kFloat16).step, -1)
         << "below 1 nothing counts";
     EXPECT_EQ(watch([](int64_t step) { return 0.01 * double(step); }, kFloat16, 500).step, -1) << "too far ahead";
+}
+
+TEST(Growth, WhatComesFromBelowWhatIsWatchedIsToldAsIfItWasSeenFromTheStart) {
+    const auto told = [](double lowest, double first) {
+        Growth growth;
+        for (int64_t step = 0; step < 200; ++step) {
+            const double size = first + 0.8 * double(step);
+            if (size >= lowest && growth.add(step, size) && growth.forecast(kFloat32)) return step;
+        }
+        return int64_t(-1);
+    };
+    const int64_t all = told(-100, 0);
+    ASSERT_GT(all, 0);
+    EXPECT_EQ(told(kWatchedRange * kFloat32, 0), all);
+    // What is large in the first step has not come from below.
+    EXPECT_EQ(told(kWatchedRange * kFloat32, 30), told(-100, 30));
+    EXPECT_GT(30 + 0.8 * double(told(-100, 30)), 30 + kCoveredRange * (kFloat32 - 30));
 }
 
 TEST(Growth, AHoleEndsWhatWasSeenAtTheFinestScaleOnly) {

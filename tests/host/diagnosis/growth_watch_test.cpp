@@ -26,6 +26,10 @@ struct Growing {
         r.op(kLayer, {x.view(), weight.view()}, {made.returned()});
         r.stacks.now = kTrain;
         r.op(kSquaredError, {made.view()}, {loss.returned()});
+        finish_step(loss, incoming, backward_at);
+    }
+
+    void finish_step(const MadeUp& loss, const MadeUp& incoming, StackId backward_at = kMakeGrads) {
         r.loss(loss, backward_at);
         r.node("torch::autograd::AccumulateGrad", ~uint64_t(0), &incoming, &weight);
         r.update(sum, incoming);
@@ -51,6 +55,35 @@ TEST(GrowthWatch, GrowthUnderALossThatRisesIsTold) {
     EXPECT_EQ(told[0]["dtype"], "float32");
     // 3^80.8 is the largest number.
     EXPECT_NEAR(told[0]["step"].get<double>() + told[0]["steps"].get<double>(), 81, 1);
+}
+
+/// A layer whose outputs grow, cast to a 16-bit type.
+json warnings_of_a_cast(DType to, float rate) {
+    const OpInfo cast{"aten::_to_copy", "", OpClass::Other, false, 22};
+    Growing training;
+    for (int i = 0; i < 38; ++i) {
+        const float size = std::pow(rate, static_cast<float>(i));
+        MadeUp x{1, 2}, made{size, -size}, loss{2};
+        MadeUpHalf narrow({size, -size}, 0, to);
+        MadeUp incoming{0.1f, 0.1f};
+        training.r.stacks.now = kModel;
+        training.r.op(kLayer, {x.view(), training.weight.view()}, {made.returned()});
+        training.r.op(cast, {made.view()}, {narrow.returned()});
+        training.r.stacks.now = kTrain;
+        training.r.op(kSquaredError, {narrow.view()}, {loss.returned()});
+        training.finish_step(loss, incoming);
+    }
+    return training.warnings();
+}
+
+TEST(GrowthWatch, OfACastIsToldWhereItsTypeEndsEarlier) {
+    const json narrow = warnings_of_a_cast(DType::Float16, 1.3f);
+    ASSERT_EQ(narrow.size(), 1u) << narrow.dump(1);
+    EXPECT_EQ(narrow[0]["op"], "aten::_to_copy");
+    EXPECT_EQ(narrow[0]["dtype"], "float16");
+    const json as_wide = warnings_of_a_cast(DType::BFloat16, 3);
+    ASSERT_EQ(as_wide.size(), 1u) << as_wide.dump(1);
+    EXPECT_EQ(as_wide[0]["op"], "aten::addmm");
 }
 
 TEST(GrowthWatch, ALossThatFallsIsAReasonToSayNothing) {

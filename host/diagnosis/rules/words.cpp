@@ -1,4 +1,4 @@
-#include "host/diagnosis/words.h"
+#include "host/diagnosis/rules/words.h"
 
 #include <nlohmann/json.hpp>
 
