@@ -54,14 +54,15 @@ struct GatheredParameter {
     bool needs_gradient = true;
     bool feeds = false;  ///< an op that reads another parameter takes what is computed of it
     Initial initial = Initial::Unknown;
-    StackId made_at = 0;      ///< where it got its first values
-    StackId detached_at = 0;  ///< where what is computed of it leaves the graph
-    int64_t reads = 0;        ///< sampled steps in which an op with gradients on read it
-    int64_t last_read = -1;   ///< the last one of these
-    bool optimized = false;   ///< an optimizer held it in the second step
-    bool moves = false;       ///< in step `before_step` a gradient was not zero at one of these elements
-    bool used = false;        ///< its gradient has a part that the optimizer has used
-    bool was_used = false;    ///< the same before what is being added now
+    StackId made_at = 0;          ///< where it got its first values
+    StackId detached_at = 0;      ///< where what is computed of it leaves the graph
+    OpSeq written = OpSeq::None;  ///< of one without gradients: the op that wrote it before it was read first
+    int64_t reads = 0;            ///< sampled steps in which an op with gradients on read it
+    int64_t last_read = -1;       ///< the last one of these
+    bool optimized = false;       ///< an optimizer held it in the second step
+    bool moves = false;           ///< in step `before_step` a gradient was not zero at one of these elements
+    bool used = false;            ///< its gradient has a part that the optimizer has used
+    bool was_used = false;        ///< the same before what is being added now
     FixedSeries gradient, weight, update, carried, input;
 };
 

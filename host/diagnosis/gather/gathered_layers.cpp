@@ -61,6 +61,31 @@ void SignalGatherer::find_first_values(const TensorView& tensor, GatheredParamet
     keep_stack(parameter.made_at);
 }
 
+/// A parameter of that name, of which the op reads a view, or all. Its memory may be another tensor's by now: whatever
+/// writes it counts as a change.
+int SignalGatherer::find_untrained(const TensorView& tensor) {
+    int at = find(tensor);
+    const auto named = at < 0 || parameters_[static_cast<size_t>(at)].written != OpSeq::None
+                           ? untrained_.find(tensor.storage)
+                           : untrained_.end();
+    if (named == untrained_.end()) return at;
+    const OpSeq written = lineage_.written_at(tensor.storage);
+    if (at >= 0) {
+        GatheredParameter& known = parameters_[static_cast<size_t>(at)];
+        known.changed = known.changed || (written != OpSeq::None && written != known.written);
+        return at;
+    }
+    TensorView whole = tensor;
+    whole.impl = named->second.impl;
+    at = find_or_add(whole);
+    if (at < 0) return at;
+    GatheredParameter& made = parameters_[static_cast<size_t>(at)];
+    made.name = named->second.name;
+    made.optimized = named->second.optimized;
+    made.written = written;
+    return at;
+}
+
 /// Layers before the op, up to the nearest on each way: what is computed of them goes into `parameter`.
 void SignalGatherer::look_before(const OpEvent& event, int parameter) {
     for (int32_t i = 0; i < event.input_count; ++i) {

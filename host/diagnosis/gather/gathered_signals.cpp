@@ -173,7 +173,7 @@ void SignalGatherer::forget() {
     activations_.clear();
     calls_.clear();
     losses_.clear();
-    frozen_.clear();
+    untrained_.clear();
     optimizers_found_ = false;
     negated_ = 0;
     negated_op_ = nullptr;
@@ -206,9 +206,9 @@ void SignalGatherer::name(const LiveNames& names) {
     optimizers_found_ = optimizers_found_ || !names.optimized.empty();
     for (const auto& [impl, tensor] : names.tensors) {
         const auto is_this = [impl = impl](const GatheredParameter& one) { return one.impl == impl; };
-        if (tensor.role == LiveNames::TensorName::Role::Parameter && frozen_.size() < kMostParameters &&
-            std::none_of(parameters_.begin(), parameters_.end(), is_this))
-            frozen_.emplace(impl, tensor.name);
+        if (tensor.role == LiveNames::TensorName::Role::Parameter && tensor.storage != nullptr &&
+            untrained_.size() < kMostParameters && std::none_of(parameters_.begin(), parameters_.end(), is_this))
+            untrained_.emplace(tensor.storage, Untrained{impl, tensor.name, names.optimized.contains(impl)});
     }
 }
 

@@ -107,8 +107,7 @@ int SignalGatherer::find_or_add(const TensorView& tensor) {
         known.dtype = tensor.dtype;
         known.ndim = tensor.ndim;
         for (int d = 0; d < tensor.ndim && d < GatheredParameter::kMostDims; ++d) known.sizes[d] = tensor.sizes[d];
-        known.needs_gradient = is_parameter(tensor);
-        if (const auto named = frozen_.find(tensor.impl); named != frozen_.end()) known.name = named->second;
+        known.needs_gradient = (tensor.flags & kRequiresGrad) != 0;
         find_first_values(tensor, known);
     }
     known.storage = tensor.storage;
@@ -205,8 +204,7 @@ void SignalGatherer::add_parameter_read(const OpEvent& event, const OpContext& c
     for (int32_t i = 0; i < event.input_count; ++i) {
         const TensorView& input = event.inputs[i];
         if (!has_elements(input)) continue;
-        const bool known = is_parameter(input) || (!frozen_.empty() && frozen_.contains(input.impl));
-        const int at = known ? find_or_add(input) : find(input);
+        const int at = is_parameter(input) ? find_or_add(input) : find_untrained(input);
         if (at < 0) continue;
         GatheredParameter& parameter = parameters_[static_cast<size_t>(at)];
         if (parameter.numel != input.numel) continue;

@@ -106,6 +106,7 @@ class SignalGatherer {
     void look_at_dropout(const OpEvent& event, const OpContext& context);
     void look_at_labels(const OpEvent& event, GatheredLoss& loss) const;
     void look_at_input(const OpEvent& event, const OpContext& context, GatheredParameter& parameter);
+    int find_untrained(const TensorView& tensor);
     void look_before(const OpEvent& event, int parameter);
     void look_at_detach(const OpEvent& event, const OpContext& context);
     void find_first_values(const TensorView& tensor, GatheredParameter& parameter) const;
@@ -143,7 +144,13 @@ class SignalGatherer {
     };
     std::unordered_map<uint64_t, CallsHere> calls_;  ///< by op and stack
     std::vector<GatheredLoss> losses_;
-    std::unordered_map<const void*, std::string> frozen_;  ///< names of parameters that no op with gradients has read
+    /// A parameter that no gradient has come to, by its storage: ops read a transposed view of it.
+    struct Untrained {
+        const void* impl;
+        std::string name;
+        bool optimized;
+    };
+    std::unordered_map<const void*, Untrained> untrained_;
     bool optimizers_found_ = false;
     int64_t negated_ = 0;
     const OpInfo* negated_op_ = nullptr;
