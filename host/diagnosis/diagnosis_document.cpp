@@ -39,6 +39,7 @@ Json parameter_document(const ParameterSignals& one) {
                 {"made_at", place_document(one.made_at)},
                 {"detached_at", place_document(one.detached_at)},
                 {"reads", one.reads},
+                {"passes", one.passes},
                 {"optimized", one.optimized ? Json(*one.optimized) : Json(nullptr)}};
 #define NUMSAN_PARAMETER_SIGNAL(key, member, ...) out[key] = series_document(one.member);
 #include "host/diagnosis/signals.def"
@@ -169,6 +170,7 @@ std::optional<Signals> read_signals(const Json& section) {
         made.made_at = read_place(one, "made_at");
         made.detached_at = read_place(one, "detached_at");
         made.reads = whole_number(one, "reads");
+        made.passes = whole_number(one, "passes");
         if (at(one, "optimized").is_boolean()) made.optimized = flag(one, "optimized");
 #define NUMSAN_PARAMETER_SIGNAL(key, member, ...) made.member = read_series(one, key, length);
 #include "host/diagnosis/signals.def"

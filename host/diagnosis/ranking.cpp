@@ -33,12 +33,15 @@ std::vector<Fault> rank_faults(const Signals& signals) {
     std::erase_if(faults, [&](const Fault& fault) {
         switch (fault.id) {
             case FaultId::RateTooLarge: return piles_up || begins_ill || has(faults, FaultId::MissingLogSoftmax);
-            case FaultId::DeadLayer:
-            case FaultId::SaturatedLayer: return piles_up || too_large || begins_ill;
+            case FaultId::DeadLayer: return piles_up || too_large || begins_ill;
+            case FaultId::SaturatedLayer:
+                return piles_up || too_large || has(faults, FaultId::ZeroWeights) ||
+                       has(faults, FaultId::LargeWeights) || has(faults, FaultId::SmallWeights);
             case FaultId::RateTooSmall: return begins_ill;
             case FaultId::VanishingGradient: return has(faults, FaultId::SaturatedLayer) || begins_ill || cut_off;
             case FaultId::UnscaledInputs:
-                return has(faults, FaultId::ZeroWeights) || has(faults, FaultId::LargeWeights);
+                return has(faults, FaultId::ZeroWeights) || has(faults, FaultId::LargeWeights) ||
+                       has(faults, FaultId::SaturatedLayer);
             default: return false;
         }
     });

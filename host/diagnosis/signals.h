@@ -27,6 +27,7 @@ struct ParameterSignals {
     std::string initial;               ///< "random", "zeros"; empty: loaded, copied or unknown
     std::optional<Place> made_at;      ///< where it got its first values
     std::optional<Place> detached_at;  ///< where what is computed of it leaves the graph
+    int64_t passes = 0;                ///< gradients that came to it in sampled steps
     int64_t reads = 0;                 ///< sampled steps in which an op with gradients on read it
     std::optional<bool> optimized;     ///< an optimizer held it in the second step; none: no optimizer was found
     Series gradient, weight, update, carried, input;

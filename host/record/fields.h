@@ -157,7 +157,7 @@ template <class Bytes>
 void fields(Bytes& b, LiveNames::TensorName& n) {
     all(b, n.name);
     transfer_choice(b, n.role, static_cast<uint64_t>(LiveNames::TensorName::Role::OptimizerState));
-    all(b, n.storage, n.leaf);
+    all(b, n.storage, n.leaf, n.optimized);
 }
 
 template <class Bytes>

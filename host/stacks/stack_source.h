@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,10 +40,10 @@ struct LiveNames {
         enum class Role { Parameter, Buffer, Gradient, OptimizerState } role;
         const void* storage = nullptr;  ///< where its values lie, when the look-up knows how to ask
         const void* leaf = nullptr;     ///< of a gradient: the tensor whose it is
+        bool optimized = false;         ///< an optimizer's param_groups hold it
     };
     std::map<const void*, std::string> modules;
     std::map<const void*, TensorName> tensors;
-    std::set<const void*> optimized;  ///< tensors that an optimizer's param_groups hold
 
     using CodeLine = std::pair<std::string, int>;  ///< file and line
     /// Lines of code that torch.fx wrote, and the frames of the program that they were made from, innermost first.

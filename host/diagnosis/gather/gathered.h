@@ -57,6 +57,7 @@ struct GatheredParameter {
     StackId made_at = 0;          ///< where it got its first values
     StackId detached_at = 0;      ///< where what is computed of it leaves the graph
     OpSeq written = OpSeq::None;  ///< of one without gradients: the op that wrote it before it was read first
+    int64_t passes = 0;           ///< gradients that came to it in sampled steps
     int64_t reads = 0;            ///< sampled steps in which an op with gradients on read it
     int64_t last_read = -1;       ///< the last one of these
     bool optimized = false;       ///< an optimizer held it in the second step

@@ -135,6 +135,7 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
         place(made.made_at, one->made_at);
         place(made.detached_at, one->detached_at);
         made.reads = one->reads;
+        made.passes = one->passes;
         if (optimizers_found_) made.optimized = one->optimized;
 #define NUMSAN_PARAMETER_SIGNAL(key, member, ...) made.member = series(one->member);
 #include "host/diagnosis/signals.def"
@@ -201,14 +202,14 @@ void SignalGatherer::name(const LiveNames& names) {
         if (found == names.tensors.end() || found->second.role != LiveNames::TensorName::Role::Parameter) continue;
         if (found->second.storage != nullptr && found->second.storage != parameter.storage) continue;
         parameter.name = found->second.name;
-        parameter.optimized = names.optimized.contains(parameter.impl);
+        parameter.optimized = found->second.optimized;
     }
-    optimizers_found_ = optimizers_found_ || !names.optimized.empty();
     for (const auto& [impl, tensor] : names.tensors) {
+        optimizers_found_ = optimizers_found_ || tensor.optimized;
         const auto is_this = [impl = impl](const GatheredParameter& one) { return one.impl == impl; };
         if (tensor.role == LiveNames::TensorName::Role::Parameter && tensor.storage != nullptr &&
             untrained_.size() < kMostParameters && std::none_of(parameters_.begin(), parameters_.end(), is_this))
-            untrained_.emplace(tensor.storage, Untrained{impl, tensor.name, names.optimized.contains(impl)});
+            untrained_.emplace(tensor.storage, Untrained{impl, tensor.name, tensor.optimized});
     }
 }
 

@@ -64,6 +64,7 @@ void SignalGatherer::gradient(const NodeEvent& event, const OpContext& context) 
                    std::sqrt(static_cast<double>(std::max<int64_t>(made.numel, 1)));
     }
     parameter.gradient.set(sample, size);
+    ++parameter.passes;
     parameter.was_used = std::exchange(parameter.used, false);  // unless it is added to one that is there
     parameter.moves = moves || (parameter.before_step == context.step && parameter.moves);
     if (parameter.before_step == context.step) return;

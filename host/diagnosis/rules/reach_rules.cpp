@@ -58,7 +58,9 @@ void missing_step(const Signals& signals, std::vector<Fault>& faults) {
     Kept kept;
     for (const ParameterSignals& one : signals.parameters) {
         if (one.changed) return;
-        if (one.initial != "random" || !any_gradient(one)) continue;
+        if (!any_gradient(one)) continue;
+        if (is_weight(one) && one.needs_gradient && one.initial.empty()) return;  // loaded, or a new input in each pass
+        if (one.initial != "random" || one.passes < kFewestPasses) continue;
         if (kept.count++ == 0) kept.first = &one;
     }
     if (kept.count == 0) return;

@@ -198,11 +198,13 @@ void NameFinder::name_optimizer(void* optimizer) {
         for (ptrdiff_t j = 0, size = api_.PyList_Size(members); j < size && !is_late(); ++j) {
             void* const tensor = api_.PyList_GetItem(members, j);
             if (!is_a(tensor, tensor_type_)) continue;
-            names_.optimized.insert(fields_.impl(tensor));
-            if (named_tensors_.count(fields_.impl(tensor)) != 0) continue;
-            if (groups_name.empty()) groups_name = numbered("param_groups");
-            add_tensor(Role::Parameter, tensor,
-                       groups_name + "[" + std::to_string(i) + "].params[" + std::to_string(j) + "]");
+            if (named_tensors_.count(fields_.impl(tensor)) == 0) {
+                if (groups_name.empty()) groups_name = numbered("param_groups");
+                add_tensor(Role::Parameter, tensor,
+                           groups_name + "[" + std::to_string(i) + "].params[" + std::to_string(j) + "]");
+            }
+            if (const auto held = names_.tensors.find(fields_.impl(tensor)); held != names_.tensors.end())
+                held->second.optimized = true;
         }
     }
     void* const state = slot(optimizer, "state");

@@ -28,6 +28,7 @@ inline Signals healthy_signals() {
         one.op = "aten::addmm";
         one.location = Place{"/home/me/model.py", 10 + i, "forward", "x = self.layer(x)", {}};
         one.changed = true;
+        one.passes = 64;
         one.gradient = all(0.01);
         one.weight = all(0.1);
         one.update = all(1e-3);
