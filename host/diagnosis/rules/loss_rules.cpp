@@ -5,8 +5,6 @@
 namespace numsan {
 namespace {
 
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
 /// In most of the sampled steps: a program may warm up with another loss.
 bool is_steady(const Signals& signals, int64_t steps) {
     return steps >= kDiagnosedSteps && 2 * steps > static_cast<int64_t>(signals.steps.size());
@@ -107,8 +105,10 @@ void constant_labels(const Signals& signals, std::vector<Fault>& faults) {
 void ascending_loss(const Signals& signals, std::vector<Fault>& faults) {
     const LossTrend& trend = signals.trend;
     if (trend.places != 1 || trend.count < kDiagnosedSteps || trend.negated < trend.count) return;
-    const bool trains = std::any_of(signals.parameters.begin(), signals.parameters.end(),
-                                    [](const ParameterSignals& one) { return one.changed; });
+    // An adversary changes an input, or a model that was loaded.
+    const bool trains = std::any_of(
+        signals.parameters.begin(), signals.parameters.end(),
+        [](const ParameterSignals& one) { return one.changed && one.initial == "random" && is_summed(one); });
     if (!trains) return;
     Fault fault = make_fault(FaultId::AscendingLoss, signals.backward);
     fault.evidence.push_back("backward() started from the negative of what `" + trend.negated_op +

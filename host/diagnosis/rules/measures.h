@@ -48,6 +48,19 @@ inline double median(std::vector<double> values) {
 /// A matrix or a kernel, not a bias or a scale.
 inline bool is_weight(const ParameterSignals& one) { return one.shape.size() >= 2; }
 
+inline bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+/// A weight whose product with a layer's inputs is summed up: rows of an embedding are not, nor is one that the program
+/// scales first.
+inline bool is_summed(const ParameterSignals& one) {
+    if (!is_weight(one) || one.initial.empty()) return false;
+    for (const char* op : {"aten::addmm", "aten::mm", "aten::matmul", "aten::linear", "aten::bmm", "convolution",
+                           "conv2d", "mkldnn", "aten::lstm", "aten::gru", "aten::_thnn_fused"}) {
+        if (contains(one.op, op)) return true;
+    }
+    return false;
+}
+
 /// What the loss is held against: the mean of its first 4 values, or the very first where the steps after that made it
 /// more than twice as large: what falls from there has only come back.
 inline double first_loss(const Signals& signals) {

@@ -5,19 +5,6 @@
 namespace numsan {
 namespace {
 
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
-/// A weight whose product with a layer's inputs is summed up: rows of an embedding are not, nor is one that the program
-/// scales first.
-bool is_summed(const ParameterSignals& one) {
-    if (!is_weight(one) || one.initial.empty()) return false;
-    for (const char* op : {"aten::addmm", "aten::mm", "aten::matmul", "aten::linear", "aten::bmm", "convolution",
-                           "conv2d", "mkldnn", "aten::lstm", "aten::gru", "aten::_thnn_fused"}) {
-        if (contains(one.op, op)) return true;
-    }
-    return false;
-}
-
 double first_size(const ParameterSignals& one) {
     const std::vector<Sample> sizes = measured(one.weight);
     return sizes.empty() || sizes.front().at != 0 ? NAN : sizes.front().value;

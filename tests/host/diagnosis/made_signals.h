@@ -16,7 +16,7 @@ inline Signals healthy_signals() {
     const auto all = [&](double value) { return Series(length, value); };
     signals.loss = all(1.0);
     signals.step_size = all(0.1);
-    signals.trend = {64, 1, 2.0, 0.5, 0.4};
+    signals.trend = {64, 1, 2.0, 0.5, 0.4, 0, ""};
     signals.optimizer_steps = static_cast<int64_t>(length);
     signals.optimizer = Place{"/home/me/train.py", 31, "main", "optimizer.step()", {}};
     signals.backward = Place{"/home/me/train.py", 30, "main", "loss.backward()", {}};

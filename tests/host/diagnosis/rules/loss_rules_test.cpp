@@ -58,6 +58,8 @@ TEST(LossRules, TheNegativeOfALossIsAscended) {
     signals.trend.last = -40;
     signals.trend.negated = 64;
     signals.trend.negated_op = "aten::mse_loss";
+    EXPECT_EQ(loss_ids(signals), LossIds{}) << "of a model that was loaded";
+    signals.parameters[1].initial = "random";
     const std::vector<Fault> faults = rank_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::AscendingLoss);
