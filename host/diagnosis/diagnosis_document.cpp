@@ -35,6 +35,7 @@ Json parameter_document(const ParameterSignals& one) {
                 {"changed", one.changed},
                 {"needs_gradient", one.needs_gradient},
                 {"feeds", one.feeds},
+                {"feeds_trained", one.feeds_trained},
                 {"initial", text_or_null(one.initial)},
                 {"made_at", place_document(one.made_at)},
                 {"detached_at", place_document(one.detached_at)},
@@ -69,7 +70,8 @@ Json loss_document(const LossSignals& one) {
             {"classes", one.classes},
             {"labels", one.labels},
             {"same_labels", one.same_labels},
-            {"label", finite_or_null(one.label)}};
+            {"label", finite_or_null(one.label)},
+            {"scale", finite_or_null(one.scale)}};
 }
 
 double number(const Json& object, const char* key) { return fields::real(object, key).value_or(NAN); }
@@ -166,6 +168,7 @@ std::optional<Signals> read_signals(const Json& section) {
         made.changed = flag(one, "changed");
         made.needs_gradient = !at(one, "needs_gradient").is_boolean() || flag(one, "needs_gradient");
         made.feeds = flag(one, "feeds");
+        made.feeds_trained = flag(one, "feeds_trained");
         made.initial = fields::text(one, "initial");
         made.made_at = read_place(one, "made_at");
         made.detached_at = read_place(one, "detached_at");
@@ -202,6 +205,7 @@ std::optional<Signals> read_signals(const Json& section) {
         made.labels = whole_number(one, "labels");
         made.same_labels = flag(one, "same_labels");
         made.label = number(one, "label");
+        made.scale = number(one, "scale");
         signals.losses.push_back(std::move(made));
     }
     return signals;

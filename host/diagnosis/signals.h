@@ -2,6 +2,7 @@
 // series stand in signals.def.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ struct ParameterSignals {
     bool changed = false;           ///< its values were seen to change, or an op to write it outside of a backward pass
     bool needs_gradient = true;
     bool feeds = false;                ///< an op that reads another parameter takes what is computed of it
+    bool feeds_trained = false;        ///< and so on, up to one that changes
     std::string initial;               ///< "random", "zeros"; empty: loaded, copied or unknown
     std::optional<Place> made_at;      ///< where it got its first values
     std::optional<Place> detached_at;  ///< where what is computed of it leaves the graph
@@ -56,6 +58,7 @@ struct LossSignals {
     int64_t labels = 0;             ///< that were looked at; 0: it has none, or they cannot be read
     bool same_labels = false;       ///< all of these are `label`
     double label = 0;
+    double scale = NAN;  ///< size of predictions over that of their labels, as the loss was first computed
 };
 
 struct LossTrend {

@@ -53,6 +53,7 @@ struct GatheredParameter {
     bool changed = false;
     bool needs_gradient = true;
     bool feeds = false;  ///< an op that reads another parameter takes what is computed of it
+    int next = -1;       ///< that parameter, one that changes before one that does not: index of a GatheredParameter
     Initial initial = Initial::Unknown;
     StackId made_at = 0;          ///< where it got its first values
     StackId detached_at = 0;      ///< where what is computed of it leaves the graph
@@ -91,7 +92,8 @@ struct GatheredLoss {
     int64_t classes = 0;  ///< of a row; 0: unknown
     int64_t labels = 0;   ///< that were looked at
     bool same_labels = true;
-    double label = 0;  ///< the first one
+    double label = 0;    ///< the first one
+    double scale = NAN;  ///< size of predictions over that of their labels, as the loss was first computed
 };
 
 }  // namespace numsan

@@ -94,10 +94,24 @@ void SignalGatherer::look_before(const OpEvent& event, int parameter) {
             if (distance > kNearLayer) return false;
             const int before = parameter_read_by(record.seq);
             if (before < 0) return true;
-            if (before != parameter) parameters_[static_cast<size_t>(before)].feeds = true;
+            if (before == parameter) return false;
+            GatheredParameter& one = parameters_[static_cast<size_t>(before)];
+            one.feeds = true;
+            if (one.next < 0 || !parameters_[static_cast<size_t>(one.next)].changed) one.next = parameter;
             return false;
         });
     }
+}
+
+/// Whether what is computed of the parameter comes to one that changes: of a network that is random by design, and
+/// nothing but a target, it does not.
+bool SignalGatherer::comes_to_trained(const GatheredParameter& parameter) const {
+    const GatheredParameter* at = &parameter;
+    for (size_t walked = 0; at->next >= 0 && walked < parameters_.size(); ++walked) {
+        at = &parameters_[static_cast<size_t>(at->next)];
+        if (at->changed) return true;
+    }
+    return false;
 }
 
 void SignalGatherer::look_at_detach(const OpEvent& event, const OpContext& context) {
@@ -153,7 +167,11 @@ void SignalGatherer::look_at_labels(const OpEvent& event, GatheredLoss& loss) co
         loss.same_labels = loss.same_labels && value == loss.label;
         ++loss.labels;
     };
-    if (has_elements(labels)) return each_sampled(labels, kElements, visit);
+    if (has_elements(labels)) {
+        if (loss.labels == 0 && has_elements(event.inputs[0]))
+            loss.scale = sampled_size(event.inputs[0], kElements) / sampled_size(labels, kElements);
+        return each_sampled(labels, kElements, visit);
+    }
     if (!holds_integers(labels)) return;
     const int64_t count = std::min(labels.numel, kElements);
     for (int64_t i = 0; i < count; ++i)

@@ -131,6 +131,7 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
         made.changed = one->changed;
         made.needs_gradient = one->needs_gradient;
         made.feeds = one->feeds;
+        made.feeds_trained = comes_to_trained(*one);
         made.initial = one->initial == Initial::Random ? "random" : one->initial == Initial::Zeros ? "zeros" : "";
         place(made.made_at, one->made_at);
         place(made.detached_at, one->detached_at);
@@ -164,6 +165,7 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
         made.labels = one.labels;
         made.same_labels = one.labels > 0 && one.same_labels;
         made.label = one.label;
+        made.scale = one.scale;
     }
 }
 

@@ -106,6 +106,7 @@ class SignalGatherer {
     void look_at_dropout(const OpEvent& event, const OpContext& context);
     void look_at_labels(const OpEvent& event, GatheredLoss& loss) const;
     void look_at_input(const OpEvent& event, const OpContext& context, GatheredParameter& parameter);
+    bool comes_to_trained(const GatheredParameter& parameter) const;
     int find_untrained(const TensorView& tensor);
     void look_before(const OpEvent& event, int parameter);
     void look_at_detach(const OpEvent& event, const OpContext& context);

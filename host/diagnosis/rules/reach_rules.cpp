@@ -91,7 +91,7 @@ void partial_optimizer(const Signals& signals, std::vector<Fault>& faults) {
 
 void frozen_layer(const Signals& signals, std::vector<Fault>& faults) {
     const Kept kept = kept_weights(signals, [&](const ParameterSignals& one) {
-        return !one.needs_gradient && one.feeds && is_read_throughout(signals, one);
+        return !one.needs_gradient && one.feeds_trained && is_read_throughout(signals, one);
     });
     if (kept.count == 0) return;
     Fault fault = make_fault(FaultId::FrozenLayer, signals.optimizer);
@@ -106,7 +106,7 @@ void frozen_layer(const Signals& signals, std::vector<Fault>& faults) {
 
 void detached_layer(const Signals& signals, std::vector<Fault>& faults) {
     const auto is_cut = [&](const ParameterSignals& one) {
-        return one.needs_gradient && one.feeds && !any_gradient(one) && is_read_throughout(signals, one);
+        return one.needs_gradient && one.feeds_trained && !any_gradient(one) && is_read_throughout(signals, one);
     };
     const Kept kept = kept_weights(signals, is_cut);
     if (kept.count == 0) return;

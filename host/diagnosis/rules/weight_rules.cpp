@@ -41,8 +41,10 @@ void zero_weights(const Signals& signals, std::vector<Fault>& faults) {
         return starts_at_zero(one) &&
                holds_lately(one->gradient, [](const Sample& sample) { return sample.value == 0; });
     });
-    const bool all =
-        weights.size() >= 2 && static_cast<double>(zeros) >= kNearlyAll * static_cast<double>(weights.size());
+    // Heads side by side may all start at zero: one must be behind another.
+    const bool deep = std::any_of(weights.begin(), weights.end(),
+                                  [&](const ParameterSignals* one) { return starts_at_zero(one) && one->feeds; });
+    const bool all = deep && static_cast<double>(zeros) >= kNearlyAll * static_cast<double>(weights.size());
     if (zeros == 0 || (!all && stuck == weights.end())) return;
     const ParameterSignals& first =
         stuck != weights.end() ? **stuck : **std::find_if(weights.begin(), weights.end(), starts_at_zero);
@@ -59,14 +61,14 @@ void zero_weights(const Signals& signals, std::vector<Fault>& faults) {
     faults.push_back(std::move(fault));
 }
 
-/// The first loss is a cross entropy far above that of a guess; true, too, where it is none.
+/// The first loss is a cross entropy far above that of a guess, or of predictions many times as large as their labels.
 bool starts_far_off(const Signals& signals) {
     for (const LossSignals& loss : signals.losses) {
-        if (loss.op != "aten::_log_softmax" || loss.classes < 2) continue;
-        const double first = signals.loss.empty() ? NAN : signals.loss.front();
-        return !(first < kLargeFirstLoss * std::log(static_cast<double>(loss.classes)));
+        if (loss.scale >= kLargeWeightGain) return true;
+        if (loss.op != "aten::_log_softmax" || loss.classes < 2 || signals.loss.empty()) continue;
+        if (signals.loss.front() >= kLargeFirstLoss * std::log(static_cast<double>(loss.classes))) return true;
     }
-    return true;
+    return false;
 }
 
 void unequal_weights(const Signals& signals, std::vector<Fault>& faults) {

@@ -21,7 +21,7 @@ Signals kept_first_layer() {
     ParameterSignals& first = signals.parameters[0];
     first.changed = false;
     first.initial = "random";
-    first.feeds = true;
+    first.feeds = first.feeds_trained = true;
     first.optimized = true;
     first.reads = static_cast<int64_t>(signals.steps.size());
     first.update.assign(signals.steps.size(), NAN);
@@ -85,9 +85,9 @@ TEST(ReachRules, AFrozenLayerOfRandomValuesBeforeATrainedOneIsTold) {
     signals.parameters[0].needs_gradient = false;
     signals.parameters[0].gradient.assign(11, NAN);
     EXPECT_EQ(reach_ids(signals), ReachIds{FaultId::FrozenLayer});
-    signals.parameters[0].feeds = false;
+    signals.parameters[0].feeds_trained = false;
     EXPECT_EQ(reach_ids(signals), ReachIds{}) << "a target that is random by design";
-    signals.parameters[0].feeds = true;
+    signals.parameters[0].feeds_trained = true;
     signals.parameters[0].initial = "";
     EXPECT_EQ(reach_ids(signals), ReachIds{}) << "it was loaded";
     signals.parameters[0].initial = "random";

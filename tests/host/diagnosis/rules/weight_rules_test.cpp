@@ -35,6 +35,10 @@ TEST(WeightRules, WeightsThatMakeSumsManyTimesLargerStartTooLarge) {
     EXPECT_EQ(faults[0].location->line, 5);
     signals.loss.front() = 2.3;
     EXPECT_EQ(weight_ids(signals), WeightIds{}) << "the program scales what they make";
+    signals.losses[0].op = "aten::mse_loss";
+    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "how large predictions are is not known";
+    signals.losses[0].scale = 40;
+    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::LargeWeights});
     EXPECT_EQ(weight_ids(started_at(0.5)), WeightIds{});
     Signals loaded = started_at(3);
     loaded.loss.front() = 40;
@@ -55,6 +59,8 @@ TEST(WeightRules, WeightsThatMakeSumsManyTimesSmallerStartTooSmall) {
 TEST(WeightRules, NearlyAllWeightsOfZeroOrOneThatStaysAreAFault) {
     Signals signals = started_at(0);
     for (ParameterSignals& one : signals.parameters) one.initial = "zeros";
+    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "two heads of a linear model";
+    signals.parameters[0].feeds = true;
     EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::ZeroWeights});
     signals = started_at(0.3);
     signals.parameters[0].initial = "zeros";
