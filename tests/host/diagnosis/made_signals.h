@@ -33,6 +33,7 @@ inline Signals healthy_signals() {
         one.weight = all(0.1);
         one.update = all(1e-3);
         one.carried = all(0);
+        one.input = all(NAN);
         signals.parameters.push_back(one);
     }
     ActivationSignals relu;
@@ -42,6 +43,7 @@ inline Signals healthy_signals() {
     relu.feeds = true;
     relu.zeros = all(0.5);
     relu.at_limit = all(NAN);
+    relu.dropped = all(NAN);
     signals.activations.push_back(relu);
     LossSignals loss;
     loss.op = "aten::_log_softmax";
