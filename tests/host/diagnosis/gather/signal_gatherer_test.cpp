@@ -28,7 +28,8 @@ struct Training {
     }
 
     void forward() {
-        MadeUp x{1, 2}, made{-1, 3}, hidden{0, 3}, logits{1, 3}, p{0.25f, 0.75f}, logs{-1.3862944f, -0.28768207f}, loss{2};
+        MadeUp x{1, 2}, made{-1, 3}, hidden{0, 3}, logits{1, 3}, p{0.25f, 0.75f}, logs{-1.3862944f, -0.28768207f},
+            loss{2};
         if (dead) hidden.values = {0, 0};
         r.stacks.now = kModel;
         r.op(kAddmm, {x.view(), weight.view()}, {made.returned()});
