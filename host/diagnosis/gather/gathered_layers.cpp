@@ -47,10 +47,10 @@ void SignalGatherer::find_first_values(const TensorView& tensor, GatheredParamet
     lineage_.ancestors(tensor.storage, OpSeq::End, [&](const Lineage::Record& record, int distance) {
         if (distance > kOpsOfAnInit || parameter.initial != Initial::Unknown) return false;
         const OpTraits& op = traits_of(record.op->name);
+        if ((op.has(kRandom) || op.has(kConstant)) && record.numel < tensor.numel) return true;  // a part: padding
         if (op.has(kRandom)) {
             parameter.initial = Initial::Random;
         } else if (op.has(kConstant)) {
-            if (record.numel < tensor.numel) return true;  // a row of padding
             if (are_zeros(tensor)) parameter.initial = Initial::Zeros;
         } else {
             return moves_numbers(record.op->name);

@@ -67,9 +67,15 @@ void SignalGatherer::gradient(const NodeEvent& event, const OpContext& context) 
     ++parameter.passes;
     parameter.was_used = std::exchange(parameter.used, false);  // unless it is added to one that is there
     parameter.moves = moves || (parameter.before_step == context.step && parameter.moves);
-    if (parameter.before_step == context.step) return;
     double sum = 0;
     const int64_t count = std::min(parameter.numel, GatheredParameter::kElements);
+    if (parameter.before_step == context.step) {  // memory may be written without any op: numpy
+        for (int64_t i = 0; i < count && !parameter.changed; ++i)
+            parameter.changed =
+                parameter.before[i] !=
+                finite_element(*event.variable, sample_position(i, parameter.numel, GatheredParameter::kElements));
+        return;
+    }
     for (int64_t i = 0; i < count; ++i) {
         double& before = parameter.before[i];
         const double now =

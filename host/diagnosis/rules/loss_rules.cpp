@@ -78,6 +78,7 @@ bool judges_a_layer(const Signals& signals, const LossSignals& loss) {
 void constant_labels(const Signals& signals, std::vector<Fault>& faults) {
     const LossSignals* first = nullptr;
     int64_t looked = 0, steps = 0;
+    constexpr int64_t kManyLabelsAStep = 256;
     bool two_classes = false;
     for (const LossSignals& loss : signals.losses) {
         if (loss.op == "aten::_log_softmax") {
@@ -85,8 +86,11 @@ void constant_labels(const Signals& signals, std::vector<Fault>& faults) {
             continue;
         }
         if (loss.labels == 0 || !loss.same_labels || !judges_a_layer(signals, loss)) return;
+        const bool of_classes = contains(loss.op, "nll_loss") || contains(loss.op, "binary_cross_entropy");
+        if (!of_classes && loss.label == 0) return;  // a residual, or a penalty towards zero
         if (first != nullptr && loss.label != first->label) return;
-        two_classes = two_classes || contains(loss.op, "binary_cross_entropy");
+        two_classes = two_classes || contains(loss.op, "binary_cross_entropy") ||
+                      loss.labels >= kManyLabelsAStep * loss.steps;  // of pixels or words one class may be all there is
         if (first == nullptr) first = &loss;
         looked += loss.labels;
         steps += loss.steps;
@@ -105,6 +109,7 @@ void constant_labels(const Signals& signals, std::vector<Fault>& faults) {
 void ascending_loss(const Signals& signals, std::vector<Fault>& faults) {
     const LossTrend& trend = signals.trend;
     if (trend.places != 1 || trend.count < kDiagnosedSteps || trend.negated < trend.count) return;
+    if (trend.last >= trend.first) return;  // an optimizer that makes it larger: maximize=True
     // An adversary changes an input, or a model that was loaded.
     const bool trains = std::any_of(
         signals.parameters.begin(), signals.parameters.end(),
@@ -117,8 +122,9 @@ void ascending_loss(const Signals& signals, std::vector<Fault>& faults) {
                              " in the first 4 backward passes and " +
                              (std::isfinite(trend.last) ? value_text(trend.last) : "not finite") + " in the last " +
                              grouped(std::min<int64_t>(trend.count, 16)));
-    fault.help = {"leave out the minus: an optimizer makes what `backward()` starts from smaller",
-                  "to make it larger on purpose, build the optimizer with `maximize=True`"};
+    fault.help = {
+        "leave out the minus: an optimizer makes what `backward()` starts from smaller",
+        "to make the loss larger on purpose, leave out the minus, too, and build the optimizer with `maximize=True`"};
     fault.signals = {"loss"};
     faults.push_back(std::move(fault));
 }

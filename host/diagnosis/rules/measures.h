@@ -50,16 +50,19 @@ inline bool is_weight(const ParameterSignals& one) { return one.shape.size() >= 
 
 inline bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-/// A weight whose product with a layer's inputs is summed up: rows of an embedding are not, nor is one that the program
-/// scales first.
-inline bool is_summed(const ParameterSignals& one) {
-    if (!is_weight(one) || one.initial.empty()) return false;
+/// Whether an op sums up products of the weight and a layer's inputs: rows of an embedding are not summed, nor is a
+/// weight that the program scales first.
+inline bool is_of_layer(const ParameterSignals& one) {
+    if (!is_weight(one)) return false;
     for (const char* op : {"aten::addmm", "aten::mm", "aten::matmul", "aten::linear", "aten::bmm", "convolution",
                            "conv2d", "mkldnn", "aten::lstm", "aten::gru", "aten::_thnn_fused"}) {
         if (contains(one.op, op)) return true;
     }
     return false;
 }
+
+/// The same of one whose first values are known.
+inline bool is_summed(const ParameterSignals& one) { return is_of_layer(one) && !one.initial.empty(); }
 
 /// What the loss is held against: the mean of its first 4 values, or the very first where the steps after that made it
 /// more than twice as large: what falls from there has only come back.

@@ -19,6 +19,12 @@ double gain(const ParameterSignals& one, bool wide) {
     return first_size(one) * std::sqrt(wide ? std::max(front, behind) : std::min(front, behind));
 }
 
+/// Beside weights that were loaded, new ones may start as they like: adapters, heads.
+bool has_loaded_layers(const Signals& signals) {
+    return std::any_of(signals.parameters.begin(), signals.parameters.end(),
+                       [](const ParameterSignals& one) { return is_of_layer(one) && one.initial.empty(); });
+}
+
 std::vector<const ParameterSignals*> summed_weights(const Signals& signals) {
     std::vector<const ParameterSignals*> found;
     for (const ParameterSignals& one : signals.parameters) {
@@ -79,9 +85,10 @@ void unequal_weights(const Signals& signals, std::vector<Fault>& faults) {
         large.push_back(gain(*one, false));
         small.push_back(gain(*one, true));
     }
-    if (weights.size() < 2) return;
+    if (weights.size() < 2 || has_loaded_layers(signals)) return;
     const bool too_large = median(large) >= kLargeWeightGain && starts_far_off(signals);
-    const bool too_small = median(small) <= kSmallWeightGain;
+    const auto few = std::count_if(small.begin(), small.end(), [](double one) { return one <= kSmallWeightGain; });
+    const bool too_small = 2 * static_cast<size_t>(few) > small.size();  // a last layer may start small
     if (!too_large && !too_small) return;
     const auto first = std::find_if(weights.begin(), weights.end(), [&](const ParameterSignals* one) {
         return too_large ? gain(*one, false) >= kLargeWeightGain : gain(*one, true) <= kSmallWeightGain;

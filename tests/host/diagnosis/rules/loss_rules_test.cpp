@@ -67,6 +67,9 @@ TEST(LossRules, TheNegativeOfALossIsAscended) {
     signals.trend.negated = 32;
     EXPECT_EQ(loss_ids(signals), LossIds{}) << "every other one: a game of two";
     signals.trend.negated = 64;
+    std::swap(signals.trend.first, signals.trend.last);
+    EXPECT_EQ(loss_ids(signals), LossIds{}) << "maximize=True";
+    std::swap(signals.trend.first, signals.trend.last);
     signals.trend.places = 2;
     EXPECT_EQ(loss_ids(signals), LossIds{}) << "an adversary";
     signals.trend.places = 1;

@@ -54,6 +54,12 @@ TEST(WeightRules, WeightsThatMakeSumsManyTimesSmallerStartTooSmall) {
     signals.parameters[1].weight.assign(11, 0.3);
     signals.parameters.push_back(signals.parameters[1]);
     EXPECT_EQ(weight_ids(signals), WeightIds{}) << "a last layer may start small";
+    signals.parameters.pop_back();
+    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "one of two";
+    signals = started_at(1e-4);
+    signals.parameters.push_back(signals.parameters[0]);
+    signals.parameters.back().initial = "";
+    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "heads of a body that was loaded";
 }
 
 TEST(WeightRules, NearlyAllWeightsOfZeroOrOneThatStaysAreAFault) {
