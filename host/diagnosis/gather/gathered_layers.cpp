@@ -44,10 +44,12 @@ void measure_rows(const TensorView& scores, bool of_classes, GatheredLoss& loss)
 void SignalGatherer::find_first_values(const TensorView& tensor, GatheredParameter& parameter) const {
     Lineage::Record last;
     if (!has_elements(tensor) || !lineage_.find(tensor.storage, last)) return;
+    // Batched products read a weight that is expanded to the batch.
+    const int64_t whole = std::min(tensor.numel, tensor.storage_bytes / int64_t(info(tensor.dtype).element_bytes()));
     lineage_.ancestors(tensor.storage, OpSeq::End, [&](const Lineage::Record& record, int distance) {
         if (distance > kOpsOfAnInit || parameter.initial != Initial::Unknown) return false;
         const OpTraits& op = traits_of(record.op->name);
-        if ((op.has(kRandom) || op.has(kConstant)) && record.numel < tensor.numel) return true;  // a part: padding
+        if ((op.has(kRandom) || op.has(kConstant)) && record.numel < whole) return true;  // a part: padding
         if (op.has(kRandom)) {
             parameter.initial = Initial::Random;
         } else if (op.has(kConstant)) {

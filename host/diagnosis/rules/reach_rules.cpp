@@ -112,7 +112,8 @@ void detached_layer(const Signals& signals, std::vector<Fault>& faults) {
     if (kept.count == 0) return;
     std::optional<Place> cut;
     for (const ParameterSignals& one : signals.parameters) {
-        if (!cut && stays_random(one) && is_cut(one)) cut = one.detached_at;
+        // A bias may be added behind the weight's op. The last one is nearest to what is trained.
+        if (one.detached_at && !one.changed && one.initial == "random" && is_cut(one)) cut = one.detached_at;
     }
     Fault fault = make_fault(FaultId::DetachedLayer, cut ? cut : kept.first->location);
     fault.evidence.push_back(kept_words(kept) + " got no gradient " + steps_words(signals) +
