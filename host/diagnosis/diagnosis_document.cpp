@@ -66,7 +66,6 @@ Json loss_document(const LossSignals& one) {
             {"steps", one.steps},
             {"raw_steps", one.raw_steps},
             {"row_sum", finite_or_null(one.row_sum)},
-            {"rows", one.rows},
             {"classes", one.classes},
             {"labels", one.labels},
             {"same_labels", one.same_labels},
@@ -200,7 +199,6 @@ std::optional<Signals> read_signals(const Json& section) {
         made.steps = whole_number(one, "steps");
         made.raw_steps = whole_number(one, "raw_steps");
         made.row_sum = number(one, "row_sum");
-        made.rows = whole_number(one, "rows");
         made.classes = whole_number(one, "classes");
         made.labels = whole_number(one, "labels");
         made.same_labels = flag(one, "same_labels");

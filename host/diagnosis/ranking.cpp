@@ -1,6 +1,7 @@
 #include "host/diagnosis/ranking.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "host/diagnosis/rules/rules.h"
 
@@ -21,27 +22,25 @@ std::vector<Fault> rank_faults(const Signals& signals) {
     diagnose_rate(signals, faults);
     diagnose_reach(signals, faults);
     diagnose_weights(signals, faults);
+    const std::vector<Fault> all = faults;
+    const auto said = [&](std::initializer_list<FaultId> ids) {
+        return std::any_of(ids.begin(), ids.end(), [&](FaultId id) { return has(all, id); });
+    };
     // What weights start from, what they read and what a loss is held against come first: the rest follows from these.
-    const bool begins_ill = has(faults, FaultId::ZeroWeights) || has(faults, FaultId::LargeWeights) ||
-                            has(faults, FaultId::SmallWeights) || has(faults, FaultId::UnscaledInputs) ||
-                            has(faults, FaultId::StrongRegularisation);
-    const bool cut_off = has(faults, FaultId::FrozenLayer) || has(faults, FaultId::DetachedLayer) ||
-                         has(faults, FaultId::PartialOptimizer);
+    const bool bad_weights = said({FaultId::ZeroWeights, FaultId::LargeWeights, FaultId::SmallWeights});
+    const bool begins_ill = bad_weights || said({FaultId::UnscaledInputs, FaultId::StrongRegularisation});
+    const bool cut_off = said({FaultId::FrozenLayer, FaultId::DetachedLayer, FaultId::PartialOptimizer});
     // Gradients that pile up, and steps that are too large, do to layers and losses what other faults do.
-    const bool piles_up = has(faults, FaultId::MissingZeroGrad);
-    const bool too_large = has(faults, FaultId::RateTooLarge);
+    const bool piles_up = said({FaultId::MissingZeroGrad});
+    const bool too_large = said({FaultId::RateTooLarge}) && !begins_ill;
     std::erase_if(faults, [&](const Fault& fault) {
         switch (fault.id) {
-            case FaultId::RateTooLarge: return piles_up || begins_ill || has(faults, FaultId::MissingLogSoftmax);
+            case FaultId::RateTooLarge: return piles_up || begins_ill || said({FaultId::MissingLogSoftmax});
             case FaultId::DeadLayer: return piles_up || too_large || begins_ill;
-            case FaultId::SaturatedLayer:
-                return piles_up || too_large || has(faults, FaultId::ZeroWeights) ||
-                       has(faults, FaultId::LargeWeights) || has(faults, FaultId::SmallWeights);
+            case FaultId::SaturatedLayer: return piles_up || too_large || bad_weights;
             case FaultId::RateTooSmall: return begins_ill;
-            case FaultId::VanishingGradient: return has(faults, FaultId::SaturatedLayer) || begins_ill || cut_off;
-            case FaultId::UnscaledInputs:
-                return has(faults, FaultId::ZeroWeights) || has(faults, FaultId::LargeWeights) ||
-                       has(faults, FaultId::SaturatedLayer);
+            case FaultId::VanishingGradient: return said({FaultId::SaturatedLayer}) || begins_ill || cut_off;
+            case FaultId::UnscaledInputs: return bad_weights || said({FaultId::SaturatedLayer});
             default: return false;
         }
     });

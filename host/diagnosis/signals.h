@@ -53,7 +53,6 @@ struct LossSignals {
     int64_t steps = 0;              ///< sampled steps in which it ran
     int64_t raw_steps = 0;          ///< of these: rows that are no log-probabilities
     double row_sum = 0;             ///< sum of the exponentials of such a row
-    int64_t rows = 0;               ///< the most that one call had
     int64_t classes = 0;            ///< of a row; 0: unknown
     int64_t labels = 0;             ///< that were looked at; 0: it has none, or they cannot be read
     bool same_labels = false;       ///< all of these are `label`

@@ -52,8 +52,8 @@ struct GatheredParameter {
     int64_t before_step = -1;
     bool changed = false;
     bool needs_gradient = true;
-    bool feeds = false;  ///< an op that reads another parameter takes what is computed of it
-    int next = -1;       ///< that parameter, one that changes before one that does not: index of a GatheredParameter
+    /// Index of the parameter whose op takes what is computed of this one, rather one that changes; -1: none does.
+    int next = -1;
     Initial initial = Initial::Unknown;
     StackId made_at = 0;          ///< where it got its first values
     StackId detached_at = 0;      ///< where what is computed of it leaves the graph
@@ -88,7 +88,6 @@ struct GatheredLoss {
     int64_t steps = 0;
     int64_t raw_steps = 0;
     double row_sum = 0;
-    int64_t rows = 0;     ///< the most that one call had
     int64_t classes = 0;  ///< of a row; 0: unknown
     int64_t labels = 0;   ///< that were looked at
     bool same_labels = true;

@@ -30,14 +30,6 @@ bool are_zeros(const TensorView& tensor) {
     return zeros;
 }
 
-/// Rows and classes of what a loss reads: `n x classes`, or `n x classes x ...`.
-void measure_rows(const TensorView& scores, bool of_classes, GatheredLoss& loss) {
-    const bool table = of_classes && scores.ndim >= 2;
-    const int64_t classes = table ? scores.sizes[1] : 0;
-    loss.classes = classes;
-    loss.rows = std::max(loss.rows, classes > 0 ? scores.numel / classes : scores.ndim > 0 ? scores.sizes[0] : 1);
-}
-
 }  // namespace
 
 /// Called when the tensor is seen first, before an optimizer writes it.
@@ -98,7 +90,6 @@ void SignalGatherer::look_before(const OpEvent& event, int parameter) {
             if (before < 0) return true;
             if (before == parameter) return false;
             GatheredParameter& one = parameters_[static_cast<size_t>(before)];
-            one.feeds = true;
             if (one.next < 0 || !parameters_[static_cast<size_t>(one.next)].changed) one.next = parameter;
             return false;
         });
@@ -161,7 +152,7 @@ void SignalGatherer::look_at_dropout(const OpEvent& event, const OpContext& cont
 void SignalGatherer::look_at_labels(const OpEvent& event, GatheredLoss& loss) const {
     const std::string_view op = plain_op_name(event.op->name);
     const bool of_classes = op == "_log_softmax" || op == "nll_loss_forward" || op == "nll_loss2d_forward";
-    measure_rows(event.inputs[0], of_classes, loss);
+    if (of_classes && event.inputs[0].ndim >= 2) loss.classes = event.inputs[0].sizes[1];
     if (op == "_log_softmax" || event.input_count < 2) return;
     const TensorView& labels = event.inputs[1];
     const auto visit = [&](double value) {
@@ -170,8 +161,9 @@ void SignalGatherer::look_at_labels(const OpEvent& event, GatheredLoss& loss) co
         ++loss.labels;
     };
     if (has_elements(labels)) {
-        if (loss.labels == 0 && has_elements(event.inputs[0]))
-            loss.scale = sampled_size(event.inputs[0], kElements) / sampled_size(labels, kElements);
+        const double size = sampled_size(labels, kElements);
+        if (loss.labels == 0 && size > 0 && has_elements(event.inputs[0]))
+            loss.scale = sampled_size(event.inputs[0], kElements) / size;
         return each_sampled(labels, kElements, visit);
     }
     if (!holds_integers(labels)) return;

@@ -130,7 +130,7 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
         place(made.location, one->stack);
         made.changed = one->changed;
         made.needs_gradient = one->needs_gradient;
-        made.feeds = one->feeds;
+        made.feeds = one->next >= 0;
         made.feeds_trained = comes_to_trained(*one);
         made.initial = one->initial == Initial::Random ? "random" : one->initial == Initial::Zeros ? "zeros" : "";
         place(made.made_at, one->made_at);
@@ -160,7 +160,6 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
         made.steps = one.steps;
         made.raw_steps = one.raw_steps;
         made.row_sum = one.row_sum;
-        made.rows = one.rows;
         made.classes = one.classes;
         made.labels = one.labels;
         made.same_labels = one.labels > 0 && one.same_labels;

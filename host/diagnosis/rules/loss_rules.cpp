@@ -93,7 +93,7 @@ void constant_labels(const Signals& signals, std::vector<Fault>& faults) {
                       loss.labels >= kManyLabelsAStep * loss.steps;  // of pixels or words one class may be all there is
         if (first == nullptr) first = &loss;
         looked += loss.labels;
-        steps += loss.steps;
+        steps = std::max(steps, loss.steps);
     }
     if (first == nullptr || signals.trend.places != 1 || steps < kDiagnosedSteps) return;
     if (looked < (two_classes ? kFewestRareLabels : kFewestLabels)) return;

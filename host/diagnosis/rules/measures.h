@@ -45,6 +45,11 @@ inline double median(std::vector<double> values) {
     return *middle;
 }
 
+/// A gradient that is not zero has come lately, in each step.
+inline bool has_gradients(const ParameterSignals& one) {
+    return holds_lately(one.gradient, [](const Sample& sample) { return sample.value > 0; });
+}
+
 /// A matrix or a kernel, not a bias or a scale.
 inline bool is_weight(const ParameterSignals& one) { return one.shape.size() >= 2; }
 

@@ -55,7 +55,7 @@ void idle_optimizer(const Signals& signals, std::vector<Fault>& faults) {
     std::string example;
     for (const ParameterSignals& one : signals.parameters) {
         if (one.changed) return;
-        if (!holds_lately(one.gradient, [](const Sample& sample) { return sample.value > 0; })) continue;
+        if (!has_gradients(one)) continue;
         if (++with_gradients == 1) example = name_of(one);
         held += one.optimized.value_or(false) ? 1 : 0;
     }

@@ -5,10 +5,6 @@
 namespace numsan {
 namespace {
 
-bool has_gradients(const ParameterSignals& one) {
-    return holds_lately(one.gradient, [](const Sample& sample) { return sample.value > 0; });
-}
-
 bool any_gradient(const ParameterSignals& one) { return !measured(one.gradient).empty(); }
 
 /// In nearly all sampled steps; of a frozen one nothing is known before the third.

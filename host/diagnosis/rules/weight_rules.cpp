@@ -5,10 +5,8 @@
 namespace numsan {
 namespace {
 
-double first_size(const ParameterSignals& one) {
-    const std::vector<Sample> sizes = measured(one.weight);
-    return sizes.empty() || sizes.front().at != 0 ? NAN : sizes.front().value;
-}
+/// In step 0.
+double size_at_start(const ParameterSignals& one) { return one.weight.empty() ? NAN : one.weight.front(); }
 
 /// By how much the weight makes the sum of a row of inputs larger than they are, if it is random: by the shorter of its
 /// two sides (`wide` false) or the longer.
@@ -16,7 +14,7 @@ double gain(const ParameterSignals& one, bool wide) {
     double behind = 1;
     for (size_t i = 1; i < one.shape.size(); ++i) behind *= static_cast<double>(one.shape[i]);
     const auto front = static_cast<double>(one.shape[0]);
-    return first_size(one) * std::sqrt(wide ? std::max(front, behind) : std::min(front, behind));
+    return size_at_start(one) * std::sqrt(wide ? std::max(front, behind) : std::min(front, behind));
 }
 
 /// Beside weights that were loaded, new ones may start as they like: adapters, heads.
@@ -28,7 +26,7 @@ bool has_loaded_layers(const Signals& signals) {
 std::vector<const ParameterSignals*> summed_weights(const Signals& signals) {
     std::vector<const ParameterSignals*> found;
     for (const ParameterSignals& one : signals.parameters) {
-        if (is_summed(one) && one.needs_gradient && std::isfinite(first_size(one))) found.push_back(&one);
+        if (is_summed(one) && one.needs_gradient && std::isfinite(size_at_start(one))) found.push_back(&one);
     }
     return found;
 }
@@ -40,7 +38,7 @@ void zero_weights(const Signals& signals, std::vector<Fault>& faults) {
     constexpr double kNearlyAll = 0.75;
     const std::vector<const ParameterSignals*> weights = summed_weights(signals);
     const auto starts_at_zero = [](const ParameterSignals* one) {
-        return one->initial == "zeros" && first_size(*one) == 0;
+        return one->initial == "zeros" && size_at_start(*one) == 0;
     };
     const auto zeros = std::count_if(weights.begin(), weights.end(), starts_at_zero);
     const auto stuck = std::find_if(weights.begin(), weights.end(), [&](const ParameterSignals* one) {
@@ -95,7 +93,7 @@ void unequal_weights(const Signals& signals, std::vector<Fault>& faults) {
     });
     Fault fault = make_fault(too_large ? FaultId::LargeWeights : FaultId::SmallWeights, where_made(**first));
     fault.evidence.push_back("the first values of " + name_of(**first) + " have a root mean square of " +
-                             value_text(first_size(**first)) + ": sums over its rows are about " +
+                             value_text(size_at_start(**first)) + ": sums over its rows are about " +
                              value_text(gain(**first, too_small)) + " times as large as what is summed");
     fault.evidence.push_back("of " + counted(static_cast<int64_t>(weights.size()), "weight", "weights") +
                              " the median makes sums " + value_text(median(too_large ? large : small)) +

@@ -239,6 +239,9 @@ LiveNames NameFinder::find() {
     name_modules(modules_);
     name_variables();
     for (void* const optimizer : walk.optimizers()) name_optimizer(optimizer);
+    if (is_late()) {  // a part of what optimizers hold would be taken for all
+        for (auto& [impl, tensor] : names_.tensors) tensor.optimized = false;
+    }
     api_.PyErr_Clear();
     return std::move(names_);
 }

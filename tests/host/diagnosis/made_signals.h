@@ -3,10 +3,19 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
+#include "host/diagnosis/ranking.h"
 #include "host/diagnosis/signals.h"
 
 namespace numsan {
+
+using Ids = std::vector<FaultId>;
+inline Ids ids(const Signals& signals) {
+    Ids found;
+    for (const Fault& fault : rank_faults(signals)) found.push_back(fault.id);
+    return found;
+}
 
 /// Two weights whose gradients are used once, steps of a thousandth, a loss that falls.
 inline Signals healthy_signals() {
@@ -51,7 +60,6 @@ inline Signals healthy_signals() {
     loss.location = Place{"/home/me/train.py", 29, "main", "loss = cross_entropy(y, t)", {}};
     loss.made_at = Place{"/home/me/model.py", 22, "forward", "return self.head(x)", {}};
     loss.classes = 10;
-    loss.rows = 64;
     loss.steps = static_cast<int64_t>(length);
     signals.losses.push_back(loss);
     return signals;

@@ -8,13 +8,6 @@
 namespace numsan {
 namespace {
 
-std::vector<FaultId> ids(const Signals& signals) {
-    std::vector<FaultId> found;
-    for (const Fault& fault : rank_faults(signals)) found.push_back(fault.id);
-    return found;
-}
-using Ids = std::vector<FaultId>;
-
 void each(Signals& signals, Series ParameterSignals::*series, double value) {
     for (ParameterSignals& one : signals.parameters) (one.*series).assign(signals.steps.size(), value);
 }
@@ -260,6 +253,17 @@ TEST(Ranking, AFlatActivationBehindAnotherOpIsSaturatedWhereItStopsTheGradient) 
     signals.activations[0].parameter = -1;
     EXPECT_EQ(ids(signals), Ids{}) << "a gate";
     signals.parameters[0].gradient.assign(11, 0);
+    EXPECT_EQ(ids(signals), Ids{FaultId::SaturatedLayer});
+}
+
+TEST(Ranking, OfFaultsThatFollowFromEachOtherOneIsLeft) {
+    Signals signals = idle_signals();
+    each(signals, &ParameterSignals::update, 0.4);
+    signals.parameters[0].input.assign(11, 120);
+    EXPECT_EQ(ids(signals), Ids{FaultId::UnscaledInputs});
+    signals.activations[0].op = "aten::tanh";
+    signals.activations[0].zeros.assign(11, NAN);
+    signals.activations[0].at_limit.assign(11, 0.99);
     EXPECT_EQ(ids(signals), Ids{FaultId::SaturatedLayer});
 }
 

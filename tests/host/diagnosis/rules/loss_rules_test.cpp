@@ -7,14 +7,6 @@
 namespace numsan {
 namespace {
 
-using LossIds = std::vector<FaultId>;
-
-LossIds loss_ids(const Signals& signals) {
-    LossIds found;
-    for (const Fault& fault : rank_faults(signals)) found.push_back(fault.id);
-    return found;
-}
-
 /// A cross entropy of a layer's scores, all of whose labels are 3.
 Signals held_against_one_class() {
     Signals signals = healthy_signals();
@@ -37,19 +29,22 @@ TEST(LossRules, LabelsThatAreAllTheSameAreConstant) {
     EXPECT_EQ(faults[0].evidence[0],
               "each of 700 labels that `aten::nll_loss_forward` was given in 11 sampled steps was 3");
     signals.losses[1].labels = 255;
-    EXPECT_EQ(loss_ids(signals), LossIds{}) << "too few to tell";
+    EXPECT_EQ(ids(signals), Ids{}) << "too few to tell";
     signals.losses[1].labels = 700;
     signals.losses[0].classes = 2;
-    EXPECT_EQ(loss_ids(signals), LossIds{}) << "one of two classes may be rare";
+    EXPECT_EQ(ids(signals), Ids{}) << "one of two classes may be rare";
+    signals.losses[1].labels = 2048;
+    EXPECT_EQ(ids(signals), Ids{FaultId::ConstantLabels});
+    signals.losses[1].labels = 700;
     signals.losses[0].classes = 10;
     signals.losses[0].made_by = "aten::div";
-    EXPECT_EQ(loss_ids(signals), LossIds{}) << "a contrastive loss, whose right answer is class 0";
+    EXPECT_EQ(ids(signals), Ids{}) << "a contrastive loss, whose right answer is class 0";
     signals.losses[0].made_by = "aten::addmm";
     signals.trend.places = 2;
-    EXPECT_EQ(loss_ids(signals), LossIds{}) << "adversaries";
+    EXPECT_EQ(ids(signals), Ids{}) << "adversaries";
     signals.trend.places = 1;
     signals.losses[1].same_labels = false;
-    EXPECT_EQ(loss_ids(signals), LossIds{});
+    EXPECT_EQ(ids(signals), Ids{});
 }
 
 TEST(LossRules, TheNegativeOfALossIsAscended) {
@@ -58,31 +53,31 @@ TEST(LossRules, TheNegativeOfALossIsAscended) {
     signals.trend.last = -40;
     signals.trend.negated = 64;
     signals.trend.negated_op = "aten::mse_loss";
-    EXPECT_EQ(loss_ids(signals), LossIds{}) << "of a model that was loaded";
+    EXPECT_EQ(ids(signals), Ids{}) << "of a model that was loaded";
     signals.parameters[1].initial = "random";
     const std::vector<Fault> faults = rank_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::AscendingLoss);
     EXPECT_EQ(faults[0].location->line, 30);
     signals.trend.negated = 32;
-    EXPECT_EQ(loss_ids(signals), LossIds{}) << "every other one: a game of two";
+    EXPECT_EQ(ids(signals), Ids{}) << "every other one: a game of two";
     signals.trend.negated = 64;
     std::swap(signals.trend.first, signals.trend.last);
-    EXPECT_EQ(loss_ids(signals), LossIds{}) << "maximize=True";
+    EXPECT_EQ(ids(signals), Ids{}) << "maximize=True";
     std::swap(signals.trend.first, signals.trend.last);
     signals.trend.places = 2;
-    EXPECT_EQ(loss_ids(signals), LossIds{}) << "an adversary";
+    EXPECT_EQ(ids(signals), Ids{}) << "an adversary";
     signals.trend.places = 1;
     for (ParameterSignals& one : signals.parameters) one.changed = false;
     signals.optimizer_steps = 0;
-    EXPECT_EQ(loss_ids(signals), LossIds{}) << "an input is changed, and not the model";
+    EXPECT_EQ(ids(signals), Ids{}) << "an input is changed, and not the model";
 }
 
 TEST(LossRules, ALogSoftmaxWhoseRowsDoNotSumUpWentOverAnotherDimension) {
     Signals signals = healthy_signals();
     signals.losses[0].op = "aten::nll_loss_forward";
     signals.losses[0].made_by = "aten::_log_softmax";
-    EXPECT_EQ(loss_ids(signals), LossIds{});
+    EXPECT_EQ(ids(signals), Ids{});
     signals.losses[0].raw_steps = 11;
     signals.losses[0].row_sum = 0.3;
     const std::vector<Fault> faults = rank_faults(signals);

@@ -7,14 +7,6 @@
 namespace numsan {
 namespace {
 
-using ReachIds = std::vector<FaultId>;
-
-ReachIds reach_ids(const Signals& signals) {
-    ReachIds found;
-    for (const Fault& fault : rank_faults(signals)) found.push_back(fault.id);
-    return found;
-}
-
 /// The first weight keeps its random values, a layer behind it is trained.
 Signals kept_first_layer() {
     Signals signals = healthy_signals();
@@ -41,10 +33,10 @@ TEST(ReachRules, GradientsWithoutAnyStepMissAStep) {
     EXPECT_EQ(faults[0].location->line, 30) << "backward()";
     EXPECT_EQ(faults[0].evidence[0], "64 backward passes gave gradients to 2 parameters, `model.0.weight` among them");
     signals.trend.count = 31;
-    EXPECT_EQ(reach_ids(signals), ReachIds{}) << "a check of gradients";
+    EXPECT_EQ(ids(signals), Ids{}) << "a check of gradients";
     signals.trend.count = 64;
     for (ParameterSignals& one : signals.parameters) one.initial = "";
-    EXPECT_EQ(reach_ids(signals), ReachIds{}) << "a model that was loaded, of whose inputs gradients are wanted";
+    EXPECT_EQ(ids(signals), Ids{}) << "a model that was loaded, of whose inputs gradients are wanted";
 }
 
 TEST(ReachRules, AnOptimizerThatHoldsWhatDoesNotChangeWasGivenNoGradients) {
@@ -53,18 +45,17 @@ TEST(ReachRules, AnOptimizerThatHoldsWhatDoesNotChangeWasGivenNoGradients) {
         one.changed = false;
         one.optimized = true;
     }
-    EXPECT_EQ(reach_ids(signals), ReachIds{FaultId::ClearedGradients});
+    EXPECT_EQ(ids(signals), Ids{FaultId::ClearedGradients});
     signals.parameters[0].optimized = false;
-    EXPECT_EQ(reach_ids(signals), ReachIds{FaultId::IdleOptimizer}) << "it does not hold all";
+    EXPECT_EQ(ids(signals), Ids{FaultId::IdleOptimizer}) << "it does not hold all";
     signals.parameters[0].optimized = true;
     signals.step_size.back() = 0;
-    EXPECT_EQ(reach_ids(signals), ReachIds{}) << "a rate of zero";
+    EXPECT_EQ(ids(signals), Ids{}) << "a rate of zero";
 }
 
 TEST(ReachRules, AWeightThatNoOptimizerHoldsIsLeftOut) {
     Signals signals = kept_first_layer();
-    EXPECT_EQ(reach_ids(signals), ReachIds{})
-        << "an optimizer holds it: it may be this step's loss alone that skips it";
+    EXPECT_EQ(ids(signals), Ids{}) << "an optimizer holds it: it may be this step's loss alone that skips it";
     signals.parameters[0].optimized = false;
     const std::vector<Fault> faults = rank_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
@@ -74,25 +65,25 @@ TEST(ReachRules, AWeightThatNoOptimizerHoldsIsLeftOut) {
               "1 weight of random first values, `model.0.weight`, got gradients in 11 sampled steps up to step 32 and "
               "did not change");
     signals.parameters[0].initial = "";
-    EXPECT_EQ(reach_ids(signals), ReachIds{}) << "a loaded body, of which the head alone is trained";
+    EXPECT_EQ(ids(signals), Ids{}) << "a loaded body, of which the head alone is trained";
     signals.parameters[0].initial = "random";
     signals.parameters[0].optimized = std::nullopt;
-    EXPECT_EQ(reach_ids(signals), ReachIds{}) << "no optimizer was found";
+    EXPECT_EQ(ids(signals), Ids{}) << "no optimizer was found";
 }
 
 TEST(ReachRules, AFrozenLayerOfRandomValuesBeforeATrainedOneIsTold) {
     Signals signals = kept_first_layer();
     signals.parameters[0].needs_gradient = false;
     signals.parameters[0].gradient.assign(11, NAN);
-    EXPECT_EQ(reach_ids(signals), ReachIds{FaultId::FrozenLayer});
+    EXPECT_EQ(ids(signals), Ids{FaultId::FrozenLayer});
     signals.parameters[0].feeds_trained = false;
-    EXPECT_EQ(reach_ids(signals), ReachIds{}) << "a target that is random by design";
+    EXPECT_EQ(ids(signals), Ids{}) << "a target that is random by design";
     signals.parameters[0].feeds_trained = true;
     signals.parameters[0].initial = "";
-    EXPECT_EQ(reach_ids(signals), ReachIds{}) << "it was loaded";
+    EXPECT_EQ(ids(signals), Ids{}) << "it was loaded";
     signals.parameters[0].initial = "random";
     signals.parameters[1].initial = "zeros";
-    EXPECT_EQ(reach_ids(signals), ReachIds{}) << "an adapter is trained beside it";
+    EXPECT_EQ(ids(signals), Ids{}) << "an adapter is trained beside it";
 }
 
 TEST(ReachRules, ALayerThatNeedsGradientsAndGetsNoneIsDetached) {
@@ -106,7 +97,7 @@ TEST(ReachRules, ALayerThatNeedsGradientsAndGetsNoneIsDetached) {
     signals.parameters[0].detached_at.reset();
     EXPECT_EQ(rank_faults(signals).at(0).location->line, 10) << "where it is read";
     signals.parameters[0].reads = 5;
-    EXPECT_EQ(reach_ids(signals), ReachIds{}) << "in few of the steps: an evaluation that forgot no_grad()";
+    EXPECT_EQ(ids(signals), Ids{}) << "in few of the steps: an evaluation that forgot no_grad()";
 }
 
 }  // namespace

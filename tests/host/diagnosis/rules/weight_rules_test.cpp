@@ -7,14 +7,6 @@
 namespace numsan {
 namespace {
 
-using WeightIds = std::vector<FaultId>;
-
-WeightIds weight_ids(const Signals& signals) {
-    WeightIds found;
-    for (const Fault& fault : rank_faults(signals)) found.push_back(fault.id);
-    return found;
-}
-
 /// Both weights start at random values of this size.
 Signals started_at(double size) {
     Signals signals = healthy_signals();
@@ -34,74 +26,74 @@ TEST(WeightRules, WeightsThatMakeSumsManyTimesLargerStartTooLarge) {
     EXPECT_EQ(faults[0].id, FaultId::LargeWeights);
     EXPECT_EQ(faults[0].location->line, 5);
     signals.loss.front() = 2.3;
-    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "the program scales what they make";
+    EXPECT_EQ(ids(signals), Ids{}) << "the program scales what they make";
     signals.losses[0].op = "aten::mse_loss";
-    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "how large predictions are is not known";
+    EXPECT_EQ(ids(signals), Ids{}) << "how large predictions are is not known";
     signals.losses[0].scale = 40;
-    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::LargeWeights});
-    EXPECT_EQ(weight_ids(started_at(0.5)), WeightIds{});
+    EXPECT_EQ(ids(signals), Ids{FaultId::LargeWeights});
+    EXPECT_EQ(ids(started_at(0.5)), Ids{});
     Signals loaded = started_at(3);
     loaded.loss.front() = 40;
     loaded.parameters[0].initial = "";
     loaded.parameters[1].initial = "";
-    EXPECT_EQ(weight_ids(loaded), WeightIds{}) << "trained values may be as they like";
+    EXPECT_EQ(ids(loaded), Ids{}) << "trained values may be as they like";
 }
 
 TEST(WeightRules, WeightsThatMakeSumsManyTimesSmallerStartTooSmall) {
-    EXPECT_EQ(weight_ids(started_at(1e-4)), WeightIds{FaultId::SmallWeights});
-    EXPECT_EQ(weight_ids(started_at(0.02)), WeightIds{});
+    EXPECT_EQ(ids(started_at(1e-4)), Ids{FaultId::SmallWeights});
+    EXPECT_EQ(ids(started_at(0.02)), Ids{});
     Signals signals = started_at(1e-4);
     signals.parameters[1].weight.assign(11, 0.3);
     signals.parameters.push_back(signals.parameters[1]);
-    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "a last layer may start small";
+    EXPECT_EQ(ids(signals), Ids{}) << "a last layer may start small";
     signals.parameters.pop_back();
-    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "one of two";
+    EXPECT_EQ(ids(signals), Ids{}) << "one of two";
     signals = started_at(1e-4);
     signals.parameters.push_back(signals.parameters[0]);
     signals.parameters.back().initial = "";
-    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "heads of a body that was loaded";
+    EXPECT_EQ(ids(signals), Ids{}) << "heads of a body that was loaded";
 }
 
 TEST(WeightRules, NearlyAllWeightsOfZeroOrOneThatStaysAreAFault) {
     Signals signals = started_at(0);
     for (ParameterSignals& one : signals.parameters) one.initial = "zeros";
-    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "two heads of a linear model";
+    EXPECT_EQ(ids(signals), Ids{}) << "two heads of a linear model";
     signals.parameters[0].feeds = true;
-    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::ZeroWeights});
+    EXPECT_EQ(ids(signals), Ids{FaultId::ZeroWeights});
     signals = started_at(0.3);
     signals.parameters[0].initial = "zeros";
     signals.parameters[0].weight[0] = 0;
-    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "an adapter, or the last layer of a branch";
+    EXPECT_EQ(ids(signals), Ids{}) << "an adapter, or the last layer of a branch";
     signals.parameters[0].gradient.assign(11, 0);
-    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::ZeroWeights});
+    EXPECT_EQ(ids(signals), Ids{FaultId::ZeroWeights});
 }
 
 TEST(WeightRules, WeightsThatShrinkWhileNothingIsLearnedAreOverRegularised) {
     Signals signals = idle_signals();
     for (ParameterSignals& one : signals.parameters) one.weight.back() = 0.005;
-    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::StrongRegularisation});
+    EXPECT_EQ(ids(signals), Ids{FaultId::StrongRegularisation});
     signals.trend.last = 0.5;
-    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "sparse on purpose: the loss falls";
+    EXPECT_EQ(ids(signals), Ids{}) << "sparse on purpose: the loss falls";
 }
 
 TEST(WeightRules, ADropoutOfNearlyAllIsTold) {
     Signals signals = healthy_signals();
     signals.activations[0].dropped.assign(11, 0.97);
-    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::StrongRegularisation});
+    EXPECT_EQ(ids(signals), Ids{FaultId::StrongRegularisation});
     signals.activations[0].dropped.assign(11, NAN);
     signals.activations[0].dropped[0] = 0.97;
-    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "in one step";
+    EXPECT_EQ(ids(signals), Ids{}) << "in one step";
 }
 
 TEST(WeightRules, LargeInputsAreTheFaultWhereNothingIsLearned) {
     Signals signals = idle_signals();
     signals.parameters[0].input.assign(11, 120);
-    EXPECT_EQ(weight_ids(signals), WeightIds{FaultId::UnscaledInputs});
+    EXPECT_EQ(ids(signals), Ids{FaultId::UnscaledInputs});
     signals.trend.last = 0.5;
-    EXPECT_EQ(weight_ids(signals), WeightIds{}) << "a normalisation follows, or it learns all the same";
+    EXPECT_EQ(ids(signals), Ids{}) << "a normalisation follows, or it learns all the same";
     signals = idle_signals();
     signals.parameters[0].input.assign(11, 3);
-    EXPECT_EQ(weight_ids(signals), WeightIds{});
+    EXPECT_EQ(ids(signals), Ids{});
 }
 
 }  // namespace
