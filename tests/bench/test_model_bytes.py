@@ -1,10 +1,10 @@
 """The byte model against the engine: what numsan counts of a small model's training is what the model says it reads."""
 import json
-import os
 import sys
 
 import pytest
 
+import device_environment
 import run_numsan
 
 BENCH = run_numsan.REPO / "tests" / "bench"
@@ -85,8 +85,7 @@ def on_test_device(warm, tmp_path_factory):
     folder = tmp_path_factory.mktemp("device")
     program = folder / "device.py"
     program.write_text(DEVICE.format(bench=str(BENCH), fakes=str(run_numsan.REPO / "tests/fakes/torch_device")))
-    environment = {"NUMSAN_BUILD": str(run_numsan.BUILD),
-                   "FAKEGPU_CACHE": os.environ.get("FAKEGPU_CACHE", str(run_numsan.CACHE / "tests"))}
+    environment = device_environment.of_test_device()
     counted = run_numsan.run_plain(program, env=environment, timeout=900)
     assert counted.returncode == 0, counted.describe()
 

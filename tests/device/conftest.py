@@ -1,17 +1,13 @@
 """Programs on the test device, each in a process or a fork of its own: torch takes one such device a process."""
-import os
-import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
 
+import device_environment
 import forked_runs
 import run_numsan
-
-HERE = pathlib.Path(__file__).resolve().parent
-FAKES = HERE.parent / "fakes" / "torch_device"
 
 
 def headers_are_missing():
@@ -31,9 +27,7 @@ def test_device():
             pytest.skip("no cuda.h to build the fake CUDA driver with: no nvcc was found, and torch has none in .venv")
         pytest.fail(f"{driver} is missing, which may be only where there is neither nvcc nor cuda.h: "
                     "build first (scripts/build)", pytrace=False)
-    environment = run_numsan.plain_environment({
-        "PYTHONPATH": os.pathsep.join([str(FAKES), str(HERE)]), "NUMSAN_BUILD": str(run_numsan.BUILD),
-        "FAKEGPU_CACHE": os.environ.get("FAKEGPU_CACHE", str(run_numsan.CACHE / "tests"))})
+    environment = run_numsan.plain_environment(device_environment.of_test_device(device_environment.PRELUDE))
     done = subprocess.run([run_numsan.PYTHON, "-c", "import fakegpu"], env=environment, capture_output=True,
                           text=True, timeout=900)
     if done.returncode != 0:

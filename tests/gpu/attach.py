@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
+import device_environment  # noqa: E402
 import run_numsan  # noqa: E402
 
 PROGRAMS = HERE / "programs"
-FAKES = HERE.parent / "fakes/torch_device"
 MEMORY_LIMIT_MB = 64
 SECONDS = 100  # that a program may take
 
@@ -68,13 +68,13 @@ class Asker:
         given = {"DEVICE": self.device, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", **(env or {}),
                  "CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0")}
         if self.device == "test":
-            given |= {"PYTHONPATH": str(FAKES), "NUMSAN_BUILD": str(run_numsan.BUILD),
-                      "FAKEGPU_CACHE": os.environ.get("FAKEGPU_CACHE", str(run_numsan.CACHE / "tests"))}
+            given |= device_environment.of_test_device()
         return given
 
     def _command(self, program):
         path = str(PROGRAMS / program)
-        return [run_numsan.PYTHON, *([str(FAKES / "run_on_device.py")] if self.device == "test" else []), path]
+        starter = [str(device_environment.FAKES / "run_on_device.py")] if self.device == "test" else []
+        return [run_numsan.PYTHON, *starter, path]
 
     def _run(self, command, environment, report=None):
         try:

@@ -19,10 +19,9 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parent / "device")]
+import device_environment  # noqa: E402
 import run_numsan  # noqa: E402
 import test_verdicts  # noqa: E402
-
-FAKES = HERE.parent / "fakes/torch_device"
 
 
 def chosen(device, pattern):
@@ -41,8 +40,7 @@ def environment(device):
     if device == "cuda":
         given["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0")
     if device == "test":
-        given |= {"PYTHONPATH": f"{FAKES}{os.pathsep}{HERE.parent / 'device'}", "NUMSAN_BUILD": str(run_numsan.BUILD),
-                  "FAKEGPU_CACHE": os.environ.get("FAKEGPU_CACHE", str(run_numsan.CACHE / "tests"))}
+        given |= device_environment.of_test_device(device_environment.PRELUDE)
     return given
 
 

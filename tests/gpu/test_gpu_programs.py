@@ -3,13 +3,13 @@ here, on it and on the CPU."""
 import argparse
 import importlib
 import json
-import os
 import shutil
 import subprocess
 import sys
 
 import pytest
 
+import device_environment
 import run_numsan
 
 TESTS = run_numsan.REPO / "tests"
@@ -23,9 +23,8 @@ def device(warm):
             pytest.skip("no fake CUDA driver in this build, as there is no nvcc")
         pytest.fail("the fake CUDA driver is missing: build first (scripts/build)", pytrace=False)
     environment = run_numsan.plain_environment({
-        "PYTHONPATH": str(TESTS / "fakes/torch_device"), "NUMSAN_BUILD": str(run_numsan.BUILD),
-        "NUMSAN_CACHE": str(run_numsan.CACHE), "NUMSAN_PYTHON": run_numsan.PYTHON,
-        "FAKEGPU_CACHE": os.environ.get("FAKEGPU_CACHE", str(run_numsan.CACHE / "tests"))})
+        **device_environment.of_test_device(), "NUMSAN_CACHE": str(run_numsan.CACHE),
+        "NUMSAN_PYTHON": run_numsan.PYTHON})
     done = subprocess.run([run_numsan.PYTHON, "-c", "import fakegpu"], env=environment, capture_output=True, text=True,
                           timeout=900)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -1,9 +1,9 @@
 """The slow programs of tests/perf/programs and their cured twins: which there are, and how they are run."""
 import json
-import os
 import pathlib
 from dataclasses import dataclass
 
+import device_environment
 import run_numsan
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "programs"
@@ -45,12 +45,9 @@ def slow_programs():
     return sorted(found, key=lambda one: (one.code or "NP9", one.cause, one.name))
 
 
-def device_environment():
+def environment_of_device():
     """What a program on the test device needs, and how long the device takes for an op."""
-    tests = FOLDER.parents[1]
-    paths = [tests / "fakes" / "torch_device", tests / "device"]
-    return {"PYTHONPATH": os.pathsep.join(map(str, paths)), "NUMSAN_BUILD": str(run_numsan.BUILD),
-            "FAKEGPU_CACHE": str(run_numsan.CACHE / "tests"), "FAKEGPU_DELAY_US": "200"}
+    return {**device_environment.of_test_device(device_environment.PRELUDE), "FAKEGPU_DELAY_US": "200"}
 
 
 def said_slow(report):
