@@ -16,6 +16,10 @@ namespace {
 /// Set by hand: a few times what it takes to call an op.
 constexpr int64_t kSmallOpNs = 10'000;
 constexpr int64_t kManySmallOps = 32;
+/// Set by hand: some ten times what Python takes from one op to the next.
+constexpr int64_t kLeastPauseNs = 100'000;
+/// Set by hand: more ops after a step's end are a loop, which a busy machine interrupts anywhere.
+constexpr int64_t kPausesBefore = 32;
 constexpr int kMostThreads = 64;
 
 bool is_wide(const TensorView& tensor) {
@@ -58,6 +62,7 @@ struct SlowWatch::Mine {
     int64_t between_from;  ///< when the thread was last seen to be busy; 0: that is over
     int64_t between_own;
     int64_t between_ns;
+    int64_t between_ops;  ///< so far
     int64_t between_longest;
     StackId between_stack;
     // Inside of the loader and the optimizer.
@@ -199,18 +204,20 @@ void SlowWatch::op_taken(const OpEvent& event) noexcept {
     me.between_own = own();
 }
 
-/// The step's own work has not begun: the thread was in no op since `between_from`.
+/// The step's own work has not begun: the thread was in no op since `between_from`. A loop of ops has short gaps
+/// between them, and where the machine is busy long ones, too, at any of them.
 void SlowWatch::look_between(Mine& me, const OpEvent& event) noexcept {
     if (trainer_.load(std::memory_order_relaxed) != &me) return;
     const bool begins = event.graph_task != -1 || any_parameter(event);
     const int64_t idle = me.end - me.took - me.between_from - (own() - me.between_own);
-    if (me.loader_from == 0 && idle > 0) {
+    if (me.loader_from == 0 && idle >= kLeastPauseNs && me.between_ops < kPausesBefore) {
         me.between_ns += idle;
         if (idle > me.between_longest) {
             me.between_longest = idle;
             me.between_stack = stacks_.capture();
         }
     }
+    if (me.loader_from == 0) ++me.between_ops;
     if (!begins) return;
     add(me, SlowCause::Between, me.between_stack, nullptr, me.between_ns);
     me.between_from = 0;
@@ -269,7 +276,7 @@ void SlowWatch::loader_begins() noexcept {
     me.loader_stack = stacks_.capture();
     if (me.between_from == 0) return;
     const int64_t idle = me.loader_from - me.between_from - (own() - me.between_own);
-    if (idle > 0) me.between_ns += idle;
+    if (idle >= kLeastPauseNs) me.between_ns += idle;
 }
 
 void SlowWatch::loader_ends() noexcept {
@@ -295,7 +302,7 @@ void SlowWatch::steps_are(int64_t ended) noexcept {
     first_op_.store(ops_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     me.between_from = steps_.looking() ? now : 0;
     me.between_own = own();
-    me.between_ns = me.between_longest = 0;
+    me.between_ns = me.between_longest = me.between_ops = 0;
     me.between_stack = 0;
 }
 

@@ -143,6 +143,18 @@ TEST(SlowWatch, PauseBeforeTheForwardPassIsAFinding) {
     EXPECT_EQ(loop.run().findings[0].measured, "no op runs for 5 ms of 15.1 ms (33 %)");
 }
 
+TEST(SlowWatch, LoopOfOpsBeforeTheForwardPassIsNoPause) {
+    Loop loop;
+    loop.steps(12, [&] {
+        for (int i = 0; i < 600; ++i) {
+            made_up_now += i % 100 == 50 ? 2 * kMs : kMs / 50;  // another program has the processor
+            loop.op({"aten::mul", {loop.batch.view()}, {loop.batch.returned()}}, kMs / 500, 5);
+        }
+        loop.forward();
+    });
+    EXPECT_EQ(loop.found().find("NP107"), std::string::npos) << loop.found();
+}
+
 TEST(SlowWatch, PausesOfAFewStepsAreNone) {
     Loop loop;
     for (int i = 0; i < 20; ++i) {
