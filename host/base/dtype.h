@@ -27,6 +27,8 @@ struct DTypeInfo {
 
     /// A type without a zero has no sign and no subnormal numbers either; its pattern 0 is its smallest number.
     constexpr bool has_zero() const { return infinity != InfinityKind::FNU; }
+    /// Has fewer bits than float32: 16 or 8.
+    constexpr bool is_narrow() const { return lane_bytes < 4; }
     constexpr uint32_t element_bytes() const { return uint32_t(lane_bytes) * lanes; }
     constexpr uint64_t mantissa_mask() const { return (uint64_t(1) << mantissa_bits) - 1; }
     constexpr uint64_t exponent_mask() const { return ((uint64_t(1) << exponent_bits) - 1) << mantissa_bits; }

@@ -134,7 +134,7 @@ bool is_power_of_two(int64_t step) { return (step & (step - 1)) == 0; }
 
 bool is_narrow(const TensorView& weight) {
     // Elements are read here, not by a scanner.
-    return info(weight.dtype).lane_bytes < 4 && info(weight.dtype).lanes == 1 && weight.device == Device::Cpu;
+    return info(weight.dtype).is_narrow() && info(weight.dtype).lanes == 1 && weight.device == Device::Cpu;
 }
 
 /// What a copy wrote into `weight`, of a type with more places; null for other ops.

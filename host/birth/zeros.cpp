@@ -46,7 +46,7 @@ bool hands_zeros_on(const OpEvent& event) {
 bool asks_for_zeros(const OpEvent& event) {
     const OpTraits& op = traits_of(event);
     const bool narrow = std::any_of(event.outputs, event.outputs + event.output_count,
-                                    [](const TensorView& t) { return info(t.dtype).lane_bytes < 4; });
+                                    [](const TensorView& t) { return info(t.dtype).is_narrow(); });
     if (narrow && may_flush(op)) return true;
     return op.is({Form::Divide, Form::InverseRoot, Form::Reciprocal}) || hands_zeros_on(event);
 }

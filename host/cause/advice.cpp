@@ -15,7 +15,7 @@ namespace numsan {
 namespace {
 
 /// A row of advice.def. Every field is a list of words between spaces; an empty one fits everything.
-struct Row {
+struct Advice {
     const char* sentence;
     CategorySet category{};
     MechanismSet mechanism{};
@@ -32,12 +32,12 @@ struct Row {
     const char* trial = "";  ///< how `numsan replay --try` applies it: host/replay/help_rows.py reads it
 };
 
-constexpr Row kRows[] = {
+constexpr Advice kRows[] = {
 #define NUMSAN_ADVICE(text, ...) {.sentence = text, __VA_ARGS__},
 #include "host/cause/advice.def"
 #undef NUMSAN_ADVICE
 };
-static_assert(std::none_of(std::begin(kRows), std::end(kRows), [](const Row& row) { return row.fix.empty(); }));
+static_assert(std::none_of(std::begin(kRows), std::end(kRows), [](const Advice& row) { return row.fix.empty(); }));
 
 /// Calls each(word) for the words of a list while it returns false; what it returned last, `none` for an empty list.
 template <class Each>
@@ -55,12 +55,11 @@ bool lists(const char* list, std::string_view word) {
     return any_word(list, true, [&](std::string_view listed) { return listed == word; });
 }
 
-bool narrow(DType dtype) { return info(dtype).lane_bytes < 4; }
 bool short_range(DType dtype) { return info(dtype).exponent_bits < info(DType::Float32).exponent_bits; }
 
 bool fits(std::string_view word, DType dtype) {
-    if (word == "narrow") return narrow(dtype);
-    if (word == "wide") return !narrow(dtype);
+    if (word == "narrow") return info(dtype).is_narrow();
+    if (word == "wide") return !info(dtype).is_narrow();
     if (word == "short") return short_range(dtype);
     return word == info(dtype).name;
 }
@@ -100,7 +99,7 @@ bool holds(std::string_view fact, const Features& f) {
     return false;
 }
 
-bool selects(const Row& row, const Features& f, CategoryId category, Mechanism mechanism) {
+bool selects(const Advice& row, const Features& f, CategoryId category, Mechanism mechanism) {
     if ((!row.category.empty() && !row.category.contains(category)) || !lists(row.phase, to_string(f.phase)))
         return false;
     const bool by_zero = mechanism == Mechanism::OVF && f.near_zero;

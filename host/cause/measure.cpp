@@ -15,8 +15,6 @@
 namespace numsan {
 namespace {
 
-bool narrow(DType dtype) { return info(dtype).lane_bytes < 4; }
-
 /// A bound of the result's magnitude if numbers had no largest value; 0 when the operator says nothing about it.
 double result_bound(const OpEvent& event, std::span<const TensorFact> facts, DType dtype) {
     std::vector<Operand> operands;
@@ -74,7 +72,7 @@ void look_upstream(Features& f, const TensorView& operand, double operand_top, O
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
         f.operand_known = true;
         const OpTraits& op = traits_of(record.op->name);
-        f.narrow_upstream = f.narrow_upstream || (distance <= kNearUpstream && narrow(record.dtype));
+        f.narrow_upstream = f.narrow_upstream || (distance <= kNearUpstream && info(record.dtype).is_narrow());
         if (distance <= kNearUpstream && f.saturating.empty() && op.has(kSaturates))
             f.saturating = plain_op_name(record.op->name);
         f.of_loss = f.of_loss || (distance <= kNearUpstream && op.has(kLoss));
@@ -95,9 +93,9 @@ void look_upstream(Features& f, const TensorView& operand, double operand_top, O
 /// through ops that turn zeros, and nothing else, into zeros.
 std::string flushed_upstream(const TensorView& operand, const Health& health, OpSeq seq, const Lineage& lineage) {
     std::string why;
-    if (health.zero == 0 || !narrow(operand.dtype)) return why;
+    if (health.zero == 0 || !info(operand.dtype).is_narrow()) return why;
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
-        if (!why.empty() || distance > kNearFlush || !narrow(record.dtype)) return false;
+        if (!why.empty() || distance > kNearFlush || !info(record.dtype).is_narrow()) return false;
         const OpTraits& op = traits_of(record.op->name);
         const std::string name(plain_op_name(record.op->name));
         const std::string type = info(record.dtype).name;
@@ -177,7 +175,7 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
         return fact.shape.end() != std::find(fact.shape.begin(), fact.shape.end(), 0);
     });
     if (event.output_count > 0 && (event.outputs[0].flags & kScannable) != 0) f.dtype = event.outputs[0].dtype;
-    f.narrow = narrow(f.dtype);
+    f.narrow = info(f.dtype).is_narrow();
     const int blamed = traits_of(event).blamed;
     const TensorView* operand = nullptr;
     double operand_top = 0;
@@ -189,7 +187,7 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
         ++position;
         const Health* health = static_cast<size_t>(position) < facts.size() ? &facts[position].health : nullptr;
         const double top = health != nullptr ? health->absmax : 0;
-        f.narrow = f.narrow || (narrow(input.dtype) && (input.flags & kNumber) == 0);
+        f.narrow = f.narrow || (info(input.dtype).is_narrow() && (input.flags & kNumber) == 0);
         f.operand_max = std::max(f.operand_max, top);
         if (health != nullptr && health->absmin > 0) {
             f.operand_min = f.operand_min > 0 ? std::min(f.operand_min, health->absmin) : health->absmin;

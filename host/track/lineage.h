@@ -283,7 +283,7 @@ class Lineage {
     /// Half of the smallest number and less is rounded to zero.
     static bool loses_number(const OpEvent& event, DType dtype) noexcept {
         const DTypeInfo& type = info(dtype);
-        return event.scalar_count != 0 && type.lane_bytes < 4 && loses_number(event, type);
+        return event.scalar_count != 0 && type.is_narrow() && loses_number(event, type);
     }
     [[gnu::noinline]] static bool loses_number(const OpEvent& event, const DTypeInfo& type) noexcept {
         const double half = std::ldexp(0.5, 1 - static_cast<int>(type.bias) - static_cast<int>(type.mantissa_bits));
