@@ -128,12 +128,14 @@ std::vector<std::string> AdapterRecipe::compile_command(const std::string& outpu
     command.push_back("-I" + torch_.root + "/include");
     command.push_back("-I" + torch_.root + "/include/torch/csrc/api/include");
     const size_t before = command.size();
+    // As one source: torch's headers take longer than all that is ours.
     for (const fs::path& file : files_below(sources_ / "interpose/torch"))
-        if (file.extension() == ".cpp") command.push_back(file.string());
+        if (file.extension() == ".cpp") command.insert(command.end(), {"-include", file.string()});
     if (command.size() == before) throw NoAdapter{"the adapter's sources are not in " + sources_.string()};
     for (const std::string& word :
-         {std::string("-o"), output, "-L" + fs::path(torch_.cpu_library).parent_path().string(),
-          std::string("-Wl,--no-as-needed"), std::string("-ltorch_cpu"), std::string("-lc10")})
+         {std::string("-x"), std::string("c++"), std::string("/dev/null"), std::string("-o"), output,
+          "-L" + fs::path(torch_.cpu_library).parent_path().string(), std::string("-Wl,--no-as-needed"),
+          std::string("-ltorch_cpu"), std::string("-lc10")})
         command.push_back(word);
     return command;
 }

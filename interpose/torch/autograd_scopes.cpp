@@ -83,7 +83,7 @@ void node_begin(const at::RecordFunction& fn, const CoreApi& core) {
     core.node_begin(&event);
 }
 
-std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
+std::unique_ptr<at::ObserverContext> scope_begins(const at::RecordFunction& fn) {
     const CoreApi* core = core_api();
     if (core == nullptr) return nullptr;
     show_ops_of_this_thread();
@@ -95,7 +95,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
     return nullptr;
 }
 
-void end(const at::RecordFunction& fn, at::ObserverContext*) {
+void scope_ends(const at::RecordFunction& fn, at::ObserverContext*) {
     const CoreApi* core = core_api();
     if (core == nullptr) return;
     if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
@@ -107,7 +107,7 @@ void end(const at::RecordFunction& fn, at::ObserverContext*) {
 
 /// One callback for both: autograd has torch copy all callbacks of a process some times for each node.
 void listen_to_all() {
-    listen(at::RecordFunctionCallback(begin, end)
+    listen(at::RecordFunctionCallback(scope_begins, scope_ends)
                .needsInputs(true)
                .scopes({at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
 }
@@ -115,7 +115,7 @@ void listen_to_all() {
 }  // namespace
 
 void install_autograd_scopes(const CoreApi& core) {
-    if (!replace_autograd_calls(core, {begin, end, begin_leaf}, listen_to_all)) listen_to_all();
+    if (!replace_autograd_calls(core, {scope_begins, scope_ends, begin_leaf}, listen_to_all)) listen_to_all();
 }
 
 }  // namespace numsan

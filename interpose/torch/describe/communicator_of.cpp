@@ -25,17 +25,17 @@ namespace {
 
 /// One that was seen, with what it points at. Groups of one name follow each other: a program may take all of them down
 /// and begin anew.
-struct Known {
+struct KnownCommunicator {
     std::string name;
     std::string description;
     std::vector<int32_t> ranks;
     Communicator shown{};
-    const Known* next = nullptr;
+    const KnownCommunicator* next = nullptr;
     size_t number = 1;  ///< of all that are known
 };
 
 constexpr size_t kMost = 512;  // a report names each
-std::atomic<const Known*> g_known{nullptr};
+std::atomic<const KnownCommunicator*> g_known{nullptr};
 
 /// The backends of torch itself know the ranks; of the group of all ranks, and with an older torch, they do not.
 template <class Group>
@@ -54,15 +54,15 @@ std::vector<int32_t> ranks_of(const Group& group) {
     return ranks;
 }
 
-const Known* find(const Known* from, const std::string& name, int32_t rank, int32_t size) {
+const KnownCommunicator* find(const KnownCommunicator* from, const std::string& name, int32_t rank, int32_t size) {
     while (from != nullptr && !(from->shown.rank == rank && from->shown.size == size && from->name == name))
         from = from->next;
     return from;
 }
 
 const Communicator* add(const c10d::ProcessGroup& group, const std::string& name, int32_t rank, int32_t size,
-                        const Known* seen) {
-    auto made = std::make_unique<Known>();
+                        const KnownCommunicator* seen) {
+    auto made = std::make_unique<KnownCommunicator>();
     made->name = name;
     if (numsan_group_desc != nullptr) made->description = numsan_group_desc(&group);
     if (made->description == "undefined") made->description.clear();  // torch's word for none
@@ -79,7 +79,7 @@ const Communicator* add(const c10d::ProcessGroup& group, const std::string& name
         if (made->number > kMost) return nullptr;
         if (g_known.compare_exchange_weak(seen, made.get(), std::memory_order_release, std::memory_order_acquire))
             return &made.release()->shown;
-        if (const Known* same = find(seen, name, rank, size)) return &same->shown;
+        if (const KnownCommunicator* same = find(seen, name, rank, size)) return &same->shown;
     }
 }
 
@@ -95,8 +95,8 @@ const Communicator* communicator_of(const c10::IValue& value) noexcept {
         const int32_t rank = group->c10d::ProcessGroup::getRank();
         const int32_t size = group->c10d::ProcessGroup::getSize();
         const std::string& name = numsan_group_name(group);
-        const Known* seen = g_known.load(std::memory_order_acquire);
-        if (const Known* known = find(seen, name, rank, size)) return &known->shown;
+        const KnownCommunicator* seen = g_known.load(std::memory_order_acquire);
+        if (const KnownCommunicator* known = find(seen, name, rank, size)) return &known->shown;
         return add(*group, name, rank, size, seen);
     } catch (const std::exception&) {
         return nullptr;  // a group that has no name yet; out of memory

@@ -54,7 +54,7 @@ int64_t g_most_bytes = 0;
 /// Stands for what is not kept: libraries' own objects.
 c10::IValue left_out() { return c10::IValue::uninitialized(); }
 
-bool is_plain(const c10::IValue& value) {
+bool holds_no_tensor(const c10::IValue& value) {
     return value.isNone() || value.isInt() || value.isDouble() || value.isBool() || value.isComplexDouble() ||
            value.isString() || value.isDevice() || value.isIntList() || value.isDoubleList() || value.isBoolList();
 }
@@ -78,7 +78,7 @@ Weak weak(const at::Tensor& tensor) {
 }
 
 c10::IValue noted(const c10::IValue& value, std::vector<Weak>& tensors) {
-    if (is_plain(value)) return value;
+    if (holds_no_tensor(value)) return value;
     if (value.isTensor()) {
         const at::Tensor& tensor = value.toTensor();
         if (!tensor.defined()) return c10::IValue();

@@ -28,7 +28,7 @@ const c10::DispatchKeySet kUnwrapped({DispatchKey::Functionalize, DispatchKey::F
 
 /// `name` is what a record function says of its operator without a copy: the string inside the schema, so overloads
 /// differ. A schema that is defined anew may lie where an old one was, so the text is compared as well.
-struct Known {
+struct KnownName {
     const char* name = nullptr;
     const Operator* op = nullptr;
 };
@@ -37,17 +37,17 @@ struct Thread {
     static constexpr size_t kKnown = 1024;
     int hidden = 0;      ///< calls of this thread that hide what they call
     int subclasses = 0;  ///< calls of this thread that a subclass answers
-    std::array<Known, kKnown> known;
+    std::array<KnownName, kKnown> known;
     Thread* next = nullptr;
 
     bool idle() const noexcept { return hidden == 0 && subclasses == 0; }
 };
 
 /// Null for what is no operator: the inside of an autograd.Function, a library's own range.
-const Operator* operator_of(Thread& thread, const at::RecordFunction& fn) {
+const Operator* known_operator(Thread& thread, const at::RecordFunction& fn) {
     const char* name = fn.name();
     const auto hash = reinterpret_cast<uintptr_t>(name);
-    Known& slot = thread.known[((hash >> 4) ^ (hash >> 14)) % Thread::kKnown];
+    KnownName& slot = thread.known[((hash >> 4) ^ (hash >> 14)) % Thread::kKnown];
     if (slot.name == name && slot.op->name == name && slot.op->arguments == fn.num_inputs() &&
         slot.op->returns == fn.num_outputs()) {
         return slot.op;
@@ -112,14 +112,14 @@ bool passes_through(const Thread& thread, const Operator& op) {
     return (local.included_ - local.excluded_).has_any(op.calls_anew);
 }
 
-std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
+std::unique_ptr<at::ObserverContext> call_begins(const at::RecordFunction& fn) {
     const CoreApi* core = core_api();
     if (core == nullptr) return nullptr;
     try {
         Thread& thread = ThreadBuffers<Thread>::mine();
         // A listener of a subclass's call may have been handed to another thread with the state of this one.
         if (thread.hidden > 0 || (dispatch_hook_installed() && thread.subclasses == 0)) return nullptr;
-        const Operator* op = operator_of(thread, fn);
+        const Operator* op = known_operator(thread, fn);
         if (op == nullptr || op->info.op_class == OpClass::Composite || op->info.op_class == OpClass::View)
             return nullptr;
         if (passes_through(thread, *op)) return nullptr;
@@ -139,7 +139,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
     }
 }
 
-void end(const at::RecordFunction& fn, at::ObserverContext* context) {
+void call_ends(const at::RecordFunction& fn, at::ObserverContext* context) {
     if (context == nullptr) return;
     const CoreApi* core = core_api();
     if (core == nullptr) return;
@@ -151,7 +151,7 @@ void end(const at::RecordFunction& fn, at::ObserverContext* context) {
 }
 
 at::RecordFunctionCallback callback() {
-    return at::RecordFunctionCallback(begin, end)
+    return at::RecordFunctionCallback(call_begins, call_ends)
         .needsInputs(true)
         .needsOutputs(true)
         .scopes({at::RecordScope::FUNCTION});

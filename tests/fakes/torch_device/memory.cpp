@@ -24,7 +24,7 @@ struct Pending {
     std::vector<CUevent> events;
 };
 
-struct World {
+struct Heap {
     std::mutex mutex;
     std::map<std::tuple<c10::DeviceIndex, c10::StreamId, size_t>, std::vector<Block*>> unused;
     std::map<const char*, Block*> live;  // by device address
@@ -33,8 +33,8 @@ struct World {
     std::mutex pinned_mutex;
     std::map<const char*, size_t> pinned;
 };
-World& world() {
-    static World* w = new World;
+Heap& heap() {
+    static Heap* w = new Heap;
     return *w;
 }
 
@@ -42,7 +42,7 @@ std::tuple<c10::DeviceIndex, c10::StreamId, size_t> place(const Block& block) {
     return {block.device, block.stream, block.capacity};
 }
 
-void collect(World& w) {
+void collect(Heap& w) {
     for (size_t i = 0; i < w.pending.size();) {
         Pending& p = w.pending[i];
         const auto done = [](CUevent event) { return cuEventQuery(event) == CUDA_SUCCESS; };
@@ -56,7 +56,7 @@ void collect(World& w) {
     }
 }
 
-void free_unused(World& w) {
+void free_unused(Heap& w) {
     for (auto& [where, blocks] : w.unused) {
         if (blocks.empty()) continue;
         bind(std::get<0>(where));
@@ -70,7 +70,7 @@ void free_unused(World& w) {
     }
 }
 
-Block* make_block(World& w, c10::DeviceIndex device, c10::StreamId stream, size_t capacity) {
+Block* make_block(Heap& w, c10::DeviceIndex device, c10::StreamId stream, size_t capacity) {
     bind(device);
     CUdeviceptr memory = 0;
     CUresult result = cuMemAlloc(&memory, capacity);
@@ -91,7 +91,7 @@ Block* make_block(World& w, c10::DeviceIndex device, c10::StreamId stream, size_
 void free_block(void* data) noexcept {
     if (in_forked_child()) return;
     auto* block = static_cast<Block*>(data);
-    World& w = world();
+    Heap& w = heap();
     Pending pending{block, {}};
     try {
         for (const c10::Stream& user : block->users) {
@@ -122,7 +122,7 @@ struct CachingAllocator final : c10::Allocator {
         const c10::StreamId stream = current_stream(device.index()).id();
         const size_t capacity = (bytes + kRound - 1) / kRound * kRound;
         TORCH_CHECK(!in_forked_child(), "fakegpu was used before fork: use the spawn start method");
-        World& w = world();
+        Heap& w = heap();
         const std::lock_guard lock(w.mutex);
         collect(w);
         std::vector<Block*>& free = w.unused[{device.index(), stream, capacity}];
@@ -142,7 +142,7 @@ struct CachingAllocator final : c10::Allocator {
     }
     // As nothing is known of the destination but its address: what the shadow has now, in stream order.
     void copy_data(void* to, const void* from, size_t bytes) const override {
-        World& w = world();
+        Heap& w = heap();
         Block *target, *source;
         {
             const std::lock_guard lock(w.mutex);
@@ -160,8 +160,8 @@ struct PinnedAllocator final : c10::Allocator {
     static void release(void* memory) noexcept {
         if (memory == nullptr || in_forked_child()) return;
         {
-            const std::lock_guard lock(world().pinned_mutex);
-            world().pinned.erase(static_cast<char*>(memory));
+            const std::lock_guard lock(heap().pinned_mutex);
+            heap().pinned.erase(static_cast<char*>(memory));
         }
         cuMemFreeHost(memory);
     }
@@ -170,8 +170,8 @@ struct PinnedAllocator final : c10::Allocator {
         bind(current_device());
         void* memory;
         FAKEGPU_CHECK(cuMemHostAlloc(&memory, bytes, 0));
-        const std::lock_guard lock(world().pinned_mutex);
-        world().pinned[static_cast<char*>(memory)] = bytes;
+        const std::lock_guard lock(heap().pinned_mutex);
+        heap().pinned[static_cast<char*>(memory)] = bytes;
         return {memory, memory, &release, c10::kCPU};
     }
     c10::DeleterFnPtr raw_deleter() const override { return &release; }
@@ -191,7 +191,7 @@ c10::Allocator* pinned_allocator() {
 }
 
 bool is_pinned(const void* data) {
-    World& w = world();
+    Heap& w = heap();
     const auto* byte = static_cast<const char*>(data);
     const std::lock_guard lock(w.pinned_mutex);
     auto after = w.pinned.upper_bound(byte);
@@ -203,7 +203,7 @@ bool is_pinned(const void* data) {
 static Block* find(const c10::DataPtr& data) {
     if (data.get() == nullptr) return nullptr;
     if (data.get_deleter() == &free_block) return static_cast<Block*>(data.get_context());
-    World& w = world();  // somebody wrapped the deleter
+    Heap& w = heap();  // somebody wrapped the deleter
     const std::lock_guard lock(w.mutex);
     const auto found = w.live.find(static_cast<const char*>(data.get()));
     TORCH_CHECK(found != w.live.end(), "fakegpu knows no allocation at ", data.get());
@@ -215,20 +215,20 @@ Block* block_of(const c10::Storage& storage) { return find(storage.data_ptr()); 
 void record_stream(const c10::DataPtr& data, const c10::Stream& stream) {
     Block* block = find(data);
     if (block == nullptr || (block->device == stream.device_index() && block->stream == stream.id())) return;
-    const std::lock_guard lock(world().mutex);
+    const std::lock_guard lock(heap().mutex);
     auto& users = block->users;
     if (std::find(users.begin(), users.end(), stream) == users.end()) users.push_back(stream);
 }
 
 void empty_cache() {
-    const std::lock_guard lock(world().mutex);
-    collect(world());
-    free_unused(world());
+    const std::lock_guard lock(heap().mutex);
+    collect(heap());
+    free_unused(heap());
 }
 
 size_t count_unequal_bytes() {
     synchronize_all();
-    World& w = world();
+    Heap& w = heap();
     const std::lock_guard lock(w.mutex);
     size_t unequal = 0;
     for (const auto& [memory, block] : w.live) {
@@ -243,14 +243,14 @@ size_t count_unequal_bytes() {
 using namespace fakegpu;
 
 size_t fakegpu_memory_allocated(int device) {
-    const std::lock_guard lock(world().mutex);
+    const std::lock_guard lock(heap().mutex);
     size_t bytes = 0;
-    for (const auto& [memory, block] : world().live)
+    for (const auto& [memory, block] : heap().live)
         if (block->device == device) bytes += block->capacity;
     return bytes;
 }
 
-size_t fakegpu_blocks_reused() { return world().reused; }
+size_t fakegpu_blocks_reused() { return heap().reused; }
 void fakegpu_empty_cache() { empty_cache(); }
 size_t fakegpu_unequal_bytes() { return count_unequal_bytes(); }
 void fakegpu_peek(const void* memory, void* to, size_t bytes) { std::memcpy(to, memory, bytes); }
