@@ -41,7 +41,7 @@ def test_forked_children_keep_off_the_lock_of_autocast():
     assert done.stdout.split() == ["no", "yes"], done.stdout + done.stderr[-3000:]
 
 
-@pytest.mark.parametrize("kind", ["healthy", pytest.param("births", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("kind", stress.KINDS)
 def test_one_round(kind, warm, tmp_path):
     result = stress.one_round(1, kind, "", PROGRAMS, tmp_path)
     print(result.line())

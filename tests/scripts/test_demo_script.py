@@ -28,14 +28,8 @@ def test_demo_brings_what_it_needs_and_no_tests(builder, arguments):
     assert not TESTS_ONLY & builder.installed()
     assert not [line for line in builder.lines("requirements") if line.startswith("pytest")]
     configured, built = builder.calls("cmake")
-    assert configured.startswith("--preset release") and "-DNUMSAN_COMPILE_TOGETHER=ON" in configured
+    assert configured.startswith("--preset release")
     assert built == "--build --preset release --target numsan numsan_core numsan_preload"
-
-
-def test_a_build_that_is_there_goes_on_as_it_is_compiled(builder):
-    (builder.root / "build/CMakeCache.txt").touch()
-    assert builder.run("build").returncode == 0
-    assert "TOGETHER" not in builder.calls("cmake")[0]
 
 
 def test_demo_stops_where_setup_fails(builder):

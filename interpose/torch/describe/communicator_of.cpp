@@ -19,6 +19,7 @@
 #endif
 [[gnu::weak]] const std::string& numsan_group_name(const c10d::ProcessGroup*) asm(NUMSAN_GROUP_TEXT("getGroupName"));
 [[gnu::weak]] const std::string& numsan_group_desc(const c10d::ProcessGroup*) asm(NUMSAN_GROUP_TEXT("getGroupDesc"));
+#undef NUMSAN_GROUP_TEXT
 
 namespace numsan {
 namespace {

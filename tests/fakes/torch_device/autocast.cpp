@@ -28,3 +28,8 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 }
 
 }  // namespace at::autocast
+
+#undef LOWER_PRECISION
+#undef FP32
+#undef FP32_SET_OPT_DTYPE
+#undef PROMOTE

@@ -54,7 +54,7 @@ def library():
 def _compile(folder):
     built = folder / "libnumsan_test_device.so"
     sources = sorted(HERE.glob("*.cpp"))
-    newest = max(path.stat().st_mtime for path in (*sources, *HERE.glob("*.h")))
+    newest = max(path.stat().st_mtime for path in (*sources, *HERE.glob("*.h"), pathlib.Path(__file__)))
     if built.exists() and built.stat().st_mtime >= newest:
         return built
     root = pathlib.Path(torch.__file__).parent

@@ -143,6 +143,16 @@ TEST(SlowWatch, PauseBeforeTheForwardPassIsAFinding) {
     EXPECT_EQ(loop.run().findings[0].measured, "no op runs for 5 ms of 15.1 ms (33 %)");
 }
 
+TEST(SlowWatch, PauseBehindAFewOpsIsAFinding) {
+    Loop loop;
+    loop.steps(12, [&] {
+        for (int i = 0; i < 20; ++i) loop.op({"aten::mul", {loop.batch.view()}, {loop.batch.returned()}}, kMs / 500, 5);
+        made_up_now += 5 * kMs;
+        loop.forward();
+    });
+    EXPECT_NE(loop.found().find("NP107"), std::string::npos) << loop.found();
+}
+
 TEST(SlowWatch, LoopOfOpsBeforeTheForwardPassIsNoPause) {
     Loop loop;
     loop.steps(12, [&] {

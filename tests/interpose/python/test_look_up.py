@@ -1,6 +1,7 @@
 """Looking up names is nothing that the program can see: none of its code runs, its collector stays as it is, and no
 wait for its interpreter is without an end."""
 import pathlib
+import sys
 import sysconfig
 
 import compiled_once
@@ -155,8 +156,9 @@ print("done", bool(weight.isnan().all()))
 
 @pytest.fixture(scope="module")
 def extension():
-    source, folder = HERE / "waits.cpp", run_numsan.CACHE / "tests"
     import torch.utils.cpp_extension as of_torch
+    source = HERE / "waits.cpp"
+    folder = run_numsan.CACHE / "tests" / f"waits-{of_torch.torch.__version__}-{sys.implementation.cache_tag}"
     if not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists():
         pytest.skip("no Python.h here: extensions cannot be built")
     libraries = [f"-L{path}" for path in of_torch.library_paths()]
