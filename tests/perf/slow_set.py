@@ -7,7 +7,8 @@ Of each program the slow one and the cured one run bare and take turns in one pr
 machine hits both; a turn's step is the time from the second step's end to the last one's, over the steps between, and
 the figure is the median turn, the first left out. What numsan says is of one run of each with perf=1. Printed per
 program: the code that was found, whether its line is the marked one, the share of a step that it says, the share that
-the cure saves, and their factor; then what is said of the cured ones, and the totals. --said leaves out the bare runs.
+the cure saves, and their factor; then what is said of the cured ones, and the totals. --said leaves out the bare runs,
+--require ends with 1 where a target is missed.
 One thread for each op. Programs on a GPU run on the test device of tests/fakes/torch_device,
 whose ops take 200 us: its times are of no real GPU.
 """
@@ -138,6 +139,8 @@ def main():
     parser.add_argument("--require", type=pathlib.Path, metavar="TARGETS",
                         help="exit with 1 where a target of this file is missed")
     args = parser.parse_args()
+    if args.said and args.require:
+        parser.error("--require needs the bare runs that --said leaves out")
     chosen = [program for program in slow_programs() if not args.names or program.name in args.names]
     with tempfile.TemporaryDirectory() as folder:
         rows = [(program, score(program, 0 if args.said else args.turns, folder)) for program in chosen]
