@@ -113,7 +113,7 @@ std::optional<std::string> subnormal_share(const OpInfo& op, const TensorView& o
 std::optional<std::string> flushed_share(const OpEvent& all, int32_t index, const Scanner& scanner,
                                          const Lineage& lineage) {
     const TensorView& output = all.outputs[index];
-    if (info(output.dtype).lane_bytes >= 4 || info(output.dtype).lanes != 1 || !scanner.measures(output))
+    if (!info(output.dtype).is_narrow() || info(output.dtype).lanes != 1 || !scanner.measures(output))
         return std::nullopt;
     const ListMember member(all, index);
     const OpEvent& event = member.event();

@@ -17,7 +17,7 @@ bool OpJudge::any_vanishes(const OpEvent& event, const OpContext& context, const
         const TensorView& output = event.outputs[i];
         const DTypeInfo& type = info(output.dtype);
         if (!was_read(ranges[i])) continue;
-        if ((output.flags & kScannable) == 0 || type.lane_bytes >= 4 || output.numel == 0) continue;
+        if ((output.flags & kScannable) == 0 || !type.is_narrow() || output.numel == 0) continue;
         if (context.node != nullptr && ranges[i].max_magnitude < (uint64_t(4) << type.mantissa_bits)) return true;
         if (context.node != nullptr) continue;
         if ((is_parameter(output) || context.on_state) && (output.flags & kWritten) != 0) return true;

@@ -61,7 +61,7 @@ KindSet must_of(const OpCall& call) {
 KindSet may_of(const OpTraits& op, DType dtype) {
     switch (op.total) {
         case Total::None: return 0;
-        case Total::Slow: return info(dtype).lane_bytes >= 4 ? KindSet(0) : kAnyInf;
+        case Total::Slow: return info(dtype).is_narrow() ? kAnyInf : KindSet(0);
         case Total::Fast: return kAnyInf;
         default: return kNaN | kAnyInf;
     }

@@ -204,20 +204,25 @@ void SlowWatch::op_taken(const OpEvent& event) noexcept {
     me.between_own = own();
 }
 
-/// The step's own work has not begun: the thread was in no op since `between_from`. A loop of ops has short gaps
-/// between them, and where the machine is busy long ones, too, at any of them.
+/// Counts what the thread was in no op for. A loop of ops has short gaps between them, and where the machine is busy
+/// long ones, too, at any of them.
+void SlowWatch::pause(Mine& me, int64_t idle) noexcept {
+    if (idle < kLeastPauseNs || me.between_ops >= kPausesBefore) return;
+    me.between_ns += idle;
+    if (idle <= me.between_longest) return;
+    me.between_longest = idle;
+    me.between_stack = stacks_.capture();
+}
+
+/// The step's own work has not begun: the thread was in no op since `between_from`.
 void SlowWatch::look_between(Mine& me, const OpEvent& event) noexcept {
     if (trainer_.load(std::memory_order_relaxed) != &me) return;
     const bool begins = event.graph_task != -1 || any_parameter(event);
     const int64_t idle = me.end - me.took - me.between_from - (own() - me.between_own);
-    if (me.loader_from == 0 && idle >= kLeastPauseNs && me.between_ops < kPausesBefore) {
-        me.between_ns += idle;
-        if (idle > me.between_longest) {
-            me.between_longest = idle;
-            me.between_stack = stacks_.capture();
-        }
+    if (me.loader_from == 0) {
+        pause(me, idle);
+        ++me.between_ops;
     }
-    if (me.loader_from == 0) ++me.between_ops;
     if (!begins) return;
     add(me, SlowCause::Between, me.between_stack, nullptr, me.between_ns);
     me.between_from = 0;
@@ -275,8 +280,7 @@ void SlowWatch::loader_begins() noexcept {
     me.loader_own = own();
     me.loader_stack = stacks_.capture();
     if (me.between_from == 0) return;
-    const int64_t idle = me.loader_from - me.between_from - (own() - me.between_own);
-    if (idle >= kLeastPauseNs) me.between_ns += idle;
+    pause(me, me.loader_from - me.between_from - (own() - me.between_own));
 }
 
 void SlowWatch::loader_ends() noexcept {

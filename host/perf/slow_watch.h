@@ -68,6 +68,7 @@ class SlowWatch {
     void add(Mine& me, SlowCause cause, StackId stack, const OpInfo* op, int64_t ns, int64_t count = 1) noexcept;
     void look_at(Mine& me, const OpEvent& event, int64_t ns) noexcept;
     void look_between(Mine& me, const OpEvent& event) noexcept;
+    void pause(Mine& me, int64_t idle) noexcept;
     void look_for_float64(Mine& me, const OpEvent& event, int64_t ns) noexcept;
     void see_parameters(const OpEvent& event) noexcept;
     int64_t own() const noexcept { return own_ns_.load(std::memory_order_relaxed); }

@@ -94,7 +94,7 @@ std::optional<double> magnitude_of(const TensorView& operand, const Scanner& sca
 
 uint64_t near_overflow_pattern(DType dtype, double share) {
     const DTypeInfo& type = info(dtype);
-    if (type.lane_bytes >= 4 || type.lanes != 1 || share <= 0) return ~uint64_t(0);
+    if (!type.is_narrow() || type.lanes != 1 || share <= 0) return ~uint64_t(0);
     // Patterns order as values do.
     uint64_t low = 0, high = largest_pattern(dtype);
     const double least = share * largest_value(dtype);
