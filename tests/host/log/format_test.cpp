@@ -31,7 +31,7 @@ void expect_as_printf(double value) {
 
 TEST(Format, SaysWhatPrintfSays) {
     std::mt19937_64 bits(1);
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < 5000; ++i) {
         const uint64_t pattern = bits();
         double value = 0;
         std::memcpy(&value, &pattern, sizeof value);

@@ -106,7 +106,7 @@ TEST(Log, ForkedChildrenCanWrite) {
         });
     }
     int ended = 0, status = 0;
-    constexpr int kChildren = 100;
+    constexpr int kChildren = 30;
     for (int i = 0; i < kChildren && status == 0; ++i) {
         const pid_t child = fork();
         if (child == 0) {

@@ -52,7 +52,7 @@ TEST(JobStory, GroupsThatContradictEachOtherLeaveItToTheFewest) {
 
 TEST(JobStory, RanksAreSorted) {
     MadeJob job;
-    MadeJob::finds(job.rank(0, 7), "a", 1, 1)["sent"] = {MadeJob::operation(2)};
+    MadeJob::sends(MadeJob::finds(job.rank(0, 7), "a", 1, 1), {MadeJob::operation(2)});
     MadeJob::receives(MadeJob::finds(job.rank(1, 7), "r", 1, 1), MadeJob::operation(2));
     job.rank(2, 7);
     job.rank(3, 7)["run"]["ended"] = nullptr;
@@ -82,11 +82,11 @@ TEST(JobStory, QuietRanksWriteNoReportWhereThereAreManyOrThatIsAsked) {
 TEST(JobStory, WhatCameBackIsNoOtherRanks) {
     MadeJob job;
     Json& first = job.rank(0, 2);
-    MadeJob::finds(first, "a", 1, 1)["sent"] = {MadeJob::operation(1, 1, 0)};
+    MadeJob::sends(MadeJob::finds(first, "a", 1, 1), {MadeJob::operation(1, 1, 0)});
     MadeJob::receives(MadeJob::finds(first, "back", 2, 1), MadeJob::operation(1, 1, 0));
     Json& other = MadeJob::finds(job.rank(1, 2), "r", 1, 1);
     MadeJob::receives(other, MadeJob::operation(1, 0, 0));
-    other["sent"] = {MadeJob::operation(1, 0, 0)};
+    MadeJob::sends(other, {MadeJob::operation(1, 0, 0)});
     const SortedReports sorted = job.sorted();
     const JobStory story = story_of(sorted.jobs[0]);
     ASSERT_EQ(story.received.size(), 1U);

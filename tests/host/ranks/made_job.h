@@ -51,6 +51,9 @@ class MadeJob {
         finding["mechanism"] = "DATA";
         finding["received"] = operation;
     }
+    static void sends(Json& finding, std::initializer_list<Json> operations) {
+        finding["sent"] = std::vector<Json>(operations);
+    }
 
     /// As they are read; the paths are r0, r1, ... Valid as long as this object, and once.
     SortedReports sorted() {

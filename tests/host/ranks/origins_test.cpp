@@ -25,25 +25,26 @@ using Origins = std::vector<std::pair<int64_t, size_t>>;
 TEST(Origins, AnOperationOfTheGroupIsKnownByItsNumber) {
     MadeJob job;
     MadeJob::receives(MadeJob::finds(job.rank(0, 3), "r", 2, 7), MadeJob::operation(8));
-    MadeJob::finds(job.rank(1, 3), "early", 1, 3)["sent"] = {MadeJob::operation(4)};
-    MadeJob::finds(job.rank(2, 3), "late", 2, 7)["sent"] = {MadeJob::operation(8)};
+    MadeJob::sends(MadeJob::finds(job.rank(1, 3), "early", 1, 3), {MadeJob::operation(4)});
+    MadeJob::sends(MadeJob::finds(job.rank(2, 3), "late", 2, 7), {MadeJob::operation(8)});
     EXPECT_EQ(origins(job), (Origins{{2, 1}, {1, 0}, {2, 0}}));
 }
 
 TEST(Origins, WhereTheNumberFitsNobodysAnEarlierSenderIt) {
     MadeJob job;
     MadeJob::receives(MadeJob::finds(job.rank(0, 3), "r", 2, 7), MadeJob::operation(8));
-    MadeJob::finds(job.rank(1, 3), "early", 1, 3)["sent"] = {MadeJob::operation(4)};
-    MadeJob::finds(job.rank(2, 3), "late", 2, 9)["sent"] = {MadeJob::operation(10)};
+    MadeJob::sends(MadeJob::finds(job.rank(1, 3), "early", 1, 3), {MadeJob::operation(4)});
+    MadeJob::sends(MadeJob::finds(job.rank(2, 3), "late", 2, 9), {MadeJob::operation(10)});
     EXPECT_EQ(origins(job), (Origins{{1, 1}, {1, 0}, {2, 0}})) << "what was sent later came later";
 }
 
 TEST(Origins, BetweenTwoRanksDirectionPeerAndTagCount) {
     MadeJob job;
     MadeJob::receives(MadeJob::finds(job.rank(0, 4), "r", 2, 0), MadeJob::operation(1, 2, 5));
-    MadeJob::finds(job.rank(1, 4), "to 3", 1, 0)["sent"] = {MadeJob::operation(1, 3, 5)};
-    MadeJob::finds(job.rank(2, 4), "to 0", 2, 0)["sent"] = {MadeJob::operation(1, 0, 4), MadeJob::operation(1, 0, 5)};
-    MadeJob::finds(job.rank(3, 4), "to 0, too", 1, 0)["sent"] = {MadeJob::operation(1, 0, 5)};
+    MadeJob::sends(MadeJob::finds(job.rank(1, 4), "to 3", 1, 0), {MadeJob::operation(1, 3, 5)});
+    MadeJob::sends(MadeJob::finds(job.rank(2, 4), "to 0", 2, 0),
+                   {MadeJob::operation(1, 0, 4), MadeJob::operation(1, 0, 5)});
+    MadeJob::sends(MadeJob::finds(job.rank(3, 4), "to 0, too", 1, 0), {MadeJob::operation(1, 0, 5)});
     EXPECT_EQ(origins(job)[0], (std::pair<int64_t, size_t>(2, 1)));
 }
 
@@ -51,17 +52,17 @@ TEST(Origins, WhatGoesToOneRankOfTheGroupIsNotReceivedByAnother) {
     MadeJob job;
     MadeJob::receives(MadeJob::finds(job.rank(0, 3), "r", 2, 0), MadeJob::operation(1));
     MadeJob::receives(MadeJob::finds(job.rank(1, 3), "r", 2, 0), MadeJob::operation(1));
-    MadeJob::finds(job.rank(2, 3), "gather", 2, 0)["sent"] = {MadeJob::operation(1, 1)};
+    MadeJob::sends(MadeJob::finds(job.rank(2, 3), "gather", 2, 0), {MadeJob::operation(1, 1)});
     EXPECT_EQ(origins(job), (Origins{{0, 0}, {2, 1}, {2, 0}}));
 }
 
 TEST(Origins, AChainEndsAtItsFirst) {
     MadeJob job;
-    MadeJob::finds(job.rank(0, 4), "made", 2, 0)["sent"] = {MadeJob::operation(1, 1, 0)};
+    MadeJob::sends(MadeJob::finds(job.rank(0, 4), "made", 2, 0), {MadeJob::operation(1, 1, 0)});
     for (int rank = 1; rank < 4; ++rank) {
         Json& finding = MadeJob::finds(job.rank(rank, 4), "r", 2, 0);
         MadeJob::receives(finding, MadeJob::operation(1, rank - 1, 0));
-        finding["sent"] = {MadeJob::operation(1, rank + 1, 0)};
+        MadeJob::sends(finding, {MadeJob::operation(1, rank + 1, 0)});
     }
     EXPECT_EQ(origins(job), (Origins{{0, 0}, {0, 1}, {0, 2}, {0, 3}}));
 }

@@ -137,10 +137,14 @@ TEST_F(Builder, WhatAModuleWithParametersComputesLastIsTheModels) {
     Features& f = escaped.birth.features;
     f.op = "div";
     f.reduction = "std";
-    f.touched = f.operand_touched = f.loss_known = f.after_parameters = true;
-    EXPECT_EQ(build().category.id, CategoryId{"N7"});
+    f.touched = true;
+    f.operand_touched = true;
+    f.loss_known = true;
+    f.after_parameters = true;
+    const CategoryId model{"N7"}, loss{"N4"};
+    EXPECT_EQ(build().category.id, model);
     stacks.live.tensors.clear();
-    EXPECT_EQ(build().category.id, CategoryId{"N4"}) << "a module without parameters is a loss";
+    EXPECT_EQ(build().category.id, loss) << "a module without parameters is a loss";
 }
 
 TEST_F(Builder, BufferThatNothingWroteIsBadFromTheStart) {

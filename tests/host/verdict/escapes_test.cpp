@@ -318,7 +318,7 @@ TEST_F(Refused, OpThatFailsForAnotherReasonSaysNothing) {
 TEST(Escapes, PlacesOfFindingsAreBounded) {
     Stream s;
     MadeUp negative{-1};
-    constexpr StackId kFirst = 1000, kMany = 10000;
+    constexpr StackId kFirst = 1000, kMany = 5000;
     const auto finding_at = [&](StackId stack) {
         MadeUp bad{kNan};
         s.outcome = {};
