@@ -37,7 +37,7 @@ def test_stages(arguments, stages, tested):
     assert "[test] tried again: 0\n" in text
     markers = {"--quick": "quick", "--all": "nightly or not nightly"}.get("".join(arguments), "not nightly")
     [pytest_call] = [call for call in tested.machine.calls("python") if "pytest" in call]
-    assert f"-m {markers} -n 2" in pytest_call
+    assert f"-m {markers} -n 3" in pytest_call
     assert bool(tested.machine.calls("setup")) == ("--quick" not in arguments)
 
 
