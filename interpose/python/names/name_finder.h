@@ -20,7 +20,7 @@ class NameFinder {
     /// `layout`: that of frames, null where it is not known; then local variables have no names.
     NameFinder(const PythonApi& api, const PythonLayout* layout, const TensorReader& reader);
 
-    /// Empty where torch is not imported. What takes longer than some tens of milliseconds to find has no name.
+    /// Empty where torch is not imported. What takes the thread more than some tens of milliseconds has no name.
     LiveNames find();
 
     /// After find(): modules that torch.fx wrote, borrowed. All that the garbage collector knows are asked: a graph is

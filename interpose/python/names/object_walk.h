@@ -1,13 +1,13 @@
-// What is reachable from some Python objects, within a time.
+// What is reachable from some Python objects, within a time of the processor.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
 #include <vector>
 
 #include "interpose/python/api/api.h"
+#include "interpose/python/names/thread_clock.h"
 
 namespace numsan {
 
@@ -16,7 +16,7 @@ namespace numsan {
 /// no Python object is made.
 class ObjectWalk {
   public:
-    using Clock = std::chrono::steady_clock;
+    using Clock = ThreadClock;
 
     /// The walk collects instances of `modules` and `optimizers`, two types; the second may be null. It does not go
     /// into instances of `tensors`.
