@@ -19,6 +19,8 @@ from rivals import RIVALS
 sys.path.insert(0, str(study_runs.TESTS / "suite"))
 from intervals import calibration_error, macro_f1, wilson  # noqa: E402
 
+# Of 0.5 to 32, that with the least log loss where each open base is judged by the others (decision 0051).
+PRIOR_RUNS = 8
 HALVES = {"open": seeding.OPEN, "held out": seeding.HELD}
 
 
@@ -206,14 +208,16 @@ def by_fault(result):
 
 def confidences(result):
     """{code: (right, said, confidence)} over the open half: in how many of the runs of which a fault is said it is the
-    one that was seeded, smoothed by one run that is right and one that is wrong. A healthy run of which something is
-    said counts."""
+    one that was seeded, smoothed by PRIOR_RUNS that are right as often as all answers are. A healthy run of which
+    something is said counts."""
     counts = {}
     for case, said in zip(result["cases"], result["tools"]["numsan"]):
         for fault in {one.fault for one in said} if case.base in seeding.OPEN else ():
             right, total = counts.get(fault, (0, 0))
             counts[fault] = right + (fault == case.truth), total + 1
-    return {code: (right, said, (right + 1) / (said + 2)) for code, (right, said) in sorted(counts.items())}
+    of_all = sum(right for right, _ in counts.values()) / max(1, sum(said for _, said in counts.values()))
+    return {code: (right, said, (right + PRIOR_RUNS * of_all) / (said + PRIOR_RUNS))
+            for code, (right, said) in sorted(counts.items())}
 
 
 def missed(measured, targets):
