@@ -2,8 +2,10 @@
 #pragma once
 
 #include "host/perf/cast_backs.h"
+#include "host/perf/growing_results.h"
 #include "host/perf/repeated_work.h"
 #include "host/perf/slow_places.h"
+#include "host/perf/table_updates.h"
 
 namespace numsan {
 
@@ -12,6 +14,8 @@ struct SlowThread {
     SlowPlaces places;
     RepeatedWork repeated;
     CastBacks casts;
+    GrowingResults growing;
+    TableUpdates tables;
     SlowThread* next = nullptr;
 };
 

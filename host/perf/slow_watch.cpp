@@ -173,18 +173,23 @@ void SlowWatch::look_at(Mine& me, const OpEvent& event, int64_t ns) noexcept {
     if (me.optimizer_from != 0 && !is_closures(event)) {
         ++me.optimizer_ops;
         if (ns < kSmallOpNs && !is_over_lists(event)) ++me.optimizer_small;
+        if (me.counts != nullptr) me.counts->tables.update(event, ns, lineage_);
         return;
     }
     see_parameters(event);
     look_for_float64(me, event, ns);
     SlowThread* counts = thread(me);
-    if (counts == nullptr || event.graph_task != -1 || me.loader_from != 0) return;
+    if (counts == nullptr) return;
+    if (const auto seen = counts->growing.reads(event, lineage_); seen.what == GrowingResults::Seen::What::Grows)
+        add(me, SlowCause::Growing, seen.stack, seen.op, ns, 0);
+    if (event.graph_task != -1 || me.loader_from != 0) return;
     if (const int64_t both = counts->casts.taken_back(event, ns, lineage_); both > 0)
         add(me, SlowCause::CastBack, stacks_.capture(), event.op, both);
     me.shows_repeated = true;
     const OpSeq first{first_op_.load(std::memory_order_relaxed)};
     const RepeatedWork::Seen seen = counts->repeated.before(event, first, lineage_, [&] { return stacks_.capture(); });
     if (seen.what == RepeatedWork::Seen::What::TakenBack) counts->places.take_back(SlowCause::Repeated, seen.stack);
+    look_for_growth(me, event, first);
 }
 
 void SlowWatch::op_taken(const OpEvent& event) noexcept {
@@ -193,10 +198,13 @@ void SlowWatch::op_taken(const OpEvent& event) noexcept {
     if (me.end == 0) return;
     if (me.shows_repeated) {
         me.counts->casts.remember(event, me.took, lineage_);
+        me.counts->growing.joined(event, lineage_);
         const RepeatedWork::Seen seen = me.counts->repeated.after(event, steps_.looked(), lineage_);
         if (seen.what == RepeatedWork::Seen::What::Repeated)
             add(me, SlowCause::Repeated, me.counts->repeated.stack(), event.op, me.took);
     }
+    if (event.graph_task != -1 && !event.on_device && me.counts != nullptr)
+        me.counts->tables.after(event, me.took, lineage_);
     const int64_t now = clock_();
     owned(now - std::exchange(me.end, 0));
     if (me.between_from == 0) return;
@@ -239,6 +247,16 @@ void SlowWatch::leaf(const TensorView& variable) noexcept {
     if (!seen.load(std::memory_order_relaxed)) seen.store(true, std::memory_order_relaxed);
 }
 
+/// The op's own time is that of a reader of its result.
+void SlowWatch::look_for_growth(Mine& me, const OpEvent& event, OpSeq first) noexcept {
+    const auto seen =
+        me.counts->growing.joins(event, first, steps_.looked(), lineage_, [&] { return stacks_.capture(); });
+    if (seen.what == GrowingResults::Seen::What::Ended)
+        me.counts->places.take_back(SlowCause::Growing, seen.stack);
+    else if (seen.what == GrowingResults::Seen::What::Grows)
+        add(me, SlowCause::Growing, seen.stack, event.op, 0);
+}
+
 /// Single numbers of the program's own are float64 often enough, and make no tensor so.
 void SlowWatch::look_for_float64(Mine& me, const OpEvent& event, int64_t ns) noexcept {
     const bool wide = std::any_of(event.outputs, event.outputs + event.output_count,
@@ -270,6 +288,9 @@ void SlowWatch::optimizer_ends() noexcept {
     const int64_t took = clock_() - from - (own() - me.optimizer_own);
     if (me.optimizer_small >= kManySmallOps && 4 * me.optimizer_small >= 3 * me.optimizer_ops)
         add(me, SlowCause::SmallUpdates, me.optimizer_stack, nullptr, took, me.optimizer_small);
+    if (me.counts == nullptr) return;
+    const TableUpdates::Updates tables = me.counts->tables.done();
+    if (tables.tables > 0) add(me, SlowCause::TableUpdates, me.optimizer_stack, nullptr, tables.ns, tables.tables);
 }
 
 void SlowWatch::loader_begins() noexcept {
@@ -308,6 +329,7 @@ void SlowWatch::steps_are(int64_t ended) noexcept {
     me.between_own = own();
     me.between_ns = me.between_longest = me.between_ops = 0;
     me.between_stack = 0;
+    if (me.counts != nullptr) me.counts->tables.forget();
 }
 
 SlowRun SlowWatch::run(const PlaceFinder& places) const {

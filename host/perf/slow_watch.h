@@ -69,6 +69,7 @@ class SlowWatch {
     void look_at(Mine& me, const OpEvent& event, int64_t ns) noexcept;
     void look_between(Mine& me, const OpEvent& event) noexcept;
     void pause(Mine& me, int64_t idle) noexcept;
+    void look_for_growth(Mine& me, const OpEvent& event, OpSeq first) noexcept;
     void look_for_float64(Mine& me, const OpEvent& event, int64_t ns) noexcept;
     void see_parameters(const OpEvent& event) noexcept;
     int64_t own() const noexcept { return own_ns_.load(std::memory_order_relaxed); }
