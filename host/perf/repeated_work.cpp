@@ -37,23 +37,6 @@ uint64_t RepeatedWork::key_of(const TensorView& input, OpSeq first, const Lineag
     return mixed(key, static_cast<uint64_t>(number(written))) | 1;
 }
 
-bool RepeatedWork::sample_of(const TensorView& output, uint64_t& sample) noexcept {
-    constexpr int64_t kWords = 256;
-    if (output.storage_data == nullptr || output.storage_bytes <= 0) return false;
-    const auto* bytes = static_cast<const char*>(output.storage_data);
-    const int64_t words = output.storage_bytes / 8;
-    uint64_t word = 0;
-    sample = static_cast<uint64_t>(output.storage_bytes);
-    if (words == 0) std::memcpy(&word, bytes, static_cast<size_t>(output.storage_bytes));
-    sample = mixed(sample, word);
-    const int64_t taken = std::min(words, kWords);
-    for (int64_t i = 0; i < taken; ++i) {
-        std::memcpy(&word, bytes + (i * words / taken) * 8, 8);
-        sample = mixed(sample, word);
-    }
-    return true;
-}
-
 RepeatedWork::Slot& RepeatedWork::slot_of(uint64_t key) noexcept {
     Slot* const row = slots_.data() + (key >> 20) % (kSlots / kRow) * kRow;
     Slot* const known = std::find_if(row, row + kRow, [&](const Slot& slot) { return slot.key == key; });
@@ -64,7 +47,7 @@ RepeatedWork::Slot& RepeatedWork::slot_of(uint64_t key) noexcept {
 RepeatedWork::Seen RepeatedWork::after(const OpEvent& event, int64_t step, const Lineage& lineage) noexcept {
     Seen seen;
     uint64_t sample = 0;
-    if (key_ == 0 || !sample_of(event.outputs[0], sample)) return seen;
+    if (key_ == 0 || !sample_values(event.outputs[0], kSampled, sample)) return seen;
     Slot& slot = slot_of(key_);
     if (slot.key != key_) {
         slot = {key_, sample, step, false};

@@ -8,6 +8,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
+#include "host/perf/value_samples.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/lineage.h"
 
@@ -54,11 +55,8 @@ class RepeatedWork {
     static constexpr size_t kSlots = 512;
     static constexpr size_t kRow = 8;  ///< slots that an op may have
     static constexpr size_t kMade = 256;
+    static constexpr int64_t kSampled = 256;  ///< words of a result
 
-    static uint64_t mixed(uint64_t hash, uint64_t word) noexcept {
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-        return hash ^ hash >> 29;
-    }
     static size_t made_slot(const void* storage) noexcept {
         return (reinterpret_cast<uintptr_t>(storage) >> 4) % kMade;
     }
@@ -73,7 +71,6 @@ class RepeatedWork {
     /// The op's, or that of its row which was not seen for longest.
     Slot& slot_of(uint64_t key) noexcept;
     static bool may_repeat(const OpEvent& event) noexcept;
-    static bool sample_of(const TensorView& output, uint64_t& sample) noexcept;
 
     uint64_t key_ = 0;  ///< of the op between before() and after(); 0: it cannot repeat itself
     StackId stack_ = 0;

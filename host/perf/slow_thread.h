@@ -1,8 +1,10 @@
 // What is kept of each thread whose ops are measured.
 #pragma once
 
+#include "host/perf/backward_passes.h"
 #include "host/perf/cast_backs.h"
 #include "host/perf/growing_results.h"
+#include "host/perf/layout_copies.h"
 #include "host/perf/repeated_work.h"
 #include "host/perf/slow_places.h"
 #include "host/perf/table_updates.h"
@@ -16,6 +18,8 @@ struct SlowThread {
     CastBacks casts;
     GrowingResults growing;
     TableUpdates tables;
+    LayoutCopies layouts;
+    BackwardPasses passes;
     SlowThread* next = nullptr;
 };
 

@@ -138,8 +138,13 @@ void SlowWatch::note_begin() noexcept {
     me.begin = clock_();
 }
 
+SlowThread* SlowWatch::trainers() const noexcept {
+    Mine& me = mine();
+    return trains(me) ? me.counts : nullptr;
+}
+
 bool SlowWatch::belongs(const OpEvent& event, const Mine& me) const noexcept {
-    return event.graph_task != -1 || trainer_.load(std::memory_order_relaxed) == &me;
+    return event.graph_task != -1 || trains(me);
 }
 
 void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
@@ -154,6 +159,8 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
     // The scope itself ends by ops of the profiler, with gradients on.
     if (me.optimizer_from != 0 && is_closures(event) && (event.graph_task != -1 || any_parameter(event)))
         me.optimizer_closure = true;
+    const bool outside = event.graph_task == -1 || me.optimizer_from != 0;
+    look_for_reads(me, trains(me) ? thread(me) : nullptr, event, outside, began != 0 && !ignored);
     if (began == 0 || ignored || !belongs(event, me)) return;
     if (event.on_device) on_device_.store(true, std::memory_order_relaxed);
     if (me.between_from != 0) look_between(me, event);
@@ -196,9 +203,11 @@ void SlowWatch::op_taken(const OpEvent& event) noexcept {
     if (!steps_.looking()) return;
     Mine& me = mine();
     if (me.end == 0) return;
+    if (event.graph_task != -1 && me.counts != nullptr) look_at_pass(*me.counts, event, me.end - me.took, me.end);
     if (me.shows_repeated) {
         me.counts->casts.remember(event, me.took, lineage_);
         me.counts->growing.joined(event, lineage_);
+        me.counts->layouts.remember(event, me.took, lineage_, [&] { return stacks_.capture(); });
         const RepeatedWork::Seen seen = me.counts->repeated.after(event, steps_.looked(), lineage_);
         if (seen.what == RepeatedWork::Seen::What::Repeated)
             add(me, SlowCause::Repeated, me.counts->repeated.stack(), event.op, me.took);
@@ -322,6 +331,7 @@ void SlowWatch::steps_are(int64_t ended) noexcept {
     if (!trainer_.compare_exchange_strong(nobody, &me, std::memory_order_relaxed) && nobody != &me)
         many_trainers_.store(true, std::memory_order_relaxed);
     if (many_trainers_.load(std::memory_order_relaxed)) return steps_.stop();
+    if (me.counts != nullptr) end_passes(me, *me.counts);
     const int64_t now = clock_();
     steps_.end(now, own());
     first_op_.store(ops_.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -339,6 +349,7 @@ SlowRun SlowWatch::run(const PlaceFinder& places) const {
     costs.float64_is_meant =
         float64_parameters_.load(std::memory_order_relaxed) || !narrow_parameters_.load(std::memory_order_relaxed);
     costs.on_device = on_device_.load(std::memory_order_relaxed);
+    costs.gradients_leave = others_read_.load(std::memory_order_relaxed);
     costs.threads_left_out = thread_count_.load(std::memory_order_relaxed) > kMostThreads;
     costs.many_trainers = many_trainers_.load(std::memory_order_relaxed);
     for (const SlowThread* one = threads_.load(std::memory_order_acquire); one != nullptr; one = one->next) {
@@ -355,7 +366,7 @@ void SlowWatch::begin_child() noexcept {
     thread_count_.store(0, std::memory_order_relaxed);
     trainer_.store(nullptr, std::memory_order_relaxed);
     many_trainers_.store(false, std::memory_order_relaxed);
-    for (std::atomic<bool>* fact : {&on_device_, &narrow_parameters_, &float64_parameters_})
+    for (std::atomic<bool>* fact : {&on_device_, &others_read_, &narrow_parameters_, &float64_parameters_})
         fact->store(false, std::memory_order_relaxed);
     own_ns_.store(0, std::memory_order_relaxed);
     first_op_.store(0, std::memory_order_relaxed);

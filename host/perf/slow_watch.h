@@ -41,7 +41,9 @@ class SlowWatch {
     /// The session has.
     void op_taken(const OpEvent& event) noexcept;
 
-    /// A leaf that is handed a gradient.
+    /// This thread runs a node of a backward pass.
+    void node_begins(const NodeEvent& event) noexcept;
+    /// A parameter of this type is there.
     void leaf(const TensorView& variable) noexcept;
     void optimizer_begins(StackId stack) noexcept;
     void optimizer_ends() noexcept;
@@ -64,9 +66,15 @@ class SlowWatch {
     void note_begin() noexcept;
     void drop_threads() noexcept;
     bool belongs(const OpEvent& event, const Mine& me) const noexcept;
+    bool trains(const Mine& me) const noexcept { return trainer_.load(std::memory_order_relaxed) == &me; }
     SlowThread* thread(Mine& me) noexcept;
+    SlowThread* trainers() const noexcept;  ///< null where another thread calls
     void add(Mine& me, SlowCause cause, StackId stack, const OpInfo* op, int64_t ns, int64_t count = 1) noexcept;
     void look_at(Mine& me, const OpEvent& event, int64_t ns) noexcept;
+    // slow_gradients.cpp
+    void look_for_reads(Mine& me, SlowThread* counts, const OpEvent& event, bool outside, bool told) noexcept;
+    void look_at_pass(SlowThread& counts, const OpEvent& event, int64_t began, int64_t ended) noexcept;
+    void end_passes(Mine& me, SlowThread& counts) noexcept;
     void look_between(Mine& me, const OpEvent& event) noexcept;
     void pause(Mine& me, int64_t idle) noexcept;
     void look_for_growth(Mine& me, const OpEvent& event, OpSeq first) noexcept;
@@ -89,6 +97,7 @@ class SlowWatch {
     std::atomic<bool> narrow_parameters_{false};
     std::atomic<bool> float64_parameters_{false};
     std::atomic<bool> on_device_{false};
+    std::atomic<bool> others_read_{false};  ///< a thread that does not train has read gradients
     std::atomic<SlowThread*> threads_{nullptr};
     std::atomic<int> thread_count_{0};
 };

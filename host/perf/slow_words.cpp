@@ -84,6 +84,7 @@ SlowRun slow_run(const SlowCosts& costs, const StackSource& stacks, const PlaceF
         const auto& [cause, stack] = key;
         if (cause == SlowCause::Float64 && costs.float64_is_meant) continue;
         if (cause == SlowCause::Between && costs.on_device) continue;
+        if (cause == SlowCause::DroppedGradient && (costs.on_device || costs.gradients_leave)) continue;
         const std::vector<SourceFrame> frames = stacks.resolve(stack);
         const SourceFrame* frame = places.innermost(frames);
         const std::string file = frame != nullptr ? frame->file : "";

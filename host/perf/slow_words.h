@@ -18,6 +18,7 @@ struct SlowCosts {
     int64_t step_ns = 0;  ///< how long one is
     bool float64_is_meant = false;
     bool on_device = false;
+    bool gradients_leave = false;  ///< they are read where it is not seen which
     bool many_trainers = false;
     bool threads_left_out = false;  ///< for which there was no room
     std::map<std::pair<SlowCause, StackId>, SlowPlaces::Cost> by_stack;

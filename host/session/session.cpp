@@ -183,9 +183,9 @@ void Session::node_begin(const NodeEvent& event) noexcept {
     if (thread.busy) return;
     parts_.contexts.steps().node(event.variable == nullptr ? nullptr : event.variable->storage);
     parts_.contexts.rounds().backward();
+    if (slow_ != nullptr) slow_->node_begins(event);
     if (event.variable == nullptr) return;
     parts_.judge.begin_learning();
-    if (slow_ != nullptr) slow_->leaf(*event.variable);
     try {
         OpContext context = parts_.contexts.begin(thread, OpSeq{parts_.ops.load(std::memory_order_relaxed)});
         if (context.after_compiled) context.stack = stacks_.capture();
