@@ -14,9 +14,9 @@
 
 namespace numsan {
 
-/// Of one thread. An op that joins tensors grows where one of them is the op's own result of an earlier step and the
-/// new result is larger than that was, step after step; where it is not in one step, it has come to its end, as a
-/// buffer of limited size does. Constant memory.
+/// Of one thread. The result of an op that joins tensors grows where one of them is the op's own result of an earlier
+/// step and the new one is larger than that, step after step. Where it does not grow in one step, it has come to its
+/// end, as a buffer of limited size does. Steps are those that are looked at. Constant memory.
 class GrowingResults {
   public:
     /// Set by hand: steps in a row from which on it grows.
@@ -60,7 +60,7 @@ class GrowingResults {
             return grew ? Seen{Seen::What::Ended, at, event.op} : Seen{};
         }
         if (place == nullptr) place = &(places_[next_++ % kPlaces] = {event.op, at});
-        if (place->step != step) ++place->steps;
+        if (place->step != step) place->steps = place->step + 1 == step ? place->steps + 1 : 1;
         place->step = step;
         joined_ = place;
         return place->steps < kSteps ? Seen{} : Seen{Seen::What::Grows, at, event.op};
@@ -72,6 +72,16 @@ class GrowingResults {
         joined_->storage = event.outputs[0].storage;
         joined_->written = lineage.written_at(joined_->storage);
         joined_ = nullptr;
+    }
+
+    /// The step is over: calls ended(stack) for each op that grew until then and did not in this step.
+    template <class Ended>
+    void end_step(int64_t step, Ended&& ended) noexcept {
+        for (Place& place : places_) {
+            if (place.steps < kSteps || place.step == step) continue;
+            ended(place.stack);
+            place = {};
+        }
     }
 
   private:

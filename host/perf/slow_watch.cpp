@@ -203,7 +203,8 @@ void SlowWatch::op_taken(const OpEvent& event) noexcept {
     if (!steps_.looking()) return;
     Mine& me = mine();
     if (me.end == 0) return;
-    if (event.graph_task != -1 && me.counts != nullptr) look_at_pass(*me.counts, event, me.end - me.took, me.end);
+    if (event.graph_task != -1 && me.counts != nullptr && trains(me))
+        look_at_pass(*me.counts, event, me.end - me.took, me.end);
     if (me.shows_repeated) {
         me.counts->casts.remember(event, me.took, lineage_);
         me.counts->growing.joined(event, lineage_);
@@ -332,6 +333,10 @@ void SlowWatch::steps_are(int64_t ended) noexcept {
         many_trainers_.store(true, std::memory_order_relaxed);
     if (many_trainers_.load(std::memory_order_relaxed)) return steps_.stop();
     if (me.counts != nullptr) end_passes(me, *me.counts);
+    if (steps_.looking() && me.counts != nullptr) {
+        me.counts->growing.end_step(steps_.looked(),
+                                    [&](StackId stack) { me.counts->places.take_back(SlowCause::Growing, stack); });
+    }
     const int64_t now = clock_();
     steps_.end(now, own());
     first_op_.store(ops_.load(std::memory_order_relaxed), std::memory_order_relaxed);

@@ -1,9 +1,11 @@
 // Tables of which a batch reads few rows, and of which the optimizer updates all.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
@@ -27,7 +29,10 @@ class TableUpdates {
         if (gradient.ndim != 2 || kFew * event.inputs[1].numel > gradient.sizes[0] ||
             plain_op_name(event.op->name) != "embedding_dense_backward")
             return;
-        tables_[next_++ % kTables] = {gradient.storage, lineage.written_at(gradient.storage), gradient.numel, ns};
+        tables_[next_++ % kTables] = {.storage = gradient.storage,
+                                      .written = lineage.written_at(gradient.storage),
+                                      .numel = gradient.numel,
+                                      .ns = ns};
     }
 
     /// An op of the optimizer that took `ns`, before the lineage knows of it.
@@ -42,11 +47,12 @@ class TableUpdates {
                 const TensorView& input = event.inputs[i];
                 if (input.numel != table.numel) continue;
                 own += input.numel;
+                if (is_parameter(input)) table.see(input.storage);
                 table.is_read = table.is_read ||
                                 (input.storage == table.storage && lineage.written_at(input.storage) == table.written);
             }
             // A list of parameters is updated by one op.
-            if (own > 0) table.ns += static_cast<int64_t>(static_cast<double>(ns) * own / all);
+            if (own > 0) table.updates_ns += static_cast<int64_t>(static_cast<double>(ns) * own / all);
         }
     }
 
@@ -59,7 +65,7 @@ class TableUpdates {
         Updates sum;
         for (Table& table : tables_) {
             if (!table.is_read) continue;  // another optimizer may have it
-            sum = {sum.ns + table.ns, sum.tables + 1};
+            sum = {sum.ns + table.ns + table.updates_ns / std::max<int64_t>(1, table.equals), sum.tables + 1};
             table = {};
         }
         return sum;
@@ -72,15 +78,25 @@ class TableUpdates {
     }
 
   private:
+    static constexpr size_t kTables = 16;
     struct Table {
         const void* storage = nullptr;  ///< of the gradient
         OpSeq written = OpSeq::None;
         int64_t numel = 0;
-        int64_t ns = 0;
+        int64_t ns = 0;          ///< to make the gradient
+        int64_t updates_ns = 0;  ///< of ops on tensors that are as large
         bool is_read = false;
+        /// Parameters as large as the table, of which it is one: each has its part of these ops.
+        int64_t equals = 0;
+        std::array<const void*, kTables> seen{};
+
+        void see(const void* parameter) noexcept {
+            const auto end = seen.begin() + equals;
+            if (equals < std::ssize(seen) && std::find(seen.begin(), end, parameter) == end)
+                seen[static_cast<size_t>(equals++)] = parameter;
+        }
     };
 
-    static constexpr size_t kTables = 16;
     std::array<Table, kTables> tables_{};
     size_t next_ = 0;
 };

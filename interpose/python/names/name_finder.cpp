@@ -18,8 +18,8 @@ constexpr ptrdiff_t kManyItems = 1000;
 constexpr int32_t kObjectType = 8;
 constexpr int kOldestGeneration = 2;
 
-ObjectWalk::Clock::duration part(milliseconds time, double share) {
-    return std::chrono::duration_cast<ObjectWalk::Clock::duration>(time * share);
+Deadline::Duration part(milliseconds time, double share) {
+    return std::chrono::duration_cast<Deadline::Duration>(time * share);
 }
 
 /// Torch's own modules hold no model, and are most of what is imported.
@@ -34,7 +34,7 @@ NameFinder::NameFinder(const PythonApi& api, const PythonLayout* layout, const T
       reader_(reader),
       layout_(layout),
       share_(reader.brief ? kBrief : 1),
-      end_(ObjectWalk::Clock::now() + part(kNaming, share_)),
+      end_(part(kNaming, share_)),
       module_type_(global_of(api, "torch.nn", "Module")),
       optimizer_type_(global_of(api, "torch.optim", "Optimizer")),
       tensor_type_(global_of(api, "torch", "Tensor")),

@@ -20,7 +20,7 @@ class NameFinder {
     /// `layout`: that of frames, null where it is not known; then local variables have no names.
     NameFinder(const PythonApi& api, const PythonLayout* layout, const TensorReader& reader);
 
-    /// Empty where torch is not imported. What takes the thread more than some tens of milliseconds has no name.
+    /// Empty where torch is not imported. What takes more than some tens of milliseconds of CPU time has no name.
     LiveNames find();
 
     /// After find(): modules that torch.fx wrote, borrowed. All that the garbage collector knows are asked: a graph is
@@ -33,7 +33,7 @@ class NameFinder {
 
     void* slot(void* object, const char* name) const;
     bool is_a(void* object, void* type) const;
-    bool is_late() const { return ObjectWalk::Clock::now() >= end_; }
+    bool is_late() const { return end_.is_over(); }
     std::vector<Item> parts(void* value, const std::string& name) const;
     std::string key_text(void* key) const;
     std::string numbered(const std::string& name);
@@ -50,7 +50,7 @@ class NameFinder {
     const TensorReader& reader_;
     const PythonLayout* layout_;
     const double share_;
-    ObjectWalk::Clock::time_point end_;
+    Deadline end_;
     void* module_type_ = nullptr;
     void* optimizer_type_ = nullptr;
     void* tensor_type_ = nullptr;

@@ -66,7 +66,7 @@ const ObjectWalk::Type& ObjectWalk::type_of(void* object) {
 }
 
 bool ObjectWalk::is_over() {
-    if (!over_ && ++ticks_ % kTicksPerLook == 0) over_ = Clock::now() >= end_;
+    if (!over_ && ++ticks_ % kTicksPerLook == 0) over_ = end_.is_over();
     return over_;
 }
 
@@ -118,12 +118,12 @@ void ObjectWalk::expand_near() {
     }
 }
 
-void ObjectWalk::run(Clock::duration near, Clock::duration far) {
-    end_ = Clock::now() + near;
+void ObjectWalk::run(Deadline::Duration near, Deadline::Duration far) {
+    end_ = Deadline(near);
     over_ = false;
     expand_near();
     if (over_) return;
-    end_ = Clock::now() + far;
+    end_ = Deadline(far);
     while (!far_.empty() && !is_over()) {
         void* const object = far_.front();
         far_.pop_front();

@@ -1,4 +1,4 @@
-// What is reachable from some Python objects, within a time of the processor.
+// What is reachable from some Python objects, within a time.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "interpose/python/api/api.h"
-#include "interpose/python/names/thread_clock.h"
+#include "interpose/python/names/deadline.h"
 
 namespace numsan {
 
@@ -16,8 +16,6 @@ namespace numsan {
 /// no Python object is made.
 class ObjectWalk {
   public:
-    using Clock = ThreadClock;
-
     /// The walk collects instances of `modules` and `optimizers`, two types; the second may be null. It does not go
     /// into instances of `tensors`.
     ObjectWalk(const PythonApi& api, void* modules, void* optimizers, void* tensors);
@@ -28,7 +26,7 @@ class ObjectWalk {
     void add_far(void* object) { far_.push_back(object); }
 
     /// Walks until nothing near is left, `near` at most, then on to what is far, `far` at most.
-    void run(Clock::duration near, Clock::duration far);
+    void run(Deadline::Duration near, Deadline::Duration far);
 
     const std::vector<void*>& modules() const { return modules_; }
     const std::vector<void*>& optimizers() const { return optimizers_; }
@@ -69,7 +67,7 @@ class ObjectWalk {
     std::deque<void*> far_;
     std::vector<void*> modules_;
     std::vector<void*> optimizers_;
-    Clock::time_point end_;
+    Deadline end_{Deadline::Duration::zero()};
     const void* passed_over_ = nullptr;
     uint32_t ticks_ = 0;
     bool over_ = false;

@@ -78,8 +78,9 @@ def test_confidences_are_of_the_open_half():
     got = score.confidences({"cases": cases, "tools": {"numsan": [[one] for one in said]}})
     # Of all answers half are right.
     assert got == {"ND101": (2, 3, (2 + 4) / (3 + 8)), "ND107": (0, 1, 4 / (1 + 8))}
-    twice = score.confidences({"cases": [case("ND102")], "tools": {"numsan": [[Answer("ND102"), Answer("ND102")]]}})
-    assert twice == {"ND102": (1, 1, 1)}, "a run with two losses is one run"
+    twice = score.confidences({"cases": [case("ND102"), case("ND101")],
+                               "tools": {"numsan": [[Answer("ND102"), Answer("ND102")], [Answer("ND102")]]}})
+    assert twice == {"ND102": (1, 2, 1 / 2)}, "a run with two losses is one run"
 
 
 def test_targets():

@@ -70,6 +70,24 @@ TEST_F(Bank, ThatIsFullHasComeToItsEnd) {
     EXPECT_EQ(step(25).what, What::Nothing) << "it was said";
 }
 
+TEST_F(Bank, ThatIsJoinedNoMoreHasComeToItsEnd) {
+    for (size_t i = 0; i < 6; ++i) step(20 + i);
+    std::vector<StackId> ended;
+    const auto note = [&](StackId stack) { ended.push_back(stack); };
+    results_.end_step(5, note);
+    EXPECT_TRUE(ended.empty()) << "it grew in this step";
+    results_.end_step(6, note);
+    EXPECT_EQ(ended, std::vector<StackId>{7});
+    EXPECT_EQ(read(*kept_.back()).what, What::Nothing);
+}
+
+TEST_F(Bank, GrowsInARow) {
+    for (size_t i = 0; i < 12; ++i) {
+        EXPECT_EQ(step(20 + i).what, What::Nothing) << i;
+        if (i % 3 == 2) ++step_;  // a step without
+    }
+}
+
 TEST_F(Bank, OfOneStepIsNone) {
     for (int i = 0; i < 10; ++i) {
         const OpSeq first{++ops_};
@@ -85,7 +103,7 @@ TEST_F(Bank, OfOneStepIsNone) {
 
 TEST_F(Bank, AnotherLineIsAnother) {
     for (size_t i = 0; i < 10; ++i)
-        EXPECT_EQ(step(20 + i, i % 4 == 3 ? 8 : 7).what == What::Grows, i >= 5 && i % 4 != 3) << i;
+        EXPECT_EQ(step(20 + i, i % 2 == 0 ? 8 : 7).what, What::Nothing) << "each grows in every other step only";
 }
 
 }  // namespace

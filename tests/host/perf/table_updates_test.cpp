@@ -60,6 +60,14 @@ TEST_F(TwoColumns, OfAnOpOverAListThePartOfTheTableCounts) {
     EXPECT_EQ(tables.done().ns, 300 + 400);
 }
 
+TEST_F(TwoColumns, OpsOfAParameterAsLargeAreNotTheTables) {
+    const MadeUp head{std::vector<float>(128), kParameter};
+    backward(few);
+    update({table.view(), gradient.view()}, 40);
+    update({head.view()}, 60);
+    EXPECT_EQ(tables.done().ns, 300 + (40 + 60) / 2);
+}
+
 TEST_F(TwoColumns, TableWhoseRowsAreReadIsNone) {
     backward(many);
     update({table.view(), gradient.view()}, 40);
