@@ -6,11 +6,11 @@
 
 namespace numsan {
 
-/// Asks without letting other threads of Python run meanwhile, for some tens of milliseconds of CPU time at most,
-/// and runs no Python code: nothing in the program can see it, and nothing of it is held. A thread that has the
-/// interpreter's lock asks itself. Any other waits, at most for a second, for a thread of numsan's that asks for the
-/// lock: who has it may be waiting for this one. Empty then, in a build without that lock, and when anything else goes
-/// wrong.
+/// Asks without letting other threads of Python run meanwhile, for some tens of milliseconds of CPU time at most, about
+/// a second of the clock where the machine is busy, and runs no Python code: nothing in the program can see it, and
+/// nothing of it is held. A thread that has the interpreter's lock asks itself. Any other waits, at most for a second,
+/// for a thread of numsan's that asks for the lock: who has it may be waiting for this one. Empty then, in a build
+/// without that lock, and when anything else goes wrong.
 ///
 /// Lines of code that torch.fx wrote are read after that, by Python code, where the calling thread does not hold the
 /// lock and such code is alive. `layout`: that of frames, null where it is not known: then local variables have no
