@@ -1,6 +1,7 @@
 // numsan diagnose: ranked training faults, from the signals that stand in a report.
 #include "host/cli/commands.h"
 #include "host/diagnosis/diagnosis_document.h"
+#include "host/diagnosis/learned/features.h"
 #include "host/diagnosis/ranking.h"
 #include "host/format/formats.h"
 #include "host/report/json_fields.h"
@@ -8,6 +9,21 @@
 #include "host/report/json_writer.h"
 
 namespace numsan::cli {
+namespace {
+
+/// Complains where there are none.
+std::optional<Signals> signals_of(const std::string& file, ReadResult& read) {
+    read = read_report(file);
+    if (!read.ok()) {
+        complain(read.error);
+        return {};
+    }
+    auto signals = read_signals(fields::at(read.document, "diagnosis"));
+    if (!signals) complain(file + ": it has no training signals: `numsan run --diagnose 1` measures them");
+    return signals;
+}
+
+}  // namespace
 
 int diagnose(const std::string& file, const std::string& format, const std::string& output, const std::string& color) {
     const auto known = format_of("diagnose", format);
@@ -15,16 +31,9 @@ int diagnose(const std::string& file, const std::string& format, const std::stri
         complain(unknown_format("diagnose", format));
         return kUsage;
     }
-    const ReadResult read = read_report(file);
-    if (!read.ok()) {
-        complain(read.error);
-        return kUsage;
-    }
-    const auto signals = read_signals(fields::at(read.document, "diagnosis"));
-    if (!signals) {
-        complain(file + ": it has no training signals: `numsan run --diagnose 1` measures them");
-        return kUsage;
-    }
+    ReadResult read;
+    const auto signals = signals_of(file, read);
+    if (!signals) return kUsage;
     const std::vector<Fault> faults = rank_faults(*signals);
     TextStyle style = output_style(output, color);
     style.cwd = fields::text(fields::at(read.document, "run"), "cwd");
@@ -35,6 +44,16 @@ int diagnose(const std::string& file, const std::string& format, const std::stri
     }
     const int written = write_output(output, text);
     return written == kOk && !(faults.empty() && signals->warnings.empty()) ? kNews : written;
+}
+
+int diagnosed_features(const std::string& file, const std::string& output) {
+    ReadResult read;
+    const auto signals = signals_of(file, read);
+    if (!signals) return kUsage;
+    const Features features = features_of(*signals);
+    nlohmann::ordered_json out;
+    for (const FeatureInfo& one : kFeatures) out[one.key] = fields::finite_or_null(features.*one.value);
+    return write_output(output, document_text(out));
 }
 
 }  // namespace numsan::cli

@@ -39,6 +39,7 @@ int merge(const std::vector<std::string>& files, const std::string& format, cons
 
 /// Ranked training faults of a report that has signals.
 int diagnose(const std::string& file, const std::string& format, const std::string& output, const std::string& color);
+int diagnosed_features(const std::string& file, const std::string& output);
 
 int explain(const std::string& word);
 

@@ -179,6 +179,8 @@ int dispatch(Words words) {
         app.add_subcommand("diagnose", "ranked training faults of a run with `--diagnose 1`: evidence, line, change");
     std::string diagnosed;
     diagnose_command->add_option("FILE", diagnosed, "a report of such a run")->required();
+    bool features = false;
+    diagnose_command->add_flag("--features", features, "the numbers that the learned model reads, as JSON, and no faults");
     add_document_flags(*diagnose_command, "diagnose", document);
 
     CLI::App* explain_command = app.add_subcommand("explain", "what a code or a category means and how to fix it");
@@ -231,7 +233,10 @@ int dispatch(Words words) {
     if (diff_command->parsed()) return diff(base, now, document.format, document.output, document.color);
     if (history_command->parsed()) return history(nights, document.format, document.output, document.color);
     if (merge_command->parsed()) return merge(files, document.format, document.output, document.color);
-    if (diagnose_command->parsed()) return diagnose(diagnosed, document.format, document.output, document.color);
+    if (diagnose_command->parsed()) {
+        return features ? diagnosed_features(diagnosed, document.output)
+                        : diagnose(diagnosed, document.format, document.output, document.color);
+    }
     if (explain_command->parsed()) return explain(word);
     if (replay_command->parsed()) return replay(replayed);
     if (doctor_command->parsed()) return doctor(command);

@@ -97,6 +97,7 @@ Json faults_document(const std::vector<Fault>& faults) {
                        {"slug", row.slug},
                        {"name", row.name},
                        {"confidence", fault.confidence},
+                       {"by", fault.learned ? "model" : "rule"},
                        {"location", place_document(fault.location)},
                        {"evidence", fault.evidence},
                        {"help", fault.help},

@@ -17,6 +17,7 @@ struct Fault {
     std::optional<Place> location;      ///< the line to change, as near as an op shows it
     std::vector<std::string> help;      ///< one change each, the likeliest first
     std::vector<std::string> signals;   ///< keys of signals.def that speak for it
+    bool learned = false;               ///< the learned model says it, no rule
 };
 
 }  // namespace numsan

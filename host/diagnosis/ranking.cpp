@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "host/diagnosis/learned/learned_faults.h"
 #include "host/diagnosis/rules/rules.h"
 
 namespace numsan {
@@ -44,6 +45,7 @@ std::vector<Fault> rank_faults(const Signals& signals) {
             default: return false;
         }
     });
+    if (faults.empty()) return learned_faults(signals);
     std::stable_sort(faults.begin(), faults.end(),
                      [](const Fault& a, const Fault& b) { return a.confidence > b.confidence; });
     return faults;

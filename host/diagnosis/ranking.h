@@ -8,8 +8,8 @@
 
 namespace numsan {
 
-/// The faults, likeliest first; what another one explains is left out. Empty: none was recognised, which is not to say
-/// that there is none. [MT]
+/// The faults, likeliest first; what another one explains is left out. The learned model is asked where no rule is sure.
+/// Empty: none was recognised, which is not to say that there is none. [MT]
 std::vector<Fault> rank_faults(const Signals& signals);
 
 }  // namespace numsan

@@ -73,7 +73,8 @@ struct SlowWatch::Mine {
     int64_t optimizer_own;
     int64_t optimizer_ops;
     int64_t optimizer_small;
-    bool optimizer_closure;  ///< a closure ran, whose time is not the optimizer's
+    int64_t optimizer_large_ns;  ///< of the other ops
+    bool optimizer_closure;      ///< a closure ran, whose time is not the optimizer's
     StackId optimizer_stack;
     // The first op of the step that wrote float64.
     int64_t float64_step;
@@ -179,7 +180,10 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
 void SlowWatch::look_at(Mine& me, const OpEvent& event, int64_t ns) noexcept {
     if (me.optimizer_from != 0 && !is_closures(event)) {
         ++me.optimizer_ops;
-        if (ns < kSmallOpNs && !is_over_lists(event)) ++me.optimizer_small;
+        if (ns < kSmallOpNs && !is_over_lists(event))
+            ++me.optimizer_small;
+        else
+            me.optimizer_large_ns += ns;
         if (me.counts != nullptr) me.counts->tables.update(event, ns, lineage_);
         return;
     }
@@ -286,7 +290,7 @@ void SlowWatch::optimizer_begins(StackId stack) noexcept {
     if (!steps_.looking()) return;
     me.optimizer_from = clock_();
     me.optimizer_own = own();
-    me.optimizer_ops = me.optimizer_small = 0;
+    me.optimizer_ops = me.optimizer_small = me.optimizer_large_ns = 0;
     me.optimizer_closure = false;
     me.optimizer_stack = stack;
 }
@@ -297,7 +301,7 @@ void SlowWatch::optimizer_ends() noexcept {
     if (from == 0 || me.optimizer_closure || !steps_.looking()) return;
     const int64_t took = clock_() - from - (own() - me.optimizer_own);
     if (me.optimizer_small >= kManySmallOps && 4 * me.optimizer_small >= 3 * me.optimizer_ops)
-        add(me, SlowCause::SmallUpdates, me.optimizer_stack, nullptr, took, me.optimizer_small);
+        add(me, SlowCause::SmallUpdates, me.optimizer_stack, nullptr, took - me.optimizer_large_ns, me.optimizer_small);
     if (me.counts == nullptr) return;
     const TableUpdates::Updates tables = me.counts->tables.done();
     if (tables.tables > 0) add(me, SlowCause::TableUpdates, me.optimizer_stack, nullptr, tables.ns, tables.tables);

@@ -15,9 +15,9 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parent
-sys.path[:0] = [str(TESTS / "support"), str(TESTS / "twin")]
+sys.path[:0] = [str(TESTS / "support"), str(HERE)]
+import healthy_programs  # noqa: E402
 import run_numsan  # noqa: E402
-import test_bit_identical as twins  # noqa: E402
 
 # Of the suite: those whose label says that the learning rate, or growth without a bound, is the mistake.
 SUITE = ["suite/programs/p50_learning_rate_typo.py", "suite/programs/p51_weight_decay_ten.py",
@@ -26,15 +26,6 @@ SUITE = ["suite/programs/p50_learning_rate_typo.py", "suite/programs/p51_weight_
 
 def growing():
     return [(path, ()) for path in [*sorted((HERE / "growth").glob("*.py")), *(TESTS / one for one in SUITE)]]
-
-
-def healthy():
-    yield from ((path, ("healthy",)) for path in sorted((HERE / "growth").glob("*.py")))
-    yield from ((path, ("healthy",)) for path in sorted((HERE / "programs").glob("*.py")))
-    yield from ((path, ()) for path in sorted((HERE / "healthy").glob("*.py")))
-    yield from ((path, ()) for path in sorted((TESTS / "suite" / "controls").glob("q*.py")))
-    yield from ((twins.PROGRAMS / twins.CASES[case][0], ()) for case in sorted(twins.ALONE))
-    yield from ((path, ()) for path in sorted((TESTS / "programs").glob("*/twin.py")))
 
 
 def run(program, args, clean=False):
@@ -94,7 +85,7 @@ def main(words):
         leads.append(lead)
         if hit is not None:
             inside.append(hit)
-    for program, args in healthy():
+    for program, args in healthy_programs.short():
         if not wanted(program):
             continue
         try:

@@ -36,9 +36,7 @@ void dead_layer(const Signals& signals, std::vector<Fault>& faults) {
         fault.evidence.push_back("the gradient of " + name_of(*before) +
                                  (own != nullptr ? ", which the op before it reads," : "") +
                                  " was exactly zero in these");
-        fault.help = {"take a smaller learning rate: one large step can push a whole layer below zero",
-                      "take an activation that has a slope below zero: `leaky_relu`, `gelu`, `elu`",
-                      "check the initialisation of " + name_of(*before) + " and of its bias"};
+        fault.help.back() = "check the initialisation of " + name_of(*before) + " and of its bias";
         fault.signals = {"zeros", "gradient"};
         faults.push_back(std::move(fault));
         return;  // layers behind it are dead by it
@@ -58,9 +56,8 @@ void saturated_layer(const Signals& signals, std::vector<Fault>& faults) {
                                  "` were at its limits, where its slope is below " + value_text(100 * kSaturatedSlope) +
                                  " % of the largest, in step " + digits(signals.steps[shares.back().at]));
         fault.evidence.push_back(loss_words(signals));
-        fault.help = {"start " + name_of(*before) + " smaller: `torch.nn.init.xavier_uniform_` keeps sums near 1",
-                      "scale what goes into the layer: subtract its mean and divide by its deviation",
-                      "normalise before the activation, or take `relu` or `gelu` between layers"};
+        fault.help.front() =
+            "start " + name_of(*before) + " smaller: `torch.nn.init.xavier_uniform_` keeps sums near 1";
         fault.signals = {"at_limit", "loss"};
         faults.push_back(std::move(fault));
         return;
@@ -104,9 +101,6 @@ void vanishing_gradient(const Signals& signals, std::vector<Fault>& faults) {
     fault.evidence.push_back("it falls towards the first layer between " + grouped(static_cast<int64_t>(falls)) +
                              " of " + grouped(static_cast<int64_t>(layers.size() - 1)) + " neighbours");
     fault.evidence.push_back(loss_words(signals));
-    fault.help = {"take `relu` or `gelu` in place of `sigmoid` or `tanh` between layers",
-                  "start the weights by `torch.nn.init.kaiming_uniform_`, or `xavier_uniform_` before `tanh`",
-                  "add skip connections or a normalisation to each layer"};
     fault.signals = {"gradient", "weight", "loss"};
     faults.push_back(std::move(fault));
 }

@@ -46,8 +46,6 @@ void wrong_dimension(const Signals& signals, const LossSignals& loss, std::vecto
     fault.evidence.push_back(
         "`" + loss.made_by + "` made what `nll_loss` read, and the exponentials of a row sum up to " +
         value_text(loss.row_sum) + ", not to 1; so in all " + grouped(loss.steps) + " sampled steps");
-    fault.help = {"take `log_softmax` over the dimension of the classes, which is dimension 1 of what `nll_loss` reads",
-                  "or take `cross_entropy` of the logits"};
     faults.push_back(std::move(fault));
 }
 
@@ -59,7 +57,6 @@ void missing_log_softmax(const Signals& signals, const LossSignals& loss, std::v
                              ", where those of log-probabilities sum up to 1; so in all " + grouped(loss.steps) +
                              " sampled steps");
     fault.evidence.push_back("`" + loss.made_by + "` made what it read");
-    fault.help = {"take `cross_entropy` of the logits", "or apply `log_softmax` to the output"};
     faults.push_back(std::move(fault));
 }
 
@@ -100,9 +97,6 @@ void constant_labels(const Signals& signals, std::vector<Fault>& faults) {
     Fault fault = make_fault(FaultId::ConstantLabels, first->location);
     fault.evidence.push_back("each of " + grouped(looked) + " labels that `" + first->op + "` was given in " +
                              grouped(steps) + " sampled steps was " + value_text(first->label));
-    fault.help = {"print the labels of a batch where the data set makes them: they should differ",
-                  "check that the column, the file or the index that labels are read from is the right one",
-                  "shuffle the data where it is sorted by label"};
     faults.push_back(std::move(fault));
 }
 
@@ -122,9 +116,6 @@ void ascending_loss(const Signals& signals, std::vector<Fault>& faults) {
                              " in the first 4 backward passes and " +
                              (std::isfinite(trend.last) ? value_text(trend.last) : "not finite") + " in the last " +
                              grouped(std::min<int64_t>(trend.count, 16)));
-    fault.help = {
-        "leave out the minus: an optimizer makes what `backward()` starts from smaller",
-        "to make the loss larger on purpose, leave out the minus, too, and build the optimizer with `maximize=True`"};
     fault.signals = {"loss"};
     faults.push_back(std::move(fault));
 }

@@ -9,6 +9,7 @@
 
 #include "host/base/thresholds.h"
 #include "host/diagnosis/fault.h"
+#include "host/diagnosis/fault_advice.h"
 #include "host/diagnosis/rules/words.h"
 #include "host/diagnosis/signals.h"
 #include "host/report/text_layout.h"
@@ -27,6 +28,17 @@ inline std::vector<Sample> measured(const Series& series) {
         if (!std::isnan(series[i])) found.push_back({i, series[i]});
     }
     return found;
+}
+
+/// NaN where none was measured.
+inline double first_of(const Series& series) {
+    const std::vector<Sample> all = measured(series);
+    return all.empty() ? NAN : all.front().value;
+}
+
+inline double last_of(const Series& series) {
+    const std::vector<Sample> all = measured(series);
+    return all.empty() ? NAN : all.back().value;
 }
 
 /// Whether the last kDiagnosedSteps measured ones all hold; false where fewer were measured.
@@ -103,11 +115,13 @@ inline std::string steps_words(const Signals& signals) {
            (signals.steps.empty() ? "0" : digits(signals.steps.back()));
 }
 
+/// With the changes of fault_advice.def.
 inline Fault make_fault(FaultId id, std::optional<Place> location) {
     Fault fault;
     fault.id = id;
     fault.confidence = info(id).confidence;
     fault.location = std::move(location);
+    fault.help = changes_for(id);
     return fault;
 }
 

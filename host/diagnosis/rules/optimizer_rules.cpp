@@ -27,8 +27,6 @@ void missing_zero_grad(const Signals& signals, std::vector<Fault>& faults) {
                              counted(static_cast<int64_t>(parameters), "parameter", "parameters") + " " +
                              steps_words(signals));
     fault.evidence.push_back("between two steps no op wrote these gradients, and none of them was dropped");
-    fault.help = {"call `optimizer.zero_grad()` in each step, before `backward()`",
-                  "where gradients are meant to be accumulated, clear them after each `optimizer.step()`"};
     fault.signals = {"carried"};
     faults.push_back(std::move(fault));
 }
@@ -43,8 +41,6 @@ void cleared_gradients(const Signals& signals, int64_t parameters, const std::st
     fault.evidence.push_back("gradients reached " + counted(parameters, "parameter", "parameters") + ", " + example +
                              " among them, " + steps_words(signals));
     fault.evidence.push_back("an optimizer holds them all and stepped, and none of them changed");
-    fault.help = {"call `zero_grad()` before `backward()`, or after `step()`: not between the two",
-                  "check what clears gradients or sets them to None after `backward()`"};
     fault.signals = {"gradient", "update"};
     faults.push_back(std::move(fault));
 }
@@ -65,10 +61,6 @@ void idle_optimizer(const Signals& signals, std::vector<Fault>& faults) {
     fault.evidence.push_back("gradients reached " + counted(with_gradients, "parameter", "parameters") + ", " +
                              example + " among them, " + steps_words(signals));
     fault.evidence.push_back("the optimizer stepped, and none of them changed");
-    fault.help = {
-        "build the optimizer from the parameters of the model that is trained, after the model was made, moved or "
-        "replaced",
-        "check that the parameters were not used up: a generator can be read once"};
     fault.signals = {"gradient", "update"};
     faults.push_back(std::move(fault));
 }

@@ -89,8 +89,6 @@ void rate_too_large(const Signals& signals, std::vector<Fault>& faults) {
         fault.evidence.push_back("weights have become " + value_text(growth) + " times as large, the median of all");
     fault.evidence.push_back(loss_words(signals));
     if (const std::string size = step_size_words(signals); !size.empty()) fault.evidence.push_back(size);
-    fault.help = {"take a learning rate 10 to 1000 times smaller where this optimizer is built",
-                  "clip gradients: `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`"};
     fault.signals = {"update", "loss", "step_size"};
     if (killed) fault.signals.emplace_back("zeros");
     faults.push_back(std::move(fault));
@@ -160,9 +158,6 @@ void rate_too_small(const Signals& signals, std::vector<Fault>& faults) {
                              " apart, relative to the number");
     fault.evidence.push_back(loss_words(signals));
     if (const std::string size = step_size_words(signals); !size.empty()) fault.evidence.push_back(size);
-    fault.help = {
-        "take a larger learning rate where this optimizer is built: 1e-3 for Adam, 1e-2 to 1e-1 for SGD are usual",
-        "check the schedule: a factor near 0 in each step has the same effect"};
     if (moved) std::swap(fault.help[0], fault.help[1]);
     fault.signals = {"update", "gradient", "loss", "step_size"};
     faults.push_back(std::move(fault));

@@ -65,7 +65,6 @@ void missing_step(const Signals& signals, std::vector<Fault>& faults) {
                              counted(kept.count, "parameter", "parameters") + ", " + name_of(*kept.first) +
                              " among them");
     fault.evidence.push_back("no optimizer stepped, and no op wrote a parameter");
-    fault.help = {"call `optimizer.step()` after `backward()`"};
     fault.signals = {"gradient"};
     faults.push_back(std::move(fault));
 }
@@ -79,8 +78,6 @@ void partial_optimizer(const Signals& signals, std::vector<Fault>& faults) {
     fault.evidence.push_back(kept_words(kept) + " got gradients " + steps_words(signals) + " and did not change");
     fault.evidence.push_back("no optimizer holds " + std::string(kept.count > 1 ? "them" : "it") +
                              ", while others are trained");
-    fault.help = {"build the optimizer from the parameters of the whole model: `model.parameters()`",
-                  "where a part is to stay as it is, `requires_grad_(False)` spares its gradients"};
     fault.signals = {"gradient", "update"};
     faults.push_back(std::move(fault));
 }
@@ -94,8 +91,7 @@ void frozen_layer(const Signals& signals, std::vector<Fault>& faults) {
     fault.evidence.push_back(kept_words(kept) + " " + (kept.count > 1 ? "need" : "needs") +
                              " no gradient and did not change " + steps_words(signals));
     fault.evidence.push_back("layers behind " + std::string(kept.count > 1 ? "them" : "it") + " are trained");
-    fault.help = {"call `requires_grad_(True)` on " + name_of(*kept.first) + ", and give it to the optimizer",
-                  "where it is to stay frozen, load trained values: `load_state_dict`"};
+    fault.help.front() = "call `requires_grad_(True)` on " + name_of(*kept.first) + ", and give it to the optimizer";
     fault.signals = {"update"};
     faults.push_back(std::move(fault));
 }
@@ -117,8 +113,6 @@ void detached_layer(const Signals& signals, std::vector<Fault>& faults) {
                              " with gradients on");
     fault.evidence.push_back("layers behind " + std::string(kept.count > 1 ? "them" : "it") + " are trained");
     if (cut) fault.evidence.emplace_back("`detach()` is called there on what is computed of such a weight");
-    fault.help = {"leave out `detach()`, `.data`, `.item()` or `torch.tensor(...)` between the two",
-                  "where a part is to stay as it is, load trained values and call `requires_grad_(False)`"};
     fault.signals = {"gradient", "update"};
     faults.push_back(std::move(fault));
 }

@@ -59,8 +59,6 @@ void zero_weights(const Signals& signals, std::vector<Fault>& faults) {
     if (stuck != weights.end())
         fault.evidence.push_back("the gradient of " + name_of(first) + " was exactly zero in the last " +
                                  grouped(kDiagnosedSteps) + " sampled steps");
-    fault.help = {"leave weights as their layers make them, or start them by `torch.nn.init.kaiming_uniform_`",
-                  "zeros are right for biases, and for the last layer of a branch that is added to another"};
     fault.signals = {"weight", "gradient"};
     faults.push_back(std::move(fault));
 }
@@ -98,9 +96,6 @@ void unequal_weights(const Signals& signals, std::vector<Fault>& faults) {
     fault.evidence.push_back("of " + counted(static_cast<int64_t>(weights.size()), "weight", "weights") +
                              " the median makes sums " + value_text(median(too_large ? large : small)) +
                              " times as large, where about 1 keeps them");
-    fault.help = {
-        "leave weights as their layers make them, or start them by `torch.nn.init.kaiming_uniform_`, and "
-        "`xavier_uniform_` before `tanh`"};
     fault.signals = {"weight"};
     faults.push_back(std::move(fault));
 }
@@ -128,8 +123,6 @@ void strong_regularisation(const Signals& signals, std::vector<Fault>& faults) {
     fault.evidence.push_back("weights have shrunk to " + value_text(median(shares)) +
                              " of their first size, the median of all, " + steps_words(signals));
     fault.evidence.push_back(loss_words(signals));
-    fault.help = {"take a smaller `weight_decay` where this optimizer is built: 0 to 0.1 are usual",
-                  "weigh a penalty on weights less in the loss"};
     fault.signals = {"weight", "loss"};
     faults.push_back(std::move(fault));
 }
@@ -145,8 +138,6 @@ void unscaled_inputs(const Signals& signals, std::vector<Fault>& faults) {
                                  value_text(inputs.back().value) + " in step " +
                                  digits(signals.steps[inputs.back().at]) + ", and no layer is before it");
         fault.evidence.push_back(loss_words(signals));
-        fault.help = {"scale what the model reads: subtract the mean of the training data and divide by its deviation",
-                      "or begin with a normalisation: `torch.nn.BatchNorm1d`, `torch.nn.LayerNorm`"};
         fault.signals = {"input", "loss"};
         return faults.push_back(std::move(fault));
     }

@@ -15,6 +15,7 @@ import run_numsan  # noqa: E402
 import watched_forks  # noqa: E402
 
 MODULES = ("numpy", "sklearn.datasets", "sklearn.model_selection", "sklearn.preprocessing", "torchvision")
+HEALTHY_SEEDS, WATCHED_HEALTHY, SEEDS, WATCHED = range(8), range(6), range(3), range(1)
 HIGHER_IS_BETTER = {"accuracy": True, "return": True, "error": False}
 
 
@@ -93,12 +94,24 @@ def outcome(ended):
             "error": "" if ended.status == 0 else ended.stderr.strip().splitlines()[-1:]}
 
 
-def run_all(folder, work, jobs, say):
+def work_of(programs):
+    """(program, way, seed) of all runs: healthy ones first, for they are what the others are compared with, then bases
+    mixed, so that what an interrupted study has is of all of them."""
+    work = []
+    for program in sorted(programs, key=lambda one: (one.kind is not None, digest(one))):
+        healthy = program.kind is None
+        work += [(program, "watched", seed) for seed in (WATCHED_HEALTHY if healthy else WATCHED)]
+        work += [(program, "bare", seed) for seed in (HEALTHY_SEEDS if healthy else SEEDS)]
+        work += [(program, "untrained", seed) for seed in SEEDS if healthy]
+    return work
+
+
+def run_all(folder, work, jobs, say, make=Runs):
     """Makes all runs of `work`, (program, way, seed) each, with `jobs` threads. The first exception ends it."""
     left, lock, failed = list(reversed(work)), threading.Lock(), []
 
     def worker():
-        runs = Runs(folder)
+        runs = make(folder)
         try:
             while not failed:
                 with lock:
