@@ -1,7 +1,7 @@
 // numsan diagnose: ranked training faults, from the signals that stand in a report.
 #include "host/cli/commands.h"
 #include "host/diagnosis/diagnosis_document.h"
-#include "host/diagnosis/learned/features.h"
+#include "host/diagnosis/learned/run_features.h"
 #include "host/diagnosis/ranking.h"
 #include "host/format/formats.h"
 #include "host/report/json_fields.h"
@@ -50,9 +50,9 @@ int diagnosed_features(const std::string& file, const std::string& output) {
     ReadResult read;
     const auto signals = signals_of(file, read);
     if (!signals) return kUsage;
-    const Features features = features_of(*signals);
+    const RunFeatures features = features_of(*signals);
     nlohmann::ordered_json out;
-    for (const FeatureInfo& one : kFeatures) out[one.key] = fields::finite_or_null(features.*one.value);
+    for (const RunFeature& one : kRunFeatures) out[one.key] = fields::finite_or_null(features.*one.value);
     return write_output(output, document_text(out));
 }
 

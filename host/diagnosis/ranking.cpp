@@ -15,7 +15,7 @@ bool has(const std::vector<Fault>& faults, FaultId id) {
 
 }  // namespace
 
-std::vector<Fault> rank_faults(const Signals& signals) {
+std::vector<Fault> ruled_faults(const Signals& signals) {
     std::vector<Fault> faults;
     diagnose_optimizer(signals, faults);
     diagnose_loss(signals, faults);
@@ -45,10 +45,15 @@ std::vector<Fault> rank_faults(const Signals& signals) {
             default: return false;
         }
     });
-    if (faults.empty()) return learned_faults(signals);
     std::stable_sort(faults.begin(), faults.end(),
                      [](const Fault& a, const Fault& b) { return a.confidence > b.confidence; });
     return faults;
+}
+
+std::vector<Fault> rank_faults(const Signals& signals) {
+    std::vector<Fault> faults = ruled_faults(signals);
+    const LearnedModel* model = faults.empty() ? LearnedModel::own() : nullptr;
+    return model != nullptr ? learned_faults(signals, *model) : faults;
 }
 
 }  // namespace numsan

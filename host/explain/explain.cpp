@@ -27,6 +27,7 @@ constexpr Page kPages[] = {
 #define NUMSAN_EXPLAIN(id, arises, fix, unseen, program, fixed) {id, arises, fix, unseen, program, fixed},
 #include "host/explain/categories.def"
 #include "host/explain/faults.def"
+#include "host/explain/learned_faults.def"
 #include "host/explain/loop_faults.def"
 #include "host/explain/mechanisms.def"
 #include "host/explain/slow_causes.def"

@@ -6,7 +6,7 @@
     scripts/diagnose/learn.py --write            writes host/diagnosis/learned/model.json
 
 Two forests: `ill` tells runs with a fault from healthy ones, `which` faults from each other. A run is said to be ill from
-the share of votes on that one in 40 of held-out healthy runs exceed. Everything is judged with one base of the study, and a
+the share of votes on that one in 50 of held-out healthy runs exceed. Everything is judged with one base of the study, and a
 share of the healthy programs, left out of what is learned; the least share of votes is chosen within what is left.
 """
 import argparse
@@ -26,7 +26,7 @@ from sklearn.preprocessing import QuantileTransformer
 from fault_kinds import KINDS  # samples.py has its folder on the path
 
 MODEL = samples.REPO / "host" / "diagnosis" / "learned" / "model.json"
-TREES, FALSE_ALARMS = 100, 0.025
+TREES, FALSE_ALARMS = 100, 0.02
 UNKNOWN, LARGEST = -1e30, 1e30  # a feature that is not known is below every limit; float32 ends at 3e38
 
 
@@ -35,7 +35,7 @@ def forest(leaf, features):
 
 
 def boosted():
-    return HistGradientBoostingClassifier(max_leaf_nodes=8, min_samples_leaf=5, class_weight="balanced", random_state=0)
+    return HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8, min_samples_leaf=5, class_weight="balanced", random_state=0)
 
 
 def logistic():

@@ -19,6 +19,7 @@ import seeding  # noqa: E402
 import study_runs  # noqa: E402
 
 SEEDS, HEALTHY_SEEDS = range(3), range(12)
+SHORT_SEEDS, SHORT_STEPS = range(4), (36, 50, 75)  # a healthy run that is cut off is no ill one
 FEWEST_PASSES = 32  # as host/diagnosis/learned/learned_faults.cpp asks for
 
 
@@ -33,8 +34,9 @@ class Sample(NamedTuple):
 
 
 class Healthy(NamedTuple):
-    """A healthy program that is no base of the study, as study_runs.Runs takes it."""
+    """A healthy program with arguments of its own, as study_runs.Runs takes it."""
     name: str
+    group: str
     text: str
     path: pathlib.Path
     args: tuple
@@ -53,17 +55,28 @@ class Runs(study_runs.Runs):
 def healthy():
     for path, args in [*healthy_programs.short(), *healthy_programs.long()]:
         name = str(path.relative_to(REPO / "tests"))
-        yield Healthy(f"healthy/{name}", path.read_text(), path, args)
+        yield Healthy(f"healthy/{name}", path.stem, path.read_text(), path, args)
+
+
+def cut_short(folder):
+    """Healthy bases of the open half that end early."""
+    for program in open_half():
+        if program.kind is None:
+            path = Runs(folder).source(program)
+            for steps in SHORT_STEPS:
+                for seed in SHORT_SEEDS:
+                    yield Healthy(f"{program.base}/healthy.{steps}.{seed}", program.base, program.text, path,
+                                  ("--seed", seed, "--steps", steps))
 
 
 def open_half():
     return [one for one in seeding.programs() if one.base in seeding.OPEN]
 
 
-def watched():
+def watched(folder):
     """(program, seed) of all runs that are learned from."""
     of_bases = [(one, seed) for one in open_half() for seed in (SEEDS if one.kind else HEALTHY_SEEDS)]
-    return of_bases + [(one, 0) for one in healthy()]
+    return of_bases + [(one, 0) for one in [*healthy(), *cut_short(folder)]]
 
 
 def record(folder, jobs):
@@ -71,7 +84,7 @@ def record(folder, jobs):
     def say(program, _, seed, run, left):
         print(f"{left:5d} left  {program.name} {seed} {run['error'] or ''}", flush=True)
 
-    work = [*study_runs.work_of(open_half()), *((program, "watched", seed) for program, seed in watched())]
+    work = [*study_runs.work_of(open_half()), *((program, "watched", seed) for program, seed in watched(folder))]
     study_runs.run_all(folder, work, jobs, say, Runs)
 
 
@@ -91,7 +104,7 @@ def samples(folder):
     run, is told and left out."""
     runs, kept, left_out = Runs(folder), [], []
     _, fates = score.cases_of(open_half(), runs)
-    for program, seed in watched():
+    for program, seed in watched(folder):
         if fates.get(program.name, ("proven",))[0] != "proven":
             continue
         run = runs.kept(program, "watched", seed)
@@ -107,7 +120,7 @@ def samples(folder):
     def sample(one):
         program, seed, report = one
         kind = None if isinstance(program, Healthy) else program.kind
-        group = program.path.stem if isinstance(program, Healthy) else program.base
+        group = program.group if isinstance(program, Healthy) else program.base
         return Sample(program.name, group, kind, seed, asked(report, "--features"),
                       next((fault["code"] for fault in asked(report, "--format", "json") if fault["by"] == "rule"), ""))
 

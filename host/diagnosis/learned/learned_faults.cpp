@@ -1,7 +1,6 @@
 #include "host/diagnosis/learned/learned_faults.h"
 
 #include "host/diagnosis/fault_advice.h"
-#include "host/diagnosis/learned/learned_model.h"
 #include "host/diagnosis/rules/measures.h"
 
 namespace numsan {
@@ -80,13 +79,11 @@ Fault fault_of(const Signals& signals, const LearnedModel::Answer& answer) {
 
 }  // namespace
 
-std::vector<Fault> learned_faults(const Signals& signals) {
-    const LearnedModel* model = LearnedModel::own();
+std::vector<Fault> learned_faults(const Signals& signals, const LearnedModel& model) {
     const LossTrend& trend = signals.trend;
-    if (model == nullptr || trend.count < kFewestPasses || trend.places != 1) return {};
-    if (std::isnan(trend.last) || trend.first < 0) return {};
+    if (trend.count < kFewestPasses || trend.places != 1 || std::isnan(trend.last) || trend.first < 0) return {};
     std::vector<Fault> faults;
-    for (const LearnedModel::Answer& answer : model->answers(features_of(signals)))
+    for (const LearnedModel::Answer& answer : model.answers(features_of(signals)))
         faults.push_back(fault_of(signals, answer));
     return faults;
 }

@@ -28,9 +28,9 @@ double logit(double share) {
     return std::log(inside / (1 - inside));
 }
 
-std::array<double, kFeatureCount> row_of(const Features& features) {
-    std::array<double, kFeatureCount> row{};
-    for (size_t i = 0; i < kFeatureCount; ++i) row[i] = features.*kFeatures[i].value;
+std::array<double, kRunFeatureCount> row_of(const RunFeatures& features) {
+    std::array<double, kRunFeatureCount> row{};
+    for (size_t i = 0; i < kRunFeatureCount; ++i) row[i] = features.*kRunFeatures[i].value;
     return row;
 }
 
@@ -41,9 +41,9 @@ std::optional<LearnedModel> LearnedModel::read(std::string_view text) {
     LearnedModel model;
     const Json& keys = list(document, "features");
     const Json& usual = list(document, "usual");
-    if (keys.size() != kFeatureCount || usual.size() != kFeatureCount) return {};
-    for (size_t i = 0; i < kFeatureCount; ++i) {
-        if (!keys[i].is_string() || keys[i].get<std::string>() != kFeatures[i].key) return {};
+    if (keys.size() != kRunFeatureCount || usual.size() != kRunFeatureCount) return {};
+    for (size_t i = 0; i < kRunFeatureCount; ++i) {
+        if (!keys[i].is_string() || keys[i].get<std::string>() != kRunFeatures[i].key) return {};
         model.usual_[i] = usual[i].is_number() ? usual[i].get<double>() : NAN;
     }
     for (const Json& code : list(document, "faults")) {
@@ -51,8 +51,8 @@ std::optional<LearnedModel> LearnedModel::read(std::string_view text) {
         if (!fault) return {};
         model.faults_.push_back(*fault);
     }
-    auto ill = Forest::read(at(document, "ill"), kFeatureCount, 1);
-    auto which = Forest::read(at(document, "which"), kFeatureCount, model.faults_.size());
+    auto ill = Forest::read(at(document, "ill"), kRunFeatureCount, 1);
+    auto which = Forest::read(at(document, "which"), kRunFeatureCount, model.faults_.size());
     const auto least = fields::real(document, "least_ill");
     const auto slope = fields::real(document, "slope");
     const auto offset = fields::real(document, "offset");
@@ -70,9 +70,9 @@ const LearnedModel* LearnedModel::own() {
     return model ? &*model : nullptr;
 }
 
-double LearnedModel::illness(const Features& features) const { return ill_.shares(row_of(features))[0]; }
+double LearnedModel::illness(const RunFeatures& features) const { return ill_.shares(row_of(features))[0]; }
 
-std::vector<LearnedModel::Answer> LearnedModel::answers(const Features& features) const {
+std::vector<LearnedModel::Answer> LearnedModel::answers(const RunFeatures& features) const {
     const Row row = row_of(features);
     const double illness = ill_.shares(row)[0];
     if (illness < least_ill_) return {};
@@ -92,7 +92,7 @@ std::vector<LearnedModel::Answer> LearnedModel::answers(const Features& features
 LearnedModel::Answer LearnedModel::answer(const Row& row, size_t fault, double share, double illness) const {
     Answer answer{faults_[fault], 1 / (1 + std::exp(-(slope_ * logit(share * illness) + offset_))), {}};
     std::vector<std::pair<double, size_t>> losses;
-    for (size_t i = 0; i < kFeatureCount; ++i) {
+    for (size_t i = 0; i < kRunFeatureCount; ++i) {
         if (std::isnan(row[i]) || row[i] == usual_[i]) continue;
         Row changed = row;
         changed[i] = usual_[i];
@@ -102,7 +102,7 @@ LearnedModel::Answer LearnedModel::answer(const Row& row, size_t fault, double s
     std::sort(losses.begin(), losses.end());
     for (const auto& [left, i] : losses) {
         if (answer.reasons.size() == kMostReasons) break;
-        answer.reasons.push_back({&kFeatures[i], row[i], usual_[i]});
+        answer.reasons.push_back({&kRunFeatures[i], row[i], usual_[i]});
     }
     return answer;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "host/diagnosis/faults.h"
-#include "host/diagnosis/learned/features.h"
+#include "host/diagnosis/learned/run_features.h"
 #include "host/diagnosis/learned/forest.h"
 
 namespace numsan {
@@ -16,7 +16,7 @@ class LearnedModel {
   public:
     /// A feature that the answer depends on: what it is, and what it is in the median healthy run. NaN: not measured.
     struct Reason {
-        const FeatureInfo* feature;
+        const RunFeature* feature;
         double value, usual;
     };
     struct Answer {
@@ -32,14 +32,14 @@ class LearnedModel {
     static const LearnedModel* own();
 
     /// How much the run looks like one with a fault, from 0 to 1. [MT]
-    double illness(const Features& features) const;
+    double illness(const RunFeatures& features) const;
 
     /// The likeliest fault of a run that looks ill enough, and the second one where it is nearly as likely; empty of one
     /// that does not. [MT]
-    std::vector<Answer> answers(const Features& features) const;
+    std::vector<Answer> answers(const RunFeatures& features) const;
 
   private:
-    using Row = std::array<double, kFeatureCount>;
+    using Row = std::array<double, kRunFeatureCount>;
     Answer answer(const Row& row, size_t fault, double share, double illness) const;
 
     Forest ill_, which_;

@@ -38,6 +38,7 @@ class Answer(NamedTuple):
     fault: str
     confidence: float | None = None
     line: int | None = None
+    by: str | None = None  # "rule", "model"
 
 
 def diagnosed(report):
@@ -49,7 +50,7 @@ def diagnosed(report):
                               capture_output=True, text=True, timeout=60)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"numsan diagnose: {done.returncode} {done.stderr}")
-    return [Answer(one["code"], one["confidence"], (one["location"] or {}).get("line"))
+    return [Answer(one["code"], one["confidence"], (one["location"] or {}).get("line"), one["by"])
             for one in json.loads(done.stdout)]
 
 
@@ -207,12 +208,12 @@ def by_fault(result):
 
 
 def confidences(result):
-    """{code: (right, said, confidence)} over the open half: in how many of the runs of which a fault is said it is the
+    """{code: (right, said, confidence)} over the open half: in how many of the runs of which a rule says a fault it is the
     one that was seeded, smoothed by PRIOR_RUNS that are right as often as all answers are. A healthy run of which
     something is said counts."""
     counts = {}
     for case, said in zip(result["cases"], result["tools"]["numsan"]):
-        for fault in {one.fault for one in said} if case.base in seeding.OPEN else ():
+        for fault in {one.fault for one in said if one.by == "rule"} if case.base in seeding.OPEN else ():
             right, total = counts.get(fault, (0, 0))
             counts[fault] = right + (fault == case.truth), total + 1
     of_all = sum(right for right, _ in counts.values()) / max(1, sum(said for _, said in counts.values()))

@@ -13,7 +13,7 @@ namespace numsan {
 using Ids = std::vector<FaultId>;
 inline Ids ids(const Signals& signals) {
     Ids found;
-    for (const Fault& fault : rank_faults(signals)) found.push_back(fault.id);
+    for (const Fault& fault : ruled_faults(signals)) found.push_back(fault.id);
     return found;
 }
 

@@ -21,7 +21,7 @@ TEST(Ranking, AHealthyTrainingHasNoFault) {
 TEST(Ranking, GradientsThatAreUsedTwiceAreMissingZeroGrad) {
     Signals signals = healthy_signals();
     each(signals, &ParameterSignals::carried, 1);
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::MissingZeroGrad);
     EXPECT_EQ(faults[0].location->line, 30);
@@ -42,7 +42,7 @@ TEST(Ranking, GradientsOfAFewParametersMayBeKept) {
 TEST(Ranking, AnOptimizerThatChangesNothingIsIdle) {
     Signals signals = healthy_signals();
     for (ParameterSignals& one : signals.parameters) one.changed = false;
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::IdleOptimizer);
     EXPECT_EQ(faults[0].location->line, 31);
@@ -56,7 +56,7 @@ TEST(Ranking, AnOptimizerThatChangesNothingIsIdle) {
 TEST(Ranking, ALossOfAnActivatedOutputIsADoubleActivation) {
     Signals signals = healthy_signals();
     signals.losses[0].made_by = "aten::_softmax";
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::DoubleActivation);
     EXPECT_EQ(faults[0].location->line, 22) << "where the softmax is";
@@ -106,7 +106,7 @@ TEST(Ranking, ALayerOfZerosBehindAnotherOpIsDeadWhereNothingIsLearned) {
     signals.activations[0].parameter = -1;
     EXPECT_EQ(ids(signals), Ids{}) << "gradients reach all weights";
     signals.parameters[1].gradient.assign(11, 0);
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::DeadLayer);
     EXPECT_EQ(faults[0].evidence[1], "the gradient of `model.1.weight` was exactly zero in these");
@@ -142,7 +142,7 @@ TEST(Ranking, ALossThatComesBackToWhereItBeganHasNotFallen) {
     signals.loss.front() = 2.4;
     EXPECT_EQ(ids(signals), Ids{}) << "it is a little lower, after all";
     signals.loss.front() = 2.1;
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::RateTooLarge);
     EXPECT_EQ(faults[0].evidence[1], "the loss was 2.1 in the first step and 2.2 in the last 16 of 64");
@@ -201,7 +201,7 @@ TEST(Ranking, StepsThatAreLostFromAnEarlyStepOnAreARateTooSmall) {
     Signals signals = idle_signals();
     signals.step_size.assign(11, NAN);
     for (ParameterSignals& one : signals.parameters) std::fill(one.update.begin() + 9, one.update.end(), 1e-9);
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::RateTooSmall);
     EXPECT_NE(faults[0].evidence[0].find("by more than 1.0e-09 of its size from step 16 on, in 11 sampled steps"),

@@ -22,7 +22,7 @@ Signals held_against_one_class() {
 
 TEST(LossRules, LabelsThatAreAllTheSameAreConstant) {
     Signals signals = held_against_one_class();
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::ConstantLabels);
     EXPECT_EQ(faults[0].location->line, 29);
@@ -55,7 +55,7 @@ TEST(LossRules, TheNegativeOfALossIsAscended) {
     signals.trend.negated_op = "aten::mse_loss";
     EXPECT_EQ(ids(signals), Ids{}) << "of a model that was loaded";
     signals.parameters[1].initial = "random";
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::AscendingLoss);
     EXPECT_EQ(faults[0].location->line, 30);
@@ -80,7 +80,7 @@ TEST(LossRules, ALogSoftmaxWhoseRowsDoNotSumUpWentOverAnotherDimension) {
     EXPECT_EQ(ids(signals), Ids{});
     signals.losses[0].raw_steps = 11;
     signals.losses[0].row_sum = 0.3;
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::WrongDimension);
     EXPECT_EQ(faults[0].location->line, 22) << "where the log_softmax is";

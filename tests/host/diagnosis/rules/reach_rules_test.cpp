@@ -27,7 +27,7 @@ TEST(ReachRules, GradientsWithoutAnyStepMissAStep) {
         one.changed = false;
         one.initial = "random";
     }
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::MissingStep);
     EXPECT_EQ(faults[0].location->line, 30) << "backward()";
@@ -57,7 +57,7 @@ TEST(ReachRules, AWeightThatNoOptimizerHoldsIsLeftOut) {
     Signals signals = kept_first_layer();
     EXPECT_EQ(ids(signals), Ids{}) << "an optimizer holds it: it may be this step's loss alone that skips it";
     signals.parameters[0].optimized = false;
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::PartialOptimizer);
     EXPECT_EQ(faults[0].location->line, 31) << "step()";
@@ -90,12 +90,12 @@ TEST(ReachRules, ALayerThatNeedsGradientsAndGetsNoneIsDetached) {
     Signals signals = kept_first_layer();
     signals.parameters[0].gradient.assign(11, NAN);
     signals.parameters[0].detached_at = Place{"/home/me/model.py", 15, "forward", "x = x.detach()", {}};
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::DetachedLayer);
     EXPECT_EQ(faults[0].location->line, 15);
     signals.parameters[0].detached_at.reset();
-    EXPECT_EQ(rank_faults(signals).at(0).location->line, 10) << "where it is read";
+    EXPECT_EQ(ruled_faults(signals).at(0).location->line, 10) << "where it is read";
     signals.parameters[0].reads = 5;
     EXPECT_EQ(ids(signals), Ids{}) << "in few of the steps: an evaluation that forgot no_grad()";
 }

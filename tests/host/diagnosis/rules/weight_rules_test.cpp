@@ -21,7 +21,7 @@ Signals started_at(double size) {
 TEST(WeightRules, WeightsThatMakeSumsManyTimesLargerStartTooLarge) {
     Signals signals = started_at(3);
     signals.loss.front() = 40;
-    const std::vector<Fault> faults = rank_faults(signals);
+    const std::vector<Fault> faults = ruled_faults(signals);
     ASSERT_EQ(faults.size(), 1u);
     EXPECT_EQ(faults[0].id, FaultId::LargeWeights);
     EXPECT_EQ(faults[0].location->line, 5);

@@ -1,4 +1,4 @@
-#include "host/diagnosis/learned/features.h"
+#include "host/diagnosis/learned/run_features.h"
 
 #include "host/diagnosis/rules/measures.h"
 
@@ -49,7 +49,7 @@ double share_of(const std::vector<Each>& all, Holds&& holds) {
     return over(static_cast<double>(std::count_if(all.begin(), all.end(), holds)), static_cast<double>(all.size()));
 }
 
-void read_loss(const Signals& signals, Features& out) {
+void read_loss(const Signals& signals, RunFeatures& out) {
     const LossTrend& trend = signals.trend;
     const std::vector<double> losses = values_of(signals.loss);
     const double first = losses.empty() ? NAN : std::abs(losses.front());
@@ -69,7 +69,7 @@ void read_loss(const Signals& signals, Features& out) {
     out.loss_places = static_cast<double>(trend.places);
 }
 
-void read_optimizer(const Signals& signals, Features& out) {
+void read_optimizer(const Signals& signals, RunFeatures& out) {
     out.optimizer_steps = over(static_cast<double>(signals.optimizer_steps), static_cast<double>(signals.steps.size()));
     out.step_size = last_of(signals.step_size);
     out.step_size_fall = over(out.step_size, first_of(signals.step_size));
@@ -82,7 +82,7 @@ double inputs_of(const ParameterSignals& one) {
     return count;
 }
 
-void read_weights(const Signals& signals, Features& out) {
+void read_weights(const Signals& signals, RunFeatures& out) {
     Spread updates, first_updates, relative, absolute, gradient_growth, growth, gains;
     for (const ParameterSignals& one : signals.parameters) {
         if (!is_weight(one)) continue;
@@ -112,7 +112,7 @@ void read_weights(const Signals& signals, Features& out) {
     out.gain_largest = gains.most();
 }
 
-void read_parameters(const Signals& signals, Features& out) {
+void read_parameters(const Signals& signals, RunFeatures& out) {
     Spread carried, inputs;
     for (const ParameterSignals& one : signals.parameters) {
         for (const double value : values_of(one.carried)) carried.add(value);
@@ -127,7 +127,7 @@ void read_parameters(const Signals& signals, Features& out) {
     out.detached = share([](const ParameterSignals& one) { return one.detached_at.has_value(); }) > 0 ? 1 : 0;
 }
 
-void read_activations(const Signals& signals, Features& out) {
+void read_activations(const Signals& signals, RunFeatures& out) {
     Spread zeros, limits, first_limits, dropped;
     for (const ActivationSignals& one : signals.activations) {
         zeros.add(last_of(one.zeros));
@@ -145,13 +145,13 @@ void read_activations(const Signals& signals, Features& out) {
         static_cast<double>(signals.activations.size()) / static_cast<double>(std::max<ptrdiff_t>(1, weights));
 }
 
-void read_labels(const Signals& signals, Features& out) {
+void read_labels(const Signals& signals, RunFeatures& out) {
     Spread sums, labels, classes, scales;
     const auto any = [&](auto&& holds) { return share_of(signals.losses, holds) > 0 ? 1.0 : 0.0; };
     for (const LossSignals& one : signals.losses) {
         sums.add(one.row_sum);
         if (one.labels > 0) labels.add(over(static_cast<double>(one.labels), static_cast<double>(one.steps)));
-        classes.add(static_cast<double>(one.classes));
+        if (one.classes > 0) classes.add(static_cast<double>(one.classes));
         scales.add(one.scale);
     }
     out.same_labels = any([](const LossSignals& one) { return one.same_labels; });
@@ -161,6 +161,7 @@ void read_labels(const Signals& signals, Features& out) {
     out.classes = classes.most();
     out.scale = scales.most();
     out.activated_twice = any([](const LossSignals& one) {
+        if (one.op != "aten::_log_softmax" && !contains(one.op, "with_logits")) return false;
         return contains(one.made_by, "softmax") || contains(one.made_by, "sigmoid");
     });
     if (out.classes > 1) out.loss_of_guess = signals.trend.last / std::log(out.classes);
@@ -168,8 +169,8 @@ void read_labels(const Signals& signals, Features& out) {
 
 }  // namespace
 
-Features features_of(const Signals& signals) {
-    Features out;
+RunFeatures features_of(const Signals& signals) {
+    RunFeatures out;
     read_loss(signals, out);
     read_optimizer(signals, out);
     read_weights(signals, out);
