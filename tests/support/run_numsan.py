@@ -126,16 +126,22 @@ def run_forked(program, *, args=(), cwd=None, timeout=120):
     return Result(*ended, None, folder / "report.json", folder, [PYTHON, str(program), *args])
 
 
+def watched_forks_of(options=None, env=None):
+    """The one server of watched forks with these options."""
+    import watched_forks
+    key = option_text(options or {}), json.dumps(env)
+    if key not in _servers:
+        _servers[key] = watched_forks.WatchedForks(options, env)
+    return _servers[key]
+
+
 def run_watched_fork(program, *, options=None, args=(), env=None, late=None, cwd=None, timeout=120, clean=False):
     """run, in a fork of a process that numsan is attached to (watched_forks.py). `late` is environment that is read
     only when the program runs. With `clean` a bad value of our own follows the program, so that there is a report; its
     finding and text are taken out again, and must be there."""
     import watched_forks
-    key = option_text(options or {}), json.dumps(env)
-    if key not in _servers:
-        _servers[key] = watched_forks.WatchedForks(options, env)
     folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
-    ended, reports = _servers[key].run(program, args, folder, timeout, watched_forks.OWN_VALUE if clean else "", late)
+    ended, reports = watched_forks_of(options, env).run(program, args, folder, timeout, watched_forks.OWN_VALUE if clean else "", late)
     result = Result(ended.status, ended.stdout, ended.stderr, reports.get(ended.pid), folder / "report.json", folder,
                     [PYTHON, str(program), *args])
     return watched_forks.without_own(result) if clean else result
