@@ -116,13 +116,18 @@ def run_plain(program, *, args=(), env=None, cwd=None, timeout=120):
 _servers = {}
 
 
-def run_forked(program, *, args=(), cwd=None, timeout=120):
-    """run_plain, of a program that imports torch, in a fork of a process that has: for programs that only compute."""
+def run_forked(program, *, args=(), cwd=None, timeout=120, any_end=False):
+    """run_plain, of a program that imports torch, in a fork of a process that has: for programs that only compute.
+    One that fails runs again in a process of its own, for its traceback, unless `any_end` is as good."""
     environment = plain_environment()
     if "plain" not in _servers:
         _servers["plain"] = forked_runs.ForkedRuns(PYTHON, environment)
     folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
-    ended = _servers["plain"].run(program, args, folder, environment, timeout)
+    if any_end:
+        how = _servers["plain"].outcome(program, args, folder, environment, timeout)
+        ended = None if how.status is None else (how.status, how.stdout, how.stderr)
+    else:
+        ended = _servers["plain"].run(program, args, folder, environment, timeout)
     if ended is None:
         return run_plain(program, args=args, cwd=folder, timeout=timeout)
     return Result(*ended, None, folder / "report.json", folder, [PYTHON, str(program), *args])
