@@ -35,11 +35,15 @@ ENDS = {
 }
 
 
-def watched_and_plain(tmp_path, check, args=()):
+def watched_and_plain(tmp_path, check, args=(), silent=False):
+    """Of a silent one, which ends well, a fork is as good as a process."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.replace("CHECK", check))
     plain = run_numsan.run_forked(program, args=args, cwd=tmp_path)
-    watched = run_numsan.run(program, args=args, cwd=tmp_path)
+    if silent:
+        watched = run_numsan.run_watched_fork(program, args=args, cwd=tmp_path, clean=True)
+    else:
+        watched = run_numsan.run(program, args=args, cwd=tmp_path)
     assert (watched.returncode, watched.stdout) == (plain.returncode, plain.stdout), watched.describe()
     assert watched.stderr.startswith(plain.stderr), watched.describe()  # the traceback, if there is one
     run_numsan.validate(watched.report)
@@ -64,12 +68,13 @@ def test_program_that_ended_over_its_check(check, warm, tmp_path):
 
 
 def test_program_that_skips_the_batch_and_trains_on(warm, tmp_path):
-    _, watched = watched_and_plain(tmp_path, "if not torch.isfinite(loss): continue", ["bad"])
+    _, watched = watched_and_plain(tmp_path, "if not torch.isfinite(loss): continue", ["bad"], silent=True)
     assert watched.returncode == 0 and watched.stderr == "" and not watched.findings, watched.describe()
 
 
 def test_checks_of_healthy_values_say_nothing(warm, tmp_path):
-    _, watched = watched_and_plain(tmp_path, "; ".join(text for text, _ in ENDS.values() if not text.startswith("if")))
+    checks = "; ".join(text for text, _ in ENDS.values() if not text.startswith("if"))
+    _, watched = watched_and_plain(tmp_path, checks, silent=True)
     assert watched.returncode == 0 and watched.stderr == "" and not watched.findings, watched.describe()
 
 

@@ -116,39 +116,41 @@ def run_plain(program, *, args=(), env=None, cwd=None, timeout=120):
 _servers = {}
 
 
-def run_forked(program, *, args=(), cwd=None, timeout=120, any_end=False):
+def run_forked(program, *, args=(), cwd=None, timeout=120, any_end=False, modules=()):
     """run_plain, of a program that imports torch, in a fork of a process that has: for programs that only compute.
-    One that fails runs again in a process of its own, for its traceback, unless `any_end` is as good."""
-    environment = plain_environment()
-    if "plain" not in _servers:
-        _servers["plain"] = forked_runs.ForkedRuns(PYTHON, environment)
+    One that fails runs again in a process of its own, for its traceback, unless `any_end` is as good. That process has
+    imported `modules`, too."""
+    environment, key = plain_environment(), ("plain", *modules)
+    if key not in _servers:
+        _servers[key] = forked_runs.ForkedRuns(PYTHON, environment, modules)
     folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
     if any_end:
-        how = _servers["plain"].outcome(program, args, folder, environment, timeout)
+        how = _servers[key].outcome(program, args, folder, environment, timeout)
         ended = None if how.status is None else (how.status, how.stdout, how.stderr)
     else:
-        ended = _servers["plain"].run(program, args, folder, environment, timeout)
+        ended = _servers[key].run(program, args, folder, environment, timeout)
     if ended is None:
         return run_plain(program, args=args, cwd=folder, timeout=timeout)
     return Result(*ended, None, folder / "report.json", folder, [PYTHON, str(program), *args])
 
 
-def watched_forks_of(options=None, env=None):
-    """The one server of watched forks with these options."""
+def watched_forks_of(options=None, env=None, modules=()):
+    """The one server of watched forks with these options, which has imported `modules`, too."""
     import watched_forks
-    key = option_text(options or {}), json.dumps(env)
+    key = option_text(options or {}), json.dumps(env), *modules
     if key not in _servers:
-        _servers[key] = watched_forks.WatchedForks(options, env)
+        _servers[key] = watched_forks.WatchedForks(options, env, modules)
     return _servers[key]
 
 
-def run_watched_fork(program, *, options=None, args=(), env=None, late=None, cwd=None, timeout=120, clean=False):
+def run_watched_fork(program, *, options=None, args=(), env=None, late=None, cwd=None, timeout=120, clean=False,
+                     modules=()):
     """run, in a fork of a process that numsan is attached to (watched_forks.py). `late` is environment that is read
     only when the program runs. With `clean` a bad value of our own follows the program, so that there is a report; its
     finding and text are taken out again, and must be there."""
     import watched_forks
     folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
-    ended, reports = watched_forks_of(options, env).run(program, args, folder, timeout, watched_forks.OWN_VALUE if clean else "", late)
+    ended, reports = watched_forks_of(options, env, modules).run(program, args, folder, timeout, watched_forks.OWN_VALUE if clean else "", late)
     result = Result(ended.status, ended.stdout, ended.stderr, reports.get(ended.pid), folder / "report.json", folder,
                     [PYTHON, str(program), *args])
     return watched_forks.without_own(result) if clean else result
