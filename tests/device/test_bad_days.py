@@ -8,6 +8,7 @@ import pytest
 
 import run_numsan
 
+pytestmark = pytest.mark.xdist_group("device")  # one worker has the processes of which they are forks
 FAKES = run_numsan.BUILD / "fakes"
 
 # With an optimizer of torch's each process would import torch's compiler, too.

@@ -12,7 +12,7 @@ import run_numsan  # noqa: E402
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "dumps"))
 import dumped  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("device_dumps")  # one process has torch, and leaves dumps
+pytestmark = pytest.mark.xdist_group("device")  # one worker has the processes of which they are forks
 PROGRAMS = {
     "forward": ("aten::log", """
 x = torch.tensor([1.0, -2.0, 3.0]).to(GPU)
