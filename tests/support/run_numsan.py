@@ -48,8 +48,8 @@ def missing_parts():
 
 def plain_environment(env=None):
     """The environment of a run without numsan: ours, less whatever would attach it, threads pinned: sums repeat.
-    Inductor takes the instructions that the processor says it has; else each program that compiles would start six more,
-    which import torch and try them."""
+    Inductor takes the instructions that the processor says it has; else each program that compiles would start six
+    more, which import torch and try them."""
     result = {key: value for key, value in os.environ.items() if not key.startswith("NUMSAN_") and key != "LD_PRELOAD"}
     result.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", PYTHONDONTWRITEBYTECODE="1",
                   TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", TRITON_CACHE_DIR=str(CACHE / "triton"),
@@ -150,7 +150,8 @@ def run_watched_fork(program, *, options=None, args=(), env=None, late=None, cwd
     finding and text are taken out again, and must be there."""
     import watched_forks
     folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
-    ended, reports = watched_forks_of(options, env, modules).run(program, args, folder, timeout, watched_forks.OWN_VALUE if clean else "", late)
+    then = watched_forks.OWN_VALUE if clean else ""
+    ended, reports = watched_forks_of(options, env, modules).run(program, args, folder, timeout, then, late)
     result = Result(ended.status, ended.stdout, ended.stderr, reports.get(ended.pid), folder / "report.json", folder,
                     [PYTHON, str(program), *args])
     return watched_forks.without_own(result) if clean else result

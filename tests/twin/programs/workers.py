@@ -1,6 +1,6 @@
 """Batches from two DataLoader workers that augment with their own random streams.
 
-The arguments are how a worker is started, fork, spawn or forkserver, and the number of epochs, which are 20 steps in all.
+The arguments are how a worker is started, fork, spawn or forkserver, and the number of epochs: 20 steps in all.
 """
 import sys
 
