@@ -316,7 +316,9 @@ torch.nn.init.constant_(model.weight, 0.25)
 loss = torch.log(model(torch.ones(8, 4) * -9)).mean()
 other = (model(torch.zeros(2, 4)) - model.bias).norm()
 (loss + other).backward()
-torch.optim.SGD(model.parameters(), lr=0.01).step()
+with torch.no_grad():
+    for p in model.parameters():
+        p -= 0.01 * p.grad
 """
 
 

@@ -10,7 +10,7 @@ def test_hogwild(method, warm, tmp_path):
     """A model in shared memory, trained by processes in turn. The bug is found by the process that has it, and the
     others have nothing to say."""
     program = beside.PROGRAMS / "hogwild.py"
-    plain = run_numsan.run_plain(program, args=[method], cwd=tmp_path, timeout=beside.TIMEOUT)
+    plain = run_numsan.run_forked(program, args=[method], cwd=tmp_path, timeout=beside.TIMEOUT)
     watched = run_numsan.run(program, args=[method], cwd=tmp_path, options={"report": tmp_path / "report-%p.json"},
                              timeout=beside.TIMEOUT)
     reports = [run_numsan.read_report(path) for path in tmp_path.glob("report-*.json")]

@@ -104,6 +104,7 @@ def test_a_debugger_that_is_named_is_called_at_the_line(tmp_path):
                                 "# LISTS")]
 
 
+@pytest.mark.xdist_group("break")
 def test_without_a_terminal_the_operator_raises_what_was_found(tmp_path):
     caught = run_numsan.run_watched_fork(PROGRAMS / "escapes.py", options={"break": 1}, args=["catch"], cwd=tmp_path)
     line = line_of("escapes.py", "# BUG")
@@ -116,6 +117,7 @@ def test_without_a_terminal_the_operator_raises_what_was_found(tmp_path):
     assert "loss.backward()" in result.stderr and len(result.findings) == 1, result.describe()
 
 
+@pytest.mark.xdist_group("break")
 def test_healthy_programs_compute_the_same_and_are_met_with_silence(tmp_path):
     plain = run_numsan.run_forked(PROGRAMS / "healthy.py", cwd=tmp_path)
     watched = run_numsan.run_watched_fork(PROGRAMS / "healthy.py", options={"break": 1}, cwd=tmp_path)

@@ -83,6 +83,7 @@ def test_it_stops_at_the_line_and_goes_on_as_without(started, tmp_path, program)
     assert found == [] if program == "evaluation.py" else code in found, found
 
 
+@pytest.mark.xdist_group("break")
 @pytest.mark.parametrize("program", [name for name in STOPS if name != "evaluation.py"])
 def test_without_a_terminal_it_is_raised_and_can_be_caught(tmp_path, program):
     function, code, _ = STOPS[program]

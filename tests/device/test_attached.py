@@ -3,6 +3,7 @@ import pytest
 
 import run_numsan
 
+pytestmark = pytest.mark.xdist_group("device")  # one worker has the processes of which they are forks
 TRAIN = """
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 1)).to(GPU)

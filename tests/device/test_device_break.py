@@ -9,6 +9,7 @@ import run_numsan
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "debugger"))
 import debugged  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("device")  # one worker has the processes of which they are forks
 PROGRAM = """
 from prelude import *
 def ratio(a, b):

@@ -12,6 +12,7 @@ import run_numsan  # noqa: E402
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "dumps"))
 import dumped  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("device")  # one worker has the processes of which they are forks
 PROGRAMS = {
     "forward": ("aten::log", """
 x = torch.tensor([1.0, -2.0, 3.0]).to(GPU)
@@ -50,20 +51,25 @@ print(x.float().sum().item())
 }
 
 
-def only_dump(folder):
-    report = run_numsan.read_report(folder / "report.json")
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory):
+    """Where the programs that run as forks of one process, and so with its options, leave their dumps."""
+    return tmp_path_factory.mktemp("dumps")
+
+
+def only_dump(report):
     paths = [one["dump"] for one in report["findings"]]
     assert len(paths) == 1 and paths[0] is not None, json.dumps(report["findings"], indent=1)[:3000]
-    return dumped.Dump(pathlib.Path(paths[0])), report
+    return dumped.Dump(pathlib.Path(paths[0]))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_operator_runs_again_as_it_ran(name, watched_process, tmp_path):
+def test_the_operator_runs_again_as_it_ran(name, watched, dumps):
     op, text = PROGRAMS[name]
-    done = watched_process(text, options={"dump": tmp_path / "dumps"})
+    done = watched(text, options={"dump": dumps})
     assert "no dump" not in done.stderr, done.stderr
-    made, report = only_dump(tmp_path)
-    assert made.op["name"] == op and report["run"]["tiers"]["cuda"] == "full", report["run"]
+    made = only_dump(done.report)
+    assert made.op["name"] == op and done.report["run"]["tiers"]["cuda"] == "full", done.report["run"]
     if name == "in_place":  # before it is run again, which writes it
         assert made.arguments()["self"].tolist() == [2.0, 0.0, 6.0, 4.0]
     if name == "backward":
@@ -79,10 +85,10 @@ def test_the_operator_runs_again_as_it_ran(name, watched_process, tmp_path):
     assert {item["device"] for item in made.op["results"]} == {"fakegpu:0"}, made.op["results"]
 
 
-def test_replay_without_the_device(watched_process, tmp_path):
-    watched_process(PROGRAMS["in_place"][1], options={"dump": tmp_path / "dumps"})
-    made, _ = only_dump(tmp_path)
-    done = subprocess.run([run_numsan.COMMAND, "replay", next((tmp_path / "dumps").iterdir())], capture_output=True,
+def test_replay_without_the_device(watched, dumps):
+    report = watched(PROGRAMS["in_place"][1], options={"dump": dumps}).report
+    made = only_dump(report)
+    done = subprocess.run([run_numsan.COMMAND, "replay", report["findings"][0]["dump"]], capture_output=True,
                           text=True, timeout=200,
                           env=run_numsan.plain_environment({"NUMSAN_PYTHON": run_numsan.PYTHON}))
     assert done.returncode == 0 and "aten::div_" in done.stdout, done.stdout + done.stderr
@@ -134,13 +140,13 @@ for t in threads: t.join()
         one["op"] for one in report["findings"])
 
 
-def test_a_capture_is_left_alone(watched_process, tmp_path):
-    done = watched_process("""
+def test_a_capture_is_left_alone(watched, dumps):
+    done = watched("""
 x = torch.full((8,), -1.0, device=GPU)
 D.synchronize()
 with Graph() as graph:
     y = (x * 2).mul_(3).log()
 graph.replay(3)
 print(y.sum().item())
-""", options={"dump": tmp_path / "dumps"})
+""", options={"dump": dumps})
     assert done.stderr.count("[NS101]") == 1 and "no dump of finding F1" in done.stderr, done.stderr

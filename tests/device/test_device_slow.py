@@ -1,8 +1,12 @@
 """What makes a run on a device slow: the host that waits for it."""
 import json
 
+import pytest
+
 import run_numsan
 from explain_pages import HEALTHY, SICK, page_of, program_of
+
+pytestmark = pytest.mark.xdist_group("device")  # one worker has the processes of which they are forks
 
 
 def on_test_device(heading):

@@ -1,6 +1,7 @@
 """The test device: the CPU's bits, in stream order, late."""
 import pytest
 
+pytestmark = pytest.mark.xdist_group("device")  # one worker has the processes of which they are forks
 OPTIMIZERS = {
     "sgd": "lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, foreach=True)",
     "adam": "lambda p: torch.optim.Adam(p, lr=0.01, foreach=True)",

@@ -11,6 +11,7 @@ import pytest
 
 import run_numsan
 
+pytestmark = pytest.mark.xdist_group("diagnose")  # one worker has the process of which they are forks
 FOLDER = pathlib.Path(__file__).with_name("programs")
 PROGRAMS = sorted(FOLDER.glob("*.py"))
 HEALTHY = sorted(FOLDER.with_name("healthy").glob("*.py"))

@@ -7,6 +7,7 @@ import pytest
 
 import run_numsan
 
+pytestmark = pytest.mark.xdist_group("diagnose")  # one worker has the process of which they are forks
 ROWS = re.findall(r'NUMSAN_FAULT\("(ND\d+)", \w+, "([\w-]+)"',
                   (run_numsan.REPO / "host" / "diagnosis" / "faults.def").read_text())
 OPTIONS = {"diagnose": 1}

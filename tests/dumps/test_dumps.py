@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch", reason="dumps are read back with torch, whi
 import dumped  # noqa: E402
 import run_numsan  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("dumps")  # one worker has the processes of which they are forks
 FOLDERS = {}  # of the options of a fork server
 OFFENDERS = pathlib.Path(__file__).resolve().parent / "offenders.py"
 

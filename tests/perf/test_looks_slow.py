@@ -6,6 +6,7 @@ import pytest
 import run_numsan
 from slow_programs import said_slow
 
+pytestmark = pytest.mark.xdist_group("perf")  # one worker has the process of which they are forks
 LOOKS_SLOW = sorted((pathlib.Path(__file__).parent / "looks_slow").glob("*.py"))
 
 

@@ -7,6 +7,7 @@ import pytest
 import run_numsan
 from explain_pages import HEALTHY, SICK, page_of, program_of
 
+pytestmark = pytest.mark.xdist_group("perf")  # one worker has the process of which they are forks
 MARK = "# slow here"
 CODES = re.findall(r'^NUMSAN_SLOW_CAUSE\("(NP\d+)", \w+, "([\w-]+)"',
                    (run_numsan.REPO / "host" / "finding" / "slow" / "slow_causes.def").read_text(), re.MULTILINE)

@@ -35,11 +35,15 @@ ENDS = {
 }
 
 
-def watched_and_plain(tmp_path, check, args=()):
+def watched_and_plain(tmp_path, check, args=(), fork=True, clean=False):
+    """A traceback in a fork begins with the frame that runs the program, with numsan as without."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.replace("CHECK", check))
-    plain = run_numsan.run_forked(program, args=args, cwd=tmp_path)
-    watched = run_numsan.run(program, args=args, cwd=tmp_path)
+    plain = run_numsan.run_forked(program, args=args, cwd=tmp_path, any_end=fork)
+    if fork:
+        watched = run_numsan.run_watched_fork(program, args=args, cwd=tmp_path, clean=clean)
+    else:
+        watched = run_numsan.run(program, args=args, cwd=tmp_path)
     assert (watched.returncode, watched.stdout) == (plain.returncode, plain.stdout), watched.describe()
     assert watched.stderr.startswith(plain.stderr), watched.describe()  # the traceback, if there is one
     run_numsan.validate(watched.report)
@@ -54,7 +58,7 @@ AS_OTHERS = {"comparison with itself", "count of elements", "sys.exit"}
                                    for check in ENDS])
 def test_program_that_ended_over_its_check(check, warm, tmp_path):
     text, status = ENDS[check]
-    program, watched = watched_and_plain(tmp_path, text, ["bad"])
+    program, watched = watched_and_plain(tmp_path, text, ["bad"], fork=check != "assertion")
     assert watched.returncode == status, watched.describe()
     assert [f["severity"] for f in watched.findings] == ["warning"], watched.describe()
     first = watched.findings[0]
@@ -64,19 +68,20 @@ def test_program_that_ended_over_its_check(check, warm, tmp_path):
 
 
 def test_program_that_skips_the_batch_and_trains_on(warm, tmp_path):
-    _, watched = watched_and_plain(tmp_path, "if not torch.isfinite(loss): continue", ["bad"])
+    _, watched = watched_and_plain(tmp_path, "if not torch.isfinite(loss): continue", ["bad"], clean=True)
     assert watched.returncode == 0 and watched.stderr == "" and not watched.findings, watched.describe()
 
 
 def test_checks_of_healthy_values_say_nothing(warm, tmp_path):
-    _, watched = watched_and_plain(tmp_path, "; ".join(text for text, _ in ENDS.values() if not text.startswith("if")))
+    checks = "; ".join(text for text, _ in ENDS.values() if not text.startswith("if"))
+    _, watched = watched_and_plain(tmp_path, checks, clean=True)
     assert watched.returncode == 0 and watched.stderr == "" and not watched.findings, watched.describe()
 
 
 def test_healthy_program_that_fails_otherwise_says_nothing(warm, tmp_path):
     masked = "scaled.masked_fill(scaled == 0, -torch.inf).isinf().all().item()"
     check = f"assert torch.isfinite(loss); {masked} and step == 4 and 1 / 0"
-    _, watched = watched_and_plain(tmp_path, check)
+    _, watched = watched_and_plain(tmp_path, check, clean=True)
     assert watched.returncode == 1 and "ZeroDivisionError" in watched.stderr, watched.describe()
     assert not watched.findings, watched.describe()
 

@@ -14,7 +14,7 @@ def test_there_are_guards():
 
 @pytest.mark.parametrize("program", GUARDS, ids=lambda path: path.stem)
 def test_guard_is_no_error(program, warm, tmp_path):
-    watched = run_numsan.run(program, cwd=tmp_path)
+    watched = run_numsan.run_watched_fork(program, cwd=tmp_path, clean=True)
     plain = run_numsan.run_forked(program, cwd=tmp_path)
     assert watched.returncode == plain.returncode == 0, watched.describe()
     assert watched.stdout == plain.stdout and "finite True" in watched.stdout, watched.describe()

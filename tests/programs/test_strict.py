@@ -4,6 +4,7 @@ import pytest
 
 import run_numsan
 
+pytestmark = pytest.mark.xdist_group("strict")  # one worker has the process of which they are forks
 STRICT = {"escape": "any"}
 
 # "bad" or "good" is the argument. BORN: the line of the birth. MET: that of the last operator that met the value.

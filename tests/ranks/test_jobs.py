@@ -9,28 +9,18 @@ import pytest
 import run_numsan
 
 JOBS = pathlib.Path(__file__).resolve().parent / "jobs.py"
+FORKED_RANKS = JOBS.parent / "forked_ranks.py"
 SOURCE = JOBS.read_text().splitlines()
 pytestmark = pytest.mark.usefixtures("warm")
 
 
-class Run:
+class Job:
     """One start of a job of `size` ranks in a folder; its reports are in `reports`."""
 
-    def __init__(self, folder, name, size, *words, **options):
-        self.reports = folder / "reports"
-        for part in ("reports", "store"):
-            (folder / part).mkdir()
-        options = {"report": self.reports / "rank-%r.json", **options}
-        processes = []
-        for rank in range(size):
-            argv, environment = run_numsan.attached(
-                [run_numsan.PYTHON, JOBS, name, *words], options=options,
-                env={"RANK": str(rank), "WORLD_SIZE": str(size), "STORE": str(folder / "store"),
-                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29512"})
-            processes.append(subprocess.Popen(argv, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
-                                              stderr=subprocess.PIPE, text=True))
-        self.said = [process.communicate(timeout=300)[1] for process in processes]
-        self.status = [process.returncode for process in processes]
+    def __init__(self, folder):
+        self.reports, self.store = folder / "reports", folder / "store"
+        self.reports.mkdir()
+        self.store.mkdir()
 
     def merge(self, *arguments):
         done = subprocess.run([run_numsan.COMMAND, "merge", self.reports, *arguments], capture_output=True, text=True,
@@ -41,6 +31,39 @@ class Run:
     def story(self):
         run, = json.loads(self.merge("--format", "json"))["runs"]
         return run
+
+
+class Run(Job):
+    """A job whose ranks are processes of their own, started with numsan as a launcher does."""
+
+    def __init__(self, folder, name, size, *words, **options):
+        super().__init__(folder)
+        options = {"report": self.reports / "rank-%r.json", **options}
+        processes = []
+        for rank in range(size):
+            argv, environment = run_numsan.attached(
+                [run_numsan.PYTHON, JOBS, name, *words], options=options,
+                env={"RANK": str(rank), "WORLD_SIZE": str(size), "STORE": str(self.store),
+                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29512"})
+            processes.append(subprocess.Popen(argv, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
+                                              stderr=subprocess.PIPE, text=True))
+        self.said = [process.communicate(timeout=300)[1] for process in processes]
+        self.status = [process.returncode for process in processes]
+
+
+class Forks(Job):
+    """A job whose ranks are forks of a watched process. They have their numbers from their process group."""
+
+    def __init__(self, folder, name, size):
+        super().__init__(folder)
+        ended, reports = run_numsan.watched_forks_of().run(FORKED_RANKS, [size, name], folder,
+                                                           late={"STORE": str(self.store)})
+        assert ended.status == 0, ended
+        statuses = json.loads(ended.stdout)
+        self.said, self.status = ended.stderr, list(statuses.values())
+        for number, process in enumerate(statuses):
+            assert reports[int(process)]["run"]["launcher"] == "process group", ended
+            (self.reports / f"rank-{number}.json").write_text(json.dumps(reports[int(process)]))
 
 
 def check(run, first, size):
@@ -68,31 +91,31 @@ def test_data_parallel(size, tmp_path):
 
 
 def test_sharded(tmp_path):
-    story = check(Run(tmp_path, "sharded", 2), 1, 2)
+    story = check(Forks(tmp_path, "sharded", 2), 1, 2)
     assert story["received"][0]["first"]["op"] == "c10d::_reduce_scatter_base_"
 
 
 def test_pipeline(tmp_path):
-    story = check(Run(tmp_path, "pipeline", 4), 1, 4)
+    story = check(Forks(tmp_path, "pipeline", 4), 1, 4)
     sent = story["first"]["finding"]["sent"][0]
     assert (sent["op"], sent["to"], sent["number"]) == ("c10d::send", "2", 3)
     assert story["received"][0]["first"]["op"] == "c10d::recv_"
 
 
 def test_all_to_all(tmp_path):
-    story = check(Run(tmp_path, "experts", 4), 2, 4)
+    story = check(Forks(tmp_path, "experts", 4), 2, 4)
     assert story["first"]["finding"]["sent"][0]["to"] == "0-1, 3"
 
 
 def test_tensor_parallel(tmp_path):
-    story = check(Run(tmp_path, "tensor_parallel", 4), 3, 4)
+    story = check(Forks(tmp_path, "tensor_parallel", 4), 3, 4)
     sent = story["first"]["finding"]["sent"][0]
     assert (sent["description"], sent["to"]) == ("mesh_tp", "2")
     assert story["received"][0]["first"]["description"] == "mesh_tp"
 
 
 def test_broadcast(tmp_path):
-    story = check(Run(tmp_path, "broadcasts", 3), 2, 3)
+    story = check(Forks(tmp_path, "broadcasts", 3), 2, 3)
     sent = story["first"]["finding"]["sent"][0]
     assert (sent["op"], sent["to"], sent["number"]) == ("c10d::broadcast_", "0-1", 3)
     assert story["received"][0]["first"]["from"] == "2"

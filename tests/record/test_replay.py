@@ -15,13 +15,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import recordings  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("record")  # one run of a victim is shared
 PROGRAMS = HERE.parent / "programs"
 SUITE = HERE.parent / "suite"
+VICTIM = "log_of_negative/victim.py"
 HEADER = len("NUMSAN-RECORDING") + 1
 
 # What each of them adds to what a recording must hold.
 RECORDED = {
-    "log_of_negative/victim.py": "a birth in the forward pass",
+    VICTIM: "a birth in the forward pass",
     "log_of_negative/twin.py": "a healthy run",
     "function_backward/victim.py": "a birth in the backward pass, and the forward line that it goes back to",
     "root_under_loss_scaler/victim.py": "what a loss scaler catches",
@@ -48,9 +50,15 @@ def check(done, recording):
     return again
 
 
+@pytest.fixture(scope="module")
+def of_victim(warm, tmp_path_factory):
+    """A run of log_of_negative/victim.py, and its recording."""
+    return record(PROGRAMS / VICTIM, tmp_path_factory.mktemp("recorded"))
+
+
 @pytest.mark.parametrize("program", RECORDED)
-def test_the_same_report(program, warm, tmp_path):
-    done, recording = record(PROGRAMS / program, tmp_path)
+def test_the_same_report(program, of_victim, tmp_path):
+    done, recording = of_victim if program == VICTIM else record(PROGRAMS / program, tmp_path)
     assert done.returncode == 0 and done.report is not None, done.describe()
     assert bool(done.findings) == program.endswith("victim.py"), done.describe()
     check(done, recording)
@@ -76,10 +84,9 @@ def test_integers_that_wrapped_around(warm, tmp_path):
     check(done, recording)
 
 
-def test_the_program_is_left_alone(warm, tmp_path):
-    program = PROGRAMS / "log_of_negative" / "victim.py"
-    done, _ = record(program, tmp_path)
-    plain = run_numsan.run_forked(program)
+def test_the_program_is_left_alone(of_victim):
+    done, _ = of_victim
+    plain = run_numsan.run_forked(PROGRAMS / VICTIM)
     assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.describe()
 
 
@@ -154,8 +161,8 @@ def test_threads_at_once(warm, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def recorded(warm, tmp_path_factory):
-    done, recording = record(PROGRAMS / "log_of_negative" / "victim.py", tmp_path_factory.mktemp("recorded"))
+def recorded(of_victim):
+    done, recording = of_victim
     assert done.findings, done.describe()
     return recording
 

@@ -47,11 +47,13 @@ def missing_parts():
 
 
 def plain_environment(env=None):
-    """The environment of a run without numsan: ours, less whatever would attach it, threads pinned: sums repeat."""
+    """The environment of a run without numsan: ours, less whatever would attach it, threads pinned: sums repeat.
+    Inductor takes the instructions that the processor says it has; else each program that compiles would start six
+    more, which import torch and try them."""
     result = {key: value for key, value in os.environ.items() if not key.startswith("NUMSAN_") and key != "LD_PRELOAD"}
     result.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", PYTHONDONTWRITEBYTECODE="1",
                   TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", TRITON_CACHE_DIR=str(CACHE / "triton"),
-                  TORCHINDUCTOR_CACHE_DIR=str(CACHE / "inductor"))
+                  TORCHINDUCTOR_CACHE_DIR=str(CACHE / "inductor"), TORCHINDUCTOR_VEC_ISA_OK="1")
     result.update(env or {})
     return result
 
@@ -114,28 +116,42 @@ def run_plain(program, *, args=(), env=None, cwd=None, timeout=120):
 _servers = {}
 
 
-def run_forked(program, *, args=(), cwd=None, timeout=120):
-    """run_plain, of a program that imports torch, in a fork of a process that has: for programs that only compute."""
-    environment = plain_environment()
-    if "plain" not in _servers:
-        _servers["plain"] = forked_runs.ForkedRuns(PYTHON, environment)
+def run_forked(program, *, args=(), cwd=None, timeout=120, any_end=False, modules=()):
+    """run_plain, of a program that imports torch, in a fork of a process that has: for programs that only compute.
+    One that fails runs again in a process of its own, for its traceback, unless `any_end` is as good. That process has
+    imported `modules`, too."""
+    environment, key = plain_environment(), ("plain", *modules)
+    if key not in _servers:
+        _servers[key] = forked_runs.ForkedRuns(PYTHON, environment, modules)
     folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
-    ended = _servers["plain"].run(program, args, folder, environment, timeout)
+    if any_end:
+        how = _servers[key].outcome(program, args, folder, environment, timeout)
+        ended = None if how.status is None else (how.status, how.stdout, how.stderr)
+    else:
+        ended = _servers[key].run(program, args, folder, environment, timeout)
     if ended is None:
         return run_plain(program, args=args, cwd=folder, timeout=timeout)
     return Result(*ended, None, folder / "report.json", folder, [PYTHON, str(program), *args])
 
 
-def run_watched_fork(program, *, options=None, args=(), env=None, late=None, cwd=None, timeout=120, clean=False):
+def watched_forks_of(options=None, env=None, modules=()):
+    """The one server of watched forks with these options, which has imported `modules`, too."""
+    import watched_forks
+    key = option_text(options or {}), json.dumps(env), *modules
+    if key not in _servers:
+        _servers[key] = watched_forks.WatchedForks(options, env, modules)
+    return _servers[key]
+
+
+def run_watched_fork(program, *, options=None, args=(), env=None, late=None, cwd=None, timeout=120, clean=False,
+                     modules=()):
     """run, in a fork of a process that numsan is attached to (watched_forks.py). `late` is environment that is read
     only when the program runs. With `clean` a bad value of our own follows the program, so that there is a report; its
     finding and text are taken out again, and must be there."""
     import watched_forks
-    key = option_text(options or {}), json.dumps(env)
-    if key not in _servers:
-        _servers[key] = watched_forks.WatchedForks(options, env)
     folder = pathlib.Path(cwd or tempfile.mkdtemp(prefix="numsan-test-"))
-    ended, reports = _servers[key].run(program, args, folder, timeout, watched_forks.OWN_VALUE if clean else "", late)
+    then = watched_forks.OWN_VALUE if clean else ""
+    ended, reports = watched_forks_of(options, env, modules).run(program, args, folder, timeout, then, late)
     result = Result(ended.status, ended.stdout, ended.stderr, reports.get(ended.pid), folder / "report.json", folder,
                     [PYTHON, str(program), *args])
     return watched_forks.without_own(result) if clean else result

@@ -17,7 +17,8 @@ CASES = {
     "resnet": ["resnet.py"],
     "lightning": ["lightning_trainer.py"],
     "grad_scaler": ["grad_scaler.py"],
-    **{f"workers_{method}": ["workers.py", method] for method in ("fork", "spawn", "forkserver")},
+    **{f"workers_{method}": ["workers.py", method] for method in ("fork", "forkserver")},
+    "workers_spawn": ["workers.py", "spawn", "1"],  # in one epoch: each worker of another would import torch again
     "ddp": [*TORCHRUN, "ddp.py"],
     "compiled_aot_eager": ["compiled.py", "aot_eager"],
     "compiled_inductor": ["compiled.py", "inductor"],
@@ -28,7 +29,10 @@ STEPS, LONG_STEPS = 20, 50
 CASES.update({name: [f"{name}.py"] for name in LONG})
 # Under a program that imports numsan and calls all of it at every step.
 CASES.update({f"asking_{name}": ["asking.py", *CASES[name]] for name in ("gpt2", "resnet", "workers_fork")})
-ALONE = [case for case, parts in CASES.items() if len(parts) == 1]  # neither ranks nor workers nor a compiler
+# Watched in forks; the others are watched from their start.
+FORKED = {*LONG, "llama", "transforms"}
+# Run in forks of processes that have imported it, by one worker.
+OF_TRANSFORMERS = {"gpt2", "llama", "bert", "t5", "vit", "mixtral", "asking_gpt2"}
 
 
 def command_of(case):
@@ -49,20 +53,22 @@ def lines_without_numbers(text):
 
 
 def run_both(case, tmp_path, options):
-    """The case without and with numsan, what the latter added to stderr, and its reports. The long ones, which neither
-    start processes nor end otherwise than well, are forks both times, with a bad value after the watched one."""
+    """The case without and with numsan, what the latter added to stderr, and its reports. Without it all but a
+    launcher's are forks. Of those watched in forks a bad value comes after the program."""
     folders = [tmp_path / "plain", tmp_path / "watched"]
     for folder in folders:
         folder.mkdir(parents=True)
-    if case in ALONE:
-        plain = run_numsan.run_forked(*command_of(case)[1:], cwd=folders[0], timeout=300)
+    program, *args = command_of(case)[1:]
+    modules = ["transformers.models.bert.modeling_bert"] if case in OF_TRANSFORMERS else []
+    if program.endswith(".py"):
+        plain = run_numsan.run_forked(program, args=args, cwd=folders[0], timeout=300, modules=modules)
     else:
         plain = run_numsan.run_plain_command(command_of(case), cwd=folders[0], timeout=300)
     assert plain.returncode == 0, f"the program does not run without numsan\n{plain.describe()}"
     assert all(f"{word} " in plain.stdout for word in SHOWN), plain.describe()
-    if case in LONG:
-        watched = run_numsan.run_watched_fork(*command_of(case)[1:], cwd=folders[1], options=options, timeout=300,
-                                              clean=True)
+    if case in FORKED:
+        watched = run_numsan.run_watched_fork(program, args=args, cwd=folders[1], options=options, timeout=300,
+                                              clean=True, modules=modules)
         reports = [watched.report]
     else:
         options = {"report": folders[1] / "report-%p.json", **options}
@@ -99,7 +105,7 @@ def first_in_ci(*cases):
 def test_holding_arguments_for_a_dump_changes_nothing(case, warm, tmp_path):
     folder = tmp_path / "dumps"
     check(case, tmp_path, {"dump": folder})
-    expected = 1 if case in LONG else 0  # of the bad value that follows a long one
+    expected = 1 if case in FORKED else 0  # of the bad value that follows a fork
     assert len(list(folder.glob("*"))) == expected
 
 
@@ -109,6 +115,7 @@ def test_being_ready_to_stop_changes_nothing(case, warm, tmp_path):
     check(case, tmp_path, {"break": 1})
 
 
+@pytest.mark.xdist_group("transformers")
 def test_all_of_it_at_once_changes_nothing(warm, tmp_path):
     folder = tmp_path / "dumps"
     check("asking_gpt2", tmp_path, {"break": 1, "dump": folder})
@@ -121,8 +128,12 @@ COMPILED = ["compiled_aot_eager", "compiled_inductor"]
 AT_NIGHT = {"asking_resnet", "asking_gpt2", "workers_forkserver"}  # CI has asking_gpt2 with all options
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.nightly] if case in AT_NIGHT else [])
-                                  for case in CASES if case not in COMPILED])
+def marks(case):
+    return ([pytest.mark.nightly] if case in AT_NIGHT else []) + \
+        ([pytest.mark.xdist_group("transformers")] if case in OF_TRANSFORMERS else [])
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=marks(case)) for case in CASES if case not in COMPILED])
 def test_run_is_bit_identical_and_silent(case, warm, tmp_path):
     reports, stdout = check(case, tmp_path, {})
     counted = max(found["run"]["steps"] for found in reports)

@@ -8,14 +8,15 @@ def loss_of(model, x):
 
 
 def train(model):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(5):
         try:
-            optimizer.zero_grad()
+            model.zero_grad()
             loss = loss_of(model, torch.full((4, 2), -1.0 if step == 2 else 1.0))
             loss.backward()
             if loss.isfinite():
-                optimizer.step()
+                with torch.no_grad():
+                    for p in model.parameters():
+                        p -= 0.01 * p.grad
         except Exception as error:
             print("step", step, "left out:", type(error).__name__)
             continue

@@ -1,4 +1,5 @@
 """Ranges that a program names by torch.cuda.nvtx, which takes no GPU: what is born inside numsan:ignore is meant."""
+import functools
 import subprocess
 
 import pytest
@@ -52,23 +53,23 @@ def nvtx(warm):
         pytest.skip(f"this torch has no NVTX: {done.stderr.strip().splitlines()[-1]}")
 
 
-def both(tmp_path, body):
+def both(tmp_path, body, run):
     """Runs a program with and without numsan, which sees the same."""
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + body)
     bare = run_numsan.run_forked(path, cwd=tmp_path)
-    done = run_numsan.run(path, cwd=tmp_path)
+    done = run(path, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout) and done.returncode == 0, done.describe()
     return path, done
 
 
 def test_what_is_made_inside_is_not_reported(nvtx, tmp_path):
-    _, done = both(tmp_path, MEANT)
+    _, done = both(tmp_path, MEANT, functools.partial(run_numsan.run_watched_fork, clean=True))
     assert done.findings == [] and done.report["verdict"] == "clean", done.describe()
 
 
 def test_what_is_made_after_it_or_in_a_range_of_another_name_is(nvtx, tmp_path):
-    path, done = both(tmp_path, MEANT + BAD)
+    path, done = both(tmp_path, MEANT + BAD, run_numsan.run)
     assert len(done.findings) == 1, done.describe()
     lines = [frame["line"] for frame in done.findings[0]["stack"] if frame["kind"] == "python"]
     assert run_numsan.marked_line(path) in lines, done.describe()

@@ -28,7 +28,7 @@ for step in range(2):
 @pytest.fixture(scope="module")
 def plain_lines(tmp_path_factory):
     """What each operator prints without numsan, and what is printed at the end."""
-    plain = run_numsan.run_plain(PROGRAM, args=["main", *OPERATORS], cwd=tmp_path_factory.mktemp("plain"), timeout=400)
+    plain = run_numsan.run_forked(PROGRAM, args=["main", *OPERATORS], cwd=tmp_path_factory.mktemp("plain"), timeout=400)
     lines = plain.stdout.splitlines(keepends=True)
     assert plain.returncode == 0 and [line.split()[0] for line in lines[:-1]] == OPERATORS, plain.describe()
     return dict(zip([*OPERATORS, "end"], lines, strict=True))
@@ -58,7 +58,7 @@ def test_a_bad_value_in_a_branch_is_named_by_its_line_there(warm, tmp_path):
     """torch traces the branch: what runs is code that torch.fx wrote, which no file has, out of lines that one has."""
     program = tmp_path / "branch.py"
     program.write_text(BRANCH)
-    done = run_numsan.run(program, cwd=tmp_path)
+    done = run_numsan.run_watched_fork(program, cwd=tmp_path)
     assert done.returncode == 0, done.describe()
     places = [(finding["op"], finding["location"]["file"], finding["location"]["line"]) for finding in done.findings]
     assert places == [("aten::log", str(program), run_numsan.marked_line(program))], done.describe()

@@ -22,7 +22,7 @@ optimizer.step()
 def test_nan_of_a_scale_is_seen_where_it_is_made(warm, tmp_path, made, expected):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    result = run_numsan.run(program, args=[made], cwd=tmp_path)
+    result = run_numsan.run_watched_fork(program, args=[made], cwd=tmp_path, clean=expected is None)
     assert result.returncode == 0 and result.report is not None, result.describe()
     run_numsan.validate(result.report)
     if expected is None:

@@ -43,18 +43,21 @@ for wrong in (torch.ones(2, 3), torch.ones(3)):
 """
 
 
-def watched_and_plain(tmp_path, text, args=()):
+def watched_and_plain(tmp_path, text, args=(), fork=True, clean=False):
     program = tmp_path / "program.py"
     program.write_text(text)
     plain = run_numsan.run_forked(program, args=args, cwd=tmp_path)
-    watched = run_numsan.run(program, args=args, cwd=tmp_path)
+    if fork:
+        watched = run_numsan.run_watched_fork(program, args=args, cwd=tmp_path, clean=clean)
+    else:
+        watched = run_numsan.run(program, args=args, cwd=tmp_path)
     assert (watched.returncode, watched.stdout) == (plain.returncode, plain.stdout), watched.describe()
     assert watched.stderr.startswith(plain.stderr), watched.describe()  # the traceback, if there is one
     return program, watched
 
 
 def test_sampling_from_nan_names_the_division(warm, tmp_path):
-    program, watched = watched_and_plain(tmp_path, SAMPLING, ["bad"])
+    program, watched = watched_and_plain(tmp_path, SAMPLING, ["bad"], fork=False)
     assert watched.returncode == 1 and "probability tensor contains" in watched.stderr, watched.describe()
     assert len(watched.findings) == 1, watched.describe()
     first = watched.findings[0]
@@ -65,7 +68,7 @@ def test_sampling_from_nan_names_the_division(warm, tmp_path):
 
 
 def test_sampling_from_probabilities_is_silent(warm, tmp_path):
-    _, watched = watched_and_plain(tmp_path, SAMPLING)
+    _, watched = watched_and_plain(tmp_path, SAMPLING, clean=True)
     assert watched.returncode == 0 and watched.stderr == "" and not watched.findings, watched.describe()
 
 
@@ -82,6 +85,6 @@ def test_program_that_goes_on(op, warm, tmp_path):
 @pytest.mark.parametrize("op", REFUSED)
 def test_ops_that_fail_on_healthy_values_say_nothing(op, warm, tmp_path):
     text = CAUGHT.replace("CALL", REFUSED[op] + "; torch.mm(x, torch.ones(3, 3))")
-    _, watched = watched_and_plain(tmp_path, text.replace("VALUE", "1.5"))
+    _, watched = watched_and_plain(tmp_path, text.replace("VALUE", "1.5"), clean=True)
     assert watched.stderr == "" and not watched.findings, watched.describe()
     assert watched.report["verdict"] == "clean", watched.describe()

@@ -76,16 +76,19 @@ print([t.grad.isfinite().all().item() for t in (q, k, v, x)])
 ATTENTION = ["_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention_for_cpu"]
 
 
+pytestmark = pytest.mark.xdist_group("no_key")  # one process has torch without the key
+
+
 @pytest.fixture(params=["usual", "record"])
 def hook(request, warm):
     """Environments in which the hook on the dispatch key, and record functions, see the operators."""
-    return {} if request.param == "usual" else request.getfixturevalue("no_key")
+    return None if request.param == "usual" else request.getfixturevalue("no_key")
 
 
 def test_every_row_is_a_tensor_of_that_name(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(SCHEMAS)
-    done = run_numsan.run_plain(program, args=[word for row in ROWS for word in row], cwd=tmp_path)
+    done = run_numsan.run_forked(program, args=[word for row in ROWS for word in row], cwd=tmp_path)
     assert done.returncode == 0, done.describe()
     found = [line.split(" ") for line in done.stdout.splitlines()]
     assert len(ROWS) >= 18 and {tuple(row[:2]) for row in found} == {row[:2] for row in ROWS}
@@ -98,7 +101,7 @@ def test_every_row_is_a_tensor_of_that_name(tmp_path):
 def test_padding_is_no_finding(op, hook, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PADDED)
-    done = run_numsan.run(program, args=[op], env=hook, cwd=tmp_path)
+    done = run_numsan.run_watched_fork(program, args=[op], env=hook, cwd=tmp_path, clean=True)
     assert (done.returncode, done.stdout) == (0, "True\n"), done.describe()
     assert done.report is not None and done.findings == [], done.describe()
 
@@ -108,7 +111,7 @@ def test_padding_is_no_finding(op, hook, tmp_path):
 def test_a_bad_value_beside_it_is_found_where_it_was_made(op, where, hook, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PADDED)
-    done = run_numsan.run_watched_fork(program, args=[op, f"bad {where}"], env=hook or None, cwd=tmp_path)
+    done = run_numsan.run_watched_fork(program, args=[op, f"bad {where}"], env=hook, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "False\n"), done.describe()
     made_by = f"aten::{op}" if where == "output" else f"aten::{op}_backward"
     assert [finding["op"] for finding in done.findings] == [made_by], done.describe()
@@ -118,6 +121,6 @@ def test_a_bad_value_beside_it_is_found_where_it_was_made(op, where, hook, tmp_p
 def test_rows_that_are_masked_whole_and_alignments_that_cannot_be(hook, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(MASKED_ROW)
-    done = run_numsan.run(program, env=hook, cwd=tmp_path)
+    done = run_numsan.run_watched_fork(program, env=hook, cwd=tmp_path, clean=True)
     assert (done.returncode, done.stdout) == (0, "[True, True, True, True]\n"), done.describe()
     assert done.report is not None and done.findings == [], done.describe()
