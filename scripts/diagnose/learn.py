@@ -5,9 +5,10 @@
     scripts/diagnose/learn.py                    learners beside each other, each judged on bases that it has not seen
     scripts/diagnose/learn.py --write            writes host/diagnosis/learned/model.json
 
-Two forests: `ill` tells runs with a fault from healthy ones, `which` faults from each other. A run is said to be ill from
-the share of votes on that one in 50 of held-out healthy runs exceed. Everything is judged with one base of the study, and a
-share of the healthy programs, left out of what is learned; the least share of votes is chosen within what is left.
+Two forests: `ill` tells runs with a fault from healthy ones, `which` faults from each other. A run is said to be ill
+from the share of votes on that one in 50 of held-out healthy runs exceed. Everything is judged with one base of the
+study, and a share of the healthy programs, left out of what is learned; the least share of votes is chosen within what
+is left.
 """
 import argparse
 import json
@@ -31,11 +32,13 @@ UNKNOWN, LARGEST = -1e30, 1e30  # a feature that is not known is below every lim
 
 
 def forest(leaf, features):
-    return RandomForestClassifier(TREES, min_samples_leaf=leaf, max_features=features, class_weight="balanced", random_state=0, n_jobs=2)
+    return RandomForestClassifier(TREES, min_samples_leaf=leaf, max_features=features, class_weight="balanced",
+                                  random_state=0, n_jobs=2)
 
 
 def boosted():
-    return HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8, min_samples_leaf=5, class_weight="balanced", random_state=0)
+    return HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8, min_samples_leaf=5, class_weight="balanced",
+                                          random_state=0)
 
 
 def logistic():
@@ -48,7 +51,8 @@ def extra(leaf):
 
 
 # (of whether a run is ill, of which fault it has)
-LEARNERS = {"random forest": (lambda: forest(1, 3), lambda: forest(2, "sqrt")), "extra trees": (lambda: extra(3), lambda: extra(2)),
+LEARNERS = {"random forest": (lambda: forest(1, 3), lambda: forest(2, "sqrt")),
+            "extra trees": (lambda: extra(3), lambda: extra(2)),
             "boosted trees": (boosted, boosted), "logistic regression": (logistic, logistic)}
 CHOSEN = "random forest"
 
@@ -64,7 +68,7 @@ class Data:
         self.codes = numpy.array([(KINDS[one.kind].code or one.kind) if one.kind else "" for one in kept])
         self.ill = self.codes != ""
         self.named = numpy.array([code.startswith("ND") for code in self.codes])
-        # Only of these does the loss say whether the training learns, as host/diagnosis/learned/learned_faults.cpp asks.
+        # Only of these does the loss say whether the training learns: host/diagnosis/learned/learned_faults.cpp.
         self.judged = numpy.array([one.features["loss_places"] == 1 and not one.features["loss_negative"]
                                    and one.features["loss_ratio"] is not None for one in kept])
         self.seeds = numpy.array([one.seed for one in kept])
@@ -135,7 +139,8 @@ def row(name, data, judged, said):
     found = ruled | said
     best = numpy.where(ruled, data.ruled, judged.first) == data.codes
     figures = [right[seeded], either[seeded], said[seeded], said[healthy], found[seeded], (found & best)[seeded]]
-    return f"| {name} | " + " | ".join(f"{values.mean():.2f} ({values.sum()}/{len(values)})" for values in figures) + " |"
+    cells = [f"{values.mean():.2f} ({values.sum()}/{len(values)})" for values in figures]
+    return f"| {name} | {' | '.join(cells)} |"
 
 
 def table(data):

@@ -1,6 +1,7 @@
 """The runs that the learned model is made from: of the study's open half, and of healthy programs.
 
-A run is kept as the study keeps it (tests/diagnosis/study/study_runs.py), and not made again while its program is the same.
+A run is kept as the study keeps it (tests/diagnosis/study/study_runs.py), and not made again while its program is the
+same.
 """
 import json
 import pathlib
@@ -24,7 +25,7 @@ FEWEST_PASSES = 32  # as host/diagnosis/learned/learned_faults.cpp asks for
 
 
 class Sample(NamedTuple):
-    """A run. `group` is what its programs have in common: it is held out as a whole. `kind` is None of a healthy run."""
+    """A run. `group` is what its programs have in common: it is held out as a whole. A healthy run has no `kind`."""
     name: str
     group: str
     kind: str | None

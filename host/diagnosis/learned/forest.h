@@ -1,5 +1,5 @@
-// A random forest: trees of questions "is this feature at most that", each with shares of classes at its leaves, of which
-// a row of features is given the mean over all trees.
+// A random forest: trees of questions "is this feature at most that", each with shares of classes at its leaves, of
+// which a row of features is given the mean over all trees.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace numsan {
 
 class Forest {
   public:
-    /// From its document: a list of trees. A tree is a list of nodes, each before those below it: [feature, limit, place of
-    /// the node to go on with above the limit], where the next node in the list is that at or below it, or a leaf:
-    /// [[class, share], ...]. None where that is not what it is, or it names a feature or a class that there is not.
+    /// From its document: a list of trees, each a list of nodes. A node is a leaf, [[class, share], ...], or a question,
+    /// [feature, limit, place]: above the limit the walk goes on at that place of the list, else at the next node. None
+    /// where that is not what it is, or it names a feature or a class that there is not.
     static std::optional<Forest> read(const nlohmann::ordered_json& document, size_t features, size_t classes);
 
     /// The share of each class. A feature that is NaN is below every limit. `row` is as long as `features` was. [MT]

@@ -66,10 +66,12 @@ Fault fault_of(const Signals& signals, const LearnedModel::Answer& answer) {
     Fault fault = make_fault(answer.fault, place_of(signals, advice(answer.fault).place));
     fault.confidence = answer.confidence;
     fault.learned = true;
-    fault.evidence.push_back("no rule is met; a model that was learned from runs with a known fault takes this for the likeliest");
+    fault.evidence.push_back(
+        "no rule is met; a model that was learned from runs with a known fault takes this for the likeliest");
     for (const LearnedModel::Reason& reason : answer.reasons) {
-        fault.evidence.push_back(std::string(reason.feature->words) + ": " + value_text(reason.value) +
-                                 (std::isnan(reason.usual) ? "" : "; " + value_text(reason.usual) + " in the median healthy run"));
+        fault.evidence.push_back(
+            std::string(reason.feature->words) + ": " + value_text(reason.value) +
+            (std::isnan(reason.usual) ? "" : "; " + value_text(reason.usual) + " in the median healthy run"));
         const std::string signal = reason.feature->signal;
         if (!signal.empty() && std::find(fault.signals.begin(), fault.signals.end(), signal) == fault.signals.end())
             fault.signals.push_back(signal);

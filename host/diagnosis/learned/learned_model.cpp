@@ -11,8 +11,8 @@ namespace numsan {
 namespace {
 
 using fields::at;
-using fields::list;
 using fields::Json;
+using fields::list;
 
 constexpr size_t kMostReasons = 3;
 
@@ -69,8 +69,6 @@ const LearnedModel* LearnedModel::own() {
     static const std::optional<LearnedModel> model = read(file_model_json());
     return model ? &*model : nullptr;
 }
-
-double LearnedModel::illness(const RunFeatures& features) const { return ill_.shares(row_of(features))[0]; }
 
 std::vector<LearnedModel::Answer> LearnedModel::answers(const RunFeatures& features) const {
     const Row row = row_of(features);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "host/diagnosis/faults.h"
-#include "host/diagnosis/learned/run_features.h"
 #include "host/diagnosis/learned/forest.h"
+#include "host/diagnosis/learned/run_features.h"
 
 namespace numsan {
 
@@ -31,11 +31,8 @@ class LearnedModel {
     /// That which is part of the program; null where it cannot be read. Valid for ever. [MT]
     static const LearnedModel* own();
 
-    /// How much the run looks like one with a fault, from 0 to 1. [MT]
-    double illness(const RunFeatures& features) const;
-
-    /// The likeliest fault of a run that looks ill enough, and the second one where it is nearly as likely; empty of one
-    /// that does not. [MT]
+    /// The likeliest fault of a run that looks ill enough, and the second one where it is nearly as likely; empty of
+    /// one that does not. [MT]
     std::vector<Answer> answers(const RunFeatures& features) const;
 
   private:

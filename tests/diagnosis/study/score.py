@@ -38,7 +38,7 @@ class Answer(NamedTuple):
     fault: str
     confidence: float | None = None
     line: int | None = None
-    by: str | None = None  # "rule", "model"
+    by: str = "rule"  # or "model"
 
 
 def diagnosed(report):
@@ -208,9 +208,9 @@ def by_fault(result):
 
 
 def confidences(result):
-    """{code: (right, said, confidence)} over the open half: in how many of the runs of which a rule says a fault it is the
-    one that was seeded, smoothed by PRIOR_RUNS that are right as often as all answers are. A healthy run of which
-    something is said counts."""
+    """{code: (right, said, confidence)} over the open half: in how many of the runs of which a rule says a fault it is
+    the one that was seeded, smoothed by PRIOR_RUNS that are right as often as all answers are. A healthy run of which
+    something is said counts. The model has confidences of its own."""
     counts = {}
     for case, said in zip(result["cases"], result["tools"]["numsan"]):
         for fault in {one.fault for one in said if one.by == "rule"} if case.base in seeding.OPEN else ():

@@ -75,6 +75,7 @@ def test_constant_is_chosen_from_the_open_half():
 def test_confidences_are_of_the_open_half():
     cases = [case("ND101"), case("ND101"), case("unscaled-inputs"), case(None), case("ND101", base="wine_tanh")]
     said = [Answer("ND101"), Answer("ND101"), Answer("ND107"), Answer("ND101"), Answer("ND108")]
+    cases, said = [*cases, case("ND108")], [*said, Answer("ND108", by="model")]
     got = score.confidences({"cases": cases, "tools": {"numsan": [[one] for one in said]}})
     # Of all answers half are right.
     assert got == {"ND101": (2, 3, (2 + 4) / (3 + 8)), "ND107": (0, 1, 4 / (1 + 8))}

@@ -32,15 +32,16 @@ TEST(Forest, WhatIsNotKnownIsBelowEachLimit) {
 TEST(Forest, FeaturesAreComparedAsTheyWereLearned) {
     const auto forest = read("[[[0, 0.1, 2], [[0, 1]], [[1, 1]]]]");
     ASSERT_TRUE(forest);
-    EXPECT_EQ(forest->shares(std::vector<double>{0.1, 0}), (std::vector<double>{0, 1})) << "the float32 of 0.1 is above 0.1";
+    EXPECT_EQ(forest->shares(std::vector<double>{0.1, 0}), (std::vector<double>{0, 1}))
+        << "the float32 of 0.1 is above 0.1";
 }
 
 TEST(Forest, WhatIsNoForestIsRefused) {
-    for (const char* text :
-         {"{}", "[]", "[[]]", "[7]", "[[7]]", "[[[]]]", "[[[0, 0.5, 1], [[0, 1]]]]", "[[[0, 0.5, 3], [[0, 1]], [[1, 1]]]]",
-          "[[[2, 0.5, 2], [[0, 1]], [[1, 1]]]]", "[[[-1, 0.5, 2], [[0, 1]], [[1, 1]]]]", "[[[0, null, 2], [[0, 1]], [[1, 1]]]]",
-          "[[[0, 0.5], [[0, 1]], [[1, 1]]]]", "[[[[2, 1]]]]", "[[[[0]]]]", "[[[[0, \"1\"]]]]", "[[[[0, 1], 3]]]",
-          "[[[0, 0.5, 2], [[0, 1]], [0, 0.5, 2]]]"}) {
+    for (const char* text : {"{}", "[]", "[[]]", "[7]", "[[7]]", "[[[]]]", "[[[0, 0.5, 1], [[0, 1]]]]",
+                             "[[[0, 0.5, 3], [[0, 1]], [[1, 1]]]]", "[[[2, 0.5, 2], [[0, 1]], [[1, 1]]]]",
+                             "[[[-1, 0.5, 2], [[0, 1]], [[1, 1]]]]", "[[[0, null, 2], [[0, 1]], [[1, 1]]]]",
+                             "[[[0, 0.5], [[0, 1]], [[1, 1]]]]", "[[[[2, 1]]]]", "[[[[0]]]]", "[[[[0, \"1\"]]]]",
+                             "[[[[0, 1], 3]]]", "[[[0, 0.5, 2], [[0, 1]], [0, 0.5, 2]]]"}) {
         EXPECT_FALSE(read(text)) << text;
     }
 }

@@ -20,8 +20,8 @@ size_t place_of(const std::string& key) {
     return kRunFeatureCount;
 }
 
-/// Ill with a loss that ends above 0.9 of its start; then a wide update is a large rate, and a narrow one a small rate or, less
-/// likely, labels that do not belong.
+/// Ill with a loss that ends above 0.9 of its start; then a wide update is a large rate, and a narrow one a small rate
+/// or, less likely, labels that do not belong.
 Json made_model() {
     const size_t loss = place_of("loss_ratio"), update = place_of("update_median");
     Json model = {{"least_ill", 0.5}, {"slope", 1}, {"offset", 0}, {"faults", {"ND107", "ND108", "ND123"}}};
@@ -33,7 +33,8 @@ Json made_model() {
     }
     model["usual"][loss] = 0.25;
     const Json question = {loss, 0.9, 2}, wide = {update, 0.1, 2};
-    model["ill"] = Json::array({Json::array({question, Json::array({Json::array({0, 0.0})}), Json::array({Json::array({0, 0.8})})})});
+    model["ill"] = Json::array(
+        {Json::array({question, Json::array({Json::array({0, 0.0})}), Json::array({Json::array({0, 0.8})})})});
     model["which"] = Json::array({Json::array({wide, Json::array({Json::array({1, 0.625}), Json::array({2, 0.375})}),
                                                Json::array({Json::array({0, 1.0})})})});
     return model;
