@@ -16,7 +16,8 @@ def short():
     yield from ((path, ("healthy",)) for path in sorted((HERE / "programs").glob("*.py")))
     yield from ((path, ()) for path in sorted((HERE / "healthy").glob("*.py")))
     yield from ((path, ()) for path in sorted((TESTS / "suite" / "controls").glob("q*.py")))
-    yield from ((twins.PROGRAMS / twins.CASES[case][0], ()) for case in sorted(twins.ALONE))
+    # Neither ranks nor workers nor a compiler.
+    yield from ((twins.PROGRAMS / parts[0], ()) for _, parts in sorted(twins.CASES.items()) if len(parts) == 1)
     yield from ((path, ()) for path in sorted((TESTS / "programs").glob("*/twin.py")))
 
 

@@ -13,7 +13,7 @@ namespace numsan {
 
 class Forest {
   public:
-    /// From its document: a list of trees, each a list of nodes. A node is a leaf, [[class, share], ...], or a question,
+    /// From its document: a list of trees, each a list of nodes. A node is a leaf, [[class, share], ...] or a question,
     /// [feature, limit, place]: above the limit the walk goes on at that place of the list, else at the next node. None
     /// where that is not what it is, or it names a feature or a class that there is not.
     static std::optional<Forest> read(const nlohmann::ordered_json& document, size_t features, size_t classes);
