@@ -90,13 +90,17 @@ def test_exit_status_says_whether_there_is_a_fault(warm, tmp_path):
     text = diagnose(healthy.report_path)
     assert (text.returncode, text.stderr) == (0, ""), text
     assert text.stdout == "numsan: no training fault was recognised in 10 sampled steps\n"
+    features = json.loads(diagnose(healthy.report_path, "--features").stdout)
+    model = json.loads((run_numsan.REPO / "host" / "diagnosis" / "learned" / "model.json").read_text())
+    assert list(features) == model["features"] and features["loss_places"] == 1, features
     names = [one["name"] for one in healthy.report["diagnosis"]["parameters"]]
     assert "model.first.weight" in names, names
 
     without = run_numsan.run(program, args=["healthy", "2"], cwd=tmp_path)
     assert "diagnosis" not in without.report, without.describe()
-    text = diagnose(without.report_path)
-    assert text.returncode == 2 and "it has no training signals: `numsan run --diagnose 1`" in text.stderr, text
+    for flags in [], ["--features"]:
+        text = diagnose(without.report_path, *flags)
+        assert text.returncode == 2 and "it has no training signals: `numsan run --diagnose 1`" in text.stderr, text
     text = diagnose(tmp_path / "none.json")
     assert text.returncode == 2 and "none.json" in text.stderr, text
     text = diagnose(healthy.report_path, "--format", "html")

@@ -134,6 +134,7 @@ def study(programs, runs):
     cases, fates = cases_of(programs, runs)
     with ThreadPoolExecutor(2) as pool:
         tools = {"numsan": list(pool.map(diagnosed, (case.signals for case in cases)))}
+    tools["its rules alone"] = [[one for one in said if one.by == "rule"] for said in tools["numsan"]]
     constant = most_common(cases)
     tools[f"always {constant}"] = [[Answer(constant)] for _ in cases]
     for name, rule in RIVALS.items():
