@@ -59,7 +59,7 @@ def test_github_actions(machine):
                 if "upload-sarif" in step.get("uses", "")]
     results = json.loads((folder / uploaded[0]).read_text())["runs"][0]["results"]
     assert [result["ruleId"] for result in results] == ["NS101"]
-    assert "train.py:7" in (folder / "summary.md").read_text()
+    assert "train.py:6" in (folder / "summary.md").read_text()
 
 
 def test_gitlab(machine):
