@@ -100,6 +100,18 @@ inline bool has_not_fallen(const Signals& signals) {
     return !(trend.last <= kFallenLoss * first);  // nor where it is not finite any more
 }
 
+/// Whether a rectifier before a layer was alive at first and hands on nothing but zeros now.
+inline bool layer_has_died(const Signals& signals) {
+    return std::any_of(signals.activations.begin(), signals.activations.end(), [](const ActivationSignals& one) {
+        return one.feeds && first_of(one.zeros) < 1 &&
+               holds_lately(one.zeros, [](const Sample& sample) { return sample.value == 1; });
+    });
+}
+
+inline std::string died_words() {
+    return "a rectifier that was alive in the first step hands on nothing but zeros since";
+}
+
 inline std::string loss_words(const Signals& signals) {
     const double first = first_loss(signals);
     return "the loss was " + value_text(first) +

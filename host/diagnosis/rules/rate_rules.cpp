@@ -58,12 +58,7 @@ std::string step_size_words(const Signals& signals) {
 bool steps_have_killed(const Signals& signals, const std::vector<Sample>& updates) {
     const auto large =
         std::count_if(updates.begin(), updates.end(), [](const Sample& one) { return one.value >= kLargeUpdate; });
-    return large >= 2 &&
-           std::any_of(signals.activations.begin(), signals.activations.end(), [](const ActivationSignals& one) {
-               const std::vector<Sample> zeros = measured(one.zeros);
-               return one.feeds && !zeros.empty() && zeros.front().value < 1 &&
-                      holds_lately(one.zeros, [](const Sample& sample) { return sample.value == 1; });
-           });
+    return large >= 2 && layer_has_died(signals);
 }
 
 void rate_too_large(const Signals& signals, std::vector<Fault>& faults) {
@@ -83,8 +78,7 @@ void rate_too_large(const Signals& signals, std::vector<Fault>& faults) {
                                : all.back();
     fault.evidence.push_back("a step changed the weights by " + value_text(100 * last.value) +
                              " % of their size, the median of all, in step " + digits(signals.steps[last.at]));
-    if (killed)
-        fault.evidence.push_back("a rectifier that was alive in the first step hands on nothing but zeros since");
+    if (killed) fault.evidence.push_back(died_words());
     if (growth >= kGrownByTraining)
         fault.evidence.push_back("weights have become " + value_text(growth) + " times as large, the median of all");
     fault.evidence.push_back(loss_words(signals));

@@ -128,7 +128,8 @@ void strong_regularisation(const Signals& signals, std::vector<Fault>& faults) {
 }
 
 void unscaled_inputs(const Signals& signals, std::vector<Fault>& faults) {
-    if (!has_not_fallen(signals)) return;
+    const bool stands = has_not_fallen(signals), died = layer_has_died(signals);
+    if (!stands && !died) return;
     for (const ParameterSignals& one : signals.parameters) {
         if (!is_weight(one) || contains(one.op, "embedding")) continue;
         const std::vector<Sample> inputs = measured(one.input);
@@ -137,8 +138,8 @@ void unscaled_inputs(const Signals& signals, std::vector<Fault>& faults) {
         fault.evidence.push_back("what `" + one.op + "` reads beside " + name_of(one) + " has a root mean square of " +
                                  value_text(inputs.back().value) + " in step " +
                                  digits(signals.steps[inputs.back().at]) + ", and no layer is before it");
-        fault.evidence.push_back(loss_words(signals));
-        fault.signals = {"input", "loss"};
+        fault.evidence.push_back(stands ? loss_words(signals) : died_words());
+        fault.signals = {"input", stands ? "loss" : "zeros"};
         return faults.push_back(std::move(fault));
     }
 }

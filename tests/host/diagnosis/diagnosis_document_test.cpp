@@ -67,7 +67,7 @@ TEST(DiagnosisText, SaysWhatWasSeenWhereAndWhatToChange) {
               "   |  return self.head(x)\n"
               "   = because:  `aten::_log_softmax` of the loss read what `aten::_softmax` had made, in 11 of 11 "
               "sampled steps\n"
-              "   = fault:    double-activation, 97 %\n"
+              "   = fault:    double-activation, 98 %\n"
               "   = help:     hand the logits to the loss: leave out the softmax, or take `nll_loss` of `log_softmax`\n"
               "numsan: 1 training fault in 11 sampled steps; `numsan explain ND102` says more\n");
     EXPECT_EQ(render_diagnosis(signals, {}, style), "numsan: no training fault was recognised in 11 sampled steps\n");

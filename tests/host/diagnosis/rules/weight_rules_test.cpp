@@ -91,6 +91,13 @@ TEST(WeightRules, LargeInputsAreTheFaultWhereNothingIsLearned) {
     EXPECT_EQ(ids(signals), Ids{FaultId::UnscaledInputs});
     signals.trend.last = 0.5;
     EXPECT_EQ(ids(signals), Ids{}) << "a normalisation follows, or it learns all the same";
+    signals.activations[0].zeros.assign(11, 1);
+    EXPECT_EQ(ids(signals), Ids{}) << "dead from the first step on, by its weights";
+    signals.activations[0].zeros[0] = 0.5;
+    const std::vector<Fault> faults = ruled_faults(signals);
+    ASSERT_EQ(faults.size(), 1u) << "it has killed a layer, though the loss fell from where it began";
+    EXPECT_EQ(faults[0].id, FaultId::UnscaledInputs);
+    EXPECT_EQ(faults[0].evidence[1], "a rectifier that was alive in the first step hands on nothing but zeros since");
     signals = idle_signals();
     signals.parameters[0].input.assign(11, 3);
     EXPECT_EQ(ids(signals), Ids{});
