@@ -180,9 +180,10 @@ int dispatch(Words words) {
     std::string diagnosed;
     diagnose_command->add_option("FILE", diagnosed, "a report of such a run")->required();
     bool features = false;
-    diagnose_command->add_flag("--features", features,
-                               "the numbers that the learned model reads, as JSON, and no faults");
+    CLI::Option* features_flag = diagnose_command->add_flag(
+        "--features", features, "the numbers that the learned model reads, as JSON, and no faults");
     add_document_flags(*diagnose_command, "diagnose", document);
+    features_flag->excludes(diagnose_command->get_option("--format"));
 
     CLI::App* explain_command = app.add_subcommand("explain", "what a code or a category means and how to fix it");
     std::string word;

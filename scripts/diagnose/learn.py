@@ -28,6 +28,7 @@ from fault_kinds import KINDS  # samples.py has its folder on the path
 
 MODEL = samples.REPO / "host" / "diagnosis" / "learned" / "model.json"
 TREES, FALSE_ALARMS = 100, 0.02
+NEARLY_AS_LIKELY = 0.5  # kNearlyAsLikely of host/base/thresholds.def
 UNKNOWN, LARGEST = -1e30, 1e30  # a feature that is not known is below every limit; float32 ends at 3e38
 
 
@@ -81,13 +82,12 @@ class Data:
 
 
 class Judged:
-    """Held-out answers: how ill each run looks, its two likeliest faults, and the share of the first."""
+    """Held-out answers: how ill each run looks, its two likeliest faults, and the share of each."""
 
     def __init__(self, count):
         self.illness = numpy.zeros(count)
-        self.first = numpy.empty(count, object)
-        self.second = numpy.empty(count, object)
-        self.share = numpy.zeros(count)
+        self.first, self.second = numpy.empty(count, object), numpy.empty(count, object)
+        self.share, self.second_share = numpy.zeros(count), numpy.zeros(count)
 
 
 def learned(data, learner, chosen):
@@ -110,14 +110,15 @@ def held_out(data, learner, within=None):
         order = numpy.argsort(-shares, axis=1)
         judged.first[out] = which.classes_[order[:, 0]]
         judged.second[out] = which.classes_[order[:, 1]]
-        judged.share[out] = shares.max(axis=1)
+        judged.share[out], judged.second_share[out] = numpy.sort(shares, axis=1)[:, :-3:-1].T
     return judged
 
 
 def least_ill(data, judged, within):
-    """The least illness that is said: at most a share of FALSE_ALARMS of the healthy runs have more."""
+    """The least illness that is said, half a tree's vote above that of a healthy run: at most a share of FALSE_ALARMS of
+    the healthy runs have more."""
     healthy = numpy.sort(judged.illness[within & ~data.ill & data.judged])[::-1]
-    return float(numpy.nextafter(healthy[int(FALSE_ALARMS * len(healthy))], 1))
+    return round(float(healthy[int(FALSE_ALARMS * len(healthy))]) + 0.5 / TREES, 6)
 
 
 def nested(data, learner):
@@ -151,11 +152,14 @@ def table(data):
 
 
 def calibration(data, judged, said):
-    """(slope, offset) of the logit of how often an answer is right over that of its share of votes, of what is said."""
+    """(slope, offset) of the logit of how often an answer is right over that of its share of votes, of all that is
+    said: the second one of a run, too."""
     said = said & (data.ruled == "")
-    share = (judged.share * judged.illness)[said].clip(1e-3, 1 - 1e-3)
-    logits = numpy.log(share / (1 - share))
-    right = (judged.first == data.codes)[said]
+    both = said & (judged.second_share >= NEARLY_AS_LIKELY * judged.share)
+    shares = numpy.concatenate([(judged.share * judged.illness)[said], (judged.second_share * judged.illness)[both]])
+    right = numpy.concatenate([(judged.first == data.codes)[said], (judged.second == data.codes)[both]])
+    shares = shares.clip(1e-3, 1 - 1e-3)
+    logits = numpy.log(shares / (1 - shares))
     fitted = LogisticRegression().fit(logits.reshape(-1, 1), right)
     return float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
 
@@ -198,7 +202,7 @@ def document(data):
     usual = [median(column) for column in data.rows[~data.ill].T]
     return {"made_by": "scripts/diagnose/learn.py --write, scikit-learn " + sklearn.__version__,
             "runs": {"ill": int(data.ill.sum()), "healthy": int((~data.ill).sum())},
-            "least_ill": round(least, 4), "slope": round(slope, 4), "offset": round(offset, 4),
+            "least_ill": least, "slope": round(slope, 4), "offset": round(offset, 4),
             "features": data.keys, "usual": usual, "faults": list(which.classes_),
             "ill": trees_of(ill, [1]), "which": trees_of(which, list(range(len(which.classes_))))}
 

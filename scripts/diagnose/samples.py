@@ -56,7 +56,7 @@ class Runs(study_runs.Runs):
 def healthy():
     for path, args in [*healthy_programs.short(), *healthy_programs.long()]:
         name = str(path.relative_to(REPO / "tests"))
-        yield Healthy(f"healthy/{name}", path.stem, path.read_text(), path, args)
+        yield Healthy(".".join([f"healthy/{name}", *map(str, args)]), name, path.read_text(), path, args)
 
 
 def cut_short(folder):

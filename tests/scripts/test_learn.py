@@ -62,19 +62,36 @@ def made_samples():
     return kept
 
 
-def test_limit_is_of_healthy_runs_that_were_left_out():
-    data = learn.Data(made_samples())
+def test_groups_are_held_out_as_a_whole():
+    kept = made_samples()
+    data = learn.Data(kept)
     assert set(data.codes) == {"", "ND107", "ND108"} and data.judged.all()
-    judged = learn.held_out(data, "random forest")
-    everything = numpy.ones(len(data.ill), bool)
-    least = learn.least_ill(data, judged, everything)
-    passed = (judged.illness[~data.ill] >= least).sum()
-    assert passed <= learn.FALSE_ALARMS * (~data.ill).sum()
-    assert (judged.first == data.codes)[data.ill].mean() > 0.8
     groups = {}
-    for one, fold in zip(made_samples(), data.folds):
+    for one, fold in zip(kept, data.folds):
         groups.setdefault(one.group, set()).add(fold)
-    assert all(len(folds) == 1 for folds in groups.values()), "a group is held out as a whole"
+    assert all(len(folds) == 1 for folds in groups.values())
+    judged = learn.held_out(data, "random forest")
+    assert (judged.first == data.codes)[data.ill].mean() > 0.8
+    assert (judged.share >= judged.second_share).all()
+
+
+def test_limit_is_chosen_without_the_runs_that_it_is_used_for():
+    data = learn.Data(made_samples())
+    _, before = learn.nested(data, "random forest")
+    odd = (data.folds == 0) & ~data.ill
+    data.rows[odd, data.keys.index("sum")] += 3  # healthy runs that look ill, all in one fold
+    _, after = learn.nested(data, "random forest")
+    assert before[odd].mean() < 0.3 < 0.7 < after[odd].mean()
+
+
+def test_written_limit_is_the_judged_one():
+    data = learn.Data(made_samples())
+    model = json.loads(learn.written(learn.document(data)))
+    judged = learn.held_out(data, learn.CHOSEN)
+    assert model["least_ill"] == learn.least_ill(data, judged, numpy.ones(len(data.ill), bool))
+    healthy = numpy.sort(judged.illness[~data.ill])[::-1]
+    passed = int(learn.FALSE_ALARMS * len(healthy))
+    assert healthy[passed] < model["least_ill"] <= healthy[passed] + 1 / learn.TREES
 
 
 def test_model_of_the_tree_is_what_its_program_reads():

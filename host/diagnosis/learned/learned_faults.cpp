@@ -62,12 +62,13 @@ std::optional<Place> place_of(const Signals& signals, FaultPlace place) {
     return {};
 }
 
-Fault fault_of(const Signals& signals, const LearnedModel::Answer& answer) {
+Fault fault_of(const Signals& signals, const LearnedModel::Answer& answer, bool likeliest) {
     Fault fault = make_fault(answer.fault, place_of(signals, advice(answer.fault).place));
     fault.confidence = answer.confidence;
     fault.learned = true;
     fault.evidence.push_back(
-        "no rule is met; a model that was learned from runs with a known fault takes this for the likeliest");
+        "no rule is met; a model that was learned from runs with a known fault takes this for the " +
+        std::string(likeliest ? "likeliest" : "second likeliest"));
     for (const LearnedModel::Reason& reason : answer.reasons) {
         fault.evidence.push_back(
             std::string(reason.feature->words) + ": " + value_text(reason.value) +
@@ -82,11 +83,12 @@ Fault fault_of(const Signals& signals, const LearnedModel::Answer& answer) {
 }  // namespace
 
 std::vector<Fault> learned_faults(const Signals& signals, const LearnedModel& model) {
-    const LossTrend& trend = signals.trend;
-    if (trend.count < kFewestPasses || trend.places != 1 || std::isnan(trend.last) || trend.first < 0) return {};
+    const RunFeatures features = features_of(signals);
+    if (signals.trend.count < kFewestPasses || features.loss_places != 1) return {};
+    if (std::isnan(features.loss_ratio) || features.loss_negative != 0) return {};
     std::vector<Fault> faults;
-    for (const LearnedModel::Answer& answer : model.answers(features_of(signals)))
-        faults.push_back(fault_of(signals, answer));
+    for (const LearnedModel::Answer& answer : model.answers(features))
+        faults.push_back(fault_of(signals, answer, faults.empty()));
     return faults;
 }
 

@@ -66,7 +66,7 @@ std::optional<LearnedModel> LearnedModel::read(std::string_view text) {
 }
 
 const LearnedModel* LearnedModel::own() {
-    static const std::optional<LearnedModel> model = read(file_model_json());
+    static const auto& model = *new std::optional(read(file_model_json()));  // usable during exit
     return model ? &*model : nullptr;
 }
 
@@ -80,7 +80,7 @@ std::vector<LearnedModel::Answer> LearnedModel::answers(const RunFeatures& featu
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return shares[a] > shares[b]; });
     std::vector<Answer> said;
     for (const size_t fault : order) {
-        if (said.size() == 2 || shares[fault] < kNearlyAsLikely * shares[order[0]]) break;
+        if (said.size() == 2 || shares[fault] <= 0 || shares[fault] < kNearlyAsLikely * shares[order[0]]) break;
         said.push_back(answer(row, fault, shares[fault], illness));
     }
     return said;

@@ -1,4 +1,4 @@
-// The learned model: whether a training is ill, and of what. model.json has it, written by scripts/diagnose/learn.
+// The learned model: whether a training is ill, and of what. model.json has it, written by scripts/diagnose/learn.py.
 #pragma once
 
 #include <optional>

@@ -177,6 +177,10 @@ RunFeatures features_of(const Signals& signals) {
     read_parameters(signals, out);
     read_activations(signals, out);
     read_labels(signals, out);
+    for (const RunFeature& one : kRunFeatures) {
+        double& value = out.*one.value;
+        value = std::isfinite(value) ? std::clamp(value, -kLargestFeature, kLargestFeature) : NAN;
+    }
     return out;
 }
 

@@ -9,14 +9,14 @@
 
 namespace numsan {
 
-/// The members are the rows of features.def.
+/// The members are the rows of run_features.def.
 struct RunFeatures {
 #define NUMSAN_RUN_FEATURE(key, signal, words) double key = NAN;
 #include "host/diagnosis/learned/run_features.def"
 #undef NUMSAN_RUN_FEATURE
 };
 
-/// A row of features.def, in its order. Literals: valid for ever.
+/// A row of run_features.def, in its order. Literals: valid for ever.
 struct RunFeature {
     const char* key;
     const char* signal;  ///< that it is computed from, "": of none of signals.def
@@ -31,6 +31,9 @@ inline constexpr RunFeature kRunFeatures[] = {
 };
 
 inline constexpr size_t kRunFeatureCount = std::size(kRunFeatures);
+
+/// So that each is a float, as the model reads it; one that is not finite is NaN.
+inline constexpr double kLargestFeature = 1e30;
 
 /// Of a run, as its report has it. [MT]
 RunFeatures features_of(const Signals& signals);

@@ -83,11 +83,11 @@ def cases_of(programs, runs):
 
 
 def iter_kept(runs, program, way):
-    """The runs of seeds 0, 1, ... up to the first that was not made."""
-    seed = 0
-    while (run := runs.kept(program, way, seed)) is not None:
+    """The study's runs, up to the first that was not made. Others may be kept beside them."""
+    for seed in study_runs.seeds_of(program, way):
+        if (run := runs.kept(program, way, seed)) is None:
+            return
         yield run
-        seed += 1
 
 
 def share(flags):

@@ -94,16 +94,19 @@ def outcome(ended):
             "error": "" if ended.status == 0 else ended.stderr.strip().splitlines()[-1:]}
 
 
+def seeds_of(program, way):
+    """The seeds that the study runs a program with."""
+    if program.kind is None:
+        return {"watched": WATCHED_HEALTHY, "bare": HEALTHY_SEEDS, "untrained": SEEDS}[way]
+    return {"watched": WATCHED, "bare": SEEDS, "untrained": range(0)}[way]
+
+
 def work_of(programs):
     """(program, way, seed) of all runs: healthy ones first, for they are what the others are compared with, then bases
     mixed, so that what an interrupted study has is of all of them."""
-    work = []
-    for program in sorted(programs, key=lambda one: (one.kind is not None, digest(one))):
-        healthy = program.kind is None
-        work += [(program, "watched", seed) for seed in (WATCHED_HEALTHY if healthy else WATCHED)]
-        work += [(program, "bare", seed) for seed in (HEALTHY_SEEDS if healthy else SEEDS)]
-        work += [(program, "untrained", seed) for seed in SEEDS if healthy]
-    return work
+    return [(program, way, seed)
+            for program in sorted(programs, key=lambda one: (one.kind is not None, digest(one)))
+            for way in ("watched", "bare", "untrained") for seed in seeds_of(program, way)]
 
 
 def run_all(folder, work, jobs, say, make=Runs):

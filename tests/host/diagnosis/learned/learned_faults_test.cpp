@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnosis/fault_advice.h"
+#include "host/diagnosis/ranking.h"
 #include "tests/host/diagnosis/made_signals.h"
 
 namespace numsan {
@@ -73,6 +74,9 @@ TEST(LearnedFaults, SayWhatTheyDependOn) {
                   "no rule is met; a model that was learned from runs with a known fault takes this for the likeliest",
                   "mean of the last 16 losses over that of the first 4: 1; 0.25 in the median healthy run"}));
     EXPECT_EQ(faults[0].signals, std::vector<std::string>{"loss"});
+    EXPECT_EQ(
+        faults.at(1).evidence[0],
+        "no rule is met; a model that was learned from runs with a known fault takes this for the second likeliest");
 }
 
 TEST(LearnedFaults, OfALessLikelyOneAreLeftOut) {
@@ -94,6 +98,8 @@ TEST(LearnedFaults, AreNotSaidWhereTheLossSaysLittle) {
     EXPECT_EQ(said([](LossTrend& trend) { trend.places = 2; }), 0u) << "two losses";
     EXPECT_EQ(said([](LossTrend& trend) { trend.last = NAN; }), 0u) << "of a loss scaler";
     EXPECT_EQ(said([](LossTrend& trend) { trend.first = -2; }), 0u) << "a negative one";
+    EXPECT_EQ(said([](LossTrend& trend) { trend.first = NAN; }), 0u) << "not known at first";
+    EXPECT_EQ(said([](LossTrend& trend) { trend.first = 0; }), 0u) << "nothing to compare with";
 }
 
 TEST(LearnedModel, IsRefusedWhereItIsOfOtherFeaturesOrFaults) {
@@ -112,10 +118,40 @@ TEST(LearnedModel, IsRefusedWhereItIsOfOtherFeaturesOrFaults) {
     EXPECT_FALSE(LearnedModel::read(renamed.dump()));
 }
 
-TEST(LearnedModel, OfTheProgramCanBeReadAndIsSilentOfAHealthyRun) {
+TEST(LearnedModel, SharesOfZeroAreNoAnswer) {
+    Json empty = made_model();
+    empty["which"] = Json::array({Json::array({Json::array({Json::array({0, 0.0})})})});
+    const auto read = LearnedModel::read(empty.dump());
+    ASSERT_TRUE(read);
+    EXPECT_TRUE(learned_faults(ill_signals(), *read).empty());
+}
+
+/// A loss that goes up and down above that of a guess, and weights that grow by steps of a twentieth of their size.
+Signals standing_signals() {
+    Signals signals = healthy_signals();
+    signals.trend = {200, 1, 2.4, 2.6, 2.2, 0, ""};
+    for (size_t i = 0; i < signals.loss.size(); ++i) signals.loss[i] = i % 2 == 0 ? 2.3 : 2.9;
+    signals.losses[0].classes = 10;
+    for (ParameterSignals& one : signals.parameters) {
+        one.update.assign(signals.steps.size(), 0.05);
+        for (size_t i = 0; i < one.weight.size(); ++i) one.weight[i] = 0.1 + 0.05 * static_cast<double>(i);
+    }
+    return signals;
+}
+
+TEST(LearnedModel, OfTheProgramIsAskedWhereNoRuleIsMet) {
     const LearnedModel* own = LearnedModel::own();
     ASSERT_NE(own, nullptr);
-    EXPECT_TRUE(own->answers(features_of(healthy_signals())).empty());
+    EXPECT_TRUE(rank_faults(healthy_signals()).empty());
+    Signals signals = standing_signals();
+    ASSERT_TRUE(ruled_faults(signals).empty());
+    const std::vector<Fault> faults = rank_faults(signals);
+    ASSERT_FALSE(faults.empty());
+    EXPECT_TRUE(faults[0].learned);
+    for (ParameterSignals& one : signals.parameters) one.carried.assign(signals.steps.size(), 1);
+    ASSERT_FALSE(learned_faults(signals, *own).empty());
+    for (const Fault& fault : rank_faults(signals)) EXPECT_FALSE(fault.learned) << info(fault.id).code;
+    EXPECT_EQ(rank_faults(signals).at(0).id, FaultId::MissingZeroGrad);
 }
 
 }  // namespace

@@ -54,6 +54,18 @@ TEST(RunFeatures, OfWeights) {
     EXPECT_TRUE(std::isnan(features.input));
 }
 
+TEST(RunFeatures, AreFloatsOrNotKnown) {
+    Signals signals = healthy_signals();
+    signals.parameters[0].gradient.assign(signals.steps.size(), 1e300);
+    signals.parameters[1].weight.assign(signals.steps.size(), 1e-300);
+    const RunFeatures features = features_of(signals);
+    EXPECT_EQ(features.gradient_highest, kLargestFeature);
+    for (const RunFeature& one : kRunFeatures) {
+        const double value = features.*one.value;
+        EXPECT_TRUE(std::isnan(value) || std::abs(value) <= kLargestFeature) << one.key;
+    }
+}
+
 TEST(RunFeatures, OfActivationsAndLabels) {
     Signals signals = healthy_signals();
     signals.activations[0].at_limit = {0.1, 0.2, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
