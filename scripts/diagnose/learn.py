@@ -115,8 +115,8 @@ def held_out(data, learner, within=None):
 
 
 def least_ill(data, judged, within):
-    """The least illness that is said, half a tree's vote above that of a healthy run: at most a share of FALSE_ALARMS of
-    the healthy runs have more."""
+    """The least illness that is said, half a tree's vote above that of a healthy run: at most a share of FALSE_ALARMS
+    of the healthy runs have more."""
     healthy = numpy.sort(judged.illness[within & ~data.ill & data.judged])[::-1]
     return round(float(healthy[int(FALSE_ALARMS * len(healthy))]) + 0.5 / TREES, 6)
 
