@@ -83,6 +83,7 @@ std::vector<LearnedModel::Answer> LearnedModel::answers(const RunFeatures& featu
         if (said.size() == 2 || shares[fault] <= 0 || shares[fault] < kNearlyAsLikely * shares[order[0]]) break;
         said.push_back(answer(row, fault, shares[fault], illness));
     }
+    if (said.size() == 2) said[1].confidence = std::min(said[1].confidence, 1 - said[0].confidence);
     return said;
 }
 

@@ -21,7 +21,7 @@ class LearnedModel {
     };
     struct Answer {
         FaultId fault;
-        double confidence;  ///< a probability
+        double confidence;  ///< a probability; of two together at most 1
         std::vector<Reason> reasons;
     };
 

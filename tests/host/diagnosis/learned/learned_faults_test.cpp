@@ -61,9 +61,21 @@ TEST(LearnedFaults, AreOfWhatLooksIll) {
     EXPECT_EQ(faults[1].id, FaultId::UnrelatedLabels);
     EXPECT_TRUE(faults[0].learned);
     EXPECT_NEAR(faults[0].confidence, 0.8 * 0.625, 1e-9);
+    EXPECT_NEAR(faults[1].confidence, 0.8 * 0.375, 1e-9);
     EXPECT_EQ(faults[0].location->line, 31) << "that calls step()";
     EXPECT_EQ(faults[1].location->line, 29) << "that computes the loss";
     EXPECT_EQ(faults[0].help, changes_for(FaultId::RateTooSmall));
+}
+
+TEST(LearnedFaults, OfOneRunHaveConfidencesOfOneAtMost) {
+    Json sure = made_model();
+    sure["offset"] = 2;
+    const auto read = LearnedModel::read(sure.dump());
+    ASSERT_TRUE(read);
+    const std::vector<Fault> faults = learned_faults(ill_signals(), *read);
+    ASSERT_EQ(faults.size(), 2u);
+    EXPECT_GT(faults[0].confidence, 0.8);
+    EXPECT_DOUBLE_EQ(faults[0].confidence + faults[1].confidence, 1);
 }
 
 TEST(LearnedFaults, SayWhatTheyDependOn) {
