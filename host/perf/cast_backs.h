@@ -1,13 +1,13 @@
 // Casts to a wider type whose results are cast back as they are.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
 #include "host/ops/op_traits.h"
+#include "host/perf/storage_slots.h"
 #include "host/track/lineage.h"
 
 namespace numsan {
@@ -20,7 +20,7 @@ class CastBacks {
     int64_t taken_back(const OpEvent& event, int64_t ns, const Lineage& lineage) noexcept {
         if (!is_cast(event)) return 0;
         const TensorView& from = event.inputs[0];
-        const Wide& wide = wide_[slot(from.storage)];
+        const Wide& wide = wide_[from.storage];
         if (wide.storage != from.storage || wide.numel != from.numel || wide.narrow != event.outputs[0].dtype ||
             wide.written == OpSeq::None || wide.written != lineage.written_at(from.storage))
             return 0;
@@ -33,7 +33,7 @@ class CastBacks {
         const TensorView& to = event.outputs[0];
         const DTypeInfo& was = info(event.inputs[0].dtype);
         if (was.lane_bytes >= info(to.dtype).lane_bytes) return;  // the way back would not give the same values
-        wide_[slot(to.storage)] = {to.storage, lineage.written_at(to.storage), to.numel, ns, event.inputs[0].dtype};
+        wide_[to.storage] = {to.storage, lineage.written_at(to.storage), to.numel, ns, event.inputs[0].dtype};
     }
 
   private:
@@ -45,9 +45,6 @@ class CastBacks {
         DType narrow = DType::Float32;
     };
 
-    static constexpr size_t kSlots = 64;
-    static size_t slot(const void* storage) noexcept { return (reinterpret_cast<uintptr_t>(storage) >> 4) % kSlots; }
-
     static bool is_cast(const OpEvent& event) noexcept {
         return event.input_count == 1 && event.output_count == 1 && (event.inputs[0].flags & kScannable) != 0 &&
                (event.outputs[0].flags & (kScannable | kWritten)) == kScannable &&
@@ -55,7 +52,7 @@ class CastBacks {
                traits_of(event).form == Form::Cast;
     }
 
-    std::array<Wide, kSlots> wide_{};
+    StorageSlots<Wide, 64> wide_;
 };
 
 }  // namespace numsan

@@ -1,13 +1,13 @@
 // Copies of a matrix with rows and columns exchanged, for a product that takes it as it lies.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
 #include "host/ops/op_traits.h"
+#include "host/perf/storage_slots.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/lineage.h"
 
@@ -39,7 +39,7 @@ class LayoutCopies {
     void reads(const OpEvent& event, const Lineage& lineage, Needless&& needless, OfUse&& of_use) noexcept {
         for (int32_t i = 0; i < event.input_count; ++i) {
             const TensorView& input = event.inputs[i];
-            Copy& copy = copies_[slot(input.storage)];
+            Copy& copy = copies_[input.storage];
             if (copy.storage == nullptr || copy.storage != input.storage) continue;
             const bool holds = copy.written == lineage.written_at(copy.storage);
             const bool first = holds && !copy.told && is_factor(event, i) && is_whole(input, copy) &&
@@ -59,7 +59,7 @@ class LayoutCopies {
         const TensorView& to = event.outputs[0];
         const OpSeq source_written = lineage.written_at(from.storage);
         if (source_written == OpSeq::None) return;  // others may write it unseen
-        Copy& copy = copies_[slot(to.storage)];
+        Copy& copy = copies_[to.storage];
         copy = {to.storage, lineage.written_at(to.storage), ns, stack(), event.op, from.storage, source_written,
                 to.data};
         copy.numel = to.numel;
@@ -69,9 +69,6 @@ class LayoutCopies {
     }
 
   private:
-    static constexpr size_t kSlots = 64;
-    static size_t slot(const void* storage) noexcept { return (reinterpret_cast<uintptr_t>(storage) >> 4) % kSlots; }
-
     /// One of the two operands of a product of matrices, both of as many dimensions.
     static bool is_factor(const OpEvent& event, int32_t at) noexcept {
         const int32_t n = event.input_count;
@@ -105,7 +102,7 @@ class LayoutCopies {
                to.strides[n - 1] == 1 && to.strides[n - 2] == columns;
     }
 
-    std::array<Copy, kSlots> copies_{};
+    StorageSlots<Copy, 64> copies_;
 };
 
 }  // namespace numsan

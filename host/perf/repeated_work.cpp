@@ -59,7 +59,7 @@ RepeatedWork::Seen RepeatedWork::after(const OpEvent& event, int64_t step, const
         if (again && !traits_of(event).has(kConstant)) seen.what = Seen::What::Repeated;
     }
     const void* storage = event.outputs[0].storage;
-    if (!slot.varies) made_[made_slot(storage)] = {storage, lineage.written_at(storage), key_, stack_};
+    if (!slot.varies) made_[storage] = {storage, lineage.written_at(storage), key_, stack_};
     return seen;
 }
 

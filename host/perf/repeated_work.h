@@ -8,6 +8,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
+#include "host/perf/storage_slots.h"
 #include "host/perf/value_samples.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/lineage.h"
@@ -53,15 +54,11 @@ class RepeatedWork {
     };
 
     static constexpr size_t kSlots = 512;
-    static constexpr size_t kRow = 8;  ///< slots that an op may have
-    static constexpr size_t kMade = 256;
+    static constexpr size_t kRow = 8;         ///< slots that an op may have
     static constexpr int64_t kSampled = 256;  ///< words of a result
 
-    static size_t made_slot(const void* storage) noexcept {
-        return (reinterpret_cast<uintptr_t>(storage) >> 4) % kMade;
-    }
     const Made* made(const void* storage, const Lineage& lineage) const noexcept {
-        const Made& found = made_[made_slot(storage)];
+        const Made& found = made_[storage];
         const bool holds =
             found.storage == storage && found.written != OpSeq::None && found.written == lineage.written_at(storage);
         return holds ? &found : nullptr;
@@ -75,7 +72,7 @@ class RepeatedWork {
     uint64_t key_ = 0;  ///< of the op between before() and after(); 0: it cannot repeat itself
     StackId stack_ = 0;
     std::array<Slot, kSlots> slots_{};
-    std::array<Made, kMade> made_{};
+    StorageSlots<Made, 256> made_;
 };
 
 template <class Capture>

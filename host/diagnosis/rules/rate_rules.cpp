@@ -5,20 +5,15 @@
 namespace numsan {
 namespace {
 
-double first_size(const ParameterSignals& one) {
-    const std::vector<Sample> sizes = measured(one.weight);
-    return sizes.empty() ? 0 : sizes.front().value;
-}
-
 /// Weights of which a step's share says something: one that starts at or near zero has steps as large as it is.
 std::vector<const ParameterSignals*> grown_weights(const Signals& signals) {
     double largest = 0;
     for (const ParameterSignals& one : signals.parameters) {
-        if (is_weight(one)) largest = std::max(largest, first_size(one));
+        if (is_weight(one)) largest = std::max(largest, first_of(one.weight));
     }
     std::vector<const ParameterSignals*> weights;
     for (const ParameterSignals& one : signals.parameters) {
-        if (is_weight(one) && first_size(one) > kSmallStart * largest) weights.push_back(&one);
+        if (is_weight(one) && first_of(one.weight) > kSmallStart * largest) weights.push_back(&one);
     }
     return weights;
 }

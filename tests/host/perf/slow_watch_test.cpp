@@ -4,19 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "tests/host/verdict/fake_stacks.h"
-#include "tests/host/verdict/made_up.h"
+#include "tests/host/perf/made_loop.h"
 
 namespace numsan {
 namespace {
-
-std::atomic<int64_t> made_up_now{1};
-constexpr int64_t kMs = 1'000'000;
 
 /// Of float64 or integers, with values that can be changed.
 class Words final : public MadeUpTensor {
@@ -29,12 +24,8 @@ class Words final : public MadeUpTensor {
 };
 
 /// A program of one thread.
-class Loop {
+class Loop : public MadeLoop {
   public:
-    Lineage lineage;
-    FakeStacks stacks;
-    std::atomic<int64_t> ops{0};
-    SlowWatch watch{lineage, stacks, ops, []() noexcept { return made_up_now.load(); }};
     MadeUp parameter{{1, 2}, kParameter};
     MadeUp activation{1, 2};
     MadeUp batch{1, 2};
@@ -44,24 +35,10 @@ class Loop {
     bool grad_enabled = true;
     int64_t graph_task = -1;
 
-    Loop() {
-        for (int line = 1; line < 40; ++line)
-            stacks.stacks[static_cast<StackId>(line)] = {{"/home/me/train.py", "main", line, nullptr, false}};
-    }
-
     void event(OpEvent event, int64_t ns, StackId line) {
-        static std::map<std::string, OpInfo> operators;  // live for ever, as the adapter's do
-        event.op = &operators.try_emplace(event.op->name, *event.op).first->second;
         event.grad_enabled = grad_enabled;
         event.graph_task = graph_task;
-        stacks.now = line;
-        watch.op_begins();
-        made_up_now += ns;
-        watch.op_ended(event, ignored);
-        const OpSeq seq{ops.fetch_add(1)};
-        for (int32_t i = 0; i < event.output_count; ++i) lineage.add(event, event.outputs[i], Range{}, seq, line, 0);
-        made_up_now += own;
-        watch.op_taken(event);
+        MadeLoop::run(event, ns, line, ignored, own);
     }
     void op(const MadeUpOp& made, int64_t ns, StackId line) { event(made.event(), ns, line); }
 
@@ -88,6 +65,7 @@ class Loop {
             step();
         }
     }
+    using MadeLoop::run;
     SlowRun run() const { return watch.run(PlaceFinder("/env/torch")); }
     /// "NP105:12 NP103:4", costliest first.
     std::string found() const {
@@ -120,14 +98,14 @@ TEST(SlowWatch, NumsansOwnTimeIsNoStepsTime) {
 TEST(SlowWatch, FewStepsSayNothing) {
     Loop loop;
     loop.steps(7, [&] {
-        made_up_now += 50 * kMs;
+        MadeLoop::now += 50 * kMs;
         loop.forward();
     });
     EXPECT_EQ(loop.found(), "");
     ASSERT_EQ(loop.run().not_measured.size(), 1u);
     EXPECT_EQ(loop.run().not_measured[0], "the run: it has fewer than 6 steps that could be looked at");
     loop.steps(1, [&] {
-        made_up_now += 50 * kMs;
+        MadeLoop::now += 50 * kMs;
         loop.forward();
     });
     EXPECT_EQ(loop.found(), "NP107:1");
@@ -136,7 +114,7 @@ TEST(SlowWatch, FewStepsSayNothing) {
 TEST(SlowWatch, PauseBeforeTheForwardPassIsAFinding) {
     Loop loop;
     loop.steps(12, [&] {
-        made_up_now += 5 * kMs;
+        MadeLoop::now += 5 * kMs;
         loop.forward();
     });
     ASSERT_EQ(loop.found(), "NP107:1");
@@ -147,7 +125,7 @@ TEST(SlowWatch, PauseBehindAFewOpsIsAFinding) {
     Loop loop;
     loop.steps(12, [&] {
         for (int i = 0; i < 20; ++i) loop.op({"aten::mul", {loop.batch.view()}, {loop.batch.returned()}}, kMs / 500, 5);
-        made_up_now += 5 * kMs;
+        MadeLoop::now += 5 * kMs;
         loop.forward();
     });
     EXPECT_NE(loop.found().find("NP107"), std::string::npos) << loop.found();
@@ -157,7 +135,7 @@ TEST(SlowWatch, LoopOfOpsBeforeTheForwardPassIsNoPause) {
     Loop loop;
     loop.steps(12, [&] {
         for (int i = 0; i < 600; ++i) {
-            made_up_now += i % 100 == 50 ? 2 * kMs : kMs / 50;  // another program has the processor
+            MadeLoop::now += i % 100 == 50 ? 2 * kMs : kMs / 50;  // another program has the processor
             loop.op({"aten::mul", {loop.batch.view()}, {loop.batch.returned()}}, kMs / 500, 5);
         }
         loop.forward();
@@ -168,7 +146,7 @@ TEST(SlowWatch, LoopOfOpsBeforeTheForwardPassIsNoPause) {
 TEST(SlowWatch, PausesOfAFewStepsAreNone) {
     Loop loop;
     for (int i = 0; i < 20; ++i) {
-        if (i % 5 == 0) made_up_now += 500 * kMs;  // a checkpoint
+        if (i % 5 == 0) MadeLoop::now += 500 * kMs;  // a checkpoint
         loop.forward();
         loop.step();
     }
@@ -180,7 +158,7 @@ TEST(SlowWatch, LoaderIsNotAPauseOfTheProgramsOwn) {
     loop.steps(12, [&] {
         loop.stacks.now = 7;
         loop.watch.loader_begins();
-        made_up_now += 4 * kMs;
+        MadeLoop::now += 4 * kMs;
         Words sample({1, 2}, DType::Float64);
         loop.op({"aten::stack", {}, {sample.returned()}}, kMs, 8);
         loop.watch.loader_ends();
@@ -290,7 +268,7 @@ TEST(SlowWatch, OptimizerOfManySmallOpsIsAFinding) {
         loop.forward();
         loop.watch.optimizer_begins(5);
         for (int i = 0; i < 100; ++i) {
-            made_up_now += 4000;  // Python
+            MadeLoop::now += 4000;  // Python
             loop.update(op, ns, 27);
         }
         for (int i = 0; i < large; ++i) loop.update("aten::mul_", kMs, 27);
@@ -383,7 +361,7 @@ TEST(SlowWatch, WhatLiesBetweenStepsIsNoPauseWhereThereIsADevice) {
     OpEvent on_device = made.event();
     on_device.on_device = true;
     loop.steps(12, [&] {
-        made_up_now += 50 * kMs;  // torch.cuda.synchronize()
+        MadeLoop::now += 50 * kMs;  // torch.cuda.synchronize()
         loop.forward();
         loop.event(on_device, kMs, 30);
     });
@@ -447,7 +425,7 @@ TEST(SlowWatch, WhatNumsanDoesOnOtherThreadsIsNoneOfAStepsTime) {
 TEST(SlowWatch, WhereSeveralThreadsEndStepsNothingIsSaid) {
     Loop loop;
     loop.steps(12, [&] {
-        made_up_now += 50 * kMs;
+        MadeLoop::now += 50 * kMs;
         loop.forward();
     });
     std::thread([&] { loop.step(); }).join();
@@ -459,7 +437,7 @@ TEST(SlowWatch, WhereSeveralThreadsEndStepsNothingIsSaid) {
 TEST(SlowWatch, ForkedChildBeginsAgain) {
     Loop loop;
     loop.steps(12, [&] {
-        made_up_now += 50 * kMs;
+        MadeLoop::now += 50 * kMs;
         loop.forward();
     });
     Words wide({1, 2}, DType::Float64);
