@@ -22,6 +22,7 @@ OutputSet OutputScan::scan_any(const OpEvent& event, OpSeq seq, OutputSet wanted
     OutputSet bad;
     const bool sampled = ScanClock::samples(seq);
     int64_t small_ns = sampled ? -ScanClock::now() : 0;
+    int64_t large_outputs = 0, large_bytes = 0;
     for (int32_t i = 0; i < event.output_count; ++i) {
         const TensorView& output = event.outputs[i];
         if (i < kMaxRanges) ranges[i] = Range{};
@@ -44,11 +45,14 @@ OutputSet OutputScan::scan_any(const OpEvent& event, OpSeq seq, OutputSet wanted
             const int64_t ns = ScanClock::now() - began;
             clock_.large(ns);
             small_ns -= ns;
+            ++large_outputs;
+            large_bytes += size;
         }
         if (range.suspicious) bad.add(i);
         if (i < kMaxRanges) ranges[i] = range;
     }
-    if (sampled) clock_.sampled(small_ns + ScanClock::now(), event.output_count, tally.bytes);
+    if (sampled)
+        clock_.sampled(small_ns + ScanClock::now(), event.output_count - large_outputs, tally.bytes - large_bytes);
     return bad;
 }
 

@@ -42,8 +42,7 @@ TEST(ScanClock, ReportHasWhatScanningTook) {
     const json cost = r.read()["cost"];
     ASSERT_TRUE(cost["scan_s"].is_number()) << cost;
     EXPECT_GT(cost["scan_s"], 20 * bytes / 1e12) << "80 MB at a terabyte a second";
-    // What a sampled op's small tensors take counts 64 times, a microsecond each at most where it was interrupted.
-    EXPECT_LT(cost["scan_s"], took + 4 * 64e-6);
+    EXPECT_LT(cost["scan_s"], took) << "no other output is there to count 64 times";
     EXPECT_TRUE(cost["hook_s"].is_null());
     r.remove();
 }
