@@ -52,7 +52,8 @@ std::vector<Fault> ruled_faults(const Signals& signals) {
 
 std::vector<Fault> rank_faults(const Signals& signals) {
     std::vector<Fault> faults = ruled_faults(signals);
-    const LearnedModel* model = faults.empty() ? LearnedModel::own() : nullptr;
+    if (!faults.empty() || !is_for_the_model(signals)) return faults;
+    const LearnedModel* model = LearnedModel::own();  // which takes milliseconds to read
     return model != nullptr ? learned_faults(signals, *model) : faults;
 }
 

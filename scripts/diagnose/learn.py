@@ -69,7 +69,7 @@ class Data:
         self.codes = numpy.array([(KINDS[one.kind].code or one.kind) if one.kind else "" for one in kept])
         self.ill = self.codes != ""
         self.named = numpy.array([code.startswith("ND") for code in self.codes])
-        # Only of these does the loss say whether the training learns: host/diagnosis/learned/learned_faults.cpp.
+        # Only of these does the loss say whether the training learns: loss_says_what_is_learned().
         self.judged = numpy.array([one.features["loss_places"] == 1 and not one.features["loss_negative"]
                                    and one.features["loss_ratio"] is not None for one in kept])
         self.seeds = numpy.array([one.seed for one in kept])
@@ -176,7 +176,7 @@ def trees_of(trained, classes):
                 out[-1] = [[0, 0]]
             return
         here = len(out)
-        out.append([int(tree.feature[node]), float(f"{tree.threshold[node]:.8g}"), 0])
+        out.append([int(tree.feature[node]), float(f"{tree.threshold[node]:.9g}"), 0])
         nodes(tree, left, out)
         out[here][2] = len(out)
         nodes(tree, right, out)

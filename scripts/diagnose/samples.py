@@ -21,7 +21,7 @@ import study_runs  # noqa: E402
 
 SEEDS, HEALTHY_SEEDS = range(3), range(12)
 SHORT_SEEDS, SHORT_STEPS = range(4), (36, 50, 75)  # a healthy run that is cut off is no ill one
-FEWEST_PASSES = 32  # as host/diagnosis/learned/learned_faults.cpp asks for
+FEWEST_PASSES = 32  # loss_says_what_is_learned() of host/diagnosis/rules/measures.h
 
 
 class Sample(NamedTuple):

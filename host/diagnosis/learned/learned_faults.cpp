@@ -6,8 +6,6 @@
 namespace numsan {
 namespace {
 
-constexpr int64_t kFewestPasses = 32;
-
 /// The one with the largest value of those of which there is one; null where there is none.
 template <class Each, class Value>
 const Each* largest(const std::vector<Each>& all, Value&& value_of) {
@@ -82,12 +80,15 @@ Fault fault_of(const Signals& signals, const LearnedModel::Answer& answer, bool 
 
 }  // namespace
 
+bool is_for_the_model(const Signals& signals) {
+    return loss_says_what_is_learned(signals) && std::isfinite(signals.trend.first) &&
+           std::isfinite(signals.trend.last);
+}
+
 std::vector<Fault> learned_faults(const Signals& signals, const LearnedModel& model) {
-    const RunFeatures features = features_of(signals);
-    if (signals.trend.count < kFewestPasses || features.loss_places != 1) return {};
-    if (std::isnan(features.loss_ratio) || features.loss_negative != 0) return {};
+    if (!is_for_the_model(signals)) return {};
     std::vector<Fault> faults;
-    for (const LearnedModel::Answer& answer : model.answers(features))
+    for (const LearnedModel::Answer& answer : model.answers(features_of(signals)))
         faults.push_back(fault_of(signals, answer, faults.empty()));
     return faults;
 }

@@ -9,8 +9,10 @@
 
 namespace numsan {
 
-/// Of a run with 32 backward passes or more, from one place, of a loss that is known and not negative; likeliest first,
-/// two at most. [MT]
+/// Whether the run's loss shows what it learns, as the model was made for; known without a look at the model. [MT]
+bool is_for_the_model(const Signals& signals);
+
+/// Of such a run; likeliest first, two at most. [MT]
 std::vector<Fault> learned_faults(const Signals& signals, const LearnedModel& model);
 
 }  // namespace numsan

@@ -90,14 +90,17 @@ inline double first_loss(const Signals& signals) {
     return first > 0 && first < 0.5 * mean ? first : mean;
 }
 
-/// Whether the loss is known not to have fallen: of one place, positive, over 32 steps, however many backward passes
-/// these have.
-inline bool has_not_fallen(const Signals& signals) {
+/// Whether the loss shows what is learned: of one place, positive, over 32 steps, however many backward passes these
+/// have.
+inline bool loss_says_what_is_learned(const Signals& signals) {
     const LossTrend& trend = signals.trend;
-    if (trend.places != 1 || trend.count < 32 || signals.steps.empty() || signals.steps.back() < 32) return false;
-    const double first = first_loss(signals);
-    if (!(first > 0)) return false;
-    return !(trend.last <= kFallenLoss * first);  // nor where it is not finite any more
+    return trend.places == 1 && trend.count >= 32 && !signals.steps.empty() && signals.steps.back() >= 32 &&
+           first_loss(signals) > 0;
+}
+
+inline bool has_not_fallen(const Signals& signals) {
+    if (!loss_says_what_is_learned(signals)) return false;
+    return !(signals.trend.last <= kFallenLoss * first_loss(signals));  // nor where it is not finite any more
 }
 
 /// Whether a rectifier before a layer was alive at first and hands on nothing but zeros now.

@@ -128,8 +128,8 @@ void strong_regularisation(const Signals& signals, std::vector<Fault>& faults) {
 }
 
 void unscaled_inputs(const Signals& signals, std::vector<Fault>& faults) {
-    const bool stands = has_not_fallen(signals), died = layer_has_died(signals);
-    if (!stands && !died) return;
+    const bool stands = has_not_fallen(signals);
+    if (!stands && !(loss_says_what_is_learned(signals) && layer_has_died(signals))) return;
     for (const ParameterSignals& one : signals.parameters) {
         if (!is_weight(one) || contains(one.op, "embedding")) continue;
         const std::vector<Sample> inputs = measured(one.input);

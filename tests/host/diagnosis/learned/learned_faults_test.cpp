@@ -110,6 +110,9 @@ TEST(LearnedFaults, AreNotSaidWhereTheLossSaysLittle) {
     EXPECT_EQ(said([](LossTrend& trend) { trend.places = 2; }), 0u) << "two losses";
     EXPECT_EQ(said([](LossTrend& trend) { trend.last = NAN; }), 0u) << "of a loss scaler";
     EXPECT_EQ(said([](LossTrend& trend) { trend.first = -2; }), 0u) << "a negative one";
+    Signals few = ill_signals();
+    few.steps.back() = 20;
+    EXPECT_TRUE(learned_faults(few, model()).empty()) << "many passes, and few steps";
     EXPECT_EQ(said([](LossTrend& trend) { trend.first = NAN; }), 0u) << "not known at first";
     EXPECT_EQ(said([](LossTrend& trend) { trend.first = 0; }), 0u) << "nothing to compare with";
 }

@@ -98,6 +98,8 @@ TEST(WeightRules, LargeInputsAreTheFaultWhereNothingIsLearned) {
     ASSERT_EQ(faults.size(), 1u) << "it has killed a layer, though the loss fell from where it began";
     EXPECT_EQ(faults[0].id, FaultId::UnscaledInputs);
     EXPECT_EQ(faults[0].evidence[1], "a rectifier that was alive in the first step hands on nothing but zeros since");
+    signals.trend.places = 2;
+    for (const FaultId id : ids(signals)) EXPECT_NE(id, FaultId::UnscaledInputs) << "of two losses little is known";
     signals = idle_signals();
     signals.parameters[0].input.assign(11, 3);
     EXPECT_EQ(ids(signals), Ids{});
