@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOBODY = 65534
 TOOLS = ("bash", "env", "sed", "grep", "sort", "dirname", "basename", "rm", "mkdir", "cat", "touch", "head", "tr", "sh",
          "chmod", "date", "id", "true", "tee", "tail", "wc", "uname", "sleep",
-         "renice")
+         "renice", "timeout")
 
 APT_GET = """
 for word; do last=$word; case "$word" in install) installs=1 ;; update) updates=1 ;; esac; done

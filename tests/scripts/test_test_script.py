@@ -99,14 +99,20 @@ def test_sanitized_tests_that_were_not_built_fail(tested):
 CRASHED = "echo '==1==LeakSanitizer has encountered a fatal error.'; exit 1"
 
 
-def sanitized(tested, shard_0):
+def sanitized(tested, shard_0, **environment):
     """Unit tests whose shard 0 does `shard_0` in its first turn and passes in its second; shard 1 passes."""
     tested.machine.program("setarch", "exit 1\n")
     tested.machine.program("numsan_tests", f"""
 if [ "$GTEST_SHARD_INDEX" = 0 ] && mkdir "$MACHINE/begun" 2>/dev/null; then {shard_0}; fi
 echo '[  PASSED  ] 9 tests.'
 """, tested.machine.root / "build-asan/bin")
-    return tested()
+    return tested(**environment)
+
+
+def test_tests_that_hang_fail_the_run(tested):
+    status, seen, text = sanitized(tested, "exec sleep 1000", NUMSAN_SHARD_SECONDS="1")
+    assert status == 1 and seen[CI[-1]] == "FAILED", text
+    assert "build-asan/bin/numsan_tests shard 0: hung, ended after 1 s\n" in text and "tried again: 0\n" in text
 
 
 def test_tests_that_passed_before_the_leak_checker_crashed_run_once_more(tested):
