@@ -6,6 +6,7 @@
 #include "host/perf/growing_results.h"
 #include "host/perf/layout_copies.h"
 #include "host/perf/repeated_work.h"
+#include "host/perf/round_trips.h"
 #include "host/perf/slow_places.h"
 #include "host/perf/table_updates.h"
 
@@ -19,6 +20,7 @@ struct SlowThread {
     GrowingResults growing;
     TableUpdates tables;
     LayoutCopies layouts;
+    RoundTrips trips;
     BackwardPasses passes;
     SlowThread* next = nullptr;
 };

@@ -16,8 +16,8 @@ namespace numsan {
 struct SlowThread;
 
 /// [MT] No lock. An op's time is that between op_begins(), just before torch's own kernel is called, and op_ended(). On
-/// a device that is the time to launch it, so of a device's ops only waits of the host count. Counted are ops of the
-/// training thread, which is the one that ends steps, and those of autograd; the time that numsan itself takes is
+/// a device that is the time to launch it, so of its ops only waits and copies of the host count. Counted are ops of
+/// the thread that ends steps, and those of autograd; the time that numsan itself takes is
 /// measured and left out of steps. Where several threads end steps nothing is measured.
 class SlowWatch {
   public:
