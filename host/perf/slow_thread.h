@@ -1,11 +1,13 @@
 // What is kept of each thread whose ops are measured.
 #pragma once
 
+#include "host/perf/backward_costs.h"
 #include "host/perf/backward_passes.h"
 #include "host/perf/cast_backs.h"
 #include "host/perf/growing_results.h"
 #include "host/perf/layout_copies.h"
 #include "host/perf/repeated_work.h"
+#include "host/perf/sample_loops.h"
 #include "host/perf/slow_places.h"
 #include "host/perf/table_updates.h"
 
@@ -20,6 +22,8 @@ struct SlowThread {
     TableUpdates tables;
     LayoutCopies layouts;
     BackwardPasses passes;
+    SampleLoops loops;
+    BackwardCosts backward;
     SlowThread* next = nullptr;
 };
 
