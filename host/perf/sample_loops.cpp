@@ -139,7 +139,7 @@ SampleLoops::Seen SampleLoops::next(const OpEvent& event, const Moment& at, cons
     if (period_ == 0 && leads) find_period();
     if (period_ > 0) {
         Fit fit = leads || logged_ % period_ != 0 ? fits(logged_, call) : Fit::Differs;
-        if (fit == Fit::Repeats && logged_ % period_ == 0 && !slices_are_apart(logged_)) fit = Fit::Needs;
+        if (fit == Fit::Repeats && round_of(logged_) == logged_ && !slices_are_apart(logged_)) fit = Fit::Needs;
         if (fit == Fit::Repeats)
             look_ahead(event, logged(logged_ - period_), call);
         else if (logged_ < 4 * period_)
@@ -204,14 +204,32 @@ SampleLoops::Written SampleLoops::slice_written(const OpEvent& event) noexcept {
     return slice;
 }
 
+/// The leader is called again: the log may be two rounds.
 void SampleLoops::find_period() noexcept {
     if (logged_ % 2 != 0 || logged_ == 0) return;
     period_ = logged_ / 2;
+    find_phase();
     for (size_t i = period_; i < logged_; ++i) {
         if (fits(i, logged(i)) == Fit::Repeats) continue;
         period_ = 0;
         return;
     }
+}
+
+/// The leader need not be a round's first call: that is one before which no call makes what it or a later one reads.
+void SampleLoops::find_phase() noexcept {
+    std::array<bool, kMostCalls> inside{};
+    for (size_t i = period_; i < 2 * period_; ++i) {
+        for (const Operand& one : logged(i).operands) {
+            size_t maker = i - 1;
+            while (maker > i - period_ && logged(maker).seq != one.written) --maker;
+            if (!one.is_read || maker == i - period_ || is_sliced(i, one.storage)) continue;
+            for (size_t k = maker + 1; k <= i; ++k) inside[k % period_] = true;
+        }
+    }
+    const auto end = inside.begin() + static_cast<std::ptrdiff_t>(period_);
+    const auto first = std::find(inside.begin(), end, false);
+    phase_ = first == end ? 0 : static_cast<size_t>(first - inside.begin());
 }
 
 /// Whether the call at this place does what the one of the round before did.

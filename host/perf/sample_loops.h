@@ -130,7 +130,8 @@ class SampleLoops {
     Seen next(const OpEvent& event, const Moment& at, const Lineage& lineage, bool leads) noexcept;
     bool is_full() const noexcept { return logged_ == kLog || logged_ - returned_at_ == kMostCalls; }
     void find_period() noexcept;
-    size_t round_of(size_t at) const noexcept { return at - at % period_; }
+    void find_phase() noexcept;
+    size_t round_of(size_t at) const noexcept { return at - (at - phase_) % period_; }
     Fit fits(size_t at, Call& call) const noexcept;
     Fit fits(size_t at, const Call& call, const Operand& before, Operand& now) const noexcept;
     Fit moves_on(size_t at, const Operand& before, Operand& now) const noexcept;
@@ -154,6 +155,7 @@ class SampleLoops {
     int64_t first_seq_ = 0;
     size_t logged_ = 0;
     size_t returned_at_ = 0;     ///< the leader's last call
+    size_t phase_ = 0;           ///< of the first call of a round
     size_t period_ = 0;          ///< calls of a round; 0: not known yet
     Counts first_, last_, now_;  ///< at the leader's first and last call, and so far
     uint64_t first_node_ = 0, last_node_ = 0;
