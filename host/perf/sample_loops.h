@@ -7,6 +7,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
+#include "host/perf/loop_calls.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/lineage.h"
 
@@ -32,11 +33,8 @@ class SampleLoops {
     static constexpr int64_t kMostBetweenNs = 50'000;
 
     struct Seen {
-        enum class What : uint8_t {
-            Nothing,
-            Loop,
-            None
-        } what = What::Nothing;  ///< None: what may look like one is none
+        /// None: what looks like a loop at this stack is none.
+        enum class What : uint8_t { Nothing, Loop, None } what = What::Nothing;
         StackId stack = 0;
         const OpInfo* op = nullptr;
         int64_t rounds = 0;
@@ -71,37 +69,7 @@ class SampleLoops {
   private:
     static constexpr size_t kMostCalls = 64;  ///< of a round
     static constexpr size_t kLog = 2 * kMostCalls;
-    static constexpr size_t kOperands = 4;
 
-    struct Operand {
-        const void* storage = nullptr;
-        const char* data = nullptr;
-        uint64_t sizes = 0;
-        uint64_t values = 0;                    ///< in a sample; 0: not known
-        int64_t written = -1;                   ///< number of the op that wrote the storage before
-        bool is_read = true;                    ///< not overwritten
-        std::array<std::ptrdiff_t, 2> apart{};  ///< ways from the round before; nested loops have two
-        const char* ahead = nullptr;            ///< where the next round's is expected
-        uint64_t values_ahead = 0;
-    };
-    /// A slice that a call wrote.
-    struct Written {
-        const void* storage = nullptr;
-        const char* data = nullptr;
-        uint64_t sizes = 0;
-        std::ptrdiff_t apart = 0;   ///< from the round before
-        std::ptrdiff_t extent = 0;  ///< bytes from its first element to its last one's end
-        std::ptrdiff_t stride = 0;  ///< the smallest, in bytes
-    };
-    struct Call {
-        const OpInfo* op = nullptr;
-        uint64_t shape = 0;  ///< of sizes and numbers
-        int64_t seq = 0;
-        bool adds_up = false;
-        size_t operand_count = 0;
-        std::array<Operand, kOperands> operands{};
-        Written slice{};
-    };
     /// An op that has read a slice.
     struct Reader {
         const OpInfo* op = nullptr;
@@ -112,7 +80,8 @@ class SampleLoops {
     /// From the loop's begin to an op.
     struct Counts {
         int64_t began = 0, own = 0;  ///< of the op
-        int64_t ops = 0, small = 0, ops_ns = 0;
+        int64_t ops = 0, small = 0;
+        int64_t ops_ns = 0, large_ns = 0;
     };
     enum class Fit : uint8_t {
         Repeats,
@@ -122,8 +91,6 @@ class SampleLoops {
 
     static bool is_passed_over(const OpEvent& event) noexcept;
     static const TensorView* slice_of(const OpEvent& event, const Lineage& lineage) noexcept;
-    static bool call_of(const OpEvent& event, const Moment& at, const Lineage& lineage, Call& call) noexcept;
-    static Written slice_written(const OpEvent& event) noexcept;
     bool is_leader(const OpEvent& event, const TensorView& slice) const noexcept;
     bool has_read_another(const OpEvent& event, const TensorView& slice) noexcept;
     void begin(const Moment& at, StackId stack) noexcept;
@@ -132,25 +99,25 @@ class SampleLoops {
     void find_period() noexcept;
     void find_phase() noexcept;
     size_t round_of(size_t at) const noexcept { return at - (at - phase_) % period_; }
-    Fit fits(size_t at, Call& call) const noexcept;
-    Fit fits(size_t at, const Call& call, const Operand& before, Operand& now) const noexcept;
-    Fit moves_on(size_t at, const Operand& before, Operand& now) const noexcept;
-    bool made_in_round(size_t at, int64_t seq) const noexcept;
+    Fit fits(size_t at, LoopCall& call) const noexcept;
+    Fit fits(size_t at, LoopCall& call, const LoopOperand& before, LoopOperand& now) const noexcept;
+    Fit moves_on(size_t at, const LoopOperand& before, LoopOperand& now) const noexcept;
+    const LoopCall* made_in_round(size_t at, int64_t seq) const noexcept;
     bool is_sliced(size_t at, const void* storage) const noexcept;
     bool slices_are_apart(size_t end) const noexcept;
-    void look_ahead(const OpEvent& event, const Call& before, Call& call) const noexcept;
-    void write_down(const Call& call, const OpEvent& event, const Moment& at) noexcept;
+    void look_ahead(const OpEvent& event, const LoopCall& before, LoopCall& call) const noexcept;
+    void write_down(const LoopCall& call, const OpEvent& event, const Moment& at) noexcept;
     Seen stop() noexcept;
     Seen finish() noexcept;
 
-    Call& logged(size_t at) noexcept { return log_[at % kLog]; }
-    const Call& logged(size_t at) const noexcept { return log_[at % kLog]; }
+    LoopCall& logged(size_t at) noexcept { return log_[at % kLog]; }
+    const LoopCall& logged(size_t at) const noexcept { return log_[at % kLog]; }
 
     std::array<Reader, 16> readers_{};
     size_t reader_count_ = 0;
     Reader leader_;
-    StackId stack_ = 0;             ///< of the leader
-    std::array<Call, kLog> log_{};  ///< the last calls
+    StackId stack_ = 0;                 ///< of the leader
+    std::array<LoopCall, kLog> log_{};  ///< the last calls
     bool goes_on_ = false;
     int64_t first_seq_ = 0;
     size_t logged_ = 0;
