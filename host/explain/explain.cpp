@@ -31,7 +31,7 @@ constexpr Page kPages[] = {
 #include "host/explain/loop_faults.def"
 #include "host/explain/mechanisms.def"
 #include "host/explain/slow_causes.def"
-#include "host/explain/slow_loops.def"
+#include "host/explain/slow_waits.def"
 #include "host/explain/start_faults.def"
 #undef NUMSAN_EXPLAIN
 };

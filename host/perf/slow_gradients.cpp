@@ -26,6 +26,12 @@ void SlowWatch::look_for_reads(Mine& me, SlowThread* counts, const OpEvent& even
             if (told) add(me, SlowCause::LayoutCopy, copy.stack, copy.op, copy.ns);
         },
         [&](const LayoutCopies::Copy& copy) { counts->places.take_back(SlowCause::LayoutCopy, copy.stack); });
+    counts->trips.reads(
+        event, first, lineage_,
+        [&](const RoundTrips::Trip& trip) {
+            if (told) add(me, SlowCause::RoundTrip, trip.stack, trip.op, trip.ns, 2);
+        },
+        [&](const RoundTrips::Trip& trip) { counts->places.take_back(SlowCause::RoundTrip, trip.stack); });
 }
 
 /// An op of autograd, whose number is at most that of the op before the next one.

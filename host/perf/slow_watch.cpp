@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <new>
-#include <string_view>
 #include <utility>
 
+#include "host/perf/device_calls.h"
 #include "host/perf/slow_thread.h"
 #include "host/perf/slow_words.h"
 
@@ -25,16 +24,6 @@ constexpr int kMostThreads = 64;
 bool is_wide(const TensorView& tensor) {
     return (tensor.flags & (kScannable | kLater)) != 0 &&
            (tensor.dtype == DType::Float64 || tensor.dtype == DType::Complex128);
-}
-
-/// Ops whose results are as large as values of a device say, which the host therefore waits for.
-bool sizes_by_values(const OpEvent& event) {
-    constexpr std::string_view kOps[] = {"nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive"};
-    const std::string_view name = plain_op_name(event.op->name);
-    if (std::find(std::begin(kOps), std::end(kOps), name) != std::end(kOps)) return true;
-    return (name == "index" || name == "index_put") &&
-           std::any_of(event.inputs + 1, event.inputs + std::max(event.input_count, 1),
-                       [](const TensorView& input) { return input.integer == IntegerType::Bool; });
 }
 
 /// An optimizer computes with gradients off; what runs inside of its `step` with them on, or in a backward pass, is a
@@ -176,6 +165,8 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
                                          [](const TensorView& output) { return output.device == Device::Cpu; });
         if ((waits && to_host) || sizes_by_values(event))
             add(me, SlowCause::HostWait, stacks_.capture(), event.op, me.took);
+        else if (event.graph_task == -1 && copies_a_little(event))
+            add(me, SlowCause::SmallCopies, stacks_.capture(), event.op, me.took);
         return;
     }
     look_at(me, event, me.took);
@@ -218,6 +209,7 @@ void SlowWatch::op_taken(const OpEvent& event) noexcept {
         me.counts->casts.remember(event, me.took, lineage_);
         me.counts->growing.joined(event, lineage_);
         me.counts->layouts.remember(event, me.took, lineage_, [&] { return stacks_.capture(); });
+        me.counts->trips.remember(event, me.took, lineage_, [&] { return stacks_.capture(); });
         const RepeatedWork::Seen seen = me.counts->repeated.after(event, steps_.looked(), lineage_);
         if (seen.what == RepeatedWork::Seen::What::Repeated)
             add(me, SlowCause::Repeated, me.counts->repeated.stack(), event.op, me.took);

@@ -7,7 +7,7 @@
 #include "host/base/adapter_abi.h"
 #include "host/finding/place_of.h"
 #include "host/finding/slow/slow_run.h"
-#include "host/perf/sample_loops.h"
+#include "host/perf/loops/sample_loops.h"
 #include "host/perf/watched_steps.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/lineage.h"
@@ -17,8 +17,8 @@ namespace numsan {
 struct SlowThread;
 
 /// [MT] No lock. An op's time is that between op_begins(), just before torch's own kernel is called, and op_ended(). On
-/// a device that is the time to launch it, so of a device's ops only waits of the host count. Counted are ops of the
-/// training thread, which is the one that ends steps, and those of autograd; the time that numsan itself takes is
+/// a device that is the time to launch it, so of its ops only waits and copies of the host count. Counted are ops of
+/// the thread that ends steps, and those of autograd; the time that numsan itself takes is
 /// measured and left out of steps. Where several threads end steps nothing is measured.
 class SlowWatch {
   public:

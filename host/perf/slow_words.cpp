@@ -11,6 +11,9 @@
 namespace numsan {
 namespace {
 
+/// Set by hand: a batch and what belongs to it, its labels, lengths and masks, have fewer.
+constexpr int64_t kManySmallCopies = 8;
+
 std::string percent_text(double share) { return fixed(100 * share, share < 0.0995 ? 1 : 0) + " %"; }
 
 std::string filled(std::string text, const std::vector<std::pair<std::string_view, std::string>>& values) {
@@ -40,6 +43,7 @@ std::optional<SlowFinding> finding_of(SlowCause cause, const Line& line, const S
     found.share = static_cast<double>(line.cost.ns) / static_cast<double>(costs.step_ns);
     found.count = line.cost.count;
     if (line.cost.taken_back || found.share < row.least_share) return {};
+    if (cause == SlowCause::SmallCopies && line.cost.count < kManySmallCopies) return {};
     found.measured = filled(row.measured, {{"{op}", found.op},
                                            {"{count}", std::to_string(found.count)},
                                            {"{time}", duration_text(found.seconds)},

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.xdist_group("perf")  # one worker has the process of wh
 MARK = "# slow here"
 CODES = re.findall(r'^NUMSAN_SLOW_CAUSE\("(NP\d+)", \w+, "([\w-]+)"',
                    (run_numsan.REPO / "host" / "finding" / "slow" / "slow_causes.def").read_text(), re.MULTILINE)
-ON_DEVICE = ["NP101"]  # tests/device/test_device_slow.py
+ON_DEVICE = ["NP101", "NP114"]  # tests/device/test_device_slow.py
 ON_HOST = [code for code, _ in CODES if code not in ON_DEVICE]
 OPTIONS = {"perf": 1, "fail_on": "warning"}
 

@@ -1,5 +1,5 @@
 // Made-up loops over slices of a tensor: which of them one op could do at once.
-#include "host/perf/sample_loops.h"
+#include "host/perf/loops/sample_loops.h"
 
 #include <gtest/gtest.h>
 

@@ -355,6 +355,27 @@ TEST(SlowWatch, WaitForADeviceIsNamedWithItsLine) {
     EXPECT_EQ(run.not_measured[1], "time between steps: with a device it may be spent waiting for it, which is no op");
 }
 
+TEST(SlowWatch, ManySmallCopiesToADeviceAreAFinding) {
+    const auto found = [](int copies, int64_t numel) {
+        Loop loop;
+        loop.steps(12, [&] {
+            loop.forward();
+            for (int i = 0; i < copies; ++i) {
+                MadeUpOp made("aten::_to_copy", {loop.activation.view()}, {loop.activation.returned()});
+                made.inputs[0].numel = made.outputs[0].numel = numel;
+                made.outputs[0].device = Device::Cuda;
+                OpEvent event = made.event();
+                event.on_device = true;
+                loop.event(event, kMs, 30);
+            }
+        });
+        return loop.found();
+    };
+    EXPECT_EQ(found(8, 64), "NP114:30");
+    EXPECT_EQ(found(7, 64), "") << "a batch and what belongs to it";
+    EXPECT_EQ(found(8, 1 << 20), "") << "they are large";
+}
+
 TEST(SlowWatch, WhatLiesBetweenStepsIsNoPauseWhereThereIsADevice) {
     Loop loop;
     MadeUpOp made("aten::mul", {loop.activation.view()}, {});

@@ -1,5 +1,5 @@
-"""Rounds that read what earlier ones keep: a cache of keys and values, the vector of a spectral norm, running statistics,
-a filter's state, rounds that look at a number."""
+"""Rounds that read what earlier ones keep: a cache of keys and values, the vector of a spectral norm, running
+statistics, a filter's state, rounds that look at a number."""
 import torch
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm

@@ -8,7 +8,8 @@ model = nn.Sequential(nn.Linear(40, 64), nn.ReLU(), nn.Linear(64, 1)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 table = {f"column{number}": torch.randn(512) for number in range(40)}
 for step in range(60):
-    batch = {name: column[:64] for name, column in table.items()}
+    rows = torch.randint(0, 512, (64,))
+    batch = {name: column[rows] for name, column in table.items()}
     x = torch.stack(list(batch.values()), 1).to(device)
     loss = model(x).square().mean()
     optimizer.zero_grad()

@@ -1,4 +1,4 @@
-#include "host/perf/sample_loops.h"
+#include "host/perf/loops/sample_loops.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -7,7 +7,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
-#include "host/perf/loop_calls.h"
+#include "host/perf/loops/loop_calls.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/lineage.h"
 

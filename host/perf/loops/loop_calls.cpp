@@ -1,4 +1,4 @@
-#include "host/perf/loop_calls.h"
+#include "host/perf/loops/loop_calls.h"
 
 #include <algorithm>
 #include <bit>
