@@ -113,6 +113,7 @@ bool loop_call(const OpEvent& event, OpSeq seq, const Lineage& lineage, LoopCall
         if (call.operand_count == LoopCall::kOperands || input.storage == nullptr) return false;
         LoopOperand& operand = call.operands[call.operand_count++];
         operand.storage = input.storage;
+        operand.memory = input.storage_data;
         operand.data = static_cast<const char*>(input.data);
         operand.sizes = sizes_of(input);
         operand.written = number(lineage.written_at(input.storage));
@@ -122,6 +123,8 @@ bool loop_call(const OpEvent& event, OpSeq seq, const Lineage& lineage, LoopCall
     }
     call.adds_up = traits_of(event).form == Form::Add &&
                    std::all_of(event.scalars, event.scalars + event.scalar_count, [](double one) { return one == 1; });
+    for (int32_t i = 0; i < std::min<int32_t>(event.output_count, LoopCall::kOperands); ++i)
+        call.memory[static_cast<size_t>(i)] = event.outputs[i].storage_data;
     return find_slice(event, call.slice);
 }
 

@@ -13,6 +13,7 @@ namespace numsan {
 
 struct LoopOperand {
     const void* storage = nullptr;
+    const void* memory = nullptr;  ///< where the storage lies
     const char* data = nullptr;
     uint64_t sizes = 0;
     uint64_t values = 0;                    ///< in a sample; 0: not known
@@ -43,6 +44,7 @@ struct LoopCall {
     bool is_sum = false;   ///< it did
     size_t operand_count = 0;
     std::array<LoopOperand, kOperands> operands{};
+    std::array<const void*, kOperands> memory{};  ///< of what it made
     LoopSlice slice{};
 };
 

@@ -132,7 +132,7 @@ SampleLoops::Fit SampleLoops::fits(size_t at, LoopCall& call) const noexcept {
 SampleLoops::Fit SampleLoops::fits(size_t at, LoopCall& call, const LoopOperand& before,
                                    LoopOperand& now) const noexcept {
     if (!now.is_read) return Fit::Repeats;
-    if (const LoopCall* maker = made_in_round(at, now.written)) return maker->is_sum ? Fit::Needs : Fit::Repeats;
+    if (const LoopCall* maker = made_in_round(at, now)) return maker->is_sum ? Fit::Needs : Fit::Repeats;
     if (now.written < first_seq_ || is_sliced(at, now.storage)) return moves_on(at, before, now);
     if (!call.adds_up || now.written != logged(at - period_).seq) return Fit::Needs;
     call.is_sum = true;
@@ -159,14 +159,17 @@ void SampleLoops::look_ahead(const OpEvent& event, const LoopCall& before, LoopC
         if ((event.inputs[i].flags & kNumber) != 0) continue;
         LoopOperand& now = call.operands[count];
         now.ahead = now.data + (now.data - before.operands[count++].data);
-        const bool kept = now.is_read && made_in_round(logged_, now.written) == nullptr;
+        const bool kept = now.is_read && made_in_round(logged_, now) == nullptr;
         now.values_ahead = kept ? values_at(event.inputs[i], now.ahead) : 0;
     }
 }
 
-const LoopCall* SampleLoops::made_in_round(size_t at, int64_t seq) const noexcept {
+/// Arrays of numpy's come without an op, at addresses of storages that are gone; their memory is another one.
+const LoopCall* SampleLoops::made_in_round(size_t at, const LoopOperand& operand) const noexcept {
     for (size_t i = round_of(at); i < at; ++i) {
-        if (logged(i).seq == seq) return &logged(i);
+        const LoopCall& one = logged(i);
+        if (one.seq != operand.written) continue;
+        return std::find(one.memory.begin(), one.memory.end(), operand.memory) == one.memory.end() ? nullptr : &one;
     }
     return nullptr;
 }

@@ -102,7 +102,7 @@ class SampleLoops {
     Fit fits(size_t at, LoopCall& call) const noexcept;
     Fit fits(size_t at, LoopCall& call, const LoopOperand& before, LoopOperand& now) const noexcept;
     Fit moves_on(size_t at, const LoopOperand& before, LoopOperand& now) const noexcept;
-    const LoopCall* made_in_round(size_t at, int64_t seq) const noexcept;
+    const LoopCall* made_in_round(size_t at, const LoopOperand& operand) const noexcept;
     bool is_sliced(size_t at, const void* storage) const noexcept;
     bool slices_are_apart(size_t end) const noexcept;
     void look_ahead(const OpEvent& event, const LoopCall& before, LoopCall& call) const noexcept;

@@ -262,6 +262,16 @@ TEST(SampleLoops, WhatIsWrittenUnseenIsNone) {
     }
 }
 
+TEST(SampleLoops, ArrayAtTheAddressOfAResultIsNone) {
+    LoopProgram program;
+    float number = 1;
+    EXPECT_FALSE(program.is_loop([&](int i) {
+        TensorView array = program.reads(i).view();
+        array.data = array.storage_data = &number;
+        program.op("aten::exp", {array}, {program.fresh(2).returned()}, 2);
+    }));
+}
+
 /// The watch counts a loop with what autograd runs for it.
 TEST(SlowWatchLoops, BackwardPassOfALoopIsItsCost) {
     MadeLoop loop;
