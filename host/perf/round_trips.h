@@ -85,8 +85,9 @@ class RoundTrips {
 
     Member* find(const TensorView& tensor, const Lineage& lineage) noexcept {
         Member& member = members_[tensor.storage];
-        const bool holds = tensor.storage != nullptr && member.storage == tensor.storage &&
-                           member.written == lineage.written_at(tensor.storage);
+        // Numbers have storages, too, at addresses of tensors that are gone.
+        const bool holds = (tensor.flags & kNumber) == 0 && tensor.storage != nullptr &&
+                           member.storage == tensor.storage && member.written == lineage.written_at(tensor.storage);
         return holds ? &member : nullptr;
     }
     void keep(const TensorView& tensor, const Way& way, Kind kind, const Lineage& lineage) noexcept {

@@ -46,6 +46,7 @@ void SlowWatch::node_begins(const NodeEvent& event) noexcept {
     SlowThread* counts = trainers();
     if (counts == nullptr) return;
     counts->passes.node();
+    counts->backward.node(event.sequence);
     if (event.variable == nullptr) return;
     const int64_t from = clock_();
     const OpSeq first{first_op_.load(std::memory_order_relaxed)};

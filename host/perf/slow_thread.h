@@ -5,6 +5,8 @@
 #include "host/perf/cast_backs.h"
 #include "host/perf/growing_results.h"
 #include "host/perf/layout_copies.h"
+#include "host/perf/loops/backward_costs.h"
+#include "host/perf/loops/sample_loops.h"
 #include "host/perf/repeated_work.h"
 #include "host/perf/round_trips.h"
 #include "host/perf/slow_places.h"
@@ -22,6 +24,8 @@ struct SlowThread {
     LayoutCopies layouts;
     RoundTrips trips;
     BackwardPasses passes;
+    SampleLoops loops;
+    BackwardCosts backward;
     SlowThread* next = nullptr;
 };
 

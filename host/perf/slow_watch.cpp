@@ -151,6 +151,11 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
         me.optimizer_closure = true;
     const bool outside = event.graph_task == -1 || me.optimizer_from != 0;
     look_for_reads(me, trains(me) ? thread(me) : nullptr, event, outside, began != 0 && !ignored);
+    if (me.counts != nullptr && trains(me)) {
+        const bool updates = me.optimizer_from != 0 && !is_closures(event);
+        const bool shown = began != 0 && !ignored && !event.on_device && event.graph_task == -1;
+        look_for_loops(me, *me.counts, event, shown && !updates && me.loader_from == 0, now - me.took, now);
+    }
     if (began == 0 || ignored || !belongs(event, me)) return;
     if (event.on_device) on_device_.store(true, std::memory_order_relaxed);
     if (me.between_from != 0) look_between(me, event);
@@ -213,6 +218,7 @@ void SlowWatch::op_taken(const OpEvent& event) noexcept {
         me.counts->tables.after(event, me.took, lineage_);
     const int64_t now = clock_();
     owned(now - std::exchange(me.end, 0));
+    if (me.counts != nullptr) me.counts->backward.heard(now);
     if (me.between_from == 0) return;
     me.between_from = now;
     me.between_own = own();
@@ -332,6 +338,8 @@ void SlowWatch::steps_are(int64_t ended) noexcept {
     if (steps_.looking() && me.counts != nullptr) {
         me.counts->growing.end_step(steps_.looked(),
                                     [&](StackId stack) { me.counts->places.take_back(SlowCause::Growing, stack); });
+        end_loop(me, *me.counts, me.counts->loops.interrupt());
+        me.counts->backward.end_step();
     }
     const int64_t now = clock_();
     steps_.end(now, own());

@@ -7,6 +7,7 @@
 #include "host/base/adapter_abi.h"
 #include "host/finding/place_of.h"
 #include "host/finding/slow/slow_run.h"
+#include "host/perf/loops/sample_loops.h"
 #include "host/perf/watched_steps.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/lineage.h"
@@ -75,6 +76,10 @@ class SlowWatch {
     void look_for_reads(Mine& me, SlowThread* counts, const OpEvent& event, bool outside, bool told) noexcept;
     void look_at_pass(SlowThread& counts, const OpEvent& event, int64_t began, int64_t ended) noexcept;
     void end_passes(Mine& me, SlowThread& counts) noexcept;
+    // slow_loops.cpp
+    void look_for_loops(Mine& me, SlowThread& counts, const OpEvent& event, bool shown, int64_t began,
+                        int64_t ended) noexcept;
+    void end_loop(Mine& me, SlowThread& counts, const SampleLoops::Seen& loop) noexcept;
     void look_between(Mine& me, const OpEvent& event) noexcept;
     void pause(Mine& me, int64_t idle) noexcept;
     void look_for_growth(Mine& me, const OpEvent& event, OpSeq first) noexcept;
