@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import run_numsan  # noqa: E402
 from explain_pages import HEALTHY, SICK, page_of, program_of  # noqa: E402
 
-CODES = ["NP102", "NP103", "NP104", "NP105", "NP106", "NP107", "NP108", "NP109", "NP110", "NP111", "NP112"]
+CODES = ["NP102", "NP103", "NP104", "NP105", "NP106", "NP107", "NP108", "NP109", "NP110", "NP111", "NP112", "NP113"]
 TURNS = """
 import json, statistics, sys, time
 import torch
