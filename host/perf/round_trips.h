@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
@@ -40,7 +41,7 @@ class RoundTrips {
             } else if (member->kind == Kind::Back) {
                 needless(member->way.trip);
                 *member = {};
-            } else if (works_row_by_row(event, i, first, lineage)) {
+            } else if (works_row_by_row(event, i, member->row, first, lineage)) {
                 carried_ = member->way;
             } else if (!is_indifferent(event) && !(reordered(event) && leads_back(input, member->way))) {
                 of_use(member->way.trip);
@@ -78,20 +79,28 @@ class RoundTrips {
     enum class Kind : uint8_t { There, Between, Back };
     struct Member {
         const void* storage = nullptr;
+        const void* data = nullptr;  ///< where the storage began
         OpSeq written = OpSeq::None;
+        int64_t row = 0;  ///< elements of the last dimension
         Kind kind = Kind::There;
         Way way;
     };
 
     Member* find(const TensorView& tensor, const Lineage& lineage) noexcept {
         Member& member = members_[tensor.storage];
-        // Numbers have storages, too, at addresses of tensors that are gone.
+        // Numbers, and memory that comes from elsewhere, have storages at addresses of tensors that are gone.
         const bool holds = (tensor.flags & kNumber) == 0 && tensor.storage != nullptr &&
-                           member.storage == tensor.storage && member.written == lineage.written_at(tensor.storage);
+                           member.storage == tensor.storage && member.data == tensor.storage_data &&
+                           member.written == lineage.written_at(tensor.storage);
         return holds ? &member : nullptr;
     }
     void keep(const TensorView& tensor, const Way& way, Kind kind, const Lineage& lineage) noexcept {
-        members_[tensor.storage] = {tensor.storage, lineage.written_at(tensor.storage), kind, way};
+        members_[tensor.storage] = {tensor.storage,
+                                    tensor.storage_data,
+                                    lineage.written_at(tensor.storage),
+                                    tensor.ndim > 0 ? tensor.sizes[tensor.ndim - 1] : 1,
+                                    kind,
+                                    way};
     }
 
     static bool shows(const OpEvent& event, const TensorView& input) noexcept {
@@ -112,17 +121,22 @@ class RoundTrips {
         }
         return true;
     }
-    /// It takes the sizes alone, or makes one number of all elements.
+    /// It takes the sizes alone, or sums all elements up.
     static bool is_indifferent(const OpEvent& event) noexcept {
-        return traits_of(event).is({Form::Finite, Form::Fill}) ||
-               (event.output_count == 1 && event.outputs[0].numel == 1);
+        const OpTraits& traits = traits_of(event);
+        const bool sums = traits.is({Form::Sum, Form::Mean, Form::Norm, Form::Deviation}) || traits.has(kLoss);
+        return traits.is({Form::Finite, Form::Fill}) ||
+               (sums && event.output_count == 1 && event.outputs[0].numel == 1);
     }
 
-    static bool works_row_by_row(const OpEvent& event, int32_t at, OpSeq first, const Lineage& lineage) noexcept {
+    static bool works_row_by_row(const OpEvent& event, int32_t at, int64_t row, OpSeq first,
+                                 const Lineage& lineage) noexcept {
         if (event.output_count == 0 || is_over_lists(event)) return false;
         const OpTraits& traits = traits_of(event);
-        const bool with_weights = is_matrix_product(traits) || (traits.has(kLayer) && traits.has(kReduces));
+        const bool with_weights = is_matrix_product(traits) || is_norm_of_rows(event);
         if (!with_weights) return is_pointwise(traits) && same_sizes(event.inputs[at], event.outputs[0]);
+        const TensorView& rows = event.inputs[at];
+        if (rows.ndim == 0 || rows.sizes[rows.ndim - 1] != row) return false;  // a view of other rows
         if (is_matrix_product(traits) ? at != event.input_count - 2 : at != 0) return false;
         for (int32_t i = 0; i < event.input_count; ++i) {
             const bool older =
@@ -131,8 +145,12 @@ class RoundTrips {
         }
         return true;
     }
+    static bool is_norm_of_rows(const OpEvent& event) noexcept {
+        const std::string_view name = plain_op_name(event.op->name);
+        return name == "native_layer_norm" || name == "_fused_rms_norm";
+    }
     static bool is_pointwise(const OpTraits& traits) noexcept {
-        if (traits.form == Form::Unknown) return traits.has(kSaturates);  // GELU and its like
+        if (traits.form == Form::Unknown) return traits.has(kSaturates) && !traits.has(kLayer);  // GELU and its like
         return traits.is({Form::Negate,     Form::Magnitude,   Form::Rectify,  Form::Clamp,        Form::ClampBelow,
                           Form::Choose,     Form::Add,         Form::Subtract, Form::SubtractFrom, Form::Interpolate,
                           Form::Multiply,   Form::Square,      Form::Divide,   Form::AddProduct,   Form::AddQuotient,

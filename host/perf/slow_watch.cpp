@@ -47,6 +47,7 @@ struct SlowWatch::Mine {
     bool next_waits;  ///< the op that is about to begin
     bool waits;
     bool shows_repeated;  ///< the op was shown to RepeatedWork
+    bool behind_copy;     ///< the last op on a device was a small copy to it
     // From the end of a step to the first op that reads a parameter.
     int64_t between_from;  ///< when the thread was last seen to be busy; 0: that is over
     int64_t between_own;
@@ -165,8 +166,9 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
                                          [](const TensorView& output) { return output.device == Device::Cpu; });
         if ((waits && to_host) || sizes_by_values(event))
             add(me, SlowCause::HostWait, stacks_.capture(), event.op, me.took);
-        else if (event.graph_task == -1 && copies_a_little(event))
-            add(me, SlowCause::SmallCopies, stacks_.capture(), event.op, me.took);
+        // The first copy behind another op may wait until the device has done that.
+        const bool behind_copy = std::exchange(me.behind_copy, event.graph_task == -1 && copies_a_little(event));
+        if (me.behind_copy) add(me, SlowCause::SmallCopies, stacks_.capture(), event.op, behind_copy ? me.took : 0);
         return;
     }
     look_at(me, event, me.took);

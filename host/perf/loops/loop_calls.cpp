@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "host/ops/op_traits.h"
 #include "host/perf/value_samples.h"
@@ -28,6 +29,12 @@ bool writes(const OpEvent& event, const TensorView& operand) noexcept {
     });
 }
 
+/// Lists of numbers among the arguments of a call are not shown, and sizes do not tell what these say.
+bool is_told_by_lists(const OpEvent& event) noexcept {
+    const std::string_view name = plain_op_name(event.op->name);
+    return name == "roll" || name == "flip" || name == "rot90" || name.find("_pad") != std::string_view::npos;
+}
+
 /// Another op of the same kind may do for all slices what it does for one. Random numbers may come from a generator
 /// of the slice's own, and how much an index of booleans takes is known from its values only.
 bool may_take_all(const OpEvent& event) noexcept {
@@ -35,9 +42,9 @@ bool may_take_all(const OpEvent& event) noexcept {
     const bool masks = traits.form == Form::Move && event.input_count > 1 &&
                        std::any_of(event.inputs + 1, event.inputs + event.input_count,
                                    [](const TensorView& input) { return input.integer == IntegerType::Bool; });
-    return !traits.names.empty() && !traits.has(kRandom) && traits.form != Form::BatchNorm && !masks &&
-           event.op->op_class != OpClass::HostRead && event.op->op_class != OpClass::Collective &&
-           !wraps_memory(event) && !is_over_lists(event);
+    return !traits.names.empty() && !is_told_by_lists(event) && !traits.has(kRandom) &&
+           traits.form != Form::BatchNorm && !masks && event.op->op_class != OpClass::HostRead &&
+           event.op->op_class != OpClass::Collective && !wraps_memory(event) && !is_over_lists(event);
 }
 
 /// False: the op writes more than one.
@@ -73,7 +80,7 @@ uint64_t sizes_of(const TensorView& tensor) noexcept {
 }
 
 uint64_t values_at(const TensorView& tensor, const char* data) noexcept {
-    constexpr int64_t kSampled = 16;
+    constexpr int64_t kSampled = 64;
     if (tensor.storage_data == nullptr || tensor.device != Device::Cpu) return 0;
     const int64_t bytes = element_bytes(tensor);
     const int64_t start = data - static_cast<const char*>(tensor.storage_data);
@@ -120,6 +127,12 @@ bool loop_call(const OpEvent& event, OpSeq seq, const Lineage& lineage, LoopCall
         operand.is_read = !overwrites(event, input);
         if (!writes(event, input)) operand.values = values_at(input, operand.data);
         call.shape = mixed(call.shape, operand.sizes);
+    }
+    // Others than matrices of numbers are not shown: a sparse one may be another in each round.
+    if (is_matrix_product(traits_of(event)) && call.operand_count < 2) return false;
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        call.shape = mixed(call.shape, sizes_of(event.outputs[i]));
+        call.shape = mixed(call.shape, static_cast<uint64_t>(event.outputs[i].dtype));
     }
     call.adds_up = traits_of(event).form == Form::Add &&
                    std::all_of(event.scalars, event.scalars + event.scalar_count, [](double one) { return one == 1; });

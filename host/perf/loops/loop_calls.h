@@ -55,7 +55,7 @@ bool loop_call(const OpEvent& event, OpSeq seq, const Lineage& lineage, LoopCall
 /// A tensor that is not all of its storage.
 bool is_slice(const TensorView& tensor) noexcept;
 uint64_t sizes_of(const TensorView& tensor) noexcept;
-/// Of up to 16 elements of a tensor like this one, from `data` on; 0: it does not lie in the storage.
+/// Of up to 64 elements of a tensor like this one, from `data` on; 0: it does not lie in the storage.
 uint64_t values_at(const TensorView& tensor, const char* data) noexcept;
 /// The op writes all of the operand and reads nothing of it.
 bool overwrites(const OpEvent& event, const TensorView& operand) noexcept;

@@ -110,6 +110,30 @@ TEST(RoundTrips, AreOfUseWhereTheOrderIs) {
     EXPECT_EQ(factor.of_use, 1) << "by what this step has made";
 }
 
+TEST(RoundTrips, NormOfGroupsOrAPlaceOfAllNeedsTheOrder) {
+    Transposing groups, place, sum;
+    groups.there();
+    groups.op("aten::native_group_norm", {Transposing::tall(groups.turned.view())},
+              {Transposing::tall(groups.between.returned())});
+    EXPECT_EQ(groups.of_use, 1);
+    place.there();
+    place.op("aten::argmax", {Transposing::tall(place.turned.view())}, {place.one.returned()});
+    EXPECT_EQ(place.of_use, 1);
+    sum.there();
+    sum.op("aten::sum", {Transposing::tall(sum.turned.view())}, {sum.one.returned()});
+    EXPECT_EQ(sum.of_use, 0);
+}
+
+TEST(RoundTrips, RowsOfAViewAreOthers) {
+    Transposing program;
+    program.there();
+    program.rectifies();
+    const TensorView row = Transposing::matrix(program.between.view(), {1, 6}, {6, 1});
+    program.op("aten::mm", {row, Transposing::matrix(program.weight.view(), {6, 6}, {6, 1})},
+               {Transposing::matrix(program.turned.returned(), {1, 6}, {6, 1})});
+    EXPECT_EQ(program.of_use, 1) << "with weights for all elements";
+}
+
 TEST(RoundTrips, CopyThatAViewNeedsIsOfUse) {
     Transposing program, turned_only;
     program.there();

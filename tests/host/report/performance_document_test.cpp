@@ -75,7 +75,7 @@ info[NP107]: no op runs between the end of a step and the next forward pass
    |
    = measured: no op runs for 1 ms of 10 ms (10 %)
 help: make the next batch while the model computes: a `DataLoader` with workers, or a thread that fills a queue
-help: write files and print in some steps, not in each
+help: make tensors of whole numpy arrays, not of lists, which `torch.tensor` reads number by number; write files and print in some steps, not in each
 )");
 }
 
