@@ -31,7 +31,7 @@ void SlowWatch::look_for_reads(Mine& me, SlowThread* counts, const OpEvent& even
         [&](const RoundTrips::Trip& trip) {
             if (told) add(me, SlowCause::RoundTrip, trip.stack, trip.op, trip.ns, 2);
         },
-        [&](const RoundTrips::Trip& trip) { counts->places.take_back_known(SlowCause::RoundTrip, trip.stack); });
+        [&](const RoundTrips::Trip& trip) { counts->places.take_back(SlowCause::RoundTrip, trip.stack); });
 }
 
 /// An op of autograd, whose number is at most that of the op before the next one.

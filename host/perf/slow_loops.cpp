@@ -18,7 +18,7 @@ void SlowWatch::look_for_loops(Mine& me, SlowThread& counts, const OpEvent& even
 }
 
 void SlowWatch::end_loop(Mine& me, SlowThread& counts, const SampleLoops::Seen& loop) noexcept {
-    if (loop.what == SampleLoops::Seen::What::None) counts.places.take_back_known(SlowCause::SampleLoop, loop.stack);
+    if (loop.what == SampleLoops::Seen::What::None) counts.places.take_back(SlowCause::SampleLoop, loop.stack);
     if (loop.what != SampleLoops::Seen::What::Loop) return;
     add(me, SlowCause::SampleLoop, loop.stack, loop.op, loop.ns, loop.rounds);
     counts.backward.add(loop.first_node, loop.last_node, loop.stack, steps_.looked());

@@ -41,11 +41,6 @@ class SlowPlaces {
             place->taken_back.store(true, std::memory_order_relaxed);
     }
 
-    /// The same where something was counted there; nothing otherwise, which takes no room.
-    void take_back_known(SlowCause cause, StackId stack) noexcept {
-        if (Place* place = known(key_of(cause, stack))) place->taken_back.store(true, std::memory_order_relaxed);
-    }
-
     /// Calls visit(cause, stack, cost) for each place, of the steps before `end`. Any thread.
     template <class Visit>
     void each(int64_t end, Visit&& visit) const {
@@ -74,19 +69,10 @@ class SlowPlaces {
         return (static_cast<uint64_t>(cause) + 1) << 32 | stack;
     }
 
-    static size_t home(uint64_t key) noexcept { return (key * 0x9E3779B97F4A7C15u) >> 32; }
-
-    Place* known(uint64_t key) noexcept {
-        for (size_t i = 0; i < kProbes; ++i) {
-            Place& place = places_[(home(key) + i) % kPlaces];
-            if (place.key.load(std::memory_order_relaxed) == key) return &place;
-        }
-        return nullptr;
-    }
-
     Place* find(uint64_t key, const OpInfo* op, bool& fresh) noexcept {
+        const size_t home = (key * 0x9E3779B97F4A7C15u) >> 32;
         for (size_t i = 0; i < kProbes; ++i) {
-            Place& place = places_[(home(key) + i) % kPlaces];
+            Place& place = places_[(home + i) % kPlaces];
             const uint64_t there = place.key.load(std::memory_order_relaxed);
             if (there == key) return &place;
             if (there != 0) continue;

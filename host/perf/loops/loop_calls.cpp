@@ -129,12 +129,14 @@ bool loop_call(const OpEvent& event, OpSeq seq, const Lineage& lineage, LoopCall
         call.shape = mixed(call.shape, operand.sizes);
     }
     // Others than matrices of numbers are not shown: a sparse one may be another in each round.
-    if (is_matrix_product(traits_of(event)) && call.operand_count < 2) return false;
+    const OpTraits& traits = traits_of(event);
+    const size_t factors = traits.form == Form::AddMatrixProduct ? 3 : 2;
+    if (is_matrix_product(traits) && call.operand_count < factors) return false;
     for (int32_t i = 0; i < event.output_count; ++i) {
         call.shape = mixed(call.shape, sizes_of(event.outputs[i]));
         call.shape = mixed(call.shape, static_cast<uint64_t>(event.outputs[i].dtype));
     }
-    call.adds_up = traits_of(event).form == Form::Add &&
+    call.adds_up = traits.form == Form::Add &&
                    std::all_of(event.scalars, event.scalars + event.scalar_count, [](double one) { return one == 1; });
     for (int32_t i = 0; i < std::min<int32_t>(event.output_count, LoopCall::kOperands); ++i)
         call.memory[static_cast<size_t>(i)] = event.outputs[i].storage_data;
