@@ -1,5 +1,6 @@
 """The classifier of victim.py with a small constant added to the deviation, inside the same two workers."""
 import sys
+import threading
 
 import torch
 from torch import nn
@@ -48,3 +49,6 @@ if __name__ == "__main__":
         loss.backward()
         optimizer.step()
         print(step, f"{loss.item():.3f}")
+    for thread in threading.enumerate():  # exiting beside a feeder, Python may warn of a semaphore it forgot
+        if thread is not threading.main_thread():
+            thread.join()

@@ -3,6 +3,7 @@
 The arguments are how a worker is started, fork, spawn or forkserver, and the number of epochs: 20 steps in all.
 """
 import sys
+import threading
 
 import torch
 from state import show
@@ -36,4 +37,7 @@ if __name__ == "__main__":
             loss.backward()
             optimizer.step()
             print(epoch, loss.item())
+    for thread in threading.enumerate():  # exiting beside a feeder, Python may warn of a semaphore it forgot
+        if thread is not threading.main_thread():
+            thread.join()
     show(model)
