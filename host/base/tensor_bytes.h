@@ -7,10 +7,11 @@
 
 namespace numsan {
 
-/// Of all its elements, which may lie apart in its storage.
-inline int64_t bytes_of(const TensorView& t) {
-    const uint32_t element = t.integer != IntegerType::None ? info(t.integer).bytes : info(t.dtype).element_bytes();
-    return t.numel * static_cast<int64_t>(element);
+inline int64_t element_bytes(const TensorView& t) {
+    return t.integer != IntegerType::None ? info(t.integer).bytes : info(t.dtype).element_bytes();
 }
+
+/// Of all its elements, which may lie apart in its storage.
+inline int64_t bytes_of(const TensorView& t) { return t.numel * element_bytes(t); }
 
 }  // namespace numsan

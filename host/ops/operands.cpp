@@ -8,6 +8,13 @@
 
 namespace numsan {
 
+bool computes_nothing(const OpEvent& event) noexcept {
+    const bool only_views =
+        event.output_count > 0 && std::all_of(event.outputs, event.outputs + event.output_count,
+                                              [&](const TensorView& output) { return is_view(event, output); });
+    return only_views || event.op->op_class == OpClass::Allocation;
+}
+
 bool written_by(const OpEvent& event, const TensorView& input) {
     // A rank's own part of the buffer that a collective fills is handed on as it is.
     const bool whole = event.op->op_class != OpClass::Collective;

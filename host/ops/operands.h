@@ -15,6 +15,9 @@ namespace numsan {
 inline bool scannable(const TensorView& t) { return (t.flags & kScannable) != 0; }
 inline bool covers_storage(const TensorView& t) { return bytes_of(t) >= t.storage_bytes; }
 
+/// The op makes views or new memory: it computes nothing.
+bool computes_nothing(const OpEvent& event) noexcept;
+
 /// True when the op overwrote this operand: its old values are gone.
 bool written_by(const OpEvent& event, const TensorView& input);
 

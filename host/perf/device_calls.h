@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "host/base/adapter_abi.h"
+#include "host/base/tensor_bytes.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
@@ -28,10 +29,8 @@ inline bool sizes_by_values(const OpEvent& event) {
 inline bool copies_a_little(const OpEvent& event) {
     if (event.input_count != 1 || event.output_count != 1 || traits_of(event).form != Form::Cast) return false;
     const TensorView& from = event.inputs[0];
-    const int64_t element =
-        from.integer != IntegerType::None ? info(from.integer).bytes : info(from.dtype).element_bytes();
     return from.device == Device::Cpu && (from.flags & kNumber) == 0 && event.outputs[0].device != Device::Cpu &&
-           from.numel * element <= kSmallCopyBytes;
+           bytes_of(from) <= kSmallCopyBytes;
 }
 
 }  // namespace numsan

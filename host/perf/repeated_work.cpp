@@ -1,7 +1,6 @@
 #include "host/perf/repeated_work.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "host/ops/op_traits.h"
 
@@ -22,11 +21,7 @@ bool RepeatedWork::may_repeat(const OpEvent& event) noexcept {
 uint64_t RepeatedWork::key_of(const TensorView& input, OpSeq first, const Lineage& lineage) const noexcept {
     uint64_t key = mixed(mixed(2, static_cast<uint64_t>(input.numel)), static_cast<uint64_t>(input.dtype));
     if ((input.flags & kNumber) != 0) {
-        const int64_t bytes =
-            input.integer != IntegerType::None ? info(input.integer).bytes : info(input.dtype).element_bytes();
-        uint64_t value = 0;
-        if (input.data != nullptr) std::memcpy(&value, input.data, static_cast<size_t>(std::min<int64_t>(bytes, 8)));
-        return mixed(key, value) | 1;
+        return mixed(key, value_of_number(input)) | 1;
     }
     const auto offset =
         static_cast<uint64_t>(static_cast<const char*>(input.data) - static_cast<const char*>(input.storage_data));

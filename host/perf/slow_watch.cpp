@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "host/ops/operands.h"
 #include "host/perf/device_calls.h"
 #include "host/perf/slow_thread.h"
 #include "host/perf/slow_words.h"
@@ -12,8 +13,6 @@
 namespace numsan {
 namespace {
 
-/// Set by hand: a few times what it takes to call an op.
-constexpr int64_t kSmallOpNs = 10'000;
 constexpr int64_t kManySmallOps = 32;
 /// Set by hand: some ten times what Python takes from one op to the next.
 constexpr int64_t kLeastPauseNs = 100'000;
@@ -166,6 +165,7 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
                                          [](const TensorView& output) { return output.device == Device::Cpu; });
         if ((waits && to_host) || sizes_by_values(event))
             add(me, SlowCause::HostWait, stacks_.capture(), event.op, me.took);
+        if (computes_nothing(event)) return;
         // The first copy behind another op may wait until the device has done that.
         const bool behind_copy = std::exchange(me.behind_copy, event.graph_task == -1 && copies_a_little(event));
         if (me.behind_copy) add(me, SlowCause::SmallCopies, stacks_.capture(), event.op, behind_copy ? me.took : 0);
@@ -178,7 +178,7 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
 void SlowWatch::look_at(Mine& me, const OpEvent& event, int64_t ns) noexcept {
     if (me.optimizer_from != 0 && !is_closures(event)) {
         ++me.optimizer_ops;
-        if (ns < kSmallOpNs && !is_over_lists(event))
+        if (ns < SampleLoops::kSmallOpNs && !is_over_lists(event))
             ++me.optimizer_small;
         else
             me.optimizer_large_ns += ns;

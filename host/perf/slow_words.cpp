@@ -79,7 +79,8 @@ SlowRun slow_run(const SlowCosts& costs, const StackSource& stacks, const PlaceF
         return run;
     }
     if (costs.on_device) {
-        run.not_measured.push_back("what ops take on a device: of them only the host's waits are seen");
+        run.not_measured.push_back(
+            "what ops take on a device: of them only the host's waits and small copies are seen");
         run.not_measured.push_back("time between steps: with a device it may be spent waiting for it, which is no op");
     }
     if (costs.threads_left_out) run.not_measured.push_back("ops of more threads than there is room for");

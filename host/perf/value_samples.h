@@ -1,10 +1,11 @@
-// A tensor's values as one number, of words that are spread evenly over its storage.
+// Values as one number: of a number, and of words that are spread evenly over a tensor's storage.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
+#include "host/base/tensor_bytes.h"
 #include "host/base/tensor_view.h"
 
 namespace numsan {
@@ -12,6 +13,14 @@ namespace numsan {
 constexpr uint64_t mixed(uint64_t hash, uint64_t word) noexcept {
     hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
     return hash ^ hash >> 29;
+}
+
+/// The bits of a number among an op's arguments; 0: not known.
+inline uint64_t value_of_number(const TensorView& number) noexcept {
+    uint64_t word = 0;
+    if (number.data != nullptr)
+        std::memcpy(&word, number.data, static_cast<size_t>(std::min<int64_t>(8, element_bytes(number))));
+    return word;
 }
 
 /// Of up to `most` words. False: the tensor has no memory of the host's.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -36,6 +37,7 @@ class ParameterHistory {
         if (absmax > 0 || !updated) entry.now = absmax;
         entry.updated = updated;
         kept.store(entry);
+        if (!any_.load(std::memory_order_relaxed)) any_.store(true, std::memory_order_relaxed);
     }
 
     /// Whether training has changed it.
@@ -75,6 +77,7 @@ class ParameterHistory {
     };
     template <class Visit>
     void each(Visit visit) const {
+        if (!any_.load(std::memory_order_relaxed)) return;  // births without training may be many
         Entry entry;
         for (size_t i = 0; i < kSlots; ++i) {
             if (entries_[i].load(entry) && entry.impl != nullptr) visit(entry);
@@ -87,6 +90,7 @@ class ParameterHistory {
         return ((bits >> 4) ^ (bits >> 15)) % kSlots;
     }
     std::unique_ptr<AtomicRecord<Entry>[]> entries_;
+    std::atomic<bool> any_{false};  ///< one was added
 };
 
 }  // namespace numsan

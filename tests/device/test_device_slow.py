@@ -39,5 +39,5 @@ def test_twin_has_none(code, watched_process, tmp_path):
     measured = performance(tmp_path)
     assert (measured["findings"], measured["steps"], done.stderr) == ([], 10, ""), measured
     assert measured["not_measured"] == [
-        "what ops take on a device: of them only the host's waits are seen",
+        "what ops take on a device: of them only the host's waits and small copies are seen",
         "time between steps: with a device it may be spent waiting for it, which is no op"]

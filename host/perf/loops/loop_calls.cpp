@@ -6,28 +6,13 @@
 #include <cstring>
 #include <string_view>
 
+#include "host/base/tensor_bytes.h"
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 #include "host/perf/value_samples.h"
 
 namespace numsan {
 namespace {
-
-int64_t element_bytes(const TensorView& tensor) noexcept {
-    return tensor.integer != IntegerType::None ? info(tensor.integer).bytes : info(tensor.dtype).element_bytes();
-}
-
-uint64_t value_of_number(const TensorView& number) noexcept {
-    uint64_t word = 0;
-    if (number.data != nullptr)
-        std::memcpy(&word, number.data, static_cast<size_t>(std::min<int64_t>(8, element_bytes(number))));
-    return word;
-}
-
-bool writes(const OpEvent& event, const TensorView& operand) noexcept {
-    return std::any_of(event.outputs, event.outputs + event.output_count, [&](const TensorView& output) {
-        return (output.flags & kWritten) != 0 && output.data == operand.data;
-    });
-}
 
 /// Lists of numbers among the arguments of a call are not shown, and sizes do not tell what these say.
 bool is_told_by_lists(const OpEvent& event) noexcept {
@@ -68,8 +53,7 @@ bool find_slice(const OpEvent& event, LoopSlice& slice) noexcept {
 }  // namespace
 
 bool is_slice(const TensorView& tensor) noexcept {
-    return (tensor.flags & kNumber) == 0 && tensor.storage != nullptr && tensor.numel > 0 &&
-           tensor.numel * element_bytes(tensor) < tensor.storage_bytes;
+    return (tensor.flags & kNumber) == 0 && tensor.storage != nullptr && tensor.numel > 0 && !covers_storage(tensor);
 }
 
 uint64_t sizes_of(const TensorView& tensor) noexcept {
@@ -100,8 +84,14 @@ uint64_t values_at(const TensorView& tensor, const char* data) noexcept {
     return hash | 1;
 }
 
+bool writes_to(const OpEvent& event, const TensorView& operand) noexcept {
+    return std::any_of(event.outputs, event.outputs + event.output_count, [&](const TensorView& output) {
+        return (output.flags & kWritten) != 0 && output.data == operand.data;
+    });
+}
+
 bool overwrites(const OpEvent& event, const TensorView& operand) noexcept {
-    return event.op->op_class == OpClass::Overwriting && writes(event, operand);
+    return event.op->op_class == OpClass::Overwriting && writes_to(event, operand);
 }
 
 bool loop_call(const OpEvent& event, OpSeq seq, const Lineage& lineage, LoopCall& call) noexcept {
@@ -125,7 +115,7 @@ bool loop_call(const OpEvent& event, OpSeq seq, const Lineage& lineage, LoopCall
         operand.sizes = sizes_of(input);
         operand.written = number(lineage.written_at(input.storage));
         operand.is_read = !overwrites(event, input);
-        if (!writes(event, input)) operand.values = values_at(input, operand.data);
+        operand.input = i;
         call.shape = mixed(call.shape, operand.sizes);
     }
     // Others than matrices of numbers are not shown: a sparse one may be another in each round.

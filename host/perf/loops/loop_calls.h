@@ -16,9 +16,10 @@ struct LoopOperand {
     const void* memory = nullptr;  ///< where the storage lies
     const char* data = nullptr;
     uint64_t sizes = 0;
-    uint64_t values = 0;                    ///< in a sample; 0: not known
+    int32_t input = 0;                      ///< which argument of the call
     int64_t written = -1;                   ///< number of the op that wrote the storage before
     bool is_read = true;                    ///< not overwritten
+    uint64_t values = 0;                    ///< in a sample, where such were expected; 0: not known
     std::array<std::ptrdiff_t, 2> apart{};  ///< ways from the round before; nested loops have two
     const char* ahead = nullptr;            ///< where the next round's is expected
     uint64_t values_ahead = 0;
@@ -59,5 +60,7 @@ uint64_t sizes_of(const TensorView& tensor) noexcept;
 uint64_t values_at(const TensorView& tensor, const char* data) noexcept;
 /// The op writes all of the operand and reads nothing of it.
 bool overwrites(const OpEvent& event, const TensorView& operand) noexcept;
+/// The op writes in the operand's memory.
+bool writes_to(const OpEvent& event, const TensorView& operand) noexcept;
 
 }  // namespace numsan

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 
 namespace numsan {
 
@@ -11,11 +12,7 @@ namespace numsan {
 /// a round.
 bool SampleLoops::is_passed_over(const OpEvent& event) noexcept {
     if (wraps_memory(event)) return false;
-    const bool only_views =
-        event.output_count > 0 && std::all_of(event.outputs, event.outputs + event.output_count,
-                                              [&](const TensorView& output) { return is_view(event, output); });
-    return only_views || event.op->op_class == OpClass::Allocation ||
-           (event.input_count > 2 && traits_of(event).names.starts_with("cat "));
+    return computes_nothing(event) || (event.input_count > 2 && traits_of(event).names.starts_with("cat "));
 }
 
 /// Gradients, averages of parameters and other state lie one after another in one storage, too.
@@ -65,6 +62,7 @@ SampleLoops::Seen SampleLoops::next(const OpEvent& event, const Moment& at, cons
     if (period_ == 0 && is_full()) return finish();
     if (period_ == 0 && leads) find_period();
     if (period_ > 0) {
+        sample_expected(event, call);
         Fit fit = leads || logged_ % period_ != 0 ? fits(logged_, call) : Fit::Differs;
         if (fit == Fit::Repeats && round_of(logged_) == logged_ && !slices_are_apart(logged_)) fit = Fit::Needs;
         if (fit == Fit::Repeats)
@@ -154,13 +152,22 @@ SampleLoops::Fit SampleLoops::moves_on(size_t at, const LoopOperand& before, Loo
 
 /// What the next round is expected to read is there now.
 void SampleLoops::look_ahead(const OpEvent& event, const LoopCall& before, LoopCall& call) const noexcept {
-    size_t count = 0;
-    for (int32_t i = 0; i < event.input_count && count < call.operand_count; ++i) {
-        if ((event.inputs[i].flags & kNumber) != 0) continue;
-        LoopOperand& now = call.operands[count];
-        now.ahead = now.data + (now.data - before.operands[count++].data);
+    for (size_t i = 0; i < call.operand_count; ++i) {
+        LoopOperand& now = call.operands[i];
+        now.ahead = now.data + (now.data - before.operands[i].data);
         const bool kept = now.is_read && made_in_round(logged_, now) == nullptr;
-        now.values_ahead = kept ? values_at(event.inputs[i], now.ahead) : 0;
+        now.values_ahead = kept ? values_at(event.inputs[now.input], now.ahead) : 0;
+    }
+}
+
+/// Where the round before has looked ahead.
+void SampleLoops::sample_expected(const OpEvent& event, LoopCall& call) const noexcept {
+    const LoopCall& before = logged(logged_ - period_);
+    for (size_t i = 0; i < std::min(call.operand_count, before.operand_count); ++i) {
+        LoopOperand& now = call.operands[i];
+        const TensorView& input = event.inputs[now.input];
+        if (before.operands[i].values_ahead != 0 && now.data == before.operands[i].ahead && !writes_to(event, input))
+            now.values = values_at(input, now.data);
     }
 }
 

@@ -105,6 +105,7 @@ class SampleLoops {
     const LoopCall* made_in_round(size_t at, const LoopOperand& operand) const noexcept;
     bool is_sliced(size_t at, const void* storage) const noexcept;
     bool slices_are_apart(size_t end) const noexcept;
+    void sample_expected(const OpEvent& event, LoopCall& call) const noexcept;
     void look_ahead(const OpEvent& event, const LoopCall& before, LoopCall& call) const noexcept;
     void write_down(const LoopCall& call, const OpEvent& event, const Moment& at) noexcept;
     Seen stop() noexcept;

@@ -3,12 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "tests/host/perf/made_loop.h"
+#include "tests/host/perf/made_training.h"
 
 namespace numsan {
 namespace {
@@ -23,62 +22,8 @@ class Words final : public MadeUpTensor {
     const void* data() const override { return words.data(); }
 };
 
-/// A program of one thread.
-class Loop : public MadeLoop {
-  public:
-    MadeUp parameter{{1, 2}, kParameter};
-    MadeUp activation{1, 2};
-    MadeUp batch{1, 2};
-    int64_t ended = 0;
-    int64_t own = 0;  ///< that numsan takes for each op
-    bool ignored = false;
-    bool grad_enabled = true;
-    int64_t graph_task = -1;
-
-    void event(OpEvent event, int64_t ns, StackId line) {
-        event.grad_enabled = grad_enabled;
-        event.graph_task = graph_task;
-        MadeLoop::run(event, ns, line, ignored, own);
-    }
-    void op(const MadeUpOp& made, int64_t ns, StackId line) { event(made.event(), ns, line); }
-
-    /// Reads a batch that another op has written and a parameter: 10 ms.
-    void forward() {
-        batch.values[0] += 1;
-        op({"aten::randn", {}, {batch.returned()}}, kMs, 1);
-        op({"aten::mul", {batch.view(), parameter.view()}, {activation.view(kReturned | kRequiresGrad)}}, 9 * kMs, 2);
-    }
-    void update(const char* name, int64_t ns, StackId line) {
-        grad_enabled = false;
-        op({name, {parameter.view()}, {parameter.written()}}, ns, line);
-        grad_enabled = true;
-    }
-    void step(StackId line = 3) {
-        watch.optimizer_begins(line);
-        update("aten::add_", kMs / 10, line);
-        watch.optimizer_ends();
-        watch.steps_are(++ended);
-    }
-    void steps(int count, const std::function<void()>& body) {
-        for (int i = 0; i < count; ++i) {
-            body();
-            step();
-        }
-    }
-    using MadeLoop::run;
-    SlowRun run() const { return watch.run(PlaceFinder("/env/torch")); }
-    /// "NP105:12 NP103:4", costliest first.
-    std::string found() const {
-        std::string text;
-        for (const SlowFinding& one : run().findings)
-            text += (text.empty() ? "" : " ") + std::string(info(one.cause).code) + ":" +
-                    std::to_string(one.location ? one.location->line : 0);
-        return text;
-    }
-};
-
 TEST(SlowWatch, HealthyLoopHasNoFinding) {
-    Loop loop;
+    MadeTraining loop;
     loop.steps(20, [&] { loop.forward(); });
     EXPECT_EQ(loop.found(), "");
     const SlowRun run = loop.run();
@@ -88,7 +33,7 @@ TEST(SlowWatch, HealthyLoopHasNoFinding) {
 }
 
 TEST(SlowWatch, NumsansOwnTimeIsNoStepsTime) {
-    Loop loop;
+    MadeTraining loop;
     loop.own = 5 * kMs;
     loop.steps(20, [&] { loop.forward(); });
     EXPECT_EQ(loop.found(), "");
@@ -96,7 +41,7 @@ TEST(SlowWatch, NumsansOwnTimeIsNoStepsTime) {
 }
 
 TEST(SlowWatch, FewStepsSayNothing) {
-    Loop loop;
+    MadeTraining loop;
     loop.steps(7, [&] {
         MadeLoop::now += 50 * kMs;
         loop.forward();
@@ -112,7 +57,7 @@ TEST(SlowWatch, FewStepsSayNothing) {
 }
 
 TEST(SlowWatch, PauseBeforeTheForwardPassIsAFinding) {
-    Loop loop;
+    MadeTraining loop;
     loop.steps(12, [&] {
         MadeLoop::now += 5 * kMs;
         loop.forward();
@@ -122,7 +67,7 @@ TEST(SlowWatch, PauseBeforeTheForwardPassIsAFinding) {
 }
 
 TEST(SlowWatch, PauseBehindAFewOpsIsAFinding) {
-    Loop loop;
+    MadeTraining loop;
     loop.steps(12, [&] {
         for (int i = 0; i < 20; ++i) loop.op({"aten::mul", {loop.batch.view()}, {loop.batch.returned()}}, kMs / 500, 5);
         MadeLoop::now += 5 * kMs;
@@ -132,7 +77,7 @@ TEST(SlowWatch, PauseBehindAFewOpsIsAFinding) {
 }
 
 TEST(SlowWatch, LoopOfOpsBeforeTheForwardPassIsNoPause) {
-    Loop loop;
+    MadeTraining loop;
     loop.steps(12, [&] {
         for (int i = 0; i < 600; ++i) {
             MadeLoop::now += i % 100 == 50 ? 2 * kMs : kMs / 50;  // another program has the processor
@@ -144,7 +89,7 @@ TEST(SlowWatch, LoopOfOpsBeforeTheForwardPassIsNoPause) {
 }
 
 TEST(SlowWatch, PausesOfAFewStepsAreNone) {
-    Loop loop;
+    MadeTraining loop;
     for (int i = 0; i < 20; ++i) {
         if (i % 5 == 0) MadeLoop::now += 500 * kMs;  // a checkpoint
         loop.forward();
@@ -154,7 +99,7 @@ TEST(SlowWatch, PausesOfAFewStepsAreNone) {
 }
 
 TEST(SlowWatch, LoaderIsNotAPauseOfTheProgramsOwn) {
-    Loop loop;
+    MadeTraining loop;
     loop.steps(12, [&] {
         loop.stacks.now = 7;
         loop.watch.loader_begins();
@@ -169,7 +114,7 @@ TEST(SlowWatch, LoaderIsNotAPauseOfTheProgramsOwn) {
 }
 
 TEST(SlowWatch, Float64IsNamedWhereItComesIn) {
-    Loop loop;
+    MadeTraining loop;
     Words wide({1, 2}, DType::Float64), wider({1, 2}, DType::Float64), number({1}, DType::Float64);
     const auto body = [&] {
         loop.forward();
@@ -189,7 +134,7 @@ TEST(SlowWatch, Float64IsNamedWhereItComesIn) {
 }
 
 TEST(SlowWatch, CastToAWiderTypeAndBackIsAFinding) {
-    Loop loop;
+    MadeTraining loop;
     MadeUpHalf narrow({1, 2}), again({1, 2});
     MadeUp wide{1, 2}, sum{1, 2};
     loop.steps(12, [&] {
@@ -203,7 +148,7 @@ TEST(SlowWatch, CastToAWiderTypeAndBackIsAFinding) {
 }
 
 TEST(SlowWatch, CastsWithWorkBetweenOrThatRoundAreNone) {
-    Loop loop;
+    MadeTraining loop;
     MadeUpHalf narrow({1, 2}), again({1, 2}), rounded({1, 2});
     MadeUp wide{1, 2}, back{1, 2};
     const uint32_t gradient = kRequiresGrad;  // so that nothing is taken for repeated work
@@ -219,7 +164,7 @@ TEST(SlowWatch, CastsWithWorkBetweenOrThatRoundAreNone) {
 }
 
 TEST(SlowWatch, WorkOnWhatNoOpWroteIsDoneAgain) {
-    Loop loop;
+    MadeTraining loop;
     MadeUp source{1, 2}, filled{1, 1}, mask{0, 1}, table{0, 1};
     loop.steps(12, [&] {
         loop.forward();
@@ -232,7 +177,7 @@ TEST(SlowWatch, WorkOnWhatNoOpWroteIsDoneAgain) {
 }
 
 TEST(SlowWatch, WorkOnOtherValuesIsNotDoneAgain) {
-    Loop loop;
+    MadeTraining loop;
     MadeUp shared{1, 2}, scaled{1, 2}, random{1, 2}, noisy{1, 2}, edited{1, 2};
     float value = 0;
     loop.steps(12, [&] {
@@ -250,7 +195,7 @@ TEST(SlowWatch, WorkOnOtherValuesIsNotDoneAgain) {
 }
 
 TEST(SlowWatch, SameBatchOfEveryOtherStepIsNotTheSameInEach) {
-    Loop loop;
+    MadeTraining loop;
     MadeUp batches[2] = {{1, 2}, {3, 4}};
     MadeUp scaled{1, 2};
     for (int i = 0; i < 16; ++i) {
@@ -262,7 +207,7 @@ TEST(SlowWatch, SameBatchOfEveryOtherStepIsNotTheSameInEach) {
 }
 
 TEST(SlowWatch, OptimizerOfManySmallOpsIsAFinding) {
-    Loop loop;
+    MadeTraining loop;
     int large = 0;
     const auto update = [&](const char* op, int64_t ns) {
         loop.forward();
@@ -290,7 +235,7 @@ TEST(SlowWatch, OptimizerOfManySmallOpsIsAFinding) {
 }
 
 /// As LBFGS and Lightning call it; `forward` and many small ops of its backward pass run inside of `step`.
-void step_with_closure(Loop& loop, const std::function<void()>& forward, int updates) {
+void step_with_closure(MadeTraining& loop, const std::function<void()>& forward, int updates) {
     MadeUp gradient{1, 2};
     loop.watch.optimizer_begins(5);
     forward();
@@ -303,7 +248,7 @@ void step_with_closure(Loop& loop, const std::function<void()>& forward, int upd
 }
 
 TEST(SlowWatch, ClosureIsNotTheOptimizer) {
-    Loop loop;
+    MadeTraining loop;
     for (int i = 0; i < 12; ++i)
         step_with_closure(
             loop, [&] { loop.forward(); }, 1);
@@ -316,7 +261,7 @@ TEST(SlowWatch, ClosureIsNotTheOptimizer) {
 }
 
 TEST(SlowWatch, ClosureIsLookedAtAsAnyOtherCode) {
-    Loop loop;
+    MadeTraining loop;
     MadeUp source{1, 2}, table{1, 2};
     Words wide({1, 2}, DType::Float64);
     const auto forward = [&] {
@@ -329,83 +274,8 @@ TEST(SlowWatch, ClosureIsLookedAtAsAnyOtherCode) {
     EXPECT_EQ(loop.found(), "NP105:35 NP103:36");
 }
 
-TEST(SlowWatch, WaitForADeviceIsNamedWithItsLine) {
-    Loop loop;
-    MadeUp value{1};
-    const auto on_device = [&](const char* name, OpClass op_class, int64_t ns, bool waits, StackId line) {
-        MadeUpOp made(name, {loop.activation.view()}, {}, op_class);
-        made.inputs[0].device = Device::Cuda;
-        OpEvent event = made.event();
-        event.on_device = true;
-        if (waits) loop.watch.waits();
-        loop.event(event, ns, line);
-    };
-    loop.steps(12, [&] {
-        loop.forward();
-        on_device("aten::mul", OpClass::Other, 3 * kMs, false, 30);
-        on_device("aten::_local_scalar_dense", OpClass::HostRead, 5 * kMs, true, 31);
-        on_device("aten::nonzero", OpClass::Other, 2 * kMs, false, 32);
-    });
-    EXPECT_EQ(loop.found(), "NP101:31 NP101:32");
-    const SlowRun run = loop.run();
-    EXPECT_EQ(run.findings[0].measured,
-              "`aten::_local_scalar_dense` and its like wait 1 times a step, 5 ms of 20.1 ms (25 %)");
-    ASSERT_EQ(run.not_measured.size(), 2u);
-    EXPECT_EQ(run.not_measured[0], "what ops take on a device: of them only the host's waits are seen");
-    EXPECT_EQ(run.not_measured[1], "time between steps: with a device it may be spent waiting for it, which is no op");
-}
-
-TEST(SlowWatch, ManySmallCopiesToADeviceAreAFinding) {
-    const auto found = [](int copies, int64_t numel) {
-        Loop loop;
-        loop.steps(12, [&] {
-            loop.forward();
-            for (int i = 0; i < copies; ++i) {
-                MadeUpOp made("aten::_to_copy", {loop.activation.view()}, {loop.activation.returned()});
-                made.inputs[0].numel = made.outputs[0].numel = numel;
-                made.outputs[0].device = Device::Cuda;
-                OpEvent event = made.event();
-                event.on_device = true;
-                loop.event(event, kMs, 30);
-            }
-        });
-        return loop.found();
-    };
-    EXPECT_EQ(found(8, 64), "NP114:30") << "the first one, which may wait, costs nothing";
-    EXPECT_EQ(found(7, 64), "") << "a batch and what belongs to it";
-    EXPECT_EQ(found(8, 1 << 20), "") << "they are large";
-}
-
-TEST(SlowWatch, WhatLiesBetweenStepsIsNoPauseWhereThereIsADevice) {
-    Loop loop;
-    MadeUpOp made("aten::mul", {loop.activation.view()}, {});
-    OpEvent on_device = made.event();
-    on_device.on_device = true;
-    loop.steps(12, [&] {
-        MadeLoop::now += 50 * kMs;  // torch.cuda.synchronize()
-        loop.forward();
-        loop.event(on_device, kMs, 30);
-    });
-    EXPECT_EQ(loop.found(), "");
-}
-
-TEST(SlowWatch, WaitOfAnOpThatThrewIsNotTheNextOnes) {
-    Loop loop;
-    MadeUp value{1};
-    MadeUpOp made("aten::_to_copy", {loop.activation.view()}, {value.returned()});
-    OpEvent to_host = made.event();
-    to_host.on_device = true;
-    loop.steps(12, [&] {
-        loop.forward();
-        loop.watch.waits();
-        loop.watch.op_begins();  // and throws
-        loop.event(to_host, 5 * kMs, 31);
-    });
-    EXPECT_EQ(loop.found(), "");
-}
-
 TEST(SlowWatch, OpsThatAreIgnoredAreLeftOut) {
-    Loop loop;
+    MadeTraining loop;
     MadeUp source{1, 2}, table{1, 2};
     loop.steps(12, [&] {
         loop.forward();
@@ -417,7 +287,7 @@ TEST(SlowWatch, OpsThatAreIgnoredAreLeftOut) {
 }
 
 TEST(SlowWatch, ThreadsThatDoNotTrainAreLeftOut) {
-    Loop loop;
+    MadeTraining loop;
     MadeUp source{1, 2}, table{1, 2};
     const MadeUpOp cos("aten::cos", {source.view()}, {table.returned()});
     loop.steps(12, [&] {
@@ -428,7 +298,7 @@ TEST(SlowWatch, ThreadsThatDoNotTrainAreLeftOut) {
 }
 
 TEST(SlowWatch, WhatNumsanDoesOnOtherThreadsIsNoneOfAStepsTime) {
-    Loop loop;
+    MadeTraining loop;
     MadeUp source{1, 2}, table{1, 2};
     const MadeUpOp cos("aten::cos", {source.view()}, {table.returned()});
     loop.steps(12, [&] {
@@ -444,7 +314,7 @@ TEST(SlowWatch, WhatNumsanDoesOnOtherThreadsIsNoneOfAStepsTime) {
 }
 
 TEST(SlowWatch, WhereSeveralThreadsEndStepsNothingIsSaid) {
-    Loop loop;
+    MadeTraining loop;
     loop.steps(12, [&] {
         MadeLoop::now += 50 * kMs;
         loop.forward();
@@ -456,7 +326,7 @@ TEST(SlowWatch, WhereSeveralThreadsEndStepsNothingIsSaid) {
 }
 
 TEST(SlowWatch, ForkedChildBeginsAgain) {
-    Loop loop;
+    MadeTraining loop;
     loop.steps(12, [&] {
         MadeLoop::now += 50 * kMs;
         loop.forward();
@@ -476,7 +346,7 @@ TEST(SlowWatch, ForkedChildBeginsAgain) {
 }
 
 TEST(SlowWatch, OneLineOfManyCallersIsOneFinding) {
-    Loop loop;
+    MadeTraining loop;
     MadeUp source{1, 2}, table{1, 2};
     for (StackId caller = 100; caller < 112; ++caller)
         loop.stacks.stacks[caller] = {{"/home/me/model.py", "forward", 4, nullptr, false},
