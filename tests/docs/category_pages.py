@@ -10,7 +10,6 @@ The threads that the pages list are made by tests/suite/figures.py.
 import pathlib
 import re
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import run_numsan  # noqa: E402
@@ -42,10 +41,9 @@ def reported(page):
 
 
 def printed(program):
-    """The first finding of a program as numsan prints it, from the root, so that paths are those of the page."""
-    with tempfile.TemporaryDirectory() as folder:
-        done = run_numsan.run_command([run_numsan.PYTHON, program], launcher="run", cwd=run_numsan.REPO,
-                                      options={"report": f"{folder}/report.json"})
+    """The first finding of a program as numsan prints it, from the root, so that paths are those of the page. In a fork:
+    that the command itself does this is what tests/cli and tests/programs show."""
+    done = run_numsan.run_watched_fork(program, cwd=run_numsan.REPO)
     finding = r"^(error|warning)\[NS.*?(?=^(?:help: checkpoints|numsan:|error\[|warning\[))"
     found = re.search(finding, done.stderr, re.M | re.S)
     assert found, done.describe()

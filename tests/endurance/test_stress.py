@@ -8,7 +8,7 @@ import pytest
 import run_numsan
 import stress
 
-PROGRAMS = 6  # on each thread
+PROGRAMS = 4  # on each thread
 MINUTES = 10
 
 

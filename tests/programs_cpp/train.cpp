@@ -1,5 +1,8 @@
 // A LibTorch training loop without Python: Poisson regression whose rate becomes negative in the fourth batch.
-#include <torch/torch.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
 
 #include <cstdio>
 

@@ -17,6 +17,7 @@ LIBRARY = BUILD / "lib" / "libnumsan.so"
 COMMAND = BUILD / "bin" / "numsan"
 CACHE = BUILD / "cache"
 SCHEMA = REPO / "host" / "report" / "report.schema.json"
+TRANSFORMERS = ["transformers.models.bert.modeling_bert"]  # `modules` for programs with a model of transformers
 
 
 @dataclass

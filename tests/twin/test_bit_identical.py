@@ -59,7 +59,7 @@ def run_both(case, tmp_path, options):
     for folder in folders:
         folder.mkdir(parents=True)
     program, *args = command_of(case)[1:]
-    modules = ["transformers.models.bert.modeling_bert"] if case in OF_TRANSFORMERS else []
+    modules = run_numsan.TRANSFORMERS if case in OF_TRANSFORMERS else []
     if program.endswith(".py"):
         plain = run_numsan.run_forked(program, args=args, cwd=folders[0], timeout=300, modules=modules)
     else:
