@@ -41,8 +41,8 @@ def reported(page):
 
 
 def printed(program):
-    """The first finding of a program as numsan prints it, from the root, so that paths are those of the page. In a fork:
-    that the command itself does this is what tests/cli and tests/programs show."""
+    """The first finding of a program as numsan prints it, from the root, so that paths are those of the page: in a
+    fork, since tests/cli and tests/programs show that the command itself does so."""
     done = run_numsan.run_watched_fork(program, cwd=run_numsan.REPO)
     finding = r"^(error|warning)\[NS.*?(?=^(?:help: checkpoints|numsan:|error\[|warning\[))"
     found = re.search(finding, done.stderr, re.M | re.S)
