@@ -8,11 +8,13 @@
 
 namespace numsan {
 
+bool only_views(const OpEvent& event) noexcept {
+    return event.output_count > 0 && std::all_of(event.outputs, event.outputs + event.output_count,
+                                                 [&](const TensorView& output) { return is_view(event, output); });
+}
+
 bool computes_nothing(const OpEvent& event) noexcept {
-    const bool only_views =
-        event.output_count > 0 && std::all_of(event.outputs, event.outputs + event.output_count,
-                                              [&](const TensorView& output) { return is_view(event, output); });
-    return only_views || event.op->op_class == OpClass::Allocation;
+    return only_views(event) || event.op->op_class == OpClass::Allocation;
 }
 
 bool written_by(const OpEvent& event, const TensorView& input) {

@@ -15,7 +15,9 @@ namespace numsan {
 inline bool scannable(const TensorView& t) { return (t.flags & kScannable) != 0; }
 inline bool covers_storage(const TensorView& t) { return bytes_of(t) >= t.storage_bytes; }
 
-/// The op makes views or new memory: it computes nothing.
+/// All that the op hands out is in memory of its operands, and was not written.
+bool only_views(const OpEvent& event) noexcept;
+/// The op makes views or new memory: it computes nothing. Those of which the schema says so are not shown at all.
 bool computes_nothing(const OpEvent& event) noexcept;
 
 /// True when the op overwrote this operand: its old values are gone.

@@ -4,17 +4,10 @@
 #include <utility>
 
 #include "host/ops/op_traits.h"
+#include "host/ops/operands.h"
 #include "host/perf/value_samples.h"
 
 namespace numsan {
-namespace {
-
-bool only_views(const OpEvent& event) {
-    return event.output_count > 0 && std::all_of(event.outputs, event.outputs + event.output_count,
-                                                 [&](const TensorView& output) { return is_view(event, output); });
-}
-
-}  // namespace
 
 StackId BackwardPasses::reads(const OpEvent& event, bool outside, OpSeq now, OpSeq first,
                               const Lineage& lineage) noexcept {

@@ -20,9 +20,7 @@ bool RepeatedWork::may_repeat(const OpEvent& event) noexcept {
 
 uint64_t RepeatedWork::key_of(const TensorView& input, OpSeq first, const Lineage& lineage) const noexcept {
     uint64_t key = mixed(mixed(2, static_cast<uint64_t>(input.numel)), static_cast<uint64_t>(input.dtype));
-    if ((input.flags & kNumber) != 0) {
-        return mixed(key, value_of_number(input)) | 1;
-    }
+    if ((input.flags & kNumber) != 0) return mixed(key, value_of_number(input)) | 1;
     const auto offset =
         static_cast<uint64_t>(static_cast<const char*>(input.data) - static_cast<const char*>(input.storage_data));
     if (const Made* known = made(input.storage, lineage)) return mixed(mixed(key, known->key), offset) | 1;

@@ -46,7 +46,7 @@ struct SlowWatch::Mine {
     bool next_waits;  ///< the op that is about to begin
     bool waits;
     bool shows_repeated;  ///< the op was shown to RepeatedWork
-    bool behind_copy;     ///< the last op on a device was a small copy to it
+    bool behind_copy;     ///< the last op on a device that computed was a small copy to it
     // From the end of a step to the first op that reads a parameter.
     int64_t between_from;  ///< when the thread was last seen to be busy; 0: that is over
     int64_t between_own;

@@ -1,5 +1,5 @@
 """Every command that README.md, ARCHITECTURE.md and docs/ show is run: here in a folder of its own, or by the test or
-CI stage that ELSEWHERE names."""
+CI stage that ELSEWHERE names. Of the pages of root causes the programs are run (test_categories.py)."""
 import os
 import re
 import shutil

@@ -16,9 +16,9 @@ struct LoopOperand {
     const void* memory = nullptr;  ///< where the storage lies
     const char* data = nullptr;
     uint64_t sizes = 0;
-    int32_t input = 0;                      ///< which argument of the call
     int64_t written = -1;                   ///< number of the op that wrote the storage before
     bool is_read = true;                    ///< not overwritten
+    int32_t input = 0;                      ///< which argument of the call
     uint64_t values = 0;                    ///< in a sample, where such were expected; 0: not known
     std::array<std::ptrdiff_t, 2> apart{};  ///< ways from the round before; nested loops have two
     const char* ahead = nullptr;            ///< where the next round's is expected

@@ -38,7 +38,7 @@ TEST(DeviceCalls, WaitForADeviceIsNamedWithItsLine) {
 }
 
 TEST(DeviceCalls, ManySmallCopiesToADeviceAreAFinding) {
-    const auto found = [](int copies, int64_t numel, const char* between = nullptr) {
+    const auto found = [](int copies, int64_t numel, const char* between = nullptr, OpClass its = OpClass::Other) {
         MadeTraining loop;
         MadeUp there{1, 2};
         loop.steps(12, [&] {
@@ -51,8 +51,7 @@ TEST(DeviceCalls, ManySmallCopiesToADeviceAreAFinding) {
                 event.on_device = true;
                 loop.event(event, kMs, 30);
                 if (between == nullptr) continue;
-                MadeUpOp next(between, {made.outputs[0]}, {made.outputs[0]});
-                next.outputs[0].flags = std::string(between) == "aten::view" ? 0u : kWritten;
+                MadeUpOp next(between, {there.view()}, {its == OpClass::Other ? there.written() : there.view()}, its);
                 OpEvent after = next.event();
                 after.on_device = true;
                 loop.event(after, 0, 31);
@@ -63,7 +62,8 @@ TEST(DeviceCalls, ManySmallCopiesToADeviceAreAFinding) {
     EXPECT_EQ(found(8, 64), "NP114:30") << "the first one, which may wait, costs nothing";
     EXPECT_EQ(found(7, 64), "") << "a batch and what belongs to it";
     EXPECT_EQ(found(8, 1 << 20), "") << "they are large";
-    EXPECT_EQ(found(8, 64, "aten::view"), "NP114:30") << "a view asks nothing of the device";
+    EXPECT_EQ(found(8, 64, "aten::lift_fresh", OpClass::Constant), "NP114:30") << "it asks nothing of the device";
+    EXPECT_EQ(found(8, 64, "aten::empty", OpClass::Allocation), "NP114:30") << "nor does new memory";
     EXPECT_EQ(found(8, 64, "aten::relu_"), "") << "each copy may wait for the op before it";
 }
 
