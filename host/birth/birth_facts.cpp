@@ -19,7 +19,7 @@ void BirthFacts::grow(Birth& birth) const {
     birth.features.loss_growth = losses_.divergence();
     birth.features.wrong_target = losses_.wrong_target();
     birth.features.parameter_growth = parameters_.growth();
-    birth.features.parameter_start = parameters_.largest_start();
+    birth.features.parameter_start = birth.features.parameter_growth.largest_start;
 }
 
 void BirthFacts::describe(Birth& birth, const OpEvent& event) const {

@@ -165,7 +165,7 @@ void SlowWatch::op_ended(const OpEvent& event, bool ignored) noexcept {
                                          [](const TensorView& output) { return output.device == Device::Cpu; });
         if ((waits && to_host) || sizes_by_values(event))
             add(me, SlowCause::HostWait, stacks_.capture(), event.op, me.took);
-        if (computes_nothing(event)) return;
+        if (me.behind_copy && computes_nothing(event)) return;
         // The first copy behind another op may wait until the device has done that.
         const bool behind_copy = std::exchange(me.behind_copy, event.graph_task == -1 && copies_a_little(event));
         if (me.behind_copy) add(me, SlowCause::SmallCopies, stacks_.capture(), event.op, behind_copy ? me.took : 0);

@@ -60,7 +60,7 @@ uint64_t sizes_of(const TensorView& tensor) noexcept;
 uint64_t values_at(const TensorView& tensor, const char* data) noexcept;
 /// The op writes all of the operand and reads nothing of it.
 bool overwrites(const OpEvent& event, const TensorView& operand) noexcept;
-/// The op writes in the operand's memory.
+/// The op writes what begins where the operand does; written_by() asks for anywhere in its storage.
 bool writes_to(const OpEvent& event, const TensorView& operand) noexcept;
 
 }  // namespace numsan

@@ -146,8 +146,8 @@ SampleLoops::Fit SampleLoops::moves_on(size_t at, const LoopOperand& before, Loo
         if (now.apart[0] != now.apart[1]) return Fit::Differs;
         now.apart[1] = way;
     }
-    const bool expected = !first && now.data == before.ahead && before.values_ahead != 0 && now.values != 0;
-    return expected && now.values != before.values_ahead ? Fit::Needs : Fit::Repeats;
+    const bool sampled = !first && now.values != 0;  // where the round before has looked ahead
+    return sampled && now.values != before.values_ahead ? Fit::Needs : Fit::Repeats;
 }
 
 /// What the next round is expected to read is there now.

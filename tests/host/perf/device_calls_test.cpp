@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "tests/host/perf/made_training.h"
 
 namespace numsan {
@@ -12,7 +10,6 @@ namespace {
 
 TEST(DeviceCalls, WaitForADeviceIsNamedWithItsLine) {
     MadeTraining loop;
-    MadeUp value{1};
     const auto on_device = [&](const char* name, OpClass op_class, int64_t ns, bool waits, StackId line) {
         MadeUpOp made(name, {loop.activation.view()}, {}, op_class);
         made.inputs[0].device = Device::Cuda;

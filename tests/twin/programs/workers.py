@@ -37,7 +37,7 @@ if __name__ == "__main__":
             loss.backward()
             optimizer.step()
             print(epoch, loss.item())
-    for thread in threading.enumerate():  # exiting beside a feeder, Python may warn of a semaphore it forgot
-        if thread is not threading.main_thread():
+    for thread in threading.enumerate():  # exiting beside it, Python may warn of a semaphore, without numsan as well
+        if thread.name == "QueueFeederThread":
             thread.join()
     show(model)
