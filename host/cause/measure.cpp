@@ -67,14 +67,26 @@ bool is_constant(const TensorView& operand, OpSeq seq, const Lineage& lineage) {
     return found && constant;
 }
 
+/// The nearest op upstream that rounds to a limit, empty when there is none. Not followed through an op that has zeros
+/// and bounds of its own: one that rounds to whole numbers, or writes what its call says. A choice may be of either.
+std::string saturating_upstream(const TensorView& operand, OpSeq seq, const Lineage& lineage) {
+    std::string nearest;
+    lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
+        if (!nearest.empty() || distance > kNearUpstream) return false;
+        const OpTraits& op = traits_of(record.op->name);
+        if (op.has(kSaturates)) nearest = plain_op_name(record.op->name);
+        const bool writes = record.op->op_class == OpClass::Constant && op.form != Form::Choose;
+        return !op.has(kWholeNumbers) && !writes;
+    });
+    return nearest;
+}
+
 void look_upstream(Features& f, const TensorView& operand, double operand_top, OpSeq seq, const Lineage& lineage) {
     double smallest = operand_top;
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
         f.operand_known = true;
         const OpTraits& op = traits_of(record.op->name);
         f.narrow_upstream = f.narrow_upstream || (distance <= kNearUpstream && info(record.dtype).is_narrow());
-        if (distance <= kNearUpstream && f.saturating.empty() && op.has(kSaturates))
-            f.saturating = plain_op_name(record.op->name);
         f.of_loss = f.of_loss || (distance <= kNearUpstream && op.has(kLoss));
         if (distance <= kNearUpstream && f.reduction.empty() && op.has(kReduces))
             f.reduction = plain_op_name(record.op->name);
@@ -219,7 +231,8 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
         look_for_wraps(f, *operand, integers ? *integers : facts[at].health, context.seq, lineage);
     f.result_estimate = result_bound(event, facts, f.dtype);
     look_upstream(f, *operand, operand_top, context.seq, lineage);
-    if (seen && is_logarithm(traits_of(event)) && !has_value_at_pole(traits_of(event), facts[at])) f.saturating.clear();
+    if (!seen || !is_logarithm(traits_of(event)) || has_value_at_pole(traits_of(event), facts[at]))
+        f.saturating = saturating_upstream(*operand, context.seq, lineage);
     return f;
 }
 

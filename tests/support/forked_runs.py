@@ -8,9 +8,19 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 
-SERVER = pathlib.Path(__file__).resolve().parent / "fork_server.py"
+from compiled_once import compiled_once
+
+HERE = pathlib.Path(__file__).resolve().parent
+SERVER = HERE / "fork_server.py"
 # What a program reads when it runs, and not while torch is imported.
 READ_LATE = ("DEVICE", "PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+def fork_end():
+    """The library by which the server's children end sooner (fork_end.c)."""
+    source = HERE / "fork_end.c"
+    return compiled_once(source, HERE.parents[1] / "build" / "cache" / "tests" / "fork_end.so", lambda output: [
+        "gcc", "-O1", "-Wall", "-Wextra", "-fPIC", "-shared", source, "-o", output, "-ldl"])
 
 
 @dataclass
@@ -29,7 +39,9 @@ class ForkedRuns:
         self.environment = self.read_early(environment)
         self.control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
-            self.server = subprocess.Popen([python, str(SERVER), str(other.fileno()), *modules], env=environment,
+            preloaded = filter(None, (environment.get("LD_PRELOAD"), str(fork_end())))
+            self.server = subprocess.Popen([python, str(SERVER), str(other.fileno()), *modules],
+                                           env={**environment, "LD_PRELOAD": ":".join(preloaded)},
                                            pass_fds=[other.fileno()], stdin=subprocess.DEVNULL,
                                            stdout=subprocess.DEVNULL, cwd="/")
 

@@ -41,8 +41,9 @@ def test_what_a_program_sees(tmp_path):
 
 
 @pytest.mark.parametrize("ending, status", [
-    ("sys.exit(3)", 3), ("raise ValueError('own trouble')", 1), ("os._exit(4)", 4),
-    ("os.kill(os.getpid(), 9)", -9), ("os.abort()", -6)], ids=["exit", "exception", "_exit", "kill", "abort"])
+    ("sys.exit(3)", 3), ("sys.exit('own words')", 1), ("raise ValueError('own trouble')", 1),
+    ("raise KeyboardInterrupt", -2), ("os._exit(4)", 4), ("os.kill(os.getpid(), 9)", -9), ("os.abort()", -6)],
+    ids=["exit", "words", "exception", "interrupt", "_exit", "kill", "abort"])
 def test_what_ends_badly_is_told_by_a_process_of_its_own(ending, status, tmp_path):
     plain, forked = both(f"import os, sys\nopen('ran', 'a').write('once ')\nprint('here', flush=True)\n{ending}\n",
                          tmp_path)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/birth/births.h"
+#include "host/ops/op_table.h"
 #include "tests/host/verdict/made_up.h"
 
 namespace numsan {
@@ -50,7 +51,8 @@ class Measure : public testing::Test {
     /// `op` wrote `output` out of `inputs`, before what is measured.
     void wrote(const char* op, const std::vector<TensorView>& inputs, const MadeUpTensor& output, bool touched = true,
                std::vector<double> scalars = {}) {
-        past.emplace_back(op, inputs, std::vector<TensorView>{output.returned()}, OpClass::Other, std::move(scalars));
+        past.emplace_back(op, inputs, std::vector<TensorView>{output.returned()}, op_table::listed_class(op),
+                          std::move(scalars));
         const TensorView view = output.returned();
         lineage.add(past.back().event(), view, scanner.range(view),
                     std::exchange(context.seq, OpSeq{number(context.seq) + 1}), 1, touched ? Lineage::kTouched : 0);
@@ -215,6 +217,31 @@ TEST_F(Measure, NegativeOperandOfALogarithmWasNotRoundedToItsLimit) {
     wrote("aten::sub", {probability.view()}, below);
     EXPECT_EQ(of(MadeUpOp("aten::log", {below.view()}, {out.returned()})).saturating, "");
     EXPECT_EQ(of(MadeUpOp("aten::log1p", {below.view()}, {out.returned()})).saturating, "sigmoid") << "log1p(-1)";
+}
+
+TEST_F(Measure, ZeroOfAnOpThatHasItsOwnIsNoLimitOfTheOpsBefore) {
+    MadeUp times{-3, 2}, hours{0.2f, 9}, whole{0, 9}, chosen{0, 9};
+    const auto behind = [&] { return of({"aten::log", {chosen.view()}, {out.returned()}}).saturating; };
+    for (const char* op : {"aten::floor", "aten::round", "aten::masked_fill", "aten::index_put_", "aten::fill_"}) {
+        wrote("aten::exp", {times.view()}, hours);
+        wrote(op, {hours.view()}, whole);
+        wrote("aten::index", {whole.view()}, chosen);
+        EXPECT_EQ(behind(), "") << op;
+    }
+    for (const char* op : {"aten::mul", "aten::where", "aten::index", "aten::rsub", "aten::sum"}) {
+        wrote("aten::exp", {times.view()}, hours);
+        wrote(op, {hours.view()}, whole);
+        wrote("aten::index", {whole.view()}, chosen);
+        EXPECT_EQ(behind(), "exp") << op;
+    }
+    wrote("aten::floor", {times.view()}, hours);
+    wrote("aten::clamp", {hours.view()}, chosen);
+    EXPECT_EQ(behind(), "clamp") << "the bound itself is the limit";
+    MadeUp two{0.2f, 9};
+    wrote("aten::exp", {times.view()}, two);
+    wrote("aten::floor", {times.view()}, whole);
+    wrote("aten::mul", {whole.view(), two.view()}, chosen);
+    EXPECT_EQ(behind(), "exp") << "the other operand has no such op between";
 }
 
 TEST_F(Measure, RoundedBefore) {
