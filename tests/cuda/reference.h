@@ -1,4 +1,4 @@
-// What the oracle of the scan kernels says of a tensor. How it knows: reference.cuh.
+// What the oracle of the scan kernels says of a tensor. How it knows: reference.cpp.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,5 @@ struct Summary {
 
 /// A tensor in host memory.
 Summary reference_scan(const TensorView& view);
-
-/// A tensor in device memory. Only where tests are built by nvcc.
-Summary reference_scan_on_device(const TensorView& view);
 
 }  // namespace numsan::gpu

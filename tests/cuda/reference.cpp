@@ -1,6 +1,6 @@
 // The oracle of the scan kernels: a Thrust transform_reduce over logical elements that decodes every value by the
-// definition of its format. The same source runs on the host's system and on the device's.
-#pragma once
+// definition of its format.
+#include "tests/cuda/reference.h"
 
 #include <thrust/execution_policy.h>
 #include <thrust/iterator/counting_iterator.h>
@@ -9,17 +9,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/cuda/reference.h"
-
-#if defined(__CUDACC__)
-#define NUMSAN_BOTH __host__ __device__
-#else
-#define NUMSAN_BOTH
-#endif
-
 namespace numsan::gpu {
+namespace {
 
-/// A tensor as plain data, for a functor that may run on the device.
 struct PlainTensor {
     static constexpr int kDims = 16;
     const unsigned char* data;
@@ -38,7 +30,7 @@ struct PlainTensor {
         }
     }
 
-    NUMSAN_BOTH const unsigned char* element(int64_t index) const {
+    const unsigned char* element(int64_t index) const {
         const unsigned char* p = data;
         for (int d = ndim - 1; d >= 0; --d) {
             p += index % sizes[d] * strides[d];
@@ -51,7 +43,7 @@ struct PlainTensor {
 struct SummaryOf {
     PlainTensor tensor;
 
-    NUMSAN_BOTH Summary operator()(int64_t index) const {
+    Summary operator()(int64_t index) const {
         const DTypeInfo& t = tensor.type;
         const unsigned char* element = tensor.element(index);
         Summary s = nothing();
@@ -66,14 +58,14 @@ struct SummaryOf {
         return s;
     }
 
-    NUMSAN_BOTH static Summary nothing() {
+    static Summary nothing() {
         Summary s{};
         s.health.first_bad = -1;
         s.smallest_nonzero = ~uint64_t(0);
         return s;
     }
 
-    NUMSAN_BOTH void add_lane(Summary& s, uint64_t bits, int64_t index) const {
+    void add_lane(Summary& s, uint64_t bits, int64_t index) const {
         const DTypeInfo& t = tensor.type;
         const int width = 8 * t.lane_bytes, top = (1 << t.exponent_bits) - 1;
         const bool is_signed = t.infinity != InfinityKind::FNU;
@@ -117,7 +109,7 @@ struct SummaryOf {
 };
 
 struct MergeSummaries {
-    NUMSAN_BOTH Summary operator()(const Summary& x, const Summary& y) const {
+    Summary operator()(const Summary& x, const Summary& y) const {
         const Health &a = x.health, &b = y.health;
         Summary s = x;
         s.largest = x.largest > y.largest ? x.largest : y.largest;
@@ -145,12 +137,12 @@ struct MergeSummaries {
     }
 };
 
-/// `policy`: thrust::host, or thrust::device for a tensor in device memory.
-template <class Policy>
-Summary reference_scan_by(const Policy& policy, const TensorView& view) {
+}  // namespace
+
+Summary reference_scan(const TensorView& view) {
     const PlainTensor tensor(view);
     const thrust::counting_iterator<int64_t> begin(0);
-    return thrust::transform_reduce(policy, begin, begin + tensor.numel, SummaryOf{tensor}, SummaryOf::nothing(),
+    return thrust::transform_reduce(thrust::host, begin, begin + tensor.numel, SummaryOf{tensor}, SummaryOf::nothing(),
                                     MergeSummaries{});
 }
 
