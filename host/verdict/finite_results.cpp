@@ -48,7 +48,8 @@ void FiniteResults::look_at_zeros(const OpEvent& event, const OpContext& context
     if (before.flushed != 0) {
         const Health health = scanner_.health(output);
         if (2 * (health.zero + health.subnormal) >= health.elements) now.flushed = before.flushed;
-    } else if (context.underflow) {
+    } else if (context.underflow && looks_for_zeros(context.step)) {
+        // In other steps an op comes here for another reason, such as what is remembered of a freed tensor's address.
         look_at_flushed(event, context, index, forward, now);
     }
     const bool parameter = is_parameter(output);

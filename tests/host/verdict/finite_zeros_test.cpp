@@ -239,6 +239,17 @@ TEST_F(Flushed, GradientThatReachesNobodyIsNothing) {
     EXPECT_TRUE(s.outcome.escaped.empty());
 }
 
+TEST_F(Flushed, NothingInAStepThatIsNotLookedAt) {
+    for (const int64_t step : {6, 7, 10}) {
+        s.context.step = step;
+        flush();
+        s.accumulate(gradient, weight);
+        s.context.node = nullptr;
+        s.step();
+    }
+    EXPECT_TRUE(s.outcome.escaped.empty());
+}
+
 TEST_F(Flushed, OtherTermsFillTheGradient) {
     flush();
     MadeUpHalf sum{0.5, 0.5};
