@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -67,16 +68,33 @@ bool is_constant(const TensorView& operand, OpSeq seq, const Lineage& lineage) {
     return found && constant;
 }
 
-/// The nearest op upstream that rounds to a limit, empty when there is none. Not followed through an op that has zeros
-/// and bounds of its own: one that rounds to whole numbers, or writes what its call says. A choice may be of either.
+/// Whether a limit that an operand was rounded to may be one of the result, too: where it was moved, scaled, shifted,
+/// summed or written over in part, and where nothing is known of the op. What rounds, rectifies or draws random numbers
+/// has zeros of its own.
+bool keeps_limits(const Lineage::Record& record, const Lineage& lineage) {
+    const OpTraits& op = traits_of(record.op->name);
+    Lineage::Record read;
+    if (op.form == Form::Fill)  // a part of what was there
+        return record.input_count > 0 && lineage.find(record.inputs[0], read) && read.numel > record.numel;
+    if (op.form == Form::Divide && std::strstr(record.op->overload, "_mode") != nullptr) return false;  // floor, trunc
+    return op.names.empty() || op.has(kReduces) ||
+           op.is({Form::Move,       Form::Cast,         Form::Negate,      Form::Magnitude,  Form::Choose,
+                  Form::ClampBelow, Form::ClampAbove,   Form::Replace,     Form::FillPlaces, Form::Add,
+                  Form::Subtract,   Form::SubtractFrom, Form::Interpolate, Form::Sum,        Form::Multiply,
+                  Form::AddProduct, Form::Square,       Form::Power,       Form::Divide,     Form::AddQuotient,
+                  Form::Reciprocal, Form::Root,         Form::InverseRoot, Form::Log,        Form::Log1p});
+}
+
+/// The nearest op upstream that rounds to a limit which the operand may have; empty when there is none.
 std::string saturating_upstream(const TensorView& operand, OpSeq seq, const Lineage& lineage) {
     std::string nearest;
+    std::vector<const void*> overwritten;  // memory whose earlier values are gone
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
-        if (!nearest.empty() || distance > kNearUpstream) return false;
-        const OpTraits& op = traits_of(record.op->name);
-        if (op.has(kSaturates)) nearest = plain_op_name(record.op->name);
-        const bool writes = record.op->op_class == OpClass::Constant && op.form != Form::Choose;
-        return !op.has(kWholeNumbers) && !writes;
+        const bool gone = std::find(overwritten.begin(), overwritten.end(), record.storage) != overwritten.end();
+        if (gone || !nearest.empty() || distance > kNearUpstream) return false;
+        if (traits_of(record.op->name).has(kSaturates)) nearest = plain_op_name(record.op->name);
+        if (record.op->op_class == OpClass::Overwriting) overwritten.push_back(record.storage);
+        return keeps_limits(record, lineage);
     });
     return nearest;
 }

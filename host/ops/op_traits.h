@@ -102,11 +102,10 @@ enum Role : uint16_t {
     kLoss = 16,        ///< is a loss
     kAnswers = 32,     ///< answers a question about values, or joins answers: a program's own check is made of such ops
     kKeepsZeros = 64,  ///< makes a zero of a zero
-    kZerosOfZeros = 128,   ///< makes a zero of nothing but a zero, as long as its type holds the result
-    kFewUndefined = 256,   ///< makes a NaN of no elements, or of too few
-    kConstant = 512,       ///< makes what the numbers of its call say, of no tensor's values: arange, full
-    kRandom = 1024,        ///< makes random numbers
-    kWholeNumbers = 2048,  ///< rounds to whole numbers, and so makes zeros
+    kZerosOfZeros = 128,  ///< makes a zero of nothing but a zero, as long as its type holds the result
+    kFewUndefined = 256,  ///< makes a NaN of no elements, or of too few
+    kConstant = 512,      ///< makes what the numbers of its call say, of no tensor's values: arange, full
+    kRandom = 1024,       ///< makes random numbers
 };
 
 struct OpTraits {

@@ -34,6 +34,10 @@ print(all(bool(p.isfinite().all()) for p in net.parameters()))
 """
 
 
+# As without the environment of tests: vector instructions of this processor.
+VECTORS = {"TORCHINDUCTOR_VEC_ISA_OK": ""}
+
+
 def watched_run(tmp_path, *args, env=None):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
@@ -44,8 +48,7 @@ def watched_run(tmp_path, *args, env=None):
 
 
 def test_a_region_that_makes_nan_is_one_finding(warm, tmp_path):
-    vectors = {"TORCHINDUCTOR_VEC_ISA_OK": ""}  # as without the environment of tests: those of this processor
-    watched = watched_run(tmp_path, "forward", env=vectors)
+    watched = watched_run(tmp_path, "forward", env=VECTORS)
     assert watched.stdout == "False\n" and len(watched.findings) == 1, watched.describe()
     found = watched.findings[0]
     assert (found["op"], found["severity"], found["step"]) == ("compiled region", "error", 2), watched.describe()
@@ -57,7 +60,7 @@ def test_a_region_that_makes_nan_is_one_finding(warm, tmp_path):
 
 @pytest.mark.nightly
 def test_a_derivative_inside_a_region_is_one_finding(warm, tmp_path):
-    watched = watched_run(tmp_path, "backward")
+    watched = watched_run(tmp_path, "backward", env=VECTORS)
     assert watched.stdout == "False\n" and len(watched.findings) == 1, watched.describe()
     found = watched.findings[0]
     assert (found["op"], found["phase"], found["step"]) == ("compiled region", "backward", 0), watched.describe()

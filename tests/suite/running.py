@@ -44,8 +44,8 @@ class Runner:
 
     def environment(self, program=None):
         """Our environment, less what would attach a tool, with threads pinned so that sums repeat. What
-        torch.compile keeps is kept for each program: two that run at once share no file. Inductor makes
-        no vector instructions, and need not try which there are."""
+        torch.compile keeps is kept for each program: two that run at once share no file. Inductor uses
+        no vector instructions, and need not find out which there are."""
         kept_for = program.stem if program else "common"
         kept = {key: value for key, value in os.environ.items()
                 if key not in ATTACHING

@@ -37,7 +37,7 @@ void end_forks_early(void) {
 int on_exit(handler function, void* argument) {
     if (first) {
         end_forks_early();
-    } else {
+    } else if (!server) {
         first = function;
         first_argument = argument;
     }

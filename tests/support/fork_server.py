@@ -3,15 +3,16 @@
 usage: fork_server.py SOCKET [MODULE ...]    the number of an inherited socket; forked_runs.py is at its other end.
 Modules are imported before the first child, too.
 
-A child ends as any interpreter does, up to the callbacks of atexit and numsan's end. It differs from a process of its
-own in what is decided when a process starts or torch is loaded, which are options and environment of the interpreter,
-libraries and the seed of hashes, and in what only frees memory: neither Python's objects nor torch's C++ objects are
-taken apart, which takes longer than a small program.
+A child ends as any interpreter does up to the callbacks of atexit and numsan's end, which therefore runs while Python
+is still there. Then files are written. Python's objects and those of C++ libraries are not taken apart, which takes
+longer than a small program: no __del__ runs there. What is decided when a process starts or torch is loaded is the
+server's, too: options and environment of the interpreter, libraries, the seed of hashes.
 """
 import atexit
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import pathlib
@@ -28,10 +29,10 @@ def leave():
     """Ends a child whose exit status is known. The callback that was registered first runs last."""
     if os.getpid() == SERVER or exit_status is None:
         return
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and not getattr(stream, "closed", False):
-            stream.flush()
-    ctypes.PyDLL(None).exit(exit_status)  # with Python's lock: no other thread goes on
+    for file in (sys.stdout, sys.stderr, *gc.get_objects()):  # but for those that the server froze
+        if issubclass(type(file), io.IOBase) and not file.closed and file.writable():
+            file.flush()
+    ctypes.PyDLL(None).exit(exit_status)  # with Python's lock
 
 
 atexit.register(leave)

@@ -18,9 +18,10 @@ READ_LATE = ("DEVICE", "PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "TRITON
 
 def fork_end():
     """The library by which the server's children end sooner (fork_end.c)."""
+    import run_numsan  # which imports this
     source = HERE / "fork_end.c"
-    return compiled_once(source, HERE.parents[1] / "build" / "cache" / "tests" / "fork_end.so", lambda output: [
-        "gcc", "-O1", "-Wall", "-Wextra", "-fPIC", "-shared", source, "-o", output, "-ldl"])
+    return compiled_once(source, run_numsan.CACHE / "tests" / "fork_end.so", lambda output: [
+        "cc", "-O1", "-Wall", "-Wextra", "-fPIC", "-shared", source, "-o", output, "-ldl"])
 
 
 @dataclass

@@ -49,8 +49,8 @@ def missing_parts():
 
 def plain_environment(env=None):
     """The environment of a run without numsan: ours, less whatever would attach it, threads pinned: sums repeat.
-    Inductor makes no vector instructions; else each program that compiles would start up to six more, which import
-    torch and try them."""
+    Inductor uses no vector instructions: to find out which there are, it would start up to six processes that import
+    torch."""
     result = {key: value for key, value in os.environ.items() if not key.startswith("NUMSAN_") and key != "LD_PRELOAD"}
     result.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", PYTHONDONTWRITEBYTECODE="1",
                   TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", TRITON_CACHE_DIR=str(CACHE / "triton"),

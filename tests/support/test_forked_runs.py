@@ -23,6 +23,8 @@ for number in torch.utils.data.DataLoader(range(3), num_workers=1):
 print(parameter)
 import atexit
 atexit.register(print, "at the end")
+left_open = open("left_open", "w")
+left_open.write("written")
 threading.Thread(target=lambda: print("of a thread")).start()
 print("warned", file=sys.stderr)
 """
@@ -38,6 +40,7 @@ def test_what_a_program_sees(tmp_path):
     plain, forked = both(ABOUT, tmp_path, "one", "two words")
     assert plain.returncode == 0 and plain.stdout.endswith("at the end\n"), plain.describe()
     assert (forked.returncode, forked.stdout, forked.stderr) == (0, plain.stdout, "warned\n"), forked.describe()
+    assert (tmp_path / "left_open").read_text() == "written"
 
 
 @pytest.mark.parametrize("ending, status", [

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <deque>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -51,9 +52,9 @@ class Measure : public testing::Test {
     /// `op` wrote `output` out of `inputs`, before what is measured.
     void wrote(const char* op, const std::vector<TensorView>& inputs, const MadeUpTensor& output, bool touched = true,
                std::vector<double> scalars = {}) {
-        past.emplace_back(op, inputs, std::vector<TensorView>{output.returned()}, op_table::listed_class(op),
-                          std::move(scalars));
-        const TensorView view = output.returned();
+        const std::string_view name(op);
+        const TensorView view = name.back() == '_' ? output.written() : output.returned();
+        past.emplace_back(op, inputs, std::vector<TensorView>{view}, op_table::listed_class(name), std::move(scalars));
         lineage.add(past.back().event(), view, scanner.range(view),
                     std::exchange(context.seq, OpSeq{number(context.seq) + 1}), 1, touched ? Lineage::kTouched : 0);
     }
@@ -221,27 +222,42 @@ TEST_F(Measure, NegativeOperandOfALogarithmWasNotRoundedToItsLimit) {
 
 TEST_F(Measure, ZeroOfAnOpThatHasItsOwnIsNoLimitOfTheOpsBefore) {
     MadeUp times{-3, 2}, hours{0.2f, 9}, whole{0, 9}, chosen{0, 9};
-    const auto behind = [&] { return of({"aten::log", {chosen.view()}, {out.returned()}}).saturating; };
-    for (const char* op : {"aten::floor", "aten::round", "aten::masked_fill", "aten::index_put_", "aten::fill_"}) {
+    const auto behind = [&](const char* op) {
         wrote("aten::exp", {times.view()}, hours);
         wrote(op, {hours.view()}, whole);
         wrote("aten::index", {whole.view()}, chosen);
-        EXPECT_EQ(behind(), "") << op;
-    }
-    for (const char* op : {"aten::mul", "aten::where", "aten::index", "aten::rsub", "aten::sum"}) {
-        wrote("aten::exp", {times.view()}, hours);
-        wrote(op, {hours.view()}, whole);
-        wrote("aten::index", {whole.view()}, chosen);
-        EXPECT_EQ(behind(), "exp") << op;
-    }
-    wrote("aten::floor", {times.view()}, hours);
-    wrote("aten::clamp", {hours.view()}, chosen);
-    EXPECT_EQ(behind(), "clamp") << "the bound itself is the limit";
-    MadeUp two{0.2f, 9};
-    wrote("aten::exp", {times.view()}, two);
+        return of({"aten::log", {chosen.view()}, {out.returned()}}).saturating;
+    };
+    for (const char* op : {"aten::floor", "aten::round", "aten::relu", "aten::poisson", "aten::bernoulli",
+                           "aten::remainder", "aten::zeros_like", "aten::rand_like", "aten::full_like"})
+        EXPECT_EQ(behind(op), "") << op;
+    for (const char* op : {"aten::mul", "aten::where", "aten::masked_fill", "aten::index", "aten::rsub", "aten::sum",
+                           "aten::scatter_add", "aten::_to_copy", "aten::log", "aten::topk", "aten::maximum"})
+        EXPECT_EQ(behind(op), "exp") << op;
+    EXPECT_EQ(behind("aten::clamp"), "clamp") << "the bound itself is the limit";
+}
+
+TEST_F(Measure, LimitOfOneOperandIsNoMatterOfTheOther) {
+    MadeUp times{-3, 2}, whole{0, 9}, hours{0.2f, 9}, chosen{0, 9};
+    wrote("aten::exp", {times.view()}, hours);
     wrote("aten::floor", {times.view()}, whole);
-    wrote("aten::mul", {whole.view(), two.view()}, chosen);
-    EXPECT_EQ(behind(), "exp") << "the other operand has no such op between";
+    wrote("aten::mul", {whole.view(), hours.view()}, chosen);
+    EXPECT_EQ(of({"aten::log", {chosen.view()}, {out.returned()}}).saturating, "exp");
+}
+
+TEST_F(Measure, LimitThatWasWrittenOver) {
+    MadeUp logits{-200, 3}, chance{0, 0.9f}, whole{0, 1};
+    const auto of_log = [&] { return of({"aten::log", {chance.view()}, {out.returned()}}).saturating; };
+    wrote("aten::floor", {logits.view()}, whole);
+    wrote("aten::sigmoid", {logits.view()}, chance);
+    EXPECT_EQ(of_log(), "sigmoid");
+    wrote("aten::copy_", {chance.view(), whole.view()}, chance);
+    EXPECT_EQ(of_log(), "") << "all of it";
+    wrote("aten::sigmoid", {logits.view()}, chance);
+    wrote("aten::index_put_", {chance.view()}, chance);
+    EXPECT_EQ(of_log(), "sigmoid") << "a part";
+    wrote("aten::fill_", {chance.view()}, chance);
+    EXPECT_EQ(of_log(), "") << "all of it";
 }
 
 TEST_F(Measure, RoundedBefore) {
