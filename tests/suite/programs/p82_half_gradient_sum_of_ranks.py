@@ -51,4 +51,5 @@ def train(rank, init_file):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(train, args=(f"{folder}/init",), nprocs=WORLD)
+        # They end as forks do: at an interpreter's end gloo's thread may still hold a tensor of Python's.
+        mp.start_processes(train, args=(f"{folder}/init",), nprocs=WORLD, start_method="fork")
