@@ -73,9 +73,11 @@ bool is_constant(const TensorView& operand, OpSeq seq, const Lineage& lineage) {
 /// has zeros of its own.
 bool keeps_limits(const Lineage::Record& record, const Lineage& lineage) {
     const OpTraits& op = traits_of(record.op->name);
-    Lineage::Record read;
-    if (op.form == Form::Fill)  // a part of what was there
-        return record.input_count > 0 && lineage.find(record.inputs[0], read) && read.numel > record.numel;
+    if (op.form == Form::Fill) {  // of a part of what was there, which is the last that a write in place lists
+        Lineage::Record own;
+        return record.input_count > 0 && lineage.find(record.inputs[record.input_count - 1], own) &&
+               own.storage == record.storage && own.numel > record.numel;
+    }
     if (op.form == Form::Divide && std::strstr(record.op->overload, "_mode") != nullptr) return false;  // floor, trunc
     return op.names.empty() || op.has(kReduces) ||
            op.is({Form::Move,       Form::Cast,         Form::Negate,      Form::Magnitude,  Form::Choose,
@@ -88,12 +90,9 @@ bool keeps_limits(const Lineage::Record& record, const Lineage& lineage) {
 /// The nearest op upstream that rounds to a limit which the operand may have; empty when there is none.
 std::string saturating_upstream(const TensorView& operand, OpSeq seq, const Lineage& lineage) {
     std::string nearest;
-    std::vector<const void*> overwritten;  // memory whose earlier values are gone
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
-        const bool gone = std::find(overwritten.begin(), overwritten.end(), record.storage) != overwritten.end();
-        if (gone || !nearest.empty() || distance > kNearUpstream) return false;
+        if (!nearest.empty() || distance > kNearUpstream) return false;
         if (traits_of(record.op->name).has(kSaturates)) nearest = plain_op_name(record.op->name);
-        if (record.op->op_class == OpClass::Overwriting) overwritten.push_back(record.storage);
         return keeps_limits(record, lineage);
     });
     return nearest;

@@ -34,7 +34,7 @@ print(all(bool(p.isfinite().all()) for p in net.parameters()))
 """
 
 
-# As without the environment of tests: vector instructions of this processor.
+# As outside of tests: this processor's vector instructions.
 VECTORS = {"TORCHINDUCTOR_VEC_ISA_OK": ""}
 
 

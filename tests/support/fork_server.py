@@ -9,6 +9,7 @@ longer than a small program: no __del__ runs there. What is decided when a proce
 server's, too: options and environment of the interpreter, libraries, the seed of hashes.
 """
 import atexit
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -29,8 +30,9 @@ def leave():
     """Ends a child whose exit status is known. The callback that was registered first runs last."""
     if os.getpid() == SERVER or exit_status is None:
         return
-    for file in (sys.stdout, sys.stderr, *gc.get_objects()):  # but for those that the server froze
-        if issubclass(type(file), io.IOBase) and not file.closed and file.writable():
+    left_open = [file for file in gc.get_objects() if issubclass(type(file), io.IOBase)]  # none of the server's: frozen
+    for file in (sys.stdout, sys.stderr, *left_open):
+        with contextlib.suppress(Exception):  # closed, for reading, or of a kind that the program made
             file.flush()
     ctypes.PyDLL(None).exit(exit_status)  # with Python's lock
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <deque>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,9 +52,12 @@ class Measure : public testing::Test {
     /// `op` wrote `output` out of `inputs`, before what is measured.
     void wrote(const char* op, const std::vector<TensorView>& inputs, const MadeUpTensor& output, bool touched = true,
                std::vector<double> scalars = {}) {
-        const std::string_view name(op);
-        const TensorView view = name.back() == '_' ? output.written() : output.returned();
-        past.emplace_back(op, inputs, std::vector<TensorView>{view}, op_table::listed_class(name), std::move(scalars));
+        wrote_view(op, inputs, op[std::strlen(op) - 1] == '_' ? output.written() : output.returned(), touched,
+                   std::move(scalars));
+    }
+    void wrote_view(const char* op, const std::vector<TensorView>& inputs, const TensorView& view, bool touched = true,
+                    std::vector<double> scalars = {}) {
+        past.emplace_back(op, inputs, std::vector<TensorView>{view}, op_table::listed_class(op), std::move(scalars));
         lineage.add(past.back().event(), view, scanner.range(view),
                     std::exchange(context.seq, OpSeq{number(context.seq) + 1}), 1, touched ? Lineage::kTouched : 0);
     }
@@ -245,18 +248,19 @@ TEST_F(Measure, LimitOfOneOperandIsNoMatterOfTheOther) {
     EXPECT_EQ(of({"aten::log", {chosen.view()}, {out.returned()}}).saturating, "exp");
 }
 
-TEST_F(Measure, LimitThatWasWrittenOver) {
-    MadeUp logits{-200, 3}, chance{0, 0.9f}, whole{0, 1};
+TEST_F(Measure, LimitOfWhichAPartWasWrittenOver) {
+    MadeUp logits{-200, 3}, chance{0, 0.9f}, value({0.5f}, 0), part{0};
     const auto of_log = [&] { return of({"aten::log", {chance.view()}, {out.returned()}}).saturating; };
-    wrote("aten::floor", {logits.view()}, whole);
+    TensorView first = part.written();
+    first.storage = chance.view().storage;
+    wrote("aten::fill_", {}, value, false);  // remembered, as what is lifted may be
+    for (const char* op : {"aten::fill_", "aten::copy_", "aten::index_put_"}) {
+        wrote("aten::sigmoid", {logits.view()}, chance);
+        wrote_view(op, {first, value.view()}, first);
+        EXPECT_EQ(of_log(), "sigmoid") << op;
+    }
     wrote("aten::sigmoid", {logits.view()}, chance);
-    EXPECT_EQ(of_log(), "sigmoid");
-    wrote("aten::copy_", {chance.view(), whole.view()}, chance);
-    EXPECT_EQ(of_log(), "") << "all of it";
-    wrote("aten::sigmoid", {logits.view()}, chance);
-    wrote("aten::index_put_", {chance.view()}, chance);
-    EXPECT_EQ(of_log(), "sigmoid") << "a part";
-    wrote("aten::fill_", {chance.view()}, chance);
+    wrote("aten::fill_", {chance.view(), value.view()}, chance);
     EXPECT_EQ(of_log(), "") << "all of it";
 }
 

@@ -37,7 +37,7 @@ if __name__ == "__main__":
             loss.backward()
             optimizer.step()
             print(epoch, loss.item())
-    for thread in threading.enumerate():  # exiting beside it, Python may warn of a semaphore, without numsan as well
+    for thread in threading.enumerate():  # Python may warn of a semaphore if it exits while one runs, numsan or not
         if thread.name == "QueueFeederThread":
             thread.join()
     show(model)
