@@ -249,4 +249,44 @@ BirthKinds ExternalBirths::of_region(const NodeEvent& event, const TensorView& g
     return made(gradient, read, context, scanner_.health(gradient));
 }
 
+/// The operand's birth that a region's is in truth: of its kind, or the first. 0: there is none.
+BirthId ExternalBirths::known_by_replay(const Birth& birth, const BirthKinds& replayed) const {
+    const BirthId same = birth.kind == 0 ? 0 : replayed.of(static_cast<Kind>(birth.kind));
+    if (same != 0 && !births_.intended(same)) return same;
+    BirthId first = 0;
+    for (const Kind kind : kNonFiniteKinds) {
+        const BirthId id = replayed.of(kind);
+        if (id != 0 && !births_.intended(id) && (first == 0 || id < first)) first = id;
+    }
+    return first;
+}
+
+std::vector<ExternalBirths::Replaced> ExternalBirths::explain_region(const OpEvent& event, const OpContext& context) {
+    std::vector<Replaced> replaced;
+    const BirthKinds* known = event.input_count > 0 ? ledger_.find(event.inputs[0]) : nullptr;
+    if (known == nullptr || known->finite()) return replaced;
+    const BirthKinds replayed = *known;
+    for (const Kind kind : kNonFiniteKinds) {
+        Birth* birth = births_.find(replayed.of(kind));
+        if (birth == nullptr || !stacks_.in_replay(birth->stack)) continue;
+        const std::string said =
+            "torch.compile made kernels of this code: its graph was run once more, op by op, on what the kernels were "
+            "given";
+        if (std::find(birth->evidence.begin(), birth->evidence.end(), said) == birth->evidence.end())
+            birth->evidence.push_back(said);
+    }
+    for (const auto& [id, birth] : births_.all()) {
+        const bool of_operand = id == replayed.birth[0] || id == replayed.birth[1] || id == replayed.birth[2];
+        if (of_operand || birth.step != context.step || birth.escaped || birth.intended) continue;
+        if (birth.node.empty() != (context.node == nullptr)) continue;  // another pass
+        if (birth.op != kCompiledRegion && !stacks_.in_generated(birth.stack)) continue;
+        if (const BirthId to = known_by_replay(birth, replayed); to != 0) replaced.push_back({id, to});
+    }
+    for (const auto& [from, to] : replaced) {
+        ledger_.replace(from, to);
+        births_.drop(from);
+    }
+    return replaced;
+}
+
 }  // namespace numsan

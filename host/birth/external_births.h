@@ -2,6 +2,8 @@
 // and data.
 #pragma once
 
+#include <vector>
+
 #include "host/base/scanner.h"
 #include "host/birth/birth_facts.h"
 #include "host/birth/birth_store.h"
@@ -30,11 +32,22 @@ class ExternalBirths {
     /// A bad gradient, of which nothing is known, is about to reach its leaf right after a compiled region's node.
     BirthKinds of_region(const NodeEvent& event, const TensorView& gradient, const OpContext& context);
 
+    /// A birth, and the one that it turned out to be.
+    struct Replaced {
+        BirthId from = 0;
+        BirthId to = 0;
+    };
+    /// A compiled region handed back what its first operand holds: its graph, run op by op, or what the region was
+    /// given (OpClass::Region). What was taken for births of the region's in this step is none; it is dropped, and the
+    /// ledger has those of the operand in its place.
+    std::vector<Replaced> explain_region(const OpEvent& event, const OpContext& context);
+
   private:
     const Ledger::Received* received_with(const TensorView& tensor, const OpEvent& event,
                                           const OpContext& context) const;
     bool from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const;
     bool may_be_forgotten(const TensorView& tensor, const OpEvent& event) const;
+    BirthId known_by_replay(const Birth& birth, const BirthKinds& replayed) const;
     BirthId before_region(const OpContext& context) const;
     BirthId make(Kind kind, const TensorView& tensor, const OpEvent& event, const OpContext& context,
                  const Health& health, bool compiled);

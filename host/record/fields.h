@@ -6,7 +6,7 @@
 
 namespace numsan {
 
-inline constexpr uint64_t kLastOpClass = static_cast<uint64_t>(OpClass::LossScale);
+inline constexpr uint64_t kLastOpClass = static_cast<uint64_t>(OpClass::Region);
 inline constexpr uint64_t kLastIntegerOp = static_cast<uint64_t>(IntegerOp::Gather);
 inline constexpr uint64_t kLastIntegerType = sizeof kIntegerTypes / sizeof kIntegerTypes[0] - 1;
 

@@ -62,6 +62,8 @@ class Session : private DeviceOwner {
         devices_.before_wait();
         if (slow_ != nullptr) slow_->waits();
     }
+    /// False while the program asks not to look, and where an op of this thread is looked at now.
+    bool looks() const noexcept;
     bool read_device(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept {
         return on() && devices_.read(queue, from, bytes, to);
     }

@@ -62,6 +62,13 @@ bool TorchFrames::in_generated(StackId stack) const {
     return std::any_of(frames.begin(), frames.end(), [](const SourceFrame& frame) { return is_generated(frame.file); });
 }
 
+bool TorchFrames::in_replay(StackId stack) const {
+    const std::vector<SourceFrame> frames = stacks_.resolve(stack);
+    return std::any_of(frames.begin(), frames.end(), [](const SourceFrame& frame) {
+        return is(frame, "numsan_runs_region", "torch/_inductor/compile_fx.py");
+    });
+}
+
 uint64_t TorchFrames::place(StackId stack) const {
     uint64_t hash = 14695981039346656037ull;  // FNV-1a, 64 bit
     const auto add = [&](std::string_view text) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -80,6 +81,10 @@ class Ledger {
     /// `since` stays what it was while one of the births does.
     void set(const TensorView& tensor, const Entry& entry);
     void clear(const TensorView& tensor);
+    /// What was known as birth `from` is birth `to`, in every storage.
+    void replace(BirthId from, BirthId to) {
+        for (auto& [storage, entry] : bad_) std::replace(std::begin(entry.birth), std::end(entry.birth), from, to);
+    }
 
     /// What a collective will have written: the value comes from another process, whenever that happens.
     struct Received {

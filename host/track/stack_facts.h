@@ -25,6 +25,8 @@ class StackFacts {
     /// `check`: where the check read its answer; `next`: where the op runs.
     virtual AfterCheck after_check(StackId check, StackId next) const = 0;
     virtual bool in_generated(StackId) const = 0;  ///< called by code that torch.compile wrote around its kernels
+    /// Within the graph of a compiled region that is run once more, op by op (interpose/python/scripts).
+    virtual bool in_replay(StackId) const = 0;
 
     /// The same for stacks of the same functions and lines, whichever modules they run in and whenever they were seen.
     virtual uint64_t place(StackId) const = 0;

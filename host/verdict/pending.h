@@ -105,6 +105,15 @@ class PendingStore {
     }
     List take(PendingReason reason) { return std::exchange(of(reason), {}); }
 
+    /// Escapes of birth `from` are those of birth `to`.
+    void replace(BirthId from, BirthId to) {
+        for (List& list : lists_) {
+            for (PendingEscape& escape : list) {
+                if (escape.birth == from) escape.birth = to;
+            }
+        }
+    }
+
     void clear() {
         for (List& list : lists_) list.clear();
     }

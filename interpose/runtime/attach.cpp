@@ -20,6 +20,7 @@
 #include "interpose/python/api/api.h"
 #include "interpose/python/api/gate.h"
 #include "interpose/python/at_exit.h"
+#include "interpose/python/compiled_regions.h"
 #include "interpose/python/distributed.h"
 #include "interpose/python/frames.h"
 #include "interpose/python/higher_order_ops.h"
@@ -114,6 +115,16 @@ const Scanner& scanner() {
     return *new CpuScanner;
 }
 
+const Scanner* g_scanner = nullptr;
+
+/// Asks nothing that a recording would have to answer.
+bool any_bad(const TensorView& tensor) {
+    constexpr int64_t kSharedBytes = 1 << 20;
+    if (!g_session->looks() || !scannable(tensor)) return false;
+    const ShareWork share = bytes_of(tensor) >= kSharedBytes && g_adapter != nullptr ? g_adapter->share : nullptr;
+    return (share != nullptr ? g_scanner->shared_range(tensor, share) : g_scanner->range(tensor)).suspicious;
+}
+
 /// A range by this name is a scope, whoever announces it.
 const IgnoredRangeListener g_ignored_ranges = {
     [] { g_session->scope_begin(kIgnoredRange); },
@@ -164,8 +175,9 @@ Recorder* start_recorder(const Options& options, SessionFacts& facts) {
 
 void make_session(const Options& options, StackSource& stacks, SessionFacts facts) {
     g_recorder = start_recorder(options, facts);
+    g_scanner = &scanner();
     if (g_recorder == nullptr) {
-        g_session = new Session(options, scanner(), stacks, std::move(facts));
+        g_session = new Session(options, *g_scanner, stacks, std::move(facts));
         g_session->use_devices(make_device_scanner);
         g_session->use_coverage(add_launches);
         g_session->use_rank(rank_by_python);
@@ -174,7 +186,7 @@ void make_session(const Options& options, StackSource& stacks, SessionFacts fact
     Recorder& r = *g_recorder;
     g_recorded_core = &r.over(g_core);
     r.over(facts);
-    g_session = new Session(options, r.over(scanner()), r.over(stacks), facts);
+    g_session = new Session(options, r.over(*g_scanner), r.over(stacks), facts);
     g_session->use_devices(r.over(make_device_scanner));
     g_session->use_coverage(r.over(add_launches));
     g_session->use_rank(r.over(rank_by_python));
@@ -242,6 +254,9 @@ bool attach(const numsan_stub_api& stub) {
         };
     }
     if (breaks) announce_break_stops(g_core);
+    // A debugger would stop in ops that the program does not call itself.
+    if (options.regions && has_python && !breaks)
+        g_core.any_bad = any_bad;
     Options used = options;
     used.break_at = breaks;  // without Python nothing stops, and no device is waited for
     make_session(used, *stacks, facts);
@@ -282,6 +297,7 @@ bool attach(const numsan_stub_api& stub) {
     const bool running = python != nullptr && python_usable(*python);
     // A key that another library holds is in no thread's set.
     if (running && std::strcmp(g_adapter->hook, "fallback") == 0) pass_higher_order_ops(*python);
+    if (running && g_core.any_bad != nullptr) look_into_compiled_regions(*python);
     if (running) remember_main_code(*python);
     if (running) call_before_python_ends(*python, decide_pending);
     return true;

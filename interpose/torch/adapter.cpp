@@ -11,6 +11,7 @@
 #include "interpose/torch/hook/dispatch_hook.h"
 #include "interpose/torch/hook/hook_state.h"
 #include "interpose/torch/hook/record_hook.h"
+#include "interpose/torch/region_ops.h"
 
 namespace numsan {
 namespace {
@@ -42,6 +43,7 @@ extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* nums
             g_api.outside_ops = outside_ops;
             define_debugger_ops();
         }
+        if (core->any_bad != nullptr) define_region_ops();
         if (!install_dispatch_hook(holds)) {  // arguments can be held as IValues only
             install_record_hook();
             g_api.hook = "record_function";

@@ -1,17 +1,16 @@
 #include "interpose/torch/debugger_ops.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "interpose/torch/hold/held_call.h"
 #include "interpose/torch/hook/op_call.h"
+#include "interpose/torch/own_ops.h"
 
 namespace numsan {
 namespace {
@@ -19,9 +18,6 @@ namespace {
 using c10::Argument;
 using c10::DispatchKey;
 using c10::DispatchKeySet;
-
-/// They live as long as the process. A checker of leaks finds them here.
-[[gnu::used]] std::vector<c10::RegistrationHandleRAII>* g_definitions = nullptr;
 
 using Tensors = c10::List<at::Tensor>;
 
@@ -43,19 +39,6 @@ void kept_at(const c10::OperatorHandle&, DispatchKeySet, torch::jit::Stack* stac
     stack->back() = call->tensor(static_cast<int32_t>(tensor)).clone();
 }
 
-using Boxed = void(const c10::OperatorHandle&, DispatchKeySet, torch::jit::Stack*);
-
-template <Boxed* kernel>
-void define(const char* name, std::vector<Argument> arguments, c10::TypePtr returns) {
-    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
-    std::vector<Argument> returned{Argument("", std::move(returns))};
-    g_definitions->push_back(
-        dispatcher.registerDef(c10::FunctionSchema(name, "", std::move(arguments), std::move(returned)), "numsan"));
-    g_definitions->push_back(dispatcher.registerImpl({name, ""}, DispatchKey::CompositeImplicitAutograd,
-                                                     c10::KernelFunction::makeFromBoxedFunction<kernel>(), std::nullopt,
-                                                     nullptr, "numsan"));
-}
-
 }  // namespace
 
 void outside_ops(void (*run)(void* argument), void* argument) {
@@ -71,11 +54,11 @@ void outside_ops(void (*run)(void* argument), void* argument) {
 }
 
 void define_debugger_ops() {
-    g_definitions = new std::vector<c10::RegistrationHandleRAII>;
-    define<tensors_at>("numsan::tensors_at", {Argument("addresses", c10::ListType::ofInts())},
-                       c10::ListType::ofTensors());
-    define<kept_at>("numsan::kept_at", {Argument("call", c10::IntType::get()), Argument("tensor", c10::IntType::get())},
-                    c10::TensorType::get());
+    define_own_op<tensors_at>("tensors_at", {Argument("addresses", c10::ListType::ofInts())},
+                              {Argument("", c10::ListType::ofTensors())});
+    define_own_op<kept_at>("kept_at",
+                           {Argument("call", c10::IntType::get()), Argument("tensor", c10::IntType::get())},
+                           {Argument("", c10::TensorType::get())});
 }
 
 }  // namespace numsan

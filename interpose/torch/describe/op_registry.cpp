@@ -34,6 +34,7 @@ OpClass class_of(const c10::OperatorHandle& handle, const std::string& name) {
     const std::string full = overload.empty() ? name : name + "." + overload;
     if (std::find(std::begin(kViews), std::end(kViews), full) != std::end(kViews)) return OpClass::View;
     if (name == "_c10d_functional::wait_tensor") return OpClass::View;
+    if (name == "numsan::compiled_region") return OpClass::Region;
     if (name.rfind("c10d::", 0) == 0 || name.rfind("_c10d_functional::", 0) == 0) return OpClass::Collective;
     const auto& returns = handle.schema().returns();
     bool view = !returns.empty();

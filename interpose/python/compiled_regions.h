@@ -1,0 +1,15 @@
+// Looks into regions that torch.compile made kernels of.
+#pragma once
+
+#include "interpose/python/api/api.h"
+
+namespace numsan {
+
+/// Replaces torch._inductor.compile_fx.compile_fx as soon as it is imported by a function that calls it. Of what it
+/// returns the results are looked at after each call, in host memory; where one is bad, the region's graph is run once
+/// more, op by op, on copies of what the region was given, and torch.ops.numsan.compiled_region says which results go
+/// together. A finder on sys.meta_path, which finds nothing else, waits for that module.
+/// Takes the interpreter's lock. False when Python would not have it.
+bool look_into_compiled_regions(const PythonApi& api);
+
+}  // namespace numsan
