@@ -21,6 +21,9 @@ enum class OpClass : uint8_t {
 #undef NUMSAN_OP_CLASS
 };
 
+/// The name of what the kernels do that torch.compile writes: of an operator of class Region, and of births.
+inline constexpr const char* kCompiledRegion = "compiled region";
+
 /// What an operator computes of integers, where its result may not fit: see host/ops/op_table.h.
 enum class IntegerOp : uint8_t {
     None,

@@ -249,24 +249,33 @@ BirthKinds ExternalBirths::of_region(const NodeEvent& event, const TensorView& g
     return made(gradient, read, context, scanner_.health(gradient));
 }
 
-/// The operand's birth that a region's is in truth: of its kind, or the first. 0: there is none.
-BirthId ExternalBirths::known_by_replay(const Birth& birth, const BirthKinds& replayed) const {
-    const BirthId same = birth.kind == 0 ? 0 : replayed.of(static_cast<Kind>(birth.kind));
-    if (same != 0 && !births_.intended(same)) return same;
+/// The operand's birth that a bad value of a region's is of: one of its kind, or the first. 0: there is none.
+BirthId ExternalBirths::known_by_replay(KindSet wanted, const BirthKinds& replayed) const {
     BirthId first = 0;
     for (const Kind kind : kNonFiniteKinds) {
         const BirthId id = replayed.of(kind);
-        if (id != 0 && !births_.intended(id) && (first == 0 || id < first)) first = id;
+        if (id == 0 || births_.intended(id)) continue;
+        if (kind == wanted) return id;
+        if (first == 0 || id < first) first = id;
     }
     return first;
 }
 
 std::vector<ExternalBirths::Replaced> ExternalBirths::explain_region(const OpEvent& event, const OpContext& context) {
     std::vector<Replaced> replaced;
-    const BirthKinds* known = event.input_count > 0 ? ledger_.find(event.inputs[0]) : nullptr;
-    if (known == nullptr || known->finite()) return replaced;
+    if (event.input_count < 2 || event.output_count != 1) return replaced;  // it has what it writes for an operand, too
+    const TensorView& operand = event.inputs[0];
+    const TensorView& output = event.outputs[0];
+    if (!scannable(operand) || !scannable(output)) return replaced;
+    if (const BirthKinds* known = ledger_.find(operand); known == nullptr || known->finite())
+        ledger_.set(operand, made(operand, event, context, scanner_.health(operand)));
+    const BirthKinds* known = ledger_.find(operand);
+    if (known == nullptr) return replaced;
     const BirthKinds replayed = *known;
+    BirthKinds now;
+    now.since = context.step;
     for (const Kind kind : kNonFiniteKinds) {
+        if ((scanner_.kinds(output) & kind) != 0) now.of(kind) = known_by_replay(kind, replayed);
         Birth* birth = births_.find(replayed.of(kind));
         if (birth == nullptr || !stacks_.in_replay(birth->stack)) continue;
         const std::string said =
@@ -276,16 +285,18 @@ std::vector<ExternalBirths::Replaced> ExternalBirths::explain_region(const OpEve
             birth->evidence.push_back(said);
     }
     for (const auto& [id, birth] : births_.all()) {
-        const bool of_operand = id == replayed.birth[0] || id == replayed.birth[1] || id == replayed.birth[2];
-        if (of_operand || birth.step != context.step || birth.escaped || birth.intended) continue;
+        if (birth.step != context.step || birth.escaped || birth.intended) continue;
         if (birth.node.empty() != (context.node == nullptr)) continue;  // another pass
-        if (birth.op != kCompiledRegion && !stacks_.in_generated(birth.stack)) continue;
-        if (const BirthId to = known_by_replay(birth, replayed); to != 0) replaced.push_back({id, to});
+        if (!stacks_.in_same_region(birth.stack, context.stack) || stacks_.in_replay(birth.stack)) continue;
+        const bool of_operand = id == replayed.birth[0] || id == replayed.birth[1] || id == replayed.birth[2];
+        const BirthId to = of_operand ? 0 : known_by_replay(birth.kind, replayed);
+        if (to != 0) replaced.push_back({id, to});
     }
     for (const auto& [from, to] : replaced) {
         ledger_.replace(from, to);
         births_.drop(from);
     }
+    if (!now.finite()) ledger_.set(output, now);
     return replaced;
 }
 

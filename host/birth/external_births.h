@@ -37,9 +37,9 @@ class ExternalBirths {
         BirthId from = 0;
         BirthId to = 0;
     };
-    /// A compiled region handed back what its first operand holds: its graph, run op by op, or what the region was
-    /// given (OpClass::Region). What was taken for births of the region's in this step is none; it is dropped, and the
-    /// ledger has those of the operand in its place.
+    /// A compiled region handed back what its first operand holds: a result of its graph, run op by op, or what the
+    /// region was given (OpClass::Region). Births at ops that the region called itself are none: they are dropped, and
+    /// the ledger has those of the operand in their place, and as the output's.
     std::vector<Replaced> explain_region(const OpEvent& event, const OpContext& context);
 
   private:
@@ -47,7 +47,7 @@ class ExternalBirths {
                                           const OpContext& context) const;
     bool from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const;
     bool may_be_forgotten(const TensorView& tensor, const OpEvent& event) const;
-    BirthId known_by_replay(const Birth& birth, const BirthKinds& replayed) const;
+    BirthId known_by_replay(KindSet wanted, const BirthKinds& replayed) const;
     BirthId before_region(const OpContext& context) const;
     BirthId make(Kind kind, const TensorView& tensor, const OpEvent& event, const OpContext& context,
                  const Health& health, bool compiled);

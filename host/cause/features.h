@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "host/base/adapter_abi.h"
 #include "host/base/dtype.h"
 #include "host/base/health.h"
 #include "host/base/integer_type.h"
@@ -12,9 +13,6 @@
 #include "host/track/parameter_history.h"
 
 namespace numsan {
-
-/// What Birth::op and Features::op say of what the kernels made that torch.compile writes.
-inline constexpr const char* kCompiledRegion = "compiled region";
 
 /// What a value that no parameter had touched, made outside of modules, was first computed with.
 enum class FirstMet : uint8_t {

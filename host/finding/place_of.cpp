@@ -56,7 +56,7 @@ bool is_from_fx(const std::string& file) {
 Origin PlaceFinder::origin(const SourceFrame& frame) const {
     const std::string& file = frame.file;
     if (file.empty() || file.rfind("<frozen", 0) == 0) return Origin::StandardLibrary;
-    if (is_from_fx(file)) return Origin::Torch;
+    if (is_from_fx(file) || file == kOwnCode) return Origin::Torch;
     if (lies_in(torch_root_, file) || is_generated(file)) return Origin::Torch;
     const bool installed =
         file.find("/site-packages/") != std::string::npos || file.find("/dist-packages/") != std::string::npos;

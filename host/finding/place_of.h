@@ -54,6 +54,8 @@ class PlaceFinder {
 
 /// A file that torch.compile wrote: by its name, or by the folder that TORCHINDUCTOR_CACHE_DIR names. [MT]
 bool is_generated(const std::string& file);
+/// The name of Python code of numsan's own: it runs in the place of torch's.
+inline constexpr const char* kOwnCode = "<numsan>";
 /// The name of code that torch.fx wrote, which lies in no file. [MT]
 bool is_from_fx(const std::string& file);
 

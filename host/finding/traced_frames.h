@@ -9,7 +9,8 @@
 namespace numsan {
 
 /// A frame of generated code gets those in front of it that its line was made from. The compiled function's own frame,
-/// which stands on the line of its `def`, goes: it is the outermost of them.
+/// which stands on the line of its `def`, goes: it is the outermost of them. So do numsan's own, where it ran
+/// the graph.
 std::vector<SourceFrame> with_traced_frames(std::vector<SourceFrame> stack, const LiveNames::Traced& traced,
                                             const PlaceFinder& places);
 

@@ -258,11 +258,6 @@ void Session::end_optimizer_step(ThreadState& thread) noexcept {
     if (on() && !asked_rank_in_step_.exchange(true)) publisher_.learn_rank();
 }
 
-bool Session::looks() const noexcept {
-    const ThreadState& thread = this_thread();
-    return on() && !thread.busy && thread.ignore_depth == 0;
-}
-
 void Session::use(const AdapterApi& adapter) noexcept {
     counts_.use(adapter);
     publisher_.use(adapter);

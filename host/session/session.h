@@ -63,7 +63,10 @@ class Session : private DeviceOwner {
         if (slow_ != nullptr) slow_->waits();
     }
     /// False while the program asks not to look, and where an op of this thread is looked at now.
-    bool looks() const noexcept;
+    bool looks() const noexcept {
+        const ThreadState& thread = this_thread();
+        return on() && !thread.busy && thread.ignore_depth == 0;
+    }
     bool read_device(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept {
         return on() && devices_.read(queue, from, bytes, to);
     }

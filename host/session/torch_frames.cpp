@@ -16,6 +16,8 @@ bool ends_with(const std::string& text, std::string_view end) {
     return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
+constexpr std::string_view kCompileFx = "torch/_inductor/compile_fx.py";  ///< see compiled_regions.py
+
 /// Functions are compared without the class they belong to: some interpreters name it, some do not.
 bool is(const SourceFrame& frame, std::string_view function, std::string_view file) {
     if (frame.native || !ends_with(frame.file, file)) return false;
@@ -64,9 +66,22 @@ bool TorchFrames::in_generated(StackId stack) const {
 
 bool TorchFrames::in_replay(StackId stack) const {
     const std::vector<SourceFrame> frames = stacks_.resolve(stack);
-    return std::any_of(frames.begin(), frames.end(), [](const SourceFrame& frame) {
-        return is(frame, "numsan_runs_region", "torch/_inductor/compile_fx.py");
-    });
+    return std::any_of(frames.begin(), frames.end(),
+                       [](const SourceFrame& frame) { return is(frame, "numsan_runs_region", kCompileFx); });
+}
+
+bool TorchFrames::in_same_region(StackId one, StackId other) const {
+    const std::vector<SourceFrame> first = stacks_.resolve(one), second = stacks_.resolve(other);
+    const auto calls = [](const SourceFrame& frame) {
+        return is(frame, "numsan_region", kCompileFx) || is(frame, "numsan_backward", kCompileFx);
+    };
+    const auto same = [](const SourceFrame& a, const SourceFrame& b) {
+        return a.line == b.line && a.file == b.file && a.function == b.function;
+    };
+    auto mine = std::find_if(first.begin(), first.end(), calls);
+    auto its = std::find_if(second.begin(), second.end(), calls);
+    if (mine == first.end() || its == second.end()) return false;
+    return std::equal(++mine, first.end(), ++its, second.end(), same);  // they stand at lines of their own in the call
 }
 
 uint64_t TorchFrames::place(StackId stack) const {

@@ -27,6 +27,8 @@ class StackFacts {
     virtual bool in_generated(StackId) const = 0;  ///< called by code that torch.compile wrote around its kernels
     /// Within the graph of a compiled region that is run once more, op by op (interpose/python/scripts).
     virtual bool in_replay(StackId) const = 0;
+    /// Both within one call of a compiled region, or of its backward pass, or two from the same line.
+    virtual bool in_same_region(StackId, StackId) const = 0;
 
     /// The same for stacks of the same functions and lines, whichever modules they run in and whenever they were seen.
     virtual uint64_t place(StackId) const = 0;

@@ -176,6 +176,7 @@ void Verdict::judge(const OpEvent& event, const OpContext& context, OutputSet ba
     }
     if (event.op->op_class == OpClass::Region) {
         for (const auto& [from, to] : external_.explain_region(event, context)) pending_.replace(from, to);
+        return;
     }
     const BirthKinds before = read_inputs(event, context, bad_outputs.any());
     gradients_.read(event, context);

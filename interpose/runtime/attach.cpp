@@ -255,8 +255,7 @@ bool attach(const numsan_stub_api& stub) {
     }
     if (breaks) announce_break_stops(g_core);
     // A debugger would stop in ops that the program does not call itself.
-    if (options.regions && has_python && !breaks)
-        g_core.any_bad = any_bad;
+    if (options.regions && has_python && !breaks) g_core.any_bad = any_bad;
     Options used = options;
     used.break_at = breaks;  // without Python nothing stops, and no device is waited for
     make_session(used, *stacks, facts);

@@ -56,8 +56,7 @@ void outside_ops(void (*run)(void* argument), void* argument) {
 void define_debugger_ops() {
     define_own_op<tensors_at>("tensors_at", {Argument("addresses", c10::ListType::ofInts())},
                               {Argument("", c10::ListType::ofTensors())});
-    define_own_op<kept_at>("kept_at",
-                           {Argument("call", c10::IntType::get()), Argument("tensor", c10::IntType::get())},
+    define_own_op<kept_at>("kept_at", {Argument("call", c10::IntType::get()), Argument("tensor", c10::IntType::get())},
                            {Argument("", c10::TensorType::get())});
 }
 

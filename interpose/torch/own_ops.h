@@ -29,8 +29,8 @@ void define_own_op(const char* name, std::vector<c10::Argument> arguments, std::
     const std::string full = std::string("numsan::") + name;
     own_ops().push_back(
         dispatcher.registerDef(c10::FunctionSchema(full, "", std::move(arguments), std::move(returns)), "numsan"));
-    own_ops().push_back(dispatcher.registerImpl(
-        {full, ""}, key, c10::KernelFunction::makeFromBoxedFunction<kernel>(), std::nullopt, nullptr, "numsan"));
+    own_ops().push_back(dispatcher.registerImpl({full, ""}, key, c10::KernelFunction::makeFromBoxedFunction<kernel>(),
+                                                std::nullopt, nullptr, "numsan"));
 }
 
 }  // namespace numsan

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "interpose/torch/describe/each_tensor.h"
 #include "interpose/torch/describe/tensor_view_of.h"
 #include "interpose/torch/hook/hook_state.h"
 #include "interpose/torch/own_ops.h"
@@ -16,12 +17,11 @@ namespace {
 
 void any_bad(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
     bool bad = false;
-    const CoreApi* core = core_api();
-    const auto tensors = stack->back().toTensorList();
-    for (size_t i = 0; i < tensors.size() && core != nullptr && !bad; ++i) {
-        TensorView view;
-        const at::Tensor tensor = tensors[i];
-        bad = view_of(tensor, 0, view) && core->any_bad(view);
+    if (const CoreApi* core = core_api(); core != nullptr) {
+        for_each_tensor(stack->back(), [&](const at::Tensor& tensor) {
+            TensorView view;
+            bad = bad || (view_of(tensor, 0, view) && core->any_bad(view));
+        });
     }
     stack->back() = bad;
 }
@@ -34,17 +34,16 @@ void compiled_region(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit
 
 void define_region_ops() {
     using c10::Argument;
-    define_own_op<any_bad>("any_bad", {Argument("tensors", c10::ListType::ofTensors())},
+    define_own_op<any_bad>("any_bad", {Argument("tensors", c10::ListType::create(c10::OptionalType::ofTensor()))},
                            {Argument("", c10::BoolType::get())});
     const std::string a = "alias::a";
     Argument output("output", c10::TensorType::get(), std::nullopt, std::nullopt, false,
                     c10::AliasInfo(true, std::set<std::string>{a}, std::set<std::string>{a}));
     define_own_op<compiled_region>("compiled_region", {Argument("replayed", c10::TensorType::get()), std::move(output)},
                                    {}, c10::DispatchKey::CompositeExplicitAutograd);
-    own_ops().push_back(c10::Dispatcher::singleton().registerImpl({"numsan::compiled_region", ""},
-                                                                  c10::DispatchKey::Autograd,
-                                                                  c10::KernelFunction::makeFallthrough(), std::nullopt,
-                                                                  nullptr, "numsan"));
+    own_ops().push_back(c10::Dispatcher::singleton().registerImpl(
+        {"numsan::compiled_region", ""}, c10::DispatchKey::Autograd, c10::KernelFunction::makeFallthrough(),
+        std::nullopt, nullptr, "numsan"));
 }
 
 }  // namespace numsan

@@ -2,15 +2,17 @@
 """What numsan costs a program: the same work bare and with the full scan, taking turns in one run.
 
 usage: tests/bench/pair.py [WORK ...] [--turns N] [--hook] [--tiers] [--dump] [--break] [--perf] [--diagnose]
-WORK: launch blocks adam gpt2 resnet start (default: all)
+                           [--regions]
+WORK: launch blocks adam compiled gpt2 compiled_gpt2 resnet start (default: all)
 
-`launch`, `blocks` and `adam`: a bare and a watched process live side by side on one core and take turns of some steps
-each, so that a slow phase of the machine hits both. All three are bound by launching small operators: layers of 16
-values with AdamW, of 8 values with SGD, and Adam one by one over 5,000 parameters. The others are a process per turn.
+`launch`, `blocks`, `adam` and `compiled`: a bare and a watched process live side by side on one core and take turns of
+some steps each, so that a slow phase of the machine hits both. All are bound by launching small operators: layers of 16
+values with AdamW, of 8 values with SGD, Adam one by one over 5,000 parameters, and `blocks` with its model and loss
+compiled by torch.compile. The others are a process per turn.
 Printed per configuration: the median turn, and the median of each turn's ratio to the bare one just before it. --hook
 adds a configuration that follows every op but reads no tensor; only a build with NUMSAN_BENCH=ON knows it. --dump adds
-one that holds arguments for the option `dump`, --perf and --diagnose those that measure, with their ratios to the full
-scan just before it, too.
+one that holds arguments for the option `dump`, --perf and --diagnose those that measure, --regions one that does not
+look into compiled regions, with their ratios to the full scan just before it, too.
 NUMSAN_PYTHON names the interpreter (default: the checkout's .venv), NUMSAN_BUILD the build folder (default: build).
 """
 import argparse
@@ -51,6 +53,12 @@ def step():
     loss = model(x).pow(2).mean(); optimizer.zero_grad(); loss.backward(); optimizer.step()
 for _ in range(60): step()
 """
+
+COMPILED = BLOCKS.replace("def step():", """
+@torch.compile
+def loss_of(x):
+    return model(x).pow(2).mean()
+def step():""").replace("model(x).pow(2).mean(); optimizer", "loss_of(x); optimizer")
 
 ADAM = """
 import os, time, torch
@@ -95,6 +103,8 @@ def step():
 step(); step()
 """
 
+COMPILED_GPT2 = GPT2.replace("model = Model();", "model = torch.compile(Model());")
+
 RESNET = """
 import time, torch
 from torch import nn
@@ -124,9 +134,10 @@ with open("/proc/self/stat") as stat: born = int(stat.read().rsplit(")", 1)[1].s
 print(time.clock_gettime(time.CLOCK_BOOTTIME) - born)
 """
 
-WORKS = {"launch": (LAUNCH, 100), "blocks": (BLOCKS, 60), "adam": (ADAM, 1), "gpt2": (GPT2, 4), "resnet": (RESNET, 4),
+WORKS = {"launch": (LAUNCH, 100), "blocks": (BLOCKS, 60), "adam": (ADAM, 1), "compiled": (COMPILED, 100),
+         "gpt2": (GPT2, 4), "compiled_gpt2": (COMPILED_GPT2, 4), "resnet": (RESNET, 4),
          "start": (START, 0)}  # and steps in a block
-SIDE_BY_SIDE = ("launch", "blocks", "adam")
+SIDE_BY_SIDE = ("launch", "blocks", "adam", "compiled")
 CONFIGURATIONS = {"bare": None, "full": {"NUMSAN_OPTIONS": "report=none"}}
 HOOK = {"NUMSAN_OPTIONS": "report=none", "NUMSAN_BENCH_NO_SCAN": "1"}
 
@@ -188,7 +199,10 @@ def main():
     parser.add_argument("--break", dest="breaks", action="store_true", help="also with the option `break`")
     parser.add_argument("--perf", action="store_true", help="also with the option `perf`")
     parser.add_argument("--diagnose", action="store_true", help="also with the option `diagnose`")
+    parser.add_argument("--regions", action="store_true", help="also without looking into compiled regions")
     arguments = parser.parse_args()
+    if arguments.regions:
+        CONFIGURATIONS["no regions"] = {"NUMSAN_OPTIONS": "report=none:regions=0"}
     for name in ("perf", "diagnose"):
         if getattr(arguments, name):
             CONFIGURATIONS[name] = {"NUMSAN_OPTIONS": f"report=none:{name}=1:log=none"}

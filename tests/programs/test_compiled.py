@@ -1,4 +1,4 @@
-"""Programs whose model torch.compile made kernels of: one finding, which does not say more than is known."""
+"""Programs whose model torch.compile made kernels of: one finding, at the line in the model."""
 import shutil
 
 import pytest
@@ -38,10 +38,10 @@ print(all(bool(p.isfinite().all()) for p in net.parameters()))
 VECTORS = {"TORCHINDUCTOR_VEC_ISA_OK": ""}
 
 
-def watched_run(tmp_path, *args, env=None):
+def watched_run(tmp_path, *args, env=None, options=None):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    watched = run_numsan.run(program, args=args, cwd=tmp_path, timeout=400, env=env)
+    watched = run_numsan.run(program, args=args, cwd=tmp_path, timeout=400, env=env, options=options)
     assert watched.returncode == 0, watched.describe()
     run_numsan.validate(watched.report)
     return watched
@@ -51,8 +51,16 @@ def test_a_region_that_makes_nan_is_one_finding(warm, tmp_path):
     watched = watched_run(tmp_path, "forward", env=VECTORS)
     assert watched.stdout == "False\n" and len(watched.findings) == 1, watched.describe()
     found = watched.findings[0]
-    assert (found["op"], found["severity"], found["step"]) == ("compiled region", "error", 2), watched.describe()
+    assert (found["op"], found["severity"], found["step"]) == ("aten::log", "error", 2), watched.describe()
     assert found["phase"] == "forward" and found["escape"]["into"] == "loss", watched.describe()
+    assert "h.log()" in found["location"]["code"] and found["category"]["id"] == "N2", watched.describe()
+
+
+def test_a_region_that_is_not_looked_into_is_named_as_one(warm, tmp_path):
+    watched = watched_run(tmp_path, "forward", env=VECTORS, options={"regions": "0"})
+    assert watched.stdout == "False\n" and len(watched.findings) == 1, watched.describe()
+    found = watched.findings[0]
+    assert (found["op"], found["severity"], found["step"]) == ("compiled region", "error", 2), watched.describe()
     assert found["location"]["file"].endswith("program.py"), watched.describe()
     assert found["category"]["id"] not in ("N1", "N6") or found["category"]["confidence"] < 0.5, watched.describe()
     assert any("TORCHDYNAMO_DISABLE=1" in line for line in found["help"]), watched.describe()
@@ -63,7 +71,8 @@ def test_a_derivative_inside_a_region_is_one_finding(warm, tmp_path):
     watched = watched_run(tmp_path, "backward", env=VECTORS)
     assert watched.stdout == "False\n" and len(watched.findings) == 1, watched.describe()
     found = watched.findings[0]
-    assert (found["op"], found["phase"], found["step"]) == ("compiled region", "backward", 0), watched.describe()
+    assert (found["forward"]["op"], found["phase"], found["step"]) == ("aten::sqrt", "backward", 0), watched.describe()
+    assert "sqrt()" in found["location"]["code"], watched.describe()
 
 
 def test_its_healthy_twin_is_silent(warm, tmp_path):

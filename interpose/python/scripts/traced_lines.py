@@ -17,6 +17,7 @@ def traced_lines():
     prefixes = ('<eval_with_key>', 'fx_generated_')
     assignment = re.compile(r'(\w+)(?: : [^=;]+)? = ')
     entry = re.compile(r'^\s*File "(.+)", line (\d+), in (.+)$', re.M)
+    resumed = re.compile(r'^torch_dynamo_resume_in_(.+)_at_\d+$')  # behind a graph break
     code_lines, numbers, stacks = [], {}, []
     left = 20000  # lines of code and nodes: some tenths of a second
 
@@ -42,11 +43,15 @@ def traced_lines():
                 file = forward.__code__.co_filename if type(forward) is function_type else ''
                 return file if file.startswith(prefixes) else None
 
+    def called(name):
+        rest = resumed.match(name)
+        return rest.group(1) if rest else name
+
     def stack_of(text):
         # Frames that were themselves generated say nothing.
         if text not in numbers:
             found = entry.findall(text)
-            frames = [(file, int(line), name) for file, line, name in found if not file.startswith(prefixes)]
+            frames = [(file, int(line), called(name)) for file, line, name in found if not file.startswith(prefixes)]
             numbers[text] = len(stacks) if frames else None
             if frames:
                 stacks.append(frames[-64:][::-1])

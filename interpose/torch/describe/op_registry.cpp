@@ -98,7 +98,7 @@ std::unique_ptr<Operator> make(const c10::OperatorHandle& handle) {
     made->info.integer_op = op_table::integer_op(made->name);
     made->info.op_class = class_of(handle, made->name);
     made->info.mutates = !made->written.empty();
-    made->info.name = made->name.c_str();
+    made->info.name = made->info.op_class == OpClass::Region ? kCompiledRegion : made->name.c_str();
     made->info.overload = made->overload.c_str();
     made->info.id = next++;
     made->draws = handle.hasTag(at::Tag::nondeterministic_seeded);

@@ -1,6 +1,8 @@
 // What compiled regions hand out: one birth, and none of its own where what they were given was bad.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <string>
 
 #include "tests/host/verdict/made_up.h"
@@ -82,6 +84,90 @@ TEST(BirthsExternal, ABadLossExplainsTheGradientsOfARegion) {
         EXPECT_EQ(r.s.only().birth.op, bad ? "aten::div" : kCompiledRegion);
         EXPECT_EQ(r.s.only().birth.phase, bad ? Phase::Forward : Phase::Backward);
     }
+}
+
+/// A region whose graph was run once more.
+struct Replayed : Region {
+    MadeUp operand{-1}, replayed{kNan};
+
+    BirthId replay() {
+        s.context.stack = kReplayStack;
+        const BirthId born = s.op("aten::log", {operand.view()}, {replayed.returned()});
+        s.context.stack = 1;
+        return born;
+    }
+    void hand_back(MadeUp& from, MadeUp& to) {
+        s.context.stack = kRegionStack;
+        s.op(kCompiledRegion, {from.view(), to.view()}, {to.written()}, OpClass::Region);
+        s.context.stack = 1;
+    }
+    /// What a loss that is made of it goes back to.
+    Birth found_in(MadeUp& from) {
+        s.op("aten::sum", {from.view()}, {loss.returned()});
+        s.loss(loss);
+        return s.only().birth;
+    }
+};
+
+TEST(BirthsExternal, WhatTheGraphMadeIsWhatTheRegionHandsBack) {
+    Replayed r;
+    r.replay();
+    r.hand_back(r.replayed, r.out);
+    const Birth birth = r.found_in(r.out);
+    EXPECT_EQ(birth.op, "aten::log");
+    EXPECT_NE(std::find(birth.evidence.begin(), birth.evidence.end(),
+                        "torch.compile made kernels of this code: its graph was run once more, op by op, on what the "
+                        "kernels were given"),
+              birth.evidence.end());
+}
+
+TEST(BirthsExternal, OpsThatTheRegionCallsItselfMakeNoBirthBesideIt) {
+    Replayed r;
+    r.s.context.stack = kRegionStack;
+    EXPECT_NE(r.s.op("aten::mm", {r.buffer.view()}, {r.other.returned()}), 0u);
+    r.s.context.stack = 1;
+    const BirthId born = r.replay();
+    r.hand_back(r.replayed, r.out);
+    EXPECT_EQ(r.s.verdict.counts().births, 1);
+    MadeUp sum{kNan};
+    EXPECT_EQ(r.s.op("aten::sum", {r.other.view()}, {sum.returned()}), born) << "a buffer that it keeps";
+}
+
+TEST(BirthsExternal, AnotherRegionsBirthStays) {
+    Replayed r;
+    r.read(r.buffer, r.other);
+    r.replay();
+    r.hand_back(r.replayed, r.out);
+    EXPECT_EQ(r.s.verdict.counts().births, 2);
+    EXPECT_EQ(r.found_in(r.other).op, kCompiledRegion);
+}
+
+TEST(BirthsExternal, KindsThatTheGraphDidNotMakeComeOfThoseThatItMade) {
+    Replayed r;
+    r.operand.values[0] = 0;
+    r.replayed.values[0] = -std::numeric_limits<float>::infinity();
+    r.replay();
+    r.hand_back(r.replayed, r.out);
+    EXPECT_EQ(r.found_in(r.out).op, "aten::log");
+    EXPECT_EQ(r.s.verdict.counts().births, 1);
+}
+
+TEST(BirthsExternal, WhatARegionWasGivenComesFromOutside) {
+    Replayed r;
+    r.hand_back(r.replayed, r.out);  // no op has read it before
+    const Birth birth = r.found_in(r.out);
+    EXPECT_EQ(birth.mechanism, Mechanism::DATA);
+    EXPECT_EQ(birth.reader, kCompiledRegion);
+}
+
+TEST(BirthsExternal, AnInfinityThatTheProgramWroteIsNotWhatARegionMade) {
+    Replayed r;
+    r.replayed.values[0] = -std::numeric_limits<float>::infinity();
+    r.s.infinite_scalar = true;
+    r.s.op("aten::full", {}, {r.replayed.returned()}, OpClass::Constant);
+    r.s.infinite_scalar = false;
+    r.hand_back(r.replayed, r.out);
+    EXPECT_EQ(r.s.verdict.counts().births, 0);
 }
 
 }  // namespace

@@ -56,5 +56,23 @@ TEST(TracedFrames, OfALineThatNobodyKnowsThereAreNone) {
     EXPECT_EQ(with_traced_frames({{kGenerated, "forward", 7, nullptr}}, {}, kPlaces).size(), 1u);
 }
 
+TEST(TracedFrames, ThoseByWhichAGraphIsRunAgainGo) {
+    constexpr char kOwn[] = "/env/site-packages/torch/_inductor/compile_fx.py";
+    const std::vector<SourceFrame> stack = {
+        {kGenerated, "forward", 7, nullptr},
+        {kOwnCode, "wait_for_compile_fx.<locals>.mend.<locals>.Region.run", 30, nullptr},
+        {kOwn, "wait_for_compile_fx.<locals>.mend.<locals>.numsan_runs_region", 9, nullptr},
+        {kCompiler, "DisableContext.__call__.<locals>._fn", 5, nullptr},
+        {kOwn, "wait_for_compile_fx.<locals>.mend.<locals>.with_looks.<locals>.numsan_region", 4, nullptr},
+        {"/me/net.py", "Net.forward", 3, nullptr}};
+    const LiveNames::Traced lines = {{{kGenerated, 7}, {traced("/me/net.py", "forward", 6)}}};
+    EXPECT_EQ(shown(with_traced_frames(stack, lines, kPlaces)),
+              (Lines{"net.py:6 Net.forward", "<eval_with_key>.1:7 forward"}));
+    EXPECT_EQ(shown(with_traced_frames(stack, {}, kPlaces)),
+              (Lines{"<eval_with_key>.1:7 forward", "net.py:3 Net.forward"}));
+    const std::vector<SourceFrame> healthy(stack.begin() + 3, stack.end());
+    EXPECT_EQ(with_traced_frames(healthy, {}, kPlaces).size(), 3u) << "nothing was run again";
+}
+
 }  // namespace
 }  // namespace numsan
