@@ -1,6 +1,8 @@
 """What a program must not notice when the graph of a compiled region is run once more.
 
 Every region here hands back a bad value or a bad gradient."""
+import gc
+
 import torch
 from torch.utils.checkpoint import checkpoint
 
@@ -67,6 +69,22 @@ torch.manual_seed(3)
 torch.compile(lambda x: torch.nn.functional.dropout(x, 0.5))(x)
 dropped(x)
 print("random", torch.rand(2).tolist())
+torch.compile(lambda x: torch.log(x) + torch.normal(torch.zeros(2, 3), torch.ones(2, 3)))(x)
+print("random", torch.rand(2).tolist())
+
+
+@torch.compile
+def adds_to(x, total):
+    total.add_((x * w).log().sum())
+    return (x * w).log().sum()
+
+
+for _ in range(3):
+    total = torch.ones(())
+    result = adds_to(x, total)
+del total, result
+gc.collect()
+print("nodes alive", sum(type(value).__name__ == "CompiledFunctionBackward" for value in gc.get_objects()))
 
 
 @torch.compile
