@@ -176,14 +176,16 @@ def wait_for_torch():
             return as_of_torch(numsan_backward, backward, origin)
 
         def with_looks(compiled, region):
+            run = torch._dynamo.eval_frame.innermost_fn(compiled)
+
             def numsan_region(*args, **kwargs):
                 if kwargs or function_modes() or dispatch_modes() or torch.is_inference_mode_enabled():
-                    return compiled(*args, **kwargs)
+                    return run(*args, **kwargs)
                 try:
                     versions = region.versions(args)
                 except Exception:
                     versions = None
-                results = compiled(*args)
+                results = run(*args)
                 if versions is None:
                     return results
                 outputs = results if type(results) in (tuple, list) else (results,)
@@ -200,8 +202,11 @@ def wait_for_torch():
                     pass
                 return results
 
-            numsan_region.__dict__.update(compiled.__dict__)
-            return as_of_torch(numsan_region, compiled, origin)
+            numsan_region.__dict__.update((name, value) for name, value in compiled.__dict__.items()
+                                          if not name.startswith('_torchdynamo'))
+            looks = as_of_torch(numsan_region, compiled, origin)
+            # Where torch has a layer that keeps torch.compile out, there is one again, and not two.
+            return looks if run is compiled else torch._dynamo.disable(looks, reason='do not trace AOT-compiled graph')
 
         for function in (bad_in, own_node, keep, numsan_runs_region):
             as_of_torch(function, function, origin)
