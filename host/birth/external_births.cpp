@@ -278,6 +278,7 @@ std::vector<ExternalBirths::Replaced> ExternalBirths::explain_region(const OpEve
         if ((scanner_.kinds(output) & kind) != 0) now.of(kind) = known_by_replay(kind, replayed);
         Birth* birth = births_.find(replayed.of(kind));
         if (birth == nullptr || !stacks_.in_replay(birth->stack)) continue;
+        birth->features.replayed = true;
         const std::string said =
             "torch.compile made kernels of this code: its graph was run once more, op by op, on what the kernels were "
             "given";

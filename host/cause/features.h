@@ -59,6 +59,7 @@ struct Features {
     bool first_update = false;      ///< the op updates in place what nothing wrote before
     bool of_loss = false;           ///< a loss of torch's is among its ancestors
     bool operand_known = false;     ///< it has ancestors that are remembered
+    bool replayed = false;  ///< in the graph of a compiled region that was run once more: earlier steps ran elsewhere
     bool operand_constant = false;  ///< it was computed from numbers of the program alone: of no batch, no parameter
     std::string saturating;         ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...
     std::string cut;                ///< the zero among them was a fraction, cut off by a cast: how that is known

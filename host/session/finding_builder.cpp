@@ -87,10 +87,10 @@ void rank(Finding& finding, const Birth& birth, bool own_backward, bool in_layer
     features.phase = finding.phase;
     features.met = birth.met;
     features.own_backward = own_backward;
-    features.first_run =
-        !birth.history.empty() && std::none_of(birth.history.begin(), birth.history.end(), [&](const auto& past) {
-            return past.step < birth.step && past.absmax.has_value();
-        });
+    features.first_run = !features.replayed && !birth.history.empty() &&
+                         std::none_of(birth.history.begin(), birth.history.end(), [&](const auto& past) {
+                             return past.step < birth.step && past.absmax.has_value();
+                         });
     Ranking ranking = rank_causes(features);
     finding.category = ranking.guesses.front();
     for (size_t i = 1; i < ranking.guesses.size() && i <= 3; ++i) {

@@ -7,6 +7,7 @@ QUICK = ["layers", "style", "unit tests (ctest)", "programs (pytest -m quick)", 
 CI = ["what the tests import", *QUICK[:3], "programs (pytest)", "public suite", "unit tests, address+undefined"]
 MORE = ["unit tests, thread", "kernels for all architectures", "changes of the kernels' PTX", "clang-tidy",
         "build and unit tests, clang", "fuzzing"]
+REST = ["what the tests import", "programs (pytest -m nightly)", "labels, asked again", *MORE]
 
 
 @pytest.fixture
@@ -29,14 +30,16 @@ def tested(root_machine):
     return run
 
 
-@pytest.mark.parametrize("arguments, stages", [(["--quick"], QUICK), ([], CI), (["--all"], [*CI, *MORE])],
-                         ids=["quick", "ci", "all"])
+@pytest.mark.parametrize("arguments, stages", [(["--quick"], QUICK), ([], CI), (["--all"], [*CI, *MORE]),
+                                               (["--rest"], REST)], ids=["quick", "ci", "all", "rest"])
 def test_stages(arguments, stages, tested):
     status, seen, text = tested(*arguments)
     assert (status, seen) == (0, dict.fromkeys(stages, "passed")), text
     assert "[test] tried again: 0\n" in text
-    markers = {"--quick": "quick", "--all": "nightly or not nightly"}.get("".join(arguments), "not nightly")
-    [pytest_call] = [call for call in tested.machine.calls("python") if "pytest" in call]
+    markers = {"--quick": "quick", "--all": "nightly or not nightly", "--rest": "nightly"}.get("".join(arguments),
+                                                                                               "not nightly")
+    pytest_call, *again = [call for call in tested.machine.calls("python") if "pytest" in call]
+    assert bool(again) == ("--rest" in arguments)
     assert f"-m {markers} -n 3" in pytest_call
     assert bool(tested.machine.calls("setup")) == ("--quick" not in arguments)
 

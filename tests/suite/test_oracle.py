@@ -16,7 +16,8 @@ BEFORE = judged.known()
 LATER = [] if os.environ.get("NUMSAN_TEST_ALL") else [entry for entry in ALL if entry["file"].startswith("threads/")]
 ASKED = [entry for entry in ALL
          if entry not in LATER and not unjudged(entry) and not judged.is_judged(entry, BEFORE)]
-pytestmark = [pytest.mark.quick, pytest.mark.xdist_group("oracle")]  # one worker asks the oracle
+pytestmark = [pytest.mark.quick, pytest.mark.xdist_group("oracle"),  # one worker asks the oracle
+              pytest.mark.timeout(5400 if os.environ.get("NUMSAN_TEST_ALL") else 1200)]
 
 
 @pytest.fixture(scope="session")

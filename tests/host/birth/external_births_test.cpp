@@ -115,6 +115,7 @@ TEST(BirthsExternal, WhatTheGraphMadeIsWhatTheRegionHandsBack) {
     r.hand_back(r.replayed, r.out);
     const Birth birth = r.found_in(r.out);
     EXPECT_EQ(birth.op, "aten::log");
+    EXPECT_TRUE(birth.features.replayed) << "whether it ran before is not known";
     EXPECT_NE(std::find(birth.evidence.begin(), birth.evidence.end(),
                         "torch.compile made kernels of this code: its graph was run once more, op by op, on what the "
                         "kernels were given"),
