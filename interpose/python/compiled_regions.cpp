@@ -8,7 +8,8 @@ namespace numsan {
 bool look_into_compiled_regions(const PythonApi& api) {
     const PythonLock lock(api);
     const Reference globals(api, api.PyDict_New());
-    return globals.get() != nullptr && run_script(api, kRegionGraphsScript, globals.get()) &&
+    return globals.get() != nullptr && run_script(api, kWhenThereScript, globals.get()) &&
+           run_script(api, kRegionGraphsScript, globals.get()) &&
            run_script(api, kCompiledRegionsScript, globals.get());
 }
 

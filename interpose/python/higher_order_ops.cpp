@@ -8,7 +8,8 @@ namespace numsan {
 bool pass_higher_order_ops(const PythonApi& api) {
     const PythonLock lock(api);
     const Reference globals(api, api.PyDict_New());
-    return globals.get() != nullptr && run_script(api, kHigherOrderOpsScript, globals.get());
+    return globals.get() != nullptr && run_script(api, kWhenThereScript, globals.get()) &&
+           run_script(api, kHigherOrderOpsScript, globals.get());
 }
 
 }  // namespace numsan

@@ -1,7 +1,7 @@
 # Looks at what regions hand back that torch.compile made kernels of: the results of their calls, and the gradients of
 # their backward passes. Where one is bad, the region's graph is run once more, op by op, on what the region was given:
 # those ops are seen, and torch.ops.numsan.compiled_region says which of their results is which of the region's. Run
-# after region_graphs.py.
+# after region_graphs.py and when_there.py.
 __name__ = '<numsan>'
 
 
@@ -243,24 +243,8 @@ def wait_for_torch():
 
         inductor.__call__ = as_of_torch(numsan_compiles, compile_model, compile_model.__code__)
 
-    class Finder:
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            inductor = getattr(sys.modules.get('torch'), '_TorchCompileInductorWrapper', None)
-            if inductor is not None and Finder in sys.meta_path:
-                place = sys.meta_path.index(Finder)
-                del sys.meta_path[place]
-                try:
-                    mend(inductor)
-                except Exception:
-                    pass
-                # Whoever walks the list now steps over the finder that has moved up.
-                find_spec = getattr(sys.meta_path[place], 'find_spec', None) if name and sys.meta_path[place:] else None
-                return find_spec(name, path, target) if find_spec is not None else None
-            return None
-
-    sys.meta_path.insert(0, Finder)
-    Finder.find_spec('')  # torch may be there already
+    # The class stands at the end of torch's own module, before its last imports.
+    when_there(lambda: getattr(sys.modules.get('torch'), '_TorchCompileInductorWrapper', None), mend)
 
 
 wait_for_torch()

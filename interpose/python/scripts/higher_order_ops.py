@@ -1,4 +1,4 @@
-# Mends torch._ops as soon as it is imported.
+# Mends torch._ops as soon as it is imported. Run after when_there.py.
 __name__ = '<numsan>'
 
 
@@ -19,24 +19,11 @@ def wait_for_torch():
         key_extractor.__module__, key_extractor.__qualname__ = extract.__module__, extract.__qualname__
         ops.key_extractor = key_extractor
 
-    class Finder:
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            ops = sys.modules.get('torch._ops')
-            if getattr(ops, 'key_extractor', None) is not None and Finder in sys.meta_path:
-                place = sys.meta_path.index(Finder)
-                del sys.meta_path[place]
-                try:
-                    mend(ops)
-                except Exception:
-                    pass
-                # Whoever walks the list now steps over the finder that has moved up.
-                find_spec = getattr(sys.meta_path[place], 'find_spec', None) if name and sys.meta_path[place:] else None
-                return find_spec(name, path, target) if find_spec is not None else None
-            return None
+    def find():
+        ops = sys.modules.get('torch._ops')
+        return ops if getattr(ops, 'key_extractor', None) is not None else None
 
-    sys.meta_path.insert(0, Finder)
-    Finder.find_spec('')  # torch may be there already
+    when_there(find, mend)
 
 
 wait_for_torch()

@@ -1,0 +1,27 @@
+# Waits for something that an import brings. Run before the scripts that wait, with the same names.
+__name__ = '<numsan>'
+
+
+def when_there(find, mend):
+    """Calls mend(found) once find() finds something that is not None: now, or with the import after it, on whatever
+    thread. A finder on sys.meta_path, which finds nothing, waits for it and is gone then."""
+    import sys
+
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            found = find()
+            if found is not None and Finder in sys.meta_path:
+                place = sys.meta_path.index(Finder)
+                del sys.meta_path[place]
+                try:
+                    mend(found)
+                except Exception:
+                    pass
+                # Whoever walks the list now steps over the finder that has moved up.
+                find_spec = getattr(sys.meta_path[place], 'find_spec', None) if name and sys.meta_path[place:] else None
+                return find_spec(name, path, target) if find_spec is not None else None
+            return None
+
+    sys.meta_path.insert(0, Finder)
+    Finder.find_spec('')
