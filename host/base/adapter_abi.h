@@ -163,9 +163,9 @@ struct CoreApi {
     /// With the option `perf`, else null: an op of this thread is about to run, after all else that is said of it
     /// before it does. One that throws is not said to have ended.
     void (*op_begin)() = nullptr;
-    /// Whether a tensor in host memory holds a value that is not finite. Null: regions that torch.compile made kernels
-    /// of are not looked into.
-    bool (*any_bad)(const TensorView& tensor) = nullptr;
+    /// The kinds of values that are not finite in a tensor in host memory. Null: regions that torch.compile made
+    /// kernels of are not looked into.
+    KindSet (*bad_kinds)(const TensorView& tensor) = nullptr;
 };
 
 /// Weak references to storages (TensorView::storage). [MT] Nothing throws. What is watched may die, but its address is

@@ -4,6 +4,7 @@
 
 #include "host/base/exponent_counts.h"
 #include "host/base/health.h"
+#include "host/base/tensor_bytes.h"
 #include "host/base/tensor_view.h"
 
 namespace numsan {
@@ -38,5 +39,12 @@ class Scanner {
     /// False: of this tensor health() knows magnitudes only, or nothing.
     virtual bool measures(const TensorView& tensor) const noexcept { return true; }
 };
+
+/// The quick pass, over a large tensor on several threads; `share`: null where there are none.
+inline Range range_of(const Scanner& scanner, const TensorView& tensor, ShareWork share) noexcept {
+    constexpr int64_t kSharedBytes = 1 << 20;
+    return share != nullptr && bytes_of(tensor) >= kSharedBytes ? scanner.shared_range(tensor, share)
+                                                                : scanner.range(tensor);
+}
 
 }  // namespace numsan

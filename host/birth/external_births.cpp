@@ -286,11 +286,11 @@ std::vector<ExternalBirths::Replaced> ExternalBirths::explain_region(const OpEve
             birth->evidence.push_back(said);
     }
     for (const auto& [id, birth] : births_.all()) {
-        if (birth.step != context.step || birth.escaped || birth.intended) continue;
+        const bool of_operand = id == replayed.birth[0] || id == replayed.birth[1] || id == replayed.birth[2];
+        if (of_operand || birth.step != context.step || birth.escaped || birth.intended) continue;
         if (birth.node.empty() != (context.node == nullptr)) continue;  // another pass
         if (!stacks_.in_same_region(birth.stack, context.stack) || stacks_.in_replay(birth.stack)) continue;
-        const bool of_operand = id == replayed.birth[0] || id == replayed.birth[1] || id == replayed.birth[2];
-        const BirthId to = of_operand ? 0 : known_by_replay(birth.kind, replayed);
+        const BirthId to = known_by_replay(birth.kind, replayed);
         if (to != 0) replaced.push_back({id, to});
     }
     for (const auto& [from, to] : replaced) {

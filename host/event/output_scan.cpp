@@ -4,12 +4,6 @@
 #include <algorithm>
 
 namespace numsan {
-namespace {
-
-constexpr int64_t kSharedBytes = 1 << 20;  ///< outputs below are scanned by the calling thread alone
-
-}  // namespace
-
 OutputSet OutputScan::scan_any(const OpEvent& event, OpSeq seq, OutputSet wanted, Range* ranges,
                                OpTally& tally) noexcept {
     tally = {};
@@ -37,10 +31,9 @@ OutputSet OutputScan::scan_any(const OpEvent& event, OpSeq seq, OutputSet wanted
         tally.add(OpOutcome::Scanned);
         const int64_t size = bytes_of(output);
         tally.bytes += size;
-        const ShareWork work = size >= kSharedBytes ? share_.load(std::memory_order_relaxed) : nullptr;
         const bool large = size >= ScanClock::kLargeBytes;
         const int64_t began = large ? ScanClock::now() : 0;
-        const Range range = work != nullptr ? scanner_.shared_range(output, work) : scanner_.range(output);
+        const Range range = range_of(scanner_, output, share_.load(std::memory_order_relaxed));
         if (large) {
             const int64_t ns = ScanClock::now() - began;
             clock_.large(ns);

@@ -53,6 +53,11 @@ bool is_from_fx(const std::string& file) {
     return file.starts_with("<eval_with_key>") || file.starts_with("fx_generated_");
 }
 
+bool is_region_frame(const SourceFrame& frame, std::string_view function) {
+    return frame.file.ends_with("torch/_inductor/compile_fx.py") &&
+           frame.function.substr(frame.function.rfind('.') + 1) == function;
+}
+
 Origin PlaceFinder::origin(const SourceFrame& frame) const {
     const std::string& file = frame.file;
     if (file.empty() || file.rfind("<frozen", 0) == 0) return Origin::StandardLibrary;

@@ -12,25 +12,25 @@ bool same_function(const SourceFrame& a, const SourceFrame& b) {
     return a.file == b.file && plain_name(a.function) == plain_name(b.function);
 }
 
-/// Without the frames by which numsan runs the graph of a compiled region again (compiled_regions.py).
-void drop_replay(std::vector<SourceFrame>& stack) {
-    const auto is = [](const SourceFrame& frame, const char* name) { return plain_name(frame.function) == name; };
-    const auto runs = std::find_if(stack.begin(), stack.end(),
-                                   [&](const SourceFrame& frame) { return is(frame, "numsan_runs_region"); });
-    const auto called = std::find_if(runs, stack.end(), [&](const SourceFrame& frame) {
-        return is(frame, "numsan_region") || is(frame, "numsan_backward");
+/// Without the frames by which numsan looks at a compiled region, and runs its graph again (compiled_regions.py).
+void drop_own(std::vector<SourceFrame>& stack) {
+    const auto calls = [](const SourceFrame& frame) {
+        return is_region_frame(frame, "numsan_region") || is_region_frame(frame, "numsan_backward");
+    };
+    const auto own = [](const SourceFrame& frame) { return frame.file == kOwnCode; };
+    const auto runs = std::find_if(stack.begin(), stack.end(), [](const SourceFrame& frame) {
+        return is_region_frame(frame, "numsan_runs_region");
     });
-    if (called == stack.end()) return;
-    const auto first =
-        std::find_if(stack.begin(), runs, [](const SourceFrame& frame) { return frame.file == kOwnCode; });
-    stack.erase(first, called + 1);
+    if (const auto called = std::find_if(runs, stack.end(), calls); called != stack.end())
+        stack.erase(std::find_if(stack.begin(), runs, own), called + 1);
+    std::erase_if(stack, [&](const SourceFrame& frame) { return own(frame) || calls(frame); });
 }
 
 }  // namespace
 
 std::vector<SourceFrame> with_traced_frames(std::vector<SourceFrame> stack, const LiveNames::Traced& traced,
                                             const PlaceFinder& places) {
-    drop_replay(stack);
+    drop_own(stack);
     if (traced.empty()) return stack;
     std::vector<SourceFrame> whole;
     for (size_t i = 0; i < stack.size(); ++i) {

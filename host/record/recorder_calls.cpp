@@ -212,7 +212,7 @@ const CoreApi& Recorder::over(const CoreApi& core) {
     recording.after_op = core.after_op;
     recording.take_error = core.take_error;
     recording.drop_error = core.drop_error;
-    recording.any_bad = core.any_bad;
+    recording.bad_kinds = core.bad_kinds;
     core_ = &core;
     return recording;
 }

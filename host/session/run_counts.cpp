@@ -50,8 +50,8 @@ RunSummary RunCounts::now() const {
     devices_.add_to(run, ended_.load());
     if (facts_.generated_kernels()) {
         run.blind_spots.push_back(
-            "ops inside regions that torch.compile made kernels of: what a region hands back is "
-            "looked at where it is read");
+            "ops inside regions that torch.compile made kernels of: a region is looked into where it hands back "
+            "something bad, or its result is looked at where it is read");
     }
     run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
     run.scan_s = parts_.scan.seconds();

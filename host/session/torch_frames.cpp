@@ -16,8 +16,6 @@ bool ends_with(const std::string& text, std::string_view end) {
     return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-constexpr std::string_view kCompileFx = "torch/_inductor/compile_fx.py";  ///< see compiled_regions.py
-
 /// Functions are compared without the class they belong to: some interpreters name it, some do not.
 bool is(const SourceFrame& frame, std::string_view function, std::string_view file) {
     if (frame.native || !ends_with(frame.file, file)) return false;
@@ -67,13 +65,13 @@ bool TorchFrames::in_generated(StackId stack) const {
 bool TorchFrames::in_replay(StackId stack) const {
     const std::vector<SourceFrame> frames = stacks_.resolve(stack);
     return std::any_of(frames.begin(), frames.end(),
-                       [](const SourceFrame& frame) { return is(frame, "numsan_runs_region", kCompileFx); });
+                       [](const SourceFrame& frame) { return is_region_frame(frame, "numsan_runs_region"); });
 }
 
 bool TorchFrames::in_same_region(StackId one, StackId other) const {
     const std::vector<SourceFrame> first = stacks_.resolve(one), second = stacks_.resolve(other);
     const auto calls = [](const SourceFrame& frame) {
-        return is(frame, "numsan_region", kCompileFx) || is(frame, "numsan_backward", kCompileFx);
+        return is_region_frame(frame, "numsan_region") || is_region_frame(frame, "numsan_backward");
     };
     const auto same = [](const SourceFrame& a, const SourceFrame& b) {
         return a.line == b.line && a.file == b.file && a.function == b.function;

@@ -118,11 +118,10 @@ const Scanner& scanner() {
 const Scanner* g_scanner = nullptr;
 
 /// Asks nothing that a recording would have to answer.
-bool any_bad(const TensorView& tensor) {
-    constexpr int64_t kSharedBytes = 1 << 20;
-    if (!g_session->looks() || !scannable(tensor)) return false;
-    const ShareWork share = bytes_of(tensor) >= kSharedBytes && g_adapter != nullptr ? g_adapter->share : nullptr;
-    return (share != nullptr ? g_scanner->shared_range(tensor, share) : g_scanner->range(tensor)).suspicious;
+KindSet bad_kinds(const TensorView& tensor) {
+    if (!g_session->looks() || !scannable(tensor)) return 0;
+    const ShareWork share = g_adapter != nullptr ? g_adapter->share : nullptr;
+    return range_of(*g_scanner, tensor, share).suspicious ? g_scanner->kinds(tensor) : KindSet(0);
 }
 
 /// A range by this name is a scope, whoever announces it.
@@ -255,7 +254,7 @@ bool attach(const numsan_stub_api& stub) {
     }
     if (breaks) announce_break_stops(g_core);
     // A debugger would stop in ops that the program does not call itself.
-    if (options.regions && has_python && !breaks) g_core.any_bad = any_bad;
+    if (options.regions && has_python && !breaks) g_core.bad_kinds = bad_kinds;
     Options used = options;
     used.break_at = breaks;  // without Python nothing stops, and no device is waited for
     make_session(used, *stacks, facts);
@@ -296,7 +295,7 @@ bool attach(const numsan_stub_api& stub) {
     const bool running = python != nullptr && python_usable(*python);
     // A key that another library holds is in no thread's set.
     if (running && std::strcmp(g_adapter->hook, "fallback") == 0) pass_higher_order_ops(*python);
-    if (running && g_core.any_bad != nullptr) look_into_compiled_regions(*python);
+    if (running && g_core.bad_kinds != nullptr) look_into_compiled_regions(*python);
     if (running) remember_main_code(*python);
     if (running) call_before_python_ends(*python, decide_pending);
     return true;

@@ -43,7 +43,7 @@ extern "C" __attribute__((visibility("default"))) const numsan::AdapterApi* nums
             g_api.outside_ops = outside_ops;
             define_debugger_ops();
         }
-        if (core->any_bad != nullptr) define_region_ops();
+        if (core->bad_kinds != nullptr) define_region_ops();
         if (!install_dispatch_hook(holds)) {  // arguments can be held as IValues only
             install_record_hook();
             g_api.hook = "record_function";

@@ -15,15 +15,15 @@
 namespace numsan {
 namespace {
 
-void any_bad(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
-    bool bad = false;
+void bad_kinds(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
+    KindSet kinds = 0;
     if (const CoreApi* core = core_api(); core != nullptr) {
         for_each_tensor(stack->back(), [&](const at::Tensor& tensor) {
             TensorView view;
-            bad = bad || (view_of(tensor, 0, view) && core->any_bad(view));
+            if (view_of(tensor, 0, view)) kinds |= core->bad_kinds(view);
         });
     }
-    stack->back() = bad;
+    stack->back() = int64_t(kinds);
 }
 
 void compiled_region(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
@@ -34,8 +34,8 @@ void compiled_region(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit
 
 void define_region_ops() {
     using c10::Argument;
-    define_own_op<any_bad>("any_bad", {Argument("tensors", c10::ListType::create(c10::OptionalType::ofTensor()))},
-                           {Argument("", c10::BoolType::get())});
+    define_own_op<bad_kinds>("bad_kinds", {Argument("tensors", c10::ListType::create(c10::OptionalType::ofTensor()))},
+                             {Argument("", c10::IntType::get())});
     const std::string a = "alias::a";
     Argument output("output", c10::TensorType::get(), std::nullopt, std::nullopt, false,
                     c10::AliasInfo(true, std::set<std::string>{a}, std::set<std::string>{a}));

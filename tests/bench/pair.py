@@ -54,11 +54,14 @@ def step():
 for _ in range(60): step()
 """
 
-COMPILED = BLOCKS.replace("def step():", """
+COMPILED = BLOCKS + """
 @torch.compile
 def loss_of(x):
     return model(x).pow(2).mean()
-def step():""").replace("model(x).pow(2).mean(); optimizer", "loss_of(x); optimizer")
+def step():
+    loss = loss_of(x); optimizer.zero_grad(); loss.backward(); optimizer.step()
+for _ in range(60): step()
+"""
 
 ADAM = """
 import os, time, torch
@@ -103,7 +106,7 @@ def step():
 step(); step()
 """
 
-COMPILED_GPT2 = GPT2.replace("model = Model();", "model = torch.compile(Model());")
+COMPILED_GPT2 = GPT2 + "model = torch.compile(model)\nstep(); step()\n"
 
 RESNET = """
 import time, torch

@@ -111,6 +111,18 @@ with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
     once("hooks of saved tensors", torch.compile(lambda x: torch.log(x - 5) * w), x)
 print("saved", len(saved))
 
+with torch.autocast("cpu", torch.bfloat16):
+    torch.compile(lambda x: torch.log(torch.nn.functional.linear(x, w[None]) - 100))(x)
+    with torch.no_grad():
+        w.mul_(2)
+    print("cast", torch.nn.functional.linear(x, w[None]).flatten().tolist())
+
+profiled = torch.compile(lambda x: torch.log(x.abs() + 1) * w)
+profiled(x)
+with torch.profiler.profile() as profile:
+    profiled(x)
+print("profiled", [event.key for event in profile.key_averages() if "numsan" in event.key or "detach" in event.key])
+
 with torch.inference_mode():
     once("inference", torch.compile(lambda x: torch.log(x - 6)), x)
 with torch.no_grad():

@@ -64,6 +64,32 @@ def test_the_program_does_not_notice(warm, kernels, tmp_path):
     assert watched.findings, watched.describe()
 
 
+INTENDED = """
+import torch
+w = torch.nn.Parameter(torch.ones(4, 4))
+optimizer = torch.optim.SGD([w], lr=0.001)
+@torch.compile
+def scored(x):
+    scores = torch.log(x @ w)  # BUG
+    hidden = scores.detach().masked_fill(torch.ones(4, 4).tril() == 0, float("-inf"))
+    return hidden, scores.sum()
+for step in range(8):
+    hidden, loss = scored(torch.ones(4, 4) if step < 7 else -torch.ones(4, 4))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_infinities_that_a_program_writes_each_time_do_not_use_up_the_runs(warm, kernels, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(INTENDED)
+    done = run_numsan.run(program, cwd=tmp_path, timeout=600, env=kernels)
+    assert done.returncode == 0 and [op_of(finding) for finding in done.findings] == ["aten::log"], done.describe()
+    assert done.findings[0]["location"]["line"] == run_numsan.marked_line(program), done.describe()
+    assert done.findings[0]["step"] == 7, done.describe()
+
+
 def test_without_the_option_regions_are_left_alone(warm, kernels, tmp_path):
     done = run_numsan.run(LOSSES, args=["angle"], cwd=tmp_path, timeout=600, env=kernels, options={"regions": "0"})
     assert done.findings and all(op_of(finding) != "aten::acos" for finding in done.findings), done.describe()

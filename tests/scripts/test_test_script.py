@@ -7,7 +7,7 @@ QUICK = ["layers", "style", "unit tests (ctest)", "programs (pytest -m quick)", 
 CI = ["what the tests import", *QUICK[:3], "programs (pytest)", "public suite", "unit tests, address+undefined"]
 MORE = ["unit tests, thread", "kernels for all architectures", "changes of the kernels' PTX", "clang-tidy",
         "build and unit tests, clang", "fuzzing"]
-REST = ["what the tests import", "programs (pytest -m nightly)", "labels, asked again", *MORE]
+REST = ["what the tests import", "programs (pytest -m nightly)", "programs, longer", *MORE]
 
 
 @pytest.fixture

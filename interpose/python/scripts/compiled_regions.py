@@ -7,7 +7,7 @@ __name__ = '<numsan>'
 
 def wait_for_torch():
     import sys
-    small_bytes = 1 << 12  # of memory that is kept for the backward pass
+    most_small, small_bytes = 8, 1 << 12  # tensors, and bytes of each, that are kept for the backward pass
 
     def make_looks():
         """What keeps a graph, and what looks at the results of a compiled function; once torch.compile is used."""
@@ -21,10 +21,15 @@ def wait_for_torch():
         function_type = type(make_looks)
         plain_types, number_types = (torch.Tensor, torch.nn.Parameter), (int, float, bool)
         looked_at = {*plain_types, type(None)}
-        any_bad, compiled_region = torch.ops.numsan.any_bad.default, torch.ops.numsan.compiled_region.default
+        bad_kinds, compiled_region = torch.ops.numsan.bad_kinds.default, torch.ops.numsan.compiled_region.default
         function_modes, dispatch_modes = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
+        profiles = torch.autograd._profiler_enabled
         Region = make_region_class()
         is_plain = Region.is_plain
+
+        def may_look():
+            # A mode or a profiler of the program's would see it.
+            return not (function_modes() or dispatch_modes() or profiles() or torch.is_inference_mode_enabled())
 
         def is_small(value):
             return type(value) is torch.Tensor and value.untyped_storage().nbytes() <= small_bytes
@@ -35,9 +40,10 @@ def wait_for_torch():
             def __init__(self, region, given, versions):
                 self.region, self.versions = region, versions
                 # The autograd graph keeps parameters alive. Of other tensors few bytes live on, and no graph of theirs.
+                small = [place for place in region.others if is_small(given[place])][:most_small]
                 self.parameters = [given[place] for place in region.parameters]
                 self.others = [given[place] if type(given[place]) in number_types else
-                               (given[place].detach(), given[place].requires_grad) if is_small(given[place]) else
+                               (given[place].detach(), given[place].requires_grad) if place in small else
                                ref(given[place]) for place in region.others]
                 self.autocast = torch.get_autocast_dtype('cpu') if torch.is_autocast_enabled('cpu') else None
 
@@ -62,14 +68,16 @@ def wait_for_torch():
 
         def numsan_runs_region(region, values, tangents, autocast):
             state = torch.get_rng_state()
-            gradients = torch.is_grad_enabled()
+            gradients, keeps_casts = torch.is_grad_enabled(), torch.is_autocast_cache_enabled()
             try:
+                torch.set_autocast_cache_enabled(False)  # the program would be given what was cast here
                 # Hooks of the program's hear of no tensor that its own forward pass does not save.
                 same = torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor)
                 if tangents is None:
                     with same:
                         return region.run(values)
-                typed = torch.autocast('cpu', autocast) if autocast is not None else contextlib.nullcontext()
+                typed = (contextlib.nullcontext() if autocast is None else
+                         torch.autocast('cpu', autocast, cache_enabled=False))
                 with torch.enable_grad(), same, typed:
                     made = region.run(values)
                 if len(made) != len(tangents):
@@ -82,13 +90,14 @@ def wait_for_torch():
                 return [next(found) if isinstance(value, torch.Tensor) and value.requires_grad else None
                         for value in values]
             finally:
+                torch.set_autocast_cache_enabled(keeps_casts)
                 torch.set_grad_enabled(gradients)
                 if not torch.equal(torch.get_rng_state(), state):
                     region.draws = True
                     torch.set_rng_state(state)
 
         def first_bad(values):
-            return next((value for value in values if is_plain(value) and any_bad([value])), None)
+            return next((value for value in values if is_plain(value) and bad_kinds([value])), None)
 
         def unchanged(region, given, versions):
             """What it was given, None in the place of what was written to since."""
@@ -96,26 +105,26 @@ def wait_for_torch():
             return [value if place not in before or value._version == before[place] else None
                     for place, value in enumerate(given)]
 
-        def run_again(region, given, tangents, autocast):
+        def run_again(region, given, kinds, tangents, autocast):
             changed = {place for place, value in enumerate(given) if value is None}
-            if not region.may_run([value for value in given if value is not None], tangents is not None):
+            if not region.may_run([value for value in given if value is not None], kinds, tangents is not None):
                 return None
             if not changed <= region.statistics | region.counters:
                 return None
-            region.runs += 1
+            region.runs[kinds, tangents is not None] += 1
             values = [copied(region, place, value, tangents is not None) for place, value in enumerate(given)]
             for place in changed & region.counters:
                 values[place] = torch.zeros((), dtype=torch.int64)
             return numsan_runs_region(region, values, tangents, autocast)
 
-        def explain(region, given, versions, results, tangents=None, autocast=None):
-            """Results are bad. `given`: what the region was called with; None: that is gone."""
+        def explain(region, given, versions, results, kinds, tangents=None, autocast=None):
+            """Results hold bad values of these kinds. `given`: what the region was called with; None: that is gone."""
             known = unchanged(region, given, versions) if given is not None else None
             read = tangents if tangents is not None else known or ()
             bad = first_bad(read)
             # A run that has gone bad hands its values on.
             hands_on = bad is not None and (tangents is not None or (bad.is_leaf and bad.requires_grad))
-            made = run_again(region, known, tangents, autocast) if known is not None and not hands_on else None
+            made = run_again(region, known, kinds, tangents, autocast) if known is not None and not hands_on else None
             if made is None and bad is not None:
                 made = [bad] * len(results)
             if type(made) not in (tuple, list) or len(made) != len(results):
@@ -128,10 +137,10 @@ def wait_for_torch():
 
         explain = torch._dynamo.disable(explain)
 
-        def bad_in(results):
+        def kinds_in(results):
             if not looked_at.issuperset(map(type, results)):
                 results = [result if type(result) in plain_types else None for result in results]
-            return any_bad(results)
+            return bad_kinds(results)
 
         def own_node(region, given, results):
             """The autograd node of the region's call that returned them; None: there is none."""
@@ -162,13 +171,13 @@ def wait_for_torch():
             def numsan_backward(ctx, *tangents):
                 gradients = backward(ctx, *tangents)
                 try:
-                    if not function_modes() and not dispatch_modes():
+                    if may_look():
                         results = gradients if type(gradients) in (tuple, list) else (gradients,)
                         call = ctx.numsan_call
                         if not torch._C._autograd._get_current_graph_task_keep_graph():
                             ctx.numsan_call = None
-                        if bad_in(results):
-                            explain(call.region, call.given(), call.versions, results, tangents, call.autocast)
+                        if kinds := kinds_in(results):
+                            explain(call.region, call.given(), call.versions, results, kinds, tangents, call.autocast)
                 except Exception:
                     pass
                 return gradients
@@ -179,7 +188,7 @@ def wait_for_torch():
             run = torch._dynamo.eval_frame.innermost_fn(compiled)
 
             def numsan_region(*args, **kwargs):
-                if kwargs or function_modes() or dispatch_modes() or torch.is_inference_mode_enabled():
+                if kwargs or not may_look():
                     return run(*args, **kwargs)
                 try:
                     versions = region.versions(args)
@@ -196,8 +205,8 @@ def wait_for_torch():
                 except Exception:
                     pass
                 try:
-                    if bad_in(outputs):
-                        explain(region, args, versions, outputs)
+                    if kinds := kinds_in(outputs):
+                        explain(region, args, versions, outputs, kinds)
                 except Exception:
                     pass
                 return results
@@ -208,22 +217,11 @@ def wait_for_torch():
             # Where torch has a layer that keeps torch.compile out, there is one again, and not two.
             return looks if run is compiled else torch._dynamo.disable(looks, reason='do not trace AOT-compiled graph')
 
-        for function in (bad_in, own_node, keep, numsan_runs_region):
+        for function in (may_look, kinds_in, own_node, keep, numsan_runs_region):
             as_of_torch(function, function, origin)
         for function in (Region.versions, Region.sort_places, Call.__init__, Call.given):
             as_of_torch(function, function, origin)
         return Region, with_looks
-
-    def as_of_torch(function, original, origin):
-        # torch.compile knows by the file which frames are torch's own.
-        def of_torch(code):
-            inner = tuple(of_torch(value) if type(value) is type(code) else value for value in code.co_consts)
-            return code.replace(co_filename=origin.co_filename, co_firstlineno=origin.co_firstlineno, co_consts=inner)
-
-        function.__code__ = of_torch(function.__code__)
-        function.__module__, function.__name__ = original.__module__, original.__name__
-        function.__qualname__, function.__doc__ = original.__qualname__, original.__doc__
-        return function
 
     def mend(inductor):
         compile_model, looks = inductor.__call__, []

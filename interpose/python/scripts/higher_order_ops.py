@@ -12,12 +12,7 @@ def wait_for_torch():
         def key_extractor(tensors, key_mask):
             return extract(tensors, key_mask.remove(key))
 
-        # torch.compile knows by the file which frames are torch's own.
-        origin = extract.__code__
-        key_extractor.__code__ = key_extractor.__code__.replace(co_filename=origin.co_filename,
-                                                                co_firstlineno=origin.co_firstlineno)
-        key_extractor.__module__, key_extractor.__qualname__ = extract.__module__, extract.__qualname__
-        ops.key_extractor = key_extractor
+        ops.key_extractor = as_of_torch(key_extractor, extract, extract.__code__)
 
     def find():
         ops = sys.modules.get('torch._ops')

@@ -4,6 +4,7 @@ __name__ = '<numsan>'
 
 
 def make_region_class():
+    import collections
     import functools
     import os
     import re
@@ -14,7 +15,7 @@ def make_region_class():
     most_bytes = 4 << 30  # of what a region was given and of what its ops may make
     share_of_memory = 4  # and at most such a part of the memory that is free
     most_kept = 64  # graphs, whose lines stay known
-    most_runs = 4  # of one graph: a run may stay bad
+    most_runs = 4  # of one graph for the same kinds of bad values: a run may stay bad
     graph_module_type = torch.fx.GraphModule
     plain_types, number_types = (torch.Tensor, torch.nn.Parameter), (int, float, bool)
     function_types = (type(make_region_class), type(len), type(torch.add))
@@ -121,14 +122,13 @@ def make_region_class():
         """The graph of a region as it was before torch.compile changed it, and how often it was run."""
 
         def __init__(self, model):
-            self.root, self.graph, self.module, self.forward, self.runs = model, None, None, None, 0
+            self.root, self.graph, self.forward, self.runs = model, None, None, collections.Counter()
             self.kind = self.parameters = self.watched = None
             parts = [part for part in model.modules() if isinstance(part, graph_module_type)]
             nodes = [node for part in parts for node in part.graph.nodes]
             values = [value for node in nodes for value in values_of(node)]
             self.writes = any(may_write_parameters(node) for node in nodes) or not torch.is_grad_enabled()
             self.draws = any(draws.search(name_of(node)) for node in nodes)
-            inner = [node for part in parts if part is not model for node in part.graph.nodes]
             if not all(is_pure(node) for node in nodes) or any(value.device.type != 'cpu' for value in values):
                 return
             if any(node.op == 'get_attr' and not isinstance(getattr(part, str(node.target), None), graph_module_type)
@@ -144,6 +144,7 @@ def make_region_class():
             self.counters = {place for place, node in enumerate(places) if node.users and is_counter(node)}
             counted = {user for place in self.counters for user in places[place].users}
             # What is only read is not copied. Where it came from is then known, as without torch.compile.
+            inner = [node for part in parts if part is not model for node in part.graph.nodes]
             self.copies = any(may_write(node) for node in [*self.graph.nodes, *inner] if node not in counted)
             for node in self.graph.nodes:
                 node.meta = {key: node.meta[key] for key in ('stack_trace', 'nn_module_stack') if key in node.meta}
@@ -163,19 +164,19 @@ def make_region_class():
 
         def run(self, values):
             if self.forward is None:
-                self.module = graph_module_type(self.root, self.graph)
+                module = graph_module_type(self.root, self.graph)
                 # What the graph writes in place is its own. No module is called that the program does not have.
                 own = types.SimpleNamespace()
                 for name in {str(node.target).split('.')[0] for node in self.graph.nodes if node.op == 'get_attr'}:
-                    value = getattr(self.module, name)
+                    value = getattr(module, name)
                     setattr(own, name, value.detach().clone() if isinstance(value, torch.Tensor) else value)
-                self.forward = functools.partial(type(self.module).forward, own)
+                self.forward = functools.partial(type(module).forward, own)
                 if len(ran) < most_kept:
-                    ran.append(self.module)
+                    ran.append(module)
             return self.forward(*values)
 
-        def may_run(self, given, backward):
-            if self.runs >= most_runs or torch.is_anomaly_enabled() or torch.autograd._profiler_enabled():
+        def may_run(self, given, kinds, backward):
+            if self.runs[kinds, backward] >= most_runs or torch.is_anomaly_enabled():
                 return False
             if self.draws and any(may_draw(thread) for thread in threading.enumerate()):
                 return False  # its random numbers would come again

@@ -1,4 +1,5 @@
-# Waits for something that an import brings. Run before the scripts that wait, with the same names.
+# Waits for something that an import brings, and stands in its place. Run before the scripts that do, with the same
+# names.
 __name__ = '<numsan>'
 
 
@@ -25,3 +26,16 @@ def when_there(find, mend):
 
     sys.meta_path.insert(0, Finder)
     Finder.find_spec('')
+
+
+def as_of_torch(function, original, origin):
+    """The function, with the name of the original; torch.compile knows by the file of `origin`, a code object, that it
+    and what is defined in it are torch's own."""
+    def of_torch(code):
+        inner = tuple(of_torch(value) if type(value) is type(code) else value for value in code.co_consts)
+        return code.replace(co_filename=origin.co_filename, co_firstlineno=origin.co_firstlineno, co_consts=inner)
+
+    function.__code__ = of_torch(function.__code__)
+    function.__module__, function.__name__ = original.__module__, original.__name__
+    function.__qualname__, function.__doc__ = original.__qualname__, original.__doc__
+    return function

@@ -70,8 +70,12 @@ TEST(TracedFrames, ThoseByWhichAGraphIsRunAgainGo) {
               (Lines{"net.py:6 Net.forward", "<eval_with_key>.1:7 forward"}));
     EXPECT_EQ(shown(with_traced_frames(stack, {}, kPlaces)),
               (Lines{"<eval_with_key>.1:7 forward", "net.py:3 Net.forward"}));
-    const std::vector<SourceFrame> healthy(stack.begin() + 3, stack.end());
-    EXPECT_EQ(with_traced_frames(healthy, {}, kPlaces).size(), 3u) << "nothing was run again";
+    const std::vector<SourceFrame> once(stack.begin() + 3, stack.end());
+    EXPECT_EQ(shown(with_traced_frames(once, {}, kPlaces)),
+              (Lines{"eval_frame.py:5 DisableContext.__call__.<locals>._fn", "net.py:3 Net.forward"}))
+        << "an op that the compiled code called itself";
+    const std::vector<SourceFrame> others = {{"/me/net.py", "numsan_region", 3, nullptr}};
+    EXPECT_EQ(with_traced_frames(others, {}, kPlaces).size(), 1u) << "a function of the program's";
 }
 
 }  // namespace
