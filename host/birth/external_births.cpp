@@ -58,15 +58,23 @@ void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kin
     }
 }
 
-/// It came out of kernels that torch.compile wrote.
-void explain_compiled(Birth& birth, const OpContext& context) {
+/// The region hands back what its kernels made, and what it was given was finite: it is its first operand, too.
+bool made_by_region(const OpEvent& event) {
+    return event.op->op_class == OpClass::Region && event.output_count == 1 &&
+           event.inputs[0].impl == event.outputs[0].impl;
+}
+
+/// It came out of kernels that torch.compile or AOTInductor wrote.
+void explain_compiled(Birth& birth, const OpEvent& event, const OpContext& context) {
     const bool backward = context.node != nullptr;
     birth.op = kCompiledRegion;
     birth.mechanism = backward ? Mechanism::SING : birth.kind == kNaN ? Mechanism::INDET : Mechanism::OVF;
     birth.phase = backward ? Phase::Backward : Phase::Forward;
-    birth.evidence.push_back(
-        "it came out of a region that torch.compile turned into kernels of its own: its ops are not seen, and the line "
-        "is where its result was first read");
+    birth.evidence.push_back(made_by_region(event)
+                                 ? "it came out of a package of kernels that AOTInductor wrote: its ops are not seen, "
+                                   "and the line is where it was called"
+                                 : "it came out of a region that torch.compile turned into kernels of its own: its ops "
+                                   "are not seen, and the line is where its result was first read");
 }
 
 /// Memory that no op has written whole since it was allocated.
@@ -125,7 +133,7 @@ const Ledger::Received* ExternalBirths::received_with(const TensorView& tensor, 
 /// Kernels of a compiled region made it, whose ops are not seen: an operator called from there reads it, autograd
 /// says so, or a node hands it on.
 bool ExternalBirths::from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const {
-    if (context.node != nullptr && context.after_compiled) return true;
+    if ((context.node != nullptr && context.after_compiled) || made_by_region(event)) return true;
     return (autograd_facts_of(context, t, index_of(event, t)) & kFromCompiled) != 0 ||
            stacks_.in_generated(context.stack);
 }
@@ -216,7 +224,7 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
     bool overwritten = false;
     if (compiled) {
-        explain_compiled(birth, context);
+        explain_compiled(birth, event, context);
     } else if (unwritten != nullptr) {
         explain_unwritten(birth, *unwritten, event, parameter);
     } else if (const Ledger::Received* received = received_with(tensor, event, context); received != nullptr) {

@@ -57,7 +57,7 @@ class PlaceFinder {
 bool is_generated(const std::string& file);
 /// The name of Python code of numsan's own: it runs in the place of torch's.
 inline constexpr const char* kOwnCode = "<numsan>";
-/// A frame of one of the functions of compiled_regions.py that torch.compile is to take for torch's own. [MT]
+/// A frame of one of the functions of interpose/python/scripts that torch.compile is to take for torch's own. [MT]
 bool is_region_frame(const SourceFrame& frame, std::string_view function);
 /// The name of code that torch.fx wrote, which lies in no file. [MT]
 bool is_from_fx(const std::string& file);

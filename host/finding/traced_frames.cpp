@@ -15,7 +15,8 @@ bool same_function(const SourceFrame& a, const SourceFrame& b) {
 /// Without the frames by which numsan looks at a compiled region, and runs its graph again (compiled_regions.py).
 void drop_own(std::vector<SourceFrame>& stack) {
     const auto calls = [](const SourceFrame& frame) {
-        return is_region_frame(frame, "numsan_region") || is_region_frame(frame, "numsan_backward");
+        return is_region_frame(frame, "numsan_region") || is_region_frame(frame, "numsan_backward") ||
+               is_region_frame(frame, "numsan_package");
     };
     const auto own = [](const SourceFrame& frame) { return frame.file == kOwnCode; };
     const auto runs = std::find_if(stack.begin(), stack.end(), [](const SourceFrame& frame) {

@@ -10,7 +10,8 @@ bool look_into_compiled_regions(const PythonApi& api) {
     const Reference globals(api, api.PyDict_New());
     return globals.get() != nullptr && run_script(api, kWhenThereScript, globals.get()) &&
            run_script(api, kRegionGraphsScript, globals.get()) &&
-           run_script(api, kCompiledRegionsScript, globals.get());
+           run_script(api, kCompiledRegionsScript, globals.get()) &&
+           run_script(api, kCompiledPackagesScript, globals.get());
 }
 
 }  // namespace numsan

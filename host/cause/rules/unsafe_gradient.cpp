@@ -13,6 +13,8 @@ void unsafe_gradient(const Features& f, Score& score) {
         return;
     }
     if (f.phase != Phase::Backward) return;
+    if (f.op == kCompiledRegion)  // its ops are not seen, and the mechanism is a guess
+        return score.add(Evidence::BackwardOverflow, "the value was finite until the backward pass");
     if (f.mechanism == Mechanism::SING)
         score.add(Evidence::SingularDerivative,
                   "every operand of the forward op was finite; its derivative divides by zero");

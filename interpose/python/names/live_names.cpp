@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "interpose/python/api/gate.h"
 #include "interpose/python/api/own_thread.h"
 #include "interpose/python/api/reference.h"
 #include "interpose/python/api/run_script.h"
@@ -132,15 +133,18 @@ void look_up(LookUp& wanted) {
 LiveNames live_names(const PythonApi& api, const PythonLayout* layout, const TensorReader& reader,
                      void (*on_own_thread)()) {
     if (python_free_threaded(api)) return {};
-    const auto wanted = std::make_shared<LookUp>(LookUp{api, layout, reader, on_own_thread, {}});
-    if (!holds_python_lock(api)) {
-        const bool done = on_own_python_thread(api, [wanted] { look_up(*wanted); });
-        return done ? std::move(wanted->answer.names) : LiveNames{};
+    const bool holds_lock = holds_python_lock(api);
+    // At the end of the program the lock is ours to give up, and Python code may run.
+    if (!holds_lock || python_access().closed()) {
+        const auto wanted = std::make_shared<LookUp>(LookUp{api, layout, reader, on_own_thread, {}});
+        if (on_own_python_thread(api, [wanted] { look_up(*wanted); })) return std::move(wanted->answer.names);
+        if (!holds_lock) return {};
     }
+    LookUp wanted{api, layout, reader, on_own_thread, {}};
     const PythonLock lock(api);
     Generated generated(api);
-    find_names(*wanted, generated);
-    return std::move(wanted->answer.names);
+    find_names(wanted, generated);
+    return std::move(wanted.answer.names);
 }
 
 }  // namespace numsan

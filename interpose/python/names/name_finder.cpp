@@ -131,7 +131,8 @@ void NameFinder::name_module(void* module, const std::string& name) {
     each("_parameters", [&](const std::string& its, void* value) { add_tensor(Role::Parameter, value, its); });
     each("_buffers", [&](const std::string& its, void* value) { add_tensor(Role::Buffer, value, its); });
     each("_modules", [&](const std::string& its, void* value) {
-        if (is_a(value, module_type_)) name_module(value, its);
+        // What torch.compile wraps has the name of the wrapper.
+        if (is_a(value, module_type_)) name_module(value, its.ends_with("._orig_mod") ? name : its);
     });
 }
 

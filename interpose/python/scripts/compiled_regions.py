@@ -29,7 +29,7 @@ def wait_for_torch():
 
         def may_look():
             # A mode or a profiler of the program's would see it.
-            return not (function_modes() or dispatch_modes() or profiles() or torch.is_inference_mode_enabled())
+            return not (function_modes() or dispatch_modes() or profiles())
 
         def is_small(value):
             return type(value) is torch.Tensor and value.untyped_storage().nbytes() <= small_bytes
@@ -101,9 +101,9 @@ def wait_for_torch():
 
         def unchanged(region, given, versions):
             """What it was given, None in the place of what was written to since."""
-            before = dict(zip(region.watched, versions))
-            return [value if place not in before or value._version == before[place] else None
-                    for place, value in enumerate(given)]
+            before, now = (dict(zip(region.watched, counts)) for counts in (versions, region.versions(given)))
+            changed = {place for place, count in before.items() if count is None or count != now[place]}
+            return [None if place in changed else value for place, value in enumerate(given)]
 
         def run_again(region, given, kinds, tangents, autocast):
             changed = {place for place, value in enumerate(given) if value is None}

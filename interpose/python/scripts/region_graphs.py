@@ -160,7 +160,11 @@ def make_region_class():
         def versions(self, given):
             if self.watched is None:
                 self.sort_places(given)
-            return [given[place]._version for place in self.watched]
+            try:
+                return [given[place]._version for place in self.watched]
+            except RuntimeError:  # made in inference mode, where writes are not counted
+                return [(None if self.copies else 0) if given[place].is_inference() else given[place]._version
+                        for place in self.watched]
 
         def run(self, values):
             if self.forward is None:

@@ -161,6 +161,18 @@ TEST(BirthsExternal, WhatARegionWasGivenComesFromOutside) {
     EXPECT_EQ(birth.reader, kCompiledRegion);
 }
 
+TEST(BirthsExternal, WhatAPackageMadeIsItsOwnOperand) {
+    Replayed r;
+    r.hand_back(r.out, r.out);
+    const Birth birth = r.found_in(r.out);
+    EXPECT_EQ(birth.op, kCompiledRegion);
+    EXPECT_EQ(birth.mechanism, Mechanism::INDET);
+    EXPECT_NE(std::find(birth.evidence.begin(), birth.evidence.end(),
+                        "it came out of a package of kernels that AOTInductor wrote: its ops are not seen, and the "
+                        "line is where it was called"),
+              birth.evidence.end());
+}
+
 TEST(BirthsExternal, AnInfinityThatTheProgramWroteIsNotWhatARegionMade) {
     Replayed r;
     r.replayed.values[0] = -std::numeric_limits<float>::infinity();

@@ -69,5 +69,12 @@ TEST(UnsafeGradient, SpeaksLessInHalf) {
     EXPECT_LT(total(unsafe_gradient, f), single);
 }
 
+TEST(UnsafeGradient, NoDivisionIsClaimedOfKernelsWhoseOpsAreNotSeen) {
+    Features f = features_of(kCompiledRegion, Mechanism::SING, kNaN);
+    f.phase = Phase::Backward;
+    EXPECT_EQ(winner(f), "N3");
+    EXPECT_EQ(said(unsafe_gradient, f), Facts{"the value was finite until the backward pass"});
+}
+
 }  // namespace
 }  // namespace numsan

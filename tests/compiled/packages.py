@@ -1,0 +1,39 @@
+"""A model that others made ready to be called: packages.py module|package|inference
+
+Its logarithm leaves its domain in the third call: of an exported program, of a package of AOTInductor's, and of a
+compiled model in inference mode."""
+import sys
+import tempfile
+import warnings
+
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+
+    def forward(self, x, shift):
+        h = torch.tanh(self.first(x)) - shift
+        return self.last(h.log())  # BUG
+
+
+def ready(net, how):
+    if how == "inference":
+        return torch.compile(net)
+    exported = torch.export.export(net, (torch.ones(8, 4), torch.tensor(-5.0)))
+    if how == "module":
+        return exported.module()
+    with tempfile.TemporaryDirectory() as folder:
+        path = torch._inductor.aoti_compile_and_package(exported, package_path=f"{folder}/net.pt2")
+        return torch._inductor.aoti_load_package(path)
+
+
+warnings.simplefilter("ignore")
+torch.manual_seed(0)
+call = ready(Net(), sys.argv[1])
+with torch.inference_mode(sys.argv[1] == "inference"):
+    for step in range(4):
+        y = call(torch.randn(8, 4), torch.tensor(5.0 if step == 2 else -5.0))  # CALL
+        print(f"{float((y * 2).detach().sum()):.4g}")
