@@ -1,5 +1,6 @@
 #include "host/birth/birth_facts.h"
 
+#include <cmath>
 #include <utility>
 
 #include "host/base/thresholds.h"
@@ -37,18 +38,37 @@ void BirthFacts::describe(Birth& birth, const OpEvent& event) const {
     }
 }
 
-std::optional<BirthFacts::Update> BirthFacts::last_update(const TensorView& parameter, const OpContext& context) const {
+std::optional<Lineage::Record> BirthFacts::whole_write(const TensorView& tensor, const OpContext& context) const {
     Lineage::Record last;
-    if (!lineage_.find(parameter.storage, last) || last.seq >= context.seq || !last.was_read() || last.is_bad())
+    if (!lineage_.find(tensor.storage, last) || last.seq >= context.seq || !last.was_read() || last.is_bad())
         return std::nullopt;
+    const auto bytes = static_cast<int64_t>(info(last.dtype).element_bytes());
+    return last.numel * bytes == tensor.storage_bytes ? std::optional(last) : std::nullopt;
+}
+
+std::optional<BirthFacts::Update> BirthFacts::last_update(const TensorView& parameter, const OpContext& context) const {
+    const std::optional<Lineage::Record> found = whole_write(parameter, context);
+    if (!found) return std::nullopt;
+    const Lineage::Record& last = *found;
     const int64_t step = lineage_.step_of(last.seq);
     // What was updated long ago is likelier to have died, and this to be another tensor at its address.
     if (context.step == 0 || step < context.step - 1 || (last.flags & Lineage::kState) == 0) return std::nullopt;
     // A copy may be that of a checkpoint, which an update followed that was not seen.
     if (last.op->op_class == OpClass::Overwriting) return std::nullopt;
-    const auto bytes = static_cast<int64_t>(info(last.dtype).element_bytes());
-    if (last.numel * bytes != parameter.storage_bytes) return std::nullopt;
-    return Update{last.op->name, step};
+    return Update{last.op->name, step, last.stack, true};
+}
+
+std::optional<BirthFacts::Update> BirthFacts::last_write(const TensorView& tensor, const Health& health,
+                                                         const OpContext& context) const {
+    const std::optional<Lineage::Record> last = whole_write(tensor, context);
+    if (!last || last->dtype != tensor.dtype || last->numel != tensor.numel) return std::nullopt;
+    const int64_t step = lineage_.step_of(last->seq);
+    // Ranges of whole numbers, such as 0 to 1, are many tensors'.
+    const bool own = health.absmax != std::floor(health.absmax) || health.absmin != std::floor(health.absmin);
+    const bool same = health.absmax == magnitude_value(last->largest, last->dtype) &&
+                      health.absmin == magnitude_value(last->smallest, last->dtype);
+    if (step != context.step || !own || !same) return std::nullopt;
+    return Update{last->op->name, step, last->stack, (last->flags & Lineage::kTouched) != 0};
 }
 
 void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& context,

@@ -38,15 +38,24 @@ class BirthFacts {
     struct Update {
         std::string op;
         int64_t step = 0;
+        StackId stack = 0;
+        bool touched = false;  ///< computed from parameters
     };
     /// The op that updated all of a parameter's storage in this step or the one before and left it finite, where no op
     /// was seen to write it since. `parameter` may be a view.
     std::optional<Update> last_update(const TensorView& parameter, const OpContext& context) const;
+    /// The op of this step that wrote all of a tensor's storage and left it finite, where no op was seen to write it
+    /// since. The finite values, `health`, show that no other tensor lies at that address by now: their largest
+    /// magnitude and their smallest are still those that it wrote.
+    std::optional<Update> last_write(const TensorView& tensor, const Health& health, const OpContext& context) const;
 
   private:
     /// Values that are counted in a run; a sixteenth of them at one stack.
     static constexpr int64_t kMostCounted = int64_t(1) << 26;
     static constexpr int64_t kLargestCounted = int64_t(1) << 22;  ///< of one tensor
+
+    /// The op before this one that wrote all of the tensor's storage last, was read and left it finite.
+    std::optional<Lineage::Record> whole_write(const TensorView& tensor, const OpContext& context) const;
 
     int64_t counted_ = 0;
     std::map<StackId, int64_t> counted_at_;

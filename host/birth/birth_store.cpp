@@ -28,6 +28,7 @@ Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& con
     birth.stack = KeptStack(context.stack, stacks_);
     birth.forward_stack = KeptStack(0, stacks_);
     birth.last.stack = KeptStack(0, stacks_);
+    birth.left_finite = KeptStack(0, stacks_);
     if (context.node != nullptr) {
         birth.node = context.node;
         birth.node_sequence = context.node_sequence;

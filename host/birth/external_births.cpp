@@ -58,23 +58,22 @@ void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kin
     }
 }
 
-/// The region hands back what its kernels made, and what it was given was finite: it is its first operand, too.
+/// The script says that what the region was given was finite: the result is the first operand, too.
 bool made_by_region(const OpEvent& event) {
-    return event.op->op_class == OpClass::Region && event.output_count == 1 &&
+    return event.op->op_class == OpClass::Region && event.input_count > 0 && event.output_count == 1 &&
            event.inputs[0].impl == event.outputs[0].impl;
 }
 
 /// It came out of kernels that torch.compile or AOTInductor wrote.
-void explain_compiled(Birth& birth, const OpEvent& event, const OpContext& context) {
+void explain_compiled(Birth& birth, const OpEvent& event, const OpContext& context, bool package) {
     const bool backward = context.node != nullptr;
     birth.op = kCompiledRegion;
     birth.mechanism = backward ? Mechanism::SING : birth.kind == kNaN ? Mechanism::INDET : Mechanism::OVF;
     birth.phase = backward ? Phase::Backward : Phase::Forward;
-    birth.evidence.push_back(made_by_region(event)
-                                 ? "it came out of a package of kernels that AOTInductor wrote: its ops are not seen, "
-                                   "and the line is where it was called"
-                                 : "it came out of a region that torch.compile turned into kernels of its own: its ops "
-                                   "are not seen, and the line is where its result was first read");
+    const std::string made = package ? "it came out of a package of kernels that AOTInductor wrote: "
+                                     : "it came out of a region that torch.compile turned into kernels of its own: ";
+    birth.evidence.push_back(made + "its ops are not seen, and the line is where " +
+                             (made_by_region(event) ? "it was called" : "its result was first read"));
 }
 
 /// Memory that no op has written whole since it was allocated.
@@ -110,8 +109,19 @@ void explain_held(Birth& birth, const OpEvent& event, const OpContext& context, 
 void explain_overwritten(Birth& birth, const BirthFacts::Update& update) {
     birth.mechanism = Mechanism::STATE;
     birth.phase = Phase::Load;
+    birth.left_finite = update.stack;
     birth.evidence.push_back("`" + update.op + "` left the parameter finite in step " + std::to_string(update.step) +
                              ", and no op was seen to write it since");
+}
+
+/// Values that an op of the same step had left finite.
+void explain_written_over(Birth& birth, const BirthFacts::Update& write) {
+    birth.mechanism = Mechanism::DATA;
+    if (!write.touched) birth.phase = Phase::Data;
+    birth.left_finite = write.stack;
+    birth.evidence.push_back("`" + write.op +
+                             "` left it finite in the same step, and no op was seen to write it since; its finite "
+                             "values still have the range of then");
 }
 
 }  // namespace
@@ -130,8 +140,8 @@ const Ledger::Received* ExternalBirths::received_with(const TensorView& tensor, 
     return scatters ? filled : nullptr;
 }
 
-/// Kernels of a compiled region made it, whose ops are not seen: an operator called from there reads it, autograd
-/// says so, or a node hands it on.
+/// Kernels of a compiled region made it, whose ops are not seen: an operator called from there reads it, autograd or
+/// the region itself says so, or a node hands it on.
 bool ExternalBirths::from_compiled(const OpEvent& event, const OpContext& context, const TensorView& t) const {
     if ((context.node != nullptr && context.after_compiled) || made_by_region(event)) return true;
     return (autograd_facts_of(context, t, index_of(event, t)) & kFromCompiled) != 0 ||
@@ -175,12 +185,13 @@ BirthKinds ExternalBirths::made(const TensorView& tensor, const OpEvent& event, 
             made.of(kind) = received->bad.of(kind);
             continue;
         }
-        if (received == nullptr && may_be_forgotten(tensor, event)) {
+        const bool itself = made_by_region(event);
+        if (received == nullptr && !itself && may_be_forgotten(tensor, event)) {
             made.of(kind) = births_.poisoned;
             continue;
         }
         const bool compiled = received == nullptr && from_compiled(event, context, tensor);
-        const BirthId before = compiled ? before_region(context) : 0;
+        const BirthId before = compiled && !itself ? before_region(context) : 0;
         made.of(kind) = before != 0 ? before : make(kind, tensor, event, context, health, compiled);
     }
     return made;
@@ -221,10 +232,11 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     const bool leaf = holds_parameter(context, tensor, index);
     const auto update = leaf ? facts_.last_update(tensor, context) : std::nullopt;
     const bool parameter = leaf && (update || !is_layer_input(event, context, index));
+    const auto write = leaf ? std::nullopt : facts_.last_write(tensor, health, context);
     const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
     bool overwritten = false;
     if (compiled) {
-        explain_compiled(birth, event, context);
+        explain_compiled(birth, event, context, stacks_.in_package(context.stack));
     } else if (unwritten != nullptr) {
         explain_unwritten(birth, *unwritten, event, parameter);
     } else if (const Ledger::Received* received = received_with(tensor, event, context); received != nullptr) {
@@ -232,16 +244,21 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     } else if (update) {
         overwritten = true;
         explain_overwritten(birth, *update);
+    } else if (write) {
+        overwritten = write->touched;
+        explain_written_over(birth, *write);
     } else {
         explain_held(birth, event, context, parameter);
     }
     facts_.measure(birth, event, context, {});
     if (compiled) {
         birth.features.op = kCompiledRegion;
+        birth.features.package = stacks_.in_package(context.stack);
         birth.features.dtype = tensor.dtype;
     }
     birth.features.reads_parameter = parameter;
     birth.features.overwritten = overwritten;
+    birth.features.written_over = overwritten || write;
     birth.features.first_update = unwritten != nullptr && written_by(event, tensor);
     return birth.id;
 }

@@ -38,9 +38,9 @@ class ExternalBirths {
         BirthId to = 0;
     };
     /// A compiled region handed back what its first operand holds: a result of its graph, run op by op, or what the
-    /// region was given, or its own result, where nothing else is known (OpClass::Region). Births at ops that the region
-    /// called itself are none: they are dropped, and the ledger has those of the operand in their place, and as the
-    /// output's.
+    /// region was given, or its own result, where nothing else is known (OpClass::Region). Births at ops that the
+    /// region called itself are none: they are dropped, and the ledger has those of the operand in their place, and
+    /// as the output's.
     std::vector<Replaced> explain_region(const OpEvent& event, const OpContext& context);
 
   private:

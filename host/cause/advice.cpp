@@ -86,6 +86,7 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "no_number") return !f.by_number;
     if (fact == "bad_number") return f.bad_number;
     if (fact == "overwritten") return f.overwritten;
+    if (fact == "written_over") return f.written_over;
     if (fact == "diverged") return f.loss_growth > 0 || f.parameter_growth.times >= kGrownByTraining;
     if (fact == "first_step") return f.step == 0;
     if (fact == "wrong_target") return f.wrong_target != 0;
@@ -94,6 +95,7 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "wrapped") return !f.wrapped_op.empty() && f.wrapped_type != IntegerType::Int64;
     if (fact == "wrapped_int64") return !f.wrapped_op.empty() && f.wrapped_type == IntegerType::Int64;
     if (fact == "compiled") return f.op == kCompiledRegion;
+    if (fact == "package") return f.package;
     if (fact == "scaler") return f.scaler;
     if (fact == "no_scaler") return !f.scaler;
     return false;

@@ -52,6 +52,7 @@ struct Birth {
     bool has_forward = false;
     std::string forward_op;
     KeptStack forward_stack;
+    KeptStack left_finite;  ///< of a value that no op made: where an op wrote the memory before, and left it finite
     /// it arrived ahead of its use (batches do): its step and number are those of the first op that reads it
     bool waits = false;
     bool unread = false;           ///< it arrived, and no op has read it yet

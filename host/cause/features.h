@@ -55,10 +55,12 @@ struct Features {
     int64_t operand_elements = 0;       ///< of the operand to blame
     /// the zero among them was too small for its 16- or 8-bit type: how that is known, empty when it is not
     std::string flushed;
-    bool overwritten = false;    ///< a parameter that an update had left finite; no op was seen to write it since
+    bool written_over = false;   ///< an op had left its memory finite, and no op was seen to write it since
+    bool overwritten = false;    ///< the same of a parameter, or of what was computed from one
     bool first_update = false;   ///< the op updates in place what nothing wrote before
     bool of_loss = false;        ///< a loss of torch's is among its ancestors
     bool operand_known = false;  ///< it has ancestors that are remembered
+    bool package = false;        ///< of kernels whose ops are not seen: AOTInductor made a package of them
     bool replayed = false;  ///< in the graph of a compiled region that was run once more: earlier steps ran elsewhere
     bool operand_constant = false;  ///< it was computed from numbers of the program alone: of no batch, no parameter
     std::string saturating;         ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...

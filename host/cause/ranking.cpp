@@ -12,12 +12,13 @@ namespace {
 struct Row {
     CategoryId id;
     Rule rule;
+    bool of_the_run = false;  ///< it asks what was measured around the op, and holds where the op is not seen, too
 };
 
 constexpr Row kRules[] = {
-    {"N1", invalid_data},     {"N2", unsafe_operation}, {"N3", unsafe_gradient},
-    {"N4", loss_computation}, {"N5", hyperparameter},   {"N6", initialization},
-    {"N7", model_structure},  {"N8", precision},        {"N9", system_fault},
+    {"N1", invalid_data},     {"N2", unsafe_operation},     {"N3", unsafe_gradient, true},
+    {"N4", loss_computation}, {"N5", hyperparameter, true}, {"N6", initialization},
+    {"N7", model_structure},  {"N8", precision, true},      {"N9", system_fault},
 };
 
 }  // namespace
@@ -33,7 +34,8 @@ Ranking rank_causes(const Features& features) {
     scored.push_back({"U", kUnknownTotal, {}});  // first: a cause that is as likely as not knowing is not named
     for (const Row& row : kRules) {
         Score score;
-        row.rule(features, score);
+        // Of kernels whose ops are not seen the mechanism is a guess, and the operands are not known.
+        if (row.of_the_run || features.op != kCompiledRegion) row.rule(features, score);
         ranking.weighed.insert(ranking.weighed.end(), score.weighed().begin(), score.weighed().end());
         scored.push_back({row.id, score.total(), std::move(score)});
     }

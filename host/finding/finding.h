@@ -73,6 +73,7 @@ struct Finding {
     std::optional<Place> location;
     std::optional<Place> user_location;
     std::optional<Place> backward_location;
+    std::optional<Place> written_location;  ///< where an op left the memory finite that no op was seen to write since
     std::optional<std::string> module;
     std::vector<StackFrame> stack;
     std::optional<ForwardOp> forward;

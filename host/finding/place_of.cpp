@@ -54,8 +54,7 @@ bool is_from_fx(const std::string& file) {
 }
 
 bool is_region_frame(const SourceFrame& frame, std::string_view function) {
-    return (frame.file.ends_with("torch/_inductor/compile_fx.py") ||
-            frame.file.ends_with("torch/export/pt2_archive/_package.py")) &&
+    return (frame.file.ends_with("torch/_inductor/compile_fx.py") || frame.file.ends_with("torch/__init__.py")) &&
            frame.function.substr(frame.function.rfind('.') + 1) == function;
 }
 

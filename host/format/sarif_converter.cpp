@@ -185,6 +185,7 @@ class SarifConverter : public KnownConverter {
         }
         add(at(finding, "user_location"), "", "called from here");
         add(at(finding, "backward_location"), "", "backward started from here");
+        add(at(finding, "written_location"), "", "the tensor was last written here");
         return out;
     }
 

@@ -308,6 +308,7 @@ Json finding_document(const Finding& finding) {
     out["location"] = place_document(finding.location);
     out["user_location"] = place_document(finding.user_location);
     out["backward_location"] = place_document(finding.backward_location);
+    if (finding.written_location) out["written_location"] = place_document(finding.written_location);
     out["module"] = or_null(finding.module);
     out["stack"] = stack_document(finding.stack);
     out["forward"] = forward_document(finding.forward);

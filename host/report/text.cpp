@@ -212,6 +212,7 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     if (!place.is_object()) out += stack_note(finding, style);
     out += place_note("called from", at(finding, "user_location"), style);
     out += place_note("backward started from", at(finding, "backward_location"), style);
+    out += place_note("last written by", at(finding, "written_location"), style);
     return out + help_lines(finding, style) + checkpoint_help(finding, style);
 }
 

@@ -122,6 +122,10 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
     bool own_backward = false;
     finding.stack = frames_of(stack);
     finding.module = module_of(stack, names);
+    if (birth.left_finite != 0) {
+        const auto written = with_traced_frames(stacks.resolve(birth.left_finite), names.traced, places);
+        if (const SourceFrame* line = places.innermost(written)) finding.written_location = places.place(*line);
+    }
     if (!birth.node.empty()) {
         finding.stack.insert(finding.stack.begin(), StackFrame{"autograd", birth.node, std::nullopt, std::nullopt});
         const SourceFrame* inside = entry < stack.size() ? places.innermost(stack, 0, entry) : nullptr;

@@ -82,6 +82,12 @@ bool TorchFrames::in_same_region(StackId one, StackId other) const {
     return std::equal(++mine, first.end(), ++its, second.end(), same);  // they stand at lines of their own in the call
 }
 
+bool TorchFrames::in_package(StackId stack) const {
+    const std::vector<SourceFrame> frames = stacks_.resolve(stack);
+    return std::any_of(frames.begin(), frames.end(),
+                       [](const SourceFrame& frame) { return is_region_frame(frame, "numsan_package"); });
+}
+
 uint64_t TorchFrames::place(StackId stack) const {
     uint64_t hash = 14695981039346656037ull;  // FNV-1a, 64 bit
     const auto add = [&](std::string_view text) {

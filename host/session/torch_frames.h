@@ -24,6 +24,7 @@ class TorchFrames : public StackFacts {
     bool in_generated(StackId stack) const override;
     bool in_replay(StackId stack) const override;
     bool in_same_region(StackId one, StackId other) const override;
+    bool in_package(StackId stack) const override;
     uint64_t place(StackId stack) const override;
     const StackSource* source() const override { return &stacks_; }
     AfterCheck after_check(StackId check, StackId next) const override;

@@ -29,6 +29,7 @@ class StackFacts {
     virtual bool in_replay(StackId) const = 0;
     /// Both within one call of a compiled region, or of its backward pass, or two from the same line.
     virtual bool in_same_region(StackId, StackId) const = 0;
+    virtual bool in_package(StackId) const = 0;  ///< where numsan looks at what a package of AOTInductor's handed back
 
     /// The same for stacks of the same functions and lines, whichever modules they run in and whenever they were seen.
     virtual uint64_t place(StackId) const = 0;

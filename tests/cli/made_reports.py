@@ -34,7 +34,8 @@ def night():
     ranks[1]["findings"].append(finding(
         1, severity="warning", code="NS105", mechanism="UDF", kind="underflow", module=None, forward=None,
         title="underflow: `aten::mul` flushed 7 of 9 values to zero", op="aten::mul", phase="forward",
-        backward_location=None, help=[]))
+        backward_location=None, help=[], written_location={
+            "file": "/home/user/job/losses.py", "line": 12, "function": "scale", "code": "h = torch.tanh(x)"}))
     ranks[2].update(findings=[], verdict="clean")
     ranks[3].update(findings=[], verdict="incomplete")
     ranks[3]["run"].update(exit_status=None, ended=None)

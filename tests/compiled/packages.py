@@ -1,9 +1,9 @@
-"""A model that others made ready to be called: packages.py module|package|inference
+"""A model that others made ready to be called: packages.py module|package|inference [PACKAGE]
 
 Its logarithm leaves its domain in the third call: of an exported program, of a package of AOTInductor's, and of a
-compiled model in inference mode."""
+compiled model in inference mode. Prints what comes of each call, and what a mode of the program's sees of one."""
+import os
 import sys
-import tempfile
 import warnings
 
 import torch
@@ -25,9 +25,15 @@ def ready(net, how):
     exported = torch.export.export(net, (torch.ones(8, 4), torch.tensor(-5.0)))
     if how == "module":
         return exported.module()
-    with tempfile.TemporaryDirectory() as folder:
-        path = torch._inductor.aoti_compile_and_package(exported, package_path=f"{folder}/net.pt2")
-        return torch._inductor.aoti_load_package(path)
+    if not os.path.exists(sys.argv[2]):
+        torch._inductor.aoti_compile_and_package(exported, package_path=sys.argv[2])
+    return torch._inductor.aoti_load_package(sys.argv[2])
+
+
+class Seen(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        seen.append(getattr(function, "__name__", str(function)))
+        return function(*args, **(kwargs or {}))
 
 
 warnings.simplefilter("ignore")
@@ -37,3 +43,8 @@ with torch.inference_mode(sys.argv[1] == "inference"):
     for step in range(4):
         y = call(torch.randn(8, 4), torch.tensor(5.0 if step == 2 else -5.0))  # CALL
         print(f"{float((y * 2).detach().sum()):.4g}")
+    if sys.argv[1] == "package":
+        seen, given = [], (torch.ones(8, 4), torch.tensor(5.0))
+        with Seen():
+            call(*given)
+        print("seen", *seen)

@@ -8,8 +8,7 @@ void model_structure(const Features& f, Score& score) {
     const OpTraits& op = traits_of(f.op);
     // A derivative that subtracts or divides infinities belongs to a forward result that was as it should be.
     const bool of_derivative = f.phase == Phase::Backward && !op.is({Form::Softmax, Form::LogSoftmax, Form::LogSumExp});
-    const bool seen = f.op != kCompiledRegion;  // of which the mechanism is a guess
-    if (f.mechanism == Mechanism::INDET && !of_derivative && seen) {
+    if (f.mechanism == Mechanism::INDET && !of_derivative) {
         if (op.is({Form::Softmax, Form::LogSoftmax, Form::Subtract, Form::LogSumExp, Form::Divide})) {
             score.add(Evidence::AllMasked, "every value this op normalises had been masked with infinity");
         } else {

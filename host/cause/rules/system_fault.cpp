@@ -13,7 +13,7 @@ void system_fault(const Features& f, Score& score) {
                   "no operand that was read explains the result");
     if (f.mechanism == Mechanism::UNINIT && !f.reads_parameter)
         score.add(Evidence::NeverWritten, "the memory had been allocated and never written");
-    if (f.overwritten) score.add(Evidence::Overwritten, "what wrote the parameter was not seen as an operator");
+    if (f.overwritten) score.add(Evidence::Overwritten, "what wrote it was not seen as an operator");
     if (f.mechanism == Mechanism::RACE || f.mechanism == Mechanism::HW) score.add(Evidence::RaceOrHardware);
 }
 

@@ -206,6 +206,7 @@ Data finding_view(const KnownFinding& known, size_t position) {
     view.set("source", source_view(finding, known.cwd));
     view.set("called", place_view(at(finding, "user_location"), known.cwd));
     view.set("backward", place_view(at(finding, "backward_location"), known.cwd));
+    view.set("written", place_view(at(finding, "written_location"), known.cwd));
     view.set("chain", chain_view(finding, known.cwd));
     view.set("outputs", tensors_view(finding, "outputs"));
     view.set("inputs", tensors_view(finding, "inputs"));

@@ -133,18 +133,23 @@ void look_up(LookUp& wanted) {
 LiveNames live_names(const PythonApi& api, const PythonLayout* layout, const TensorReader& reader,
                      void (*on_own_thread)()) {
     if (python_free_threaded(api)) return {};
-    const bool holds_lock = holds_python_lock(api);
-    // At the end of the program the lock is ours to give up, and Python code may run.
-    if (!holds_lock || python_access().closed()) {
-        const auto wanted = std::make_shared<LookUp>(LookUp{api, layout, reader, on_own_thread, {}});
-        if (on_own_python_thread(api, [wanted] { look_up(*wanted); })) return std::move(wanted->answer.names);
-        if (!holds_lock) return {};
+    const auto wanted = std::make_shared<LookUp>(LookUp{api, layout, reader, on_own_thread, {}});
+    if (!holds_python_lock(api)) {
+        const bool done = on_own_python_thread(api, [wanted] { look_up(*wanted); });
+        return done ? std::move(wanted->answer.names) : LiveNames{};
     }
-    LookUp wanted{api, layout, reader, on_own_thread, {}};
     const PythonLock lock(api);
-    Generated generated(api);
-    find_names(wanted, generated);
-    return std::move(wanted.answer.names);
+    auto generated = std::make_unique<Generated>(api);
+    if (!find_names(*wanted, *generated) || !python_access().closed()) return std::move(wanted->answer.names);
+    // At the end of the program the lock is ours to give up. Where nobody gives it to that thread, the references stay.
+    LiveNames names = wanted->answer.names;
+    const bool done = on_own_python_thread(api, [wanted, kept = generated.release()] {
+        if (wanted->on_own_thread != nullptr) wanted->on_own_thread();
+        read_generated(*wanted, *kept);
+        delete kept;
+    });
+    if (done) names.traced = std::move(wanted->answer.names.traced);
+    return names;
 }
 
 }  // namespace numsan

@@ -12,9 +12,10 @@ namespace numsan {
 /// for a thread of numsan's that asks for the lock: who has it may be waiting for this one. Empty then, in a build
 /// without that lock, and when anything else goes wrong.
 ///
-/// Lines of code that torch.fx wrote are read after that, by Python code, where such code is alive and the calling thread
-/// does not hold the lock, or may give it up, as at the end of the program. `layout`: that of frames, null where it is not known: then local variables have no
-/// names. `on_own_thread` is called on that thread first. The caller holds no lock of ours.
+/// Lines of code that torch.fx wrote are read after that where such code is alive, by Python code on that thread; of a
+/// thread that has the lock only at the end of the program, when it gives the lock up meanwhile. `layout`: that of
+/// frames, null where it is not known: then local variables have no names. `on_own_thread` is called on that thread
+/// first. The caller holds no lock of ours.
 LiveNames live_names(const PythonApi& api, const PythonLayout* layout, const TensorReader& reader,
                      void (*on_own_thread)());
 

@@ -119,6 +119,16 @@ void NameFinder::add_tensor(Role role, void* tensor, const std::string& name) {
     if (role == Role::Parameter) add_gradient(impl, name);
 }
 
+/// What torch.compile wraps has the name of the wrapper.
+bool NameFinder::is_wrapped(void* parent, const std::string& name) {
+    if (!name.ends_with("._orig_mod")) return false;
+    const Reference type_name(api_, api_.PyObject_GetAttrString(type_of(parent), "__qualname__"));
+    const Reference home(api_, api_.PyObject_GetAttrString(type_of(parent), "__module__"));
+    api_.PyErr_Clear();
+    return type_name.get() != nullptr && home.get() != nullptr && text_of(api_, type_name.get()) == "OptimizedModule" &&
+           text_of(api_, home.get()) == "torch._dynamo.eval_frame";
+}
+
 void NameFinder::name_module(void* module, const std::string& name) {
     if (is_late() || !names_.modules.emplace(module, name).second) return;
     const auto each = [&](const char* kept, auto&& visit) {
@@ -131,8 +141,7 @@ void NameFinder::name_module(void* module, const std::string& name) {
     each("_parameters", [&](const std::string& its, void* value) { add_tensor(Role::Parameter, value, its); });
     each("_buffers", [&](const std::string& its, void* value) { add_tensor(Role::Buffer, value, its); });
     each("_modules", [&](const std::string& its, void* value) {
-        // What torch.compile wraps has the name of the wrapper.
-        if (is_a(value, module_type_)) name_module(value, its.ends_with("._orig_mod") ? name : its);
+        if (is_a(value, module_type_)) name_module(value, is_wrapped(module, its) ? name : its);
     });
 }
 

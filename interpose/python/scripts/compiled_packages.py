@@ -1,38 +1,63 @@
-# Looks at what packages hand back that AOTInductor made: torch.ops.numsan.compiled_region says which of the results are
-# bad, and whether the package was given something bad. Run after when_there.py.
+# Looks at what packages of kernels hand back that AOTInductor wrote: torch.ops.numsan.compiled_region says which of the
+# results are bad, and whether the package was given something bad. Run after when_there.py, with the same names.
 __name__ = '<numsan>'
 
 
 def wait_for_packages():
     import sys
 
-    def mend(package):
+    def mend(aoti):
+        from weakref import ref
+
         import torch
-        from torch.utils._pytree import tree_leaves
-        call = package.__call__
+        may_look, is_plain = make_look_tests()
         bad_kinds, compiled_region = torch.ops.numsan.bad_kinds.default, torch.ops.numsan.compiled_region.default
 
         def first_bad(values):
-            return next((value for value in values if isinstance(value, torch.Tensor) and bad_kinds([value])), None)
+            return next((value for value in values if is_plain(value) and bad_kinds([value])), None)
 
-        def numsan_package(self, *args, **kwargs):
-            results = call(self, *args, **kwargs)
-            try:
-                made = [result for result in tree_leaves(results) if first_bad([result]) is not None]
-                given = tree_leaves((args, kwargs)) if made else ()
-                bad = first_bad(given)
-                for result in made:
-                    if all(result is not value for value in given):
-                        result = result.detach()
-                        compiled_region(result if bad is None else bad.detach(), result)
-            except Exception:
-                pass
-            return results
+        def look(given, results):
+            made = [result for result in results if first_bad([result]) is not None]
+            known = [value() for value in given] if made else ()
+            if any(value is None for value in known):
+                return
+            bad = first_bad(known)
+            for result in made:
+                if all(result is not value for value in known):
+                    result = result.detach()
+                    compiled_region(result if bad is None else bad.detach(), result)
 
-        as_of_torch(first_bad, first_bad, call.__code__)
-        package.__call__ = as_of_torch(numsan_package, call, call.__code__)
+        def with_looks(call):
+            def numsan_package(*args, **kwargs):
+                given = None
+                try:
+                    if may_look():
+                        inputs = args[1] if len(args) > 1 else kwargs['inputs']
+                        given = [ref(value) for value in inputs]
+                except Exception:
+                    pass
+                results = call(*args, **kwargs)
+                try:
+                    if given is not None:
+                        look(given, results)
+                except Exception:
+                    pass
+                return results
 
-    when_there(lambda: getattr(sys.modules.get('torch.export.pt2_archive._package'), 'AOTICompiledModel', None), mend)
+            return as_of_torch(numsan_package, call, torch.compile.__code__)
+
+        for function in (first_bad, look, may_look, is_plain):
+            as_of_torch(function, function, torch.compile.__code__)
+        for name in ('AOTIModelPackageLoader', 'AOTIModelContainerRunnerCpu'):
+            loader = getattr(aoti, name, None)
+            for method in {'run', 'boxed_run'}.intersection(dir(loader)):
+                setattr(loader, method, with_looks(getattr(loader, method)))
+
+    def find():
+        torch = sys.modules.get('torch')
+        return getattr(torch._C, '_aoti', None) if hasattr(torch, '_TorchCompileInductorWrapper') else None
+
+    when_there(find, mend)
 
 
 wait_for_packages()

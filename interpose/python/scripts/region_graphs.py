@@ -17,7 +17,8 @@ def make_region_class():
     most_kept = 64  # graphs, whose lines stay known
     most_runs = 4  # of one graph for the same kinds of bad values: a run may stay bad
     graph_module_type = torch.fx.GraphModule
-    plain_types, number_types = (torch.Tensor, torch.nn.Parameter), (int, float, bool)
+    _, is_plain = make_look_tests()
+    number_types = (int, float, bool)
     function_types = (type(make_region_class), type(len), type(torch.add))
     pure_modules = ('builtins', '_operator', 'operator', 'math', 'torch', 'torch.functional', 'torch.nn.functional',
                     'torch._tensor', 'torch._jit_internal')
@@ -28,9 +29,6 @@ def make_region_class():
     in_place = re.compile(r'.*[^_]_|(__)?(setitem|delitem|i(add|sub|mul|matmul|truediv|floordiv|mod|pow|and|or|xor|'
                           r'lshift|rshift|concat))(__)?')
     ran = []  # the graphs say what lines they were made of, when findings are named
-
-    def is_plain(value):
-        return type(value) in plain_types and value.device.type == 'cpu' and value.layout is torch.strided
 
     def may_draw(thread):
         home = getattr(getattr(thread, '_target', None), '__module__', None) or type(thread).__module__
@@ -193,5 +191,4 @@ def make_region_class():
             made = self.bytes * growth * growth * (2 if backward else 1)
             return size + made <= min(most_bytes, free_memory() // share_of_memory)
 
-    Region.is_plain = staticmethod(is_plain)
     return Region

@@ -1,5 +1,5 @@
-# Waits for something that an import brings, and stands in its place. Run before the scripts that do, with the same
-# names.
+# Waits for something that an import brings, and stands in its place; when that may look at what torch computes. Run
+# before the scripts that do, with the same names.
 __name__ = '<numsan>'
 
 
@@ -39,3 +39,19 @@ def as_of_torch(function, original, origin):
     function.__module__, function.__name__ = original.__module__, original.__name__
     function.__qualname__, function.__doc__ = original.__qualname__, original.__doc__
     return function
+
+
+def make_look_tests():
+    """may_look(), and is_plain(value): a tensor in host memory whose operators are torch's own."""
+    import torch
+    function_modes, dispatch_modes = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
+    profiles, plain_types = torch.autograd._profiler_enabled, (torch.Tensor, torch.nn.Parameter)
+
+    def may_look():
+        # A mode or a profiler of the program's would see it.
+        return not (function_modes() or dispatch_modes() or profiles())
+
+    def is_plain(value):
+        return type(value) in plain_types and value.device.type == 'cpu' and value.layout is torch.strided
+
+    return may_look, is_plain

@@ -163,13 +163,29 @@ TEST(BirthsExternal, WhatARegionWasGivenComesFromOutside) {
 
 TEST(BirthsExternal, WhatAPackageMadeIsItsOwnOperand) {
     Replayed r;
-    r.hand_back(r.out, r.out);
+    MadeUp earlier{kNan};
+    r.s.op("aten::log", {r.operand.view()}, {earlier.returned()});  // lives on, and is not what the package was given
+    r.s.context.stack = kPackageStack;
+    r.s.op(kCompiledRegion, {r.out.view(), r.out.view()}, {r.out.written()}, OpClass::Region);
+    r.s.context.stack = 1;
     const Birth birth = r.found_in(r.out);
     EXPECT_EQ(birth.op, kCompiledRegion);
-    EXPECT_EQ(birth.mechanism, Mechanism::INDET);
+    EXPECT_TRUE(birth.features.package);
     EXPECT_NE(std::find(birth.evidence.begin(), birth.evidence.end(),
                         "it came out of a package of kernels that AOTInductor wrote: its ops are not seen, and the "
                         "line is where it was called"),
+              birth.evidence.end());
+}
+
+TEST(BirthsExternal, WhatARegionMadeOfFiniteValuesIsItsOwnOperand) {
+    Replayed r;
+    r.hand_back(r.out, r.out);
+    const Birth birth = r.found_in(r.out);
+    EXPECT_EQ(birth.op, kCompiledRegion);
+    EXPECT_FALSE(birth.features.package);
+    EXPECT_NE(std::find(birth.evidence.begin(), birth.evidence.end(),
+                        "it came out of a region that torch.compile turned into kernels of its own: its ops are not "
+                        "seen, and the line is where it was called"),
               birth.evidence.end());
 }
 

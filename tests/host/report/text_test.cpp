@@ -56,6 +56,14 @@ TEST(Text, NamesTheDumpAndTheCommandThatRunsIt) {
         << render_finding(finding, plain());
 }
 
+TEST(Text, NamesTheLineThatWroteTheTensorLast) {
+    Finding finding = build_finding();
+    finding.written_location = Place{"/home/user/job/train.py", 12, "step", "h = torch.tanh(x)"};
+    EXPECT_NE(render_finding(finding, plain()).find("note: last written by train.py:12 `h = torch.tanh(x)`\n"),
+              std::string::npos)
+        << render_finding(finding, plain());
+}
+
 TEST(Text, LinesThatLieInNoFile) {
     Finding finding = build_finding();
     finding.location->file = "/tmp/ipykernel_1/2.py";

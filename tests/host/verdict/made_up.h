@@ -107,6 +107,7 @@ inline constexpr StackId kLoadStack = 79;       ///< inside a load_state_dict()
 inline constexpr StackId kFunctionStack = 80;   ///< inside an autograd.Function's forward
 inline constexpr StackId kGeneratedStack = 81;  ///< called by code that torch.compile wrote
 inline constexpr StackId kRegionStack = 83;     ///< of the call of a compiled region
+inline constexpr StackId kPackageStack = 84;    ///< of the call of a package that AOTInductor made
 inline constexpr StackId kReplayStack = 82;     ///< of the graph of a compiled region that is run once more
 
 /// One call of an op, for tests of the parts below the verdict.
@@ -151,6 +152,7 @@ struct MadeUpStacks : StackFacts {
     bool in_generated(StackId s) const override { return s == kGeneratedStack; }
     bool in_replay(StackId s) const override { return s == kReplayStack; }
     bool in_same_region(StackId a, StackId b) const override { return a == kRegionStack && b == kRegionStack; }
+    bool in_package(StackId s) const override { return s == kPackageStack; }
     uint64_t place(StackId s) const override { return s; }
     AfterCheck after_check(StackId, StackId next) const override {
         if (asked) asked();

@@ -26,10 +26,6 @@ TEST(ModelStructure, RowThatADerivativeComputesAgain) {
     EXPECT_EQ(winner(f), "N7");
 }
 
-TEST(ModelStructure, NothingIsSaidOfKernelsWhoseOpsAreNotSeen) {
-    EXPECT_EQ(said(model_structure, features_of(kCompiledRegion, Mechanism::INDET, kNaN)), Facts{});
-}
-
 TEST(ModelStructure, MeanOfNothing) {
     Features f = features_of("mean", Mechanism::DIV0, kNaN);
     f.in_layer = true;

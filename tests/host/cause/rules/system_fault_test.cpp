@@ -40,7 +40,7 @@ TEST(SystemFault, ParameterThatNoOperatorWasSeenToWrite) {
     f.phase = Phase::Load;
     f.reads_parameter = f.overwritten = true;
     EXPECT_EQ(winner(f), "N9");
-    EXPECT_EQ(said(system_fault, f), Facts{"what wrote the parameter was not seen as an operator"});
+    EXPECT_EQ(said(system_fault, f), Facts{"what wrote it was not seen as an operator"});
     EXPECT_EQ(said(initialization, f), Facts{}) << "training had begun";
     f.overwritten = false;
     EXPECT_EQ(winner(f), "N6");

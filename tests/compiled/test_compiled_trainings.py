@@ -21,6 +21,7 @@ def marked():
                  and [argument.arg for argument in node.args.args] == ["backend"]]
     marks = [(number, mark.group(1)) for number, line in enumerate(text.splitlines(), 1)
              if (mark := re.search(r"# BUG (\S+)$", line))]
+    assert len(marks) == len(trainings)
     return {next(node.name for node in trainings if node.end_lineno >= mark[0]): mark for mark in marks}
 
 
