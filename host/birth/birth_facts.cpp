@@ -64,10 +64,15 @@ std::optional<BirthFacts::Update> BirthFacts::last_write(const TensorView& tenso
     if (!last || last->dtype != tensor.dtype || last->numel != tensor.numel) return std::nullopt;
     const int64_t step = lineage_.step_of(last->seq);
     // Ranges of whole numbers, such as 0 to 1, are many tensors'.
-    const bool own = health.absmax != std::floor(health.absmax) || health.absmin != std::floor(health.absmin);
-    const bool same = health.absmax == magnitude_value(last->largest, last->dtype) &&
-                      health.absmin == magnitude_value(last->smallest, last->dtype);
-    if (step != context.step || !own || !same) return std::nullopt;
+    const auto is_own = [&](double now, uint64_t then) {
+        return now == magnitude_value(then, last->dtype) && now != std::floor(now);
+    };
+    const int ends = is_own(health.absmax, last->largest) + is_own(health.absmin, last->smallest);
+    const bool whole = health.absmax == magnitude_value(last->largest, last->dtype) &&
+                       health.absmin == magnitude_value(last->smallest, last->dtype);
+    // What autograd has a node of was computed: one end may be among the values that were written over.
+    const bool computed = (tensor.flags & kRequiresGrad) != 0 && (tensor.flags & kLeaf) == 0;
+    if (step != context.step || ends == 0 || (!whole && !computed)) return std::nullopt;
     return Update{last->op->name, step, last->stack, (last->flags & Lineage::kTouched) != 0};
 }
 

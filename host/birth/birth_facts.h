@@ -46,7 +46,7 @@ class BirthFacts {
     std::optional<Update> last_update(const TensorView& parameter, const OpContext& context) const;
     /// The op of this step that wrote all of a tensor's storage and left it finite, where no op was seen to write it
     /// since. The finite values, `health`, show that no other tensor lies at that address by now: their largest
-    /// magnitude and their smallest are still those that it wrote.
+    /// magnitude and their smallest are still those that it wrote, or one of them, of a tensor that was computed.
     std::optional<Update> last_write(const TensorView& tensor, const Health& health, const OpContext& context) const;
 
   private:

@@ -120,8 +120,8 @@ void explain_written_over(Birth& birth, const BirthFacts::Update& write) {
     if (!write.touched) birth.phase = Phase::Data;
     birth.left_finite = write.stack;
     birth.evidence.push_back("`" + write.op +
-                             "` left it finite in the same step, and no op was seen to write it since; its finite "
-                             "values still have the range of then");
+                             "` left it finite in the same step, and no op was seen to write it since: its finite "
+                             "values still end where they ended then");
 }
 
 }  // namespace

@@ -18,8 +18,14 @@ struct Row {
 constexpr Row kRules[] = {
     {"N1", invalid_data},     {"N2", unsafe_operation},     {"N3", unsafe_gradient, true},
     {"N4", loss_computation}, {"N5", hyperparameter, true}, {"N6", initialization},
-    {"N7", model_structure},  {"N8", precision, true},      {"N9", system_fault},
+    {"N7", model_structure},  {"N8", precision, true},      {"N9", system_fault, true},
 };
+
+/// Kernels whose ops are not seen made it, and the mechanism is a guess; or code that is no op wrote it over what was
+/// computed, and the op only read it first.
+bool is_unseen(const Features& f) {
+    return f.op == kCompiledRegion || (f.overwritten && f.mechanism == Mechanism::DATA);
+}
 
 }  // namespace
 
@@ -34,8 +40,7 @@ Ranking rank_causes(const Features& features) {
     scored.push_back({"U", kUnknownTotal, {}});  // first: a cause that is as likely as not knowing is not named
     for (const Row& row : kRules) {
         Score score;
-        // Of kernels whose ops are not seen the mechanism is a guess, and the operands are not known.
-        if (row.of_the_run || features.op != kCompiledRegion) row.rule(features, score);
+        if (row.of_the_run || !is_unseen(features)) row.rule(features, score);
         ranking.weighed.insert(ranking.weighed.end(), score.weighed().begin(), score.weighed().end());
         scored.push_back({row.id, score.total(), std::move(score)});
     }

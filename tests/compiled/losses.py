@@ -1,4 +1,4 @@
-"""Losses that torch.compile makes kernels of: losses.py [healthy] [NAME ...]
+"""Losses that torch.compile makes kernels of: losses.py [healthy] [backend=NAME] [NAME ...]
 
 Each has one line that makes a bad value, of the batch or of a gradient; the operator stands behind it. With `healthy`
 none does. Prints each loss, and whether its weights stay finite."""
@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 HEALTHY = "healthy" in sys.argv
+BACKEND = ["inductor", *(word.removeprefix("backend=") for word in sys.argv[1:] if "=" in word)][-1]
 
 
 def pick(bad, good):
@@ -133,10 +134,10 @@ def train(case):
     x = torch.randn(8, 16)
     if isinstance(case, type):
         model = case()
-        weights, loss_of = list(model.parameters()), torch.compile(model)
+        weights, loss_of = list(model.parameters()), torch.compile(model, backend=BACKEND)
     else:
         weights = [torch.randn(16, 16, requires_grad=True)]
-        compiled = torch.compile(case)
+        compiled = torch.compile(case, backend=BACKEND)
 
         def loss_of(x):
             return compiled(x, weights[0])
@@ -149,7 +150,7 @@ def train(case):
 
 
 if __name__ == "__main__":
-    wanted = [name for name in sys.argv[1:] if name != "healthy"]
+    wanted = [name for name in sys.argv[1:] if name != "healthy" and "=" not in name]
     for case in CASES:
         if not wanted or case.__name__ in wanted:
             train(case)

@@ -34,8 +34,8 @@ TEST(WrittenOver, WhatWasComputedFromAParameterIsNoData) {
     EXPECT_TRUE(birth.features.overwritten);
     EXPECT_EQ(birth.left_finite, 1u) << "the stack of the product";
     EXPECT_EQ(birth.evidence.front(),
-              "`aten::mul` left it finite in the same step, and no op was seen to write it since; its finite values "
-              "still have the range of then");
+              "`aten::mul` left it finite in the same step, and no op was seen to write it since: its finite values "
+              "still end where they ended then");
 }
 
 TEST(WrittenOver, WhatNoParameterHadTouchedIsData) {
@@ -57,6 +57,16 @@ TEST(WrittenOver, AnotherRangeIsAnotherTensorAtItsAddress) {
         t.hidden.values[0] = kNan;
         t.hidden.values[1] = other;
         EXPECT_FALSE(t.read().features.written_over) << other;
+    }
+}
+
+TEST(WrittenOver, OneEndOfTheRangeIsEnoughForWhatAutogradHasANodeOf) {
+    for (const bool computed : {true, false}) {
+        WrittenOver t;
+        if (computed) t.hidden.flags |= kRequiresGrad;
+        t.make(true);
+        t.hidden.values[2] = kNan;  // the largest
+        EXPECT_EQ(t.read().features.written_over, computed);
     }
 }
 

@@ -53,5 +53,17 @@ TEST(Ranking, StrongestFactFirstAndOfTheFirstCauseOnly) {
                      "no parameter was read between this op and the loss: it is part of the loss"}));
 }
 
+TEST(Ranking, WhatNoOpWroteIsNotItsReadersFault) {
+    Features f = features_of("mse_loss", Mechanism::DATA, kPosInf);
+    f.none_read = true;
+    f.overwritten = f.written_over = true;
+    EXPECT_EQ(winner(f), "N9");
+}
+
+TEST(Ranking, OfKernelsWhoseOpsAreNotSeenTheMechanismIsAGuess) {
+    const Features f = features_of(kCompiledRegion, Mechanism::INDET, kNaN);
+    EXPECT_EQ(winner(f), "U");
+}
+
 }  // namespace
 }  // namespace numsan
