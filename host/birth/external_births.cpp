@@ -70,9 +70,10 @@ void explain_compiled(Birth& birth, const OpEvent& event, const OpContext& conte
     birth.op = kCompiledRegion;
     birth.mechanism = backward ? Mechanism::SING : birth.kind == kNaN ? Mechanism::INDET : Mechanism::OVF;
     birth.phase = backward ? Phase::Backward : Phase::Forward;
-    const std::string made = package ? "it came out of a package of kernels that AOTInductor wrote: "
-                                     : "it came out of a region that torch.compile turned into kernels of its own: ";
-    birth.evidence.push_back(made + "its ops are not seen, and the line is where " +
+    const std::string made =
+        package ? "it came out of a package of kernels that AOTInductor wrote: its ops and its weights are not seen"
+                : "it came out of a region that torch.compile turned into kernels of its own: its ops are not seen";
+    birth.evidence.push_back(made + ", and the line is where " +
                              (made_by_region(event) ? "it was called" : "its result was first read"));
 }
 
@@ -232,20 +233,21 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     const bool leaf = holds_parameter(context, tensor, index);
     const auto update = leaf ? facts_.last_update(tensor, context) : std::nullopt;
     const bool parameter = leaf && (update || !is_layer_input(event, context, index));
-    const auto write = leaf ? std::nullopt : facts_.last_write(tensor, health, context);
     const Ledger::Unwritten* unwritten = ledger_.unwritten(tensor);
-    bool overwritten = false;
+    bool overwritten = false, written_over = false;
+    const bool package = compiled && stacks_.in_package(context.stack);
     if (compiled) {
-        explain_compiled(birth, event, context, stacks_.in_package(context.stack));
+        explain_compiled(birth, event, context, package);
     } else if (unwritten != nullptr) {
         explain_unwritten(birth, *unwritten, event, parameter);
     } else if (const Ledger::Received* received = received_with(tensor, event, context); received != nullptr) {
         came_by_collective(birth, *received, kind, tensor, health.first_bad);
     } else if (update) {
-        overwritten = true;
+        overwritten = written_over = true;
         explain_overwritten(birth, *update);
-    } else if (write) {
+    } else if (const auto write = leaf ? std::nullopt : facts_.last_write(tensor, health, context)) {
         overwritten = write->touched;
+        written_over = true;
         explain_written_over(birth, *write);
     } else {
         explain_held(birth, event, context, parameter);
@@ -253,12 +255,12 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
     facts_.measure(birth, event, context, {});
     if (compiled) {
         birth.features.op = kCompiledRegion;
-        birth.features.package = stacks_.in_package(context.stack);
+        birth.features.package = package;
         birth.features.dtype = tensor.dtype;
     }
     birth.features.reads_parameter = parameter;
     birth.features.overwritten = overwritten;
-    birth.features.written_over = overwritten || write;
+    birth.features.written_over = written_over;
     birth.features.first_update = unwritten != nullptr && written_by(event, tensor);
     return birth.id;
 }
@@ -317,6 +319,13 @@ std::vector<ExternalBirths::Replaced> ExternalBirths::explain_region(const OpEve
         if (!stacks_.in_same_region(birth.stack, context.stack) || stacks_.in_replay(birth.stack)) continue;
         const BirthId to = known_by_replay(birth.kind, replayed);
         if (to != 0) replaced.push_back({id, to});
+    }
+    // Infinities that the program wrote down explain no NaN: the region made it.
+    if (now.finite() && (scanner_.kinds(output) & kNaN) != 0 && (scanner_.kinds(operand) & kNaN) == 0) {
+        OpEvent own = event;
+        own.inputs = &output;
+        own.input_count = 1;
+        now.of(kNaN) = made(output, own, context, scanner_.health(output), kNaN).of(kNaN);
     }
     for (const auto& [from, to] : replaced) {
         ledger_.replace(from, to);

@@ -85,7 +85,6 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "by_number") return f.by_number;
     if (fact == "no_number") return !f.by_number;
     if (fact == "bad_number") return f.bad_number;
-    if (fact == "overwritten") return f.overwritten;
     if (fact == "written_over") return f.written_over;
     if (fact == "diverged") return f.loss_growth > 0 || f.parameter_growth.times >= kGrownByTraining;
     if (fact == "first_step") return f.step == 0;

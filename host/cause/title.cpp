@@ -42,9 +42,9 @@ std::string how_near_overflow(const Birth& birth) {
 
 /// Where a value came from that no op was seen to make.
 std::string finding_source(const Birth& birth) {
-    if (birth.features.overwritten && birth.mechanism == Mechanism::STATE)
-        return "it appeared in a parameter between two operators";
-    if (birth.left_finite != 0) return "it appeared in a tensor between two operators";
+    if (birth.features.written_over)
+        return std::string("it appeared in a ") + (birth.mechanism == Mechanism::STATE ? "parameter" : "tensor") +
+               " between two operators";
     return birth.mechanism == Mechanism::STATE ? "it was in a parameter before training wrote it"
                                                : "it arrived with the data";
 }

@@ -33,7 +33,7 @@ def test_a_package_is_named_where_it_is_called(warm, tmp_path):
     assert done.stdout == plain.stdout and "seen" in plain.stdout, plain.describe()
     assert found["op"] == "compiled region" and found["category"]["id"] != "N1", done.describe()
     assert found["location"]["line"] == run_numsan.marked_line(PACKAGES, "# CALL"), done.describe()
-    said = ("it came out of a package of kernels that AOTInductor wrote: its ops are not seen, and the line is where "
-            "it was called")
+    said = ("it came out of a package of kernels that AOTInductor wrote: its ops and its weights are not seen, and the "
+            "line is where it was called")
     assert said in found["evidence"], done.describe()
     assert "numsan_package" not in str(done.report["findings"]) + done.stderr, done.describe()

@@ -38,6 +38,13 @@ def test_each_line_and_its_op_are_named(found):
     assert places == MARKED, found.describe()
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_graphs_that_run_op_by_op_name_the_same_lines(backend, warm, tmp_path):
+    done = run_numsan.run(LOSSES, args=[f"backend={backend}"], cwd=tmp_path, timeout=600)
+    assert sorted(finding["location"]["line"] for finding in done.findings) == sorted(MARKED), done.describe()
+
+
 def test_no_frame_of_numsans_own_is_shown(found):
     text = str(found.report["findings"]) + found.stderr
     assert "<numsan>" not in text and "numsan_runs" not in text and "numsan_region" not in text, found.describe()

@@ -4,12 +4,12 @@
 namespace numsan {
 
 void invalid_data(const Features& f, Score& score) {
-    if (f.phase == Phase::Optimizer || f.phase == Phase::Comm || f.phase == Phase::Load || f.overwritten) return;
+    if (f.phase == Phase::Optimizer || f.phase == Phase::Comm || f.phase == Phase::Load) return;
     if (f.mechanism == Mechanism::DATA && traits_of(f.op).form == Form::CtcLoss) {
         score.add(Evidence::TargetDoesNotFit, "a target does not fit its input");
     } else if (f.mechanism == Mechanism::DATA && !f.bad_number) {
         score.add(Evidence::CameWithBatch, f.written_over
-                                               ? "no parameter had touched the tensor: it is the batch's"
+                                               ? "no parameter had touched the tensor"
                                                : "the value arrived with the batch: no op was seen to make it");
     }
     if (f.wrong_target != 0)

@@ -120,13 +120,8 @@ void NameFinder::add_tensor(Role role, void* tensor, const std::string& name) {
 }
 
 /// What torch.compile wraps has the name of the wrapper.
-bool NameFinder::is_wrapped(void* parent, const std::string& name) {
-    if (!name.ends_with("._orig_mod")) return false;
-    const Reference type_name(api_, api_.PyObject_GetAttrString(type_of(parent), "__qualname__"));
-    const Reference home(api_, api_.PyObject_GetAttrString(type_of(parent), "__module__"));
-    api_.PyErr_Clear();
-    return type_name.get() != nullptr && home.get() != nullptr && text_of(api_, type_name.get()) == "OptimizedModule" &&
-           text_of(api_, home.get()) == "torch._dynamo.eval_frame";
+bool NameFinder::is_wrapped(void* parent, const std::string& name) const {
+    return name.ends_with("._orig_mod") && is_a(parent, global_of(api_, "torch._dynamo.eval_frame", "OptimizedModule"));
 }
 
 void NameFinder::name_module(void* module, const std::string& name) {

@@ -39,7 +39,7 @@ class NameFinder {
     std::string numbered(const std::string& name);
 
     void name_modules(const std::vector<void*>& modules);
-    bool is_wrapped(void* parent, const std::string& name);
+    bool is_wrapped(void* parent, const std::string& name) const;
     void name_module(void* module, const std::string& name);
     void name_variables();
     void name_variable(void* value, const std::string& name);

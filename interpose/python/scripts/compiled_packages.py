@@ -10,20 +10,18 @@ def wait_for_packages():
         from weakref import ref
 
         import torch
-        may_look, is_plain = make_look_tests()
+        may_look, is_plain, first_bad = make_look_tests()
         bad_kinds, compiled_region = torch.ops.numsan.bad_kinds.default, torch.ops.numsan.compiled_region.default
 
-        def first_bad(values):
-            return next((value for value in values if is_plain(value) and bad_kinds([value])), None)
-
         def look(given, results):
-            made = [result for result in results if first_bad([result]) is not None]
-            known = [value() for value in given] if made else ()
-            if any(value is None for value in known):
+            if not bad_kinds([result for result in results if is_plain(result)]):
                 return
+            known = [value() for value in given]
             bad = first_bad(known)
-            for result in made:
-                if all(result is not value for value in known):
+            if bad is None and not all(is_plain(value) for value in known):
+                return
+            for result in results:
+                if first_bad([result]) is not None and all(result is not value for value in known):
                     result = result.detach()
                     compiled_region(result if bad is None else bad.detach(), result)
 
@@ -46,7 +44,7 @@ def wait_for_packages():
 
             return as_of_torch(numsan_package, call, torch.compile.__code__)
 
-        for function in (first_bad, look, may_look, is_plain):
+        for function in (look, may_look, is_plain, first_bad):
             as_of_torch(function, function, torch.compile.__code__)
         for name in ('AOTIModelPackageLoader', 'AOTIModelContainerRunnerCpu'):
             loader = getattr(aoti, name, None)

@@ -22,7 +22,7 @@ def wait_for_torch():
         plain_types, number_types = (torch.Tensor, torch.nn.Parameter), (int, float, bool)
         looked_at = {*plain_types, type(None)}
         bad_kinds, compiled_region = torch.ops.numsan.bad_kinds.default, torch.ops.numsan.compiled_region.default
-        may_look, is_plain = make_look_tests()
+        may_look, is_plain, first_bad = make_look_tests()
         Region = make_region_class()
 
         def is_small(value):
@@ -90,9 +90,6 @@ def wait_for_torch():
                     region.draws = True
                     torch.set_rng_state(state)
 
-        def first_bad(values):
-            return next((value for value in values if is_plain(value) and bad_kinds([value])), None)
-
         def unchanged(region, given, versions):
             """What it was given, None in the place of what was written to since."""
             before, now = (dict(zip(region.watched, counts)) for counts in (versions, region.versions(given)))
@@ -121,8 +118,9 @@ def wait_for_torch():
             made = run_again(region, known, kinds, tangents, autocast) if known is not None and not hands_on else None
             if made is None and bad is not None:
                 made = [bad] * len(results)
-            elif made is None and tangents is None and not any(value is None for value in known):
-                made = results  # all that is known is that what it was given was finite
+            elif made is None and tangents is None and not region.runs[kinds, False] and all(
+                    is_plain(value) if isinstance(value, torch.Tensor) else value is not None for value in known):
+                made = results  # never run again: all that is known is that what it was given was finite
             if type(made) not in (tuple, list) or len(made) != len(results):
                 return
             own = {id(value) for value in given or ()}

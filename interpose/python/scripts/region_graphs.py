@@ -17,7 +17,7 @@ def make_region_class():
     most_kept = 64  # graphs, whose lines stay known
     most_runs = 4  # of one graph for the same kinds of bad values: a run may stay bad
     graph_module_type = torch.fx.GraphModule
-    _, is_plain = make_look_tests()
+    _, is_plain, _ = make_look_tests()
     number_types = (int, float, bool)
     function_types = (type(make_region_class), type(len), type(torch.add))
     pure_modules = ('builtins', '_operator', 'operator', 'math', 'torch', 'torch.functional', 'torch.nn.functional',
@@ -158,11 +158,11 @@ def make_region_class():
         def versions(self, given):
             if self.watched is None:
                 self.sort_places(given)
-            try:
+            if not torch.is_inference_mode_enabled():
                 return [given[place]._version for place in self.watched]
-            except RuntimeError:  # made in inference mode, where writes are not counted
-                return [(None if self.copies else 0) if given[place].is_inference() else given[place]._version
-                        for place in self.watched]
+            # Writes to what was made in inference mode are not counted.
+            return [(None if self.copies else 0) if given[place].is_inference() else given[place]._version
+                    for place in self.watched]
 
         def run(self, values):
             if self.forward is None:

@@ -42,10 +42,12 @@ def as_of_torch(function, original, origin):
 
 
 def make_look_tests():
-    """may_look(), and is_plain(value): a tensor in host memory whose operators are torch's own."""
+    """may_look(); is_plain(value), a tensor in host memory whose operators are torch's own; first_bad(values), the
+    first plain one with a NaN, else with an infinity, or None."""
     import torch
     function_modes, dispatch_modes = torch._C._len_torch_function_stack, torch._C._len_torch_dispatch_stack
     profiles, plain_types = torch.autograd._profiler_enabled, (torch.Tensor, torch.nn.Parameter)
+    bad_kinds, nan = torch.ops.numsan.bad_kinds.default, 1
 
     def may_look():
         # A mode or a profiler of the program's would see it.
@@ -54,4 +56,8 @@ def make_look_tests():
     def is_plain(value):
         return type(value) in plain_types and value.device.type == 'cpu' and value.layout is torch.strided
 
-    return may_look, is_plain
+    def first_bad(values):
+        bad = [(value, kinds) for value in values if is_plain(value) and (kinds := bad_kinds([value]))]
+        return next((value for value, kinds in bad if kinds & nan), bad[0][0] if bad else None)
+
+    return may_look, is_plain, first_bad

@@ -171,10 +171,19 @@ TEST(BirthsExternal, WhatAPackageMadeIsItsOwnOperand) {
     const Birth birth = r.found_in(r.out);
     EXPECT_EQ(birth.op, kCompiledRegion);
     EXPECT_TRUE(birth.features.package);
-    EXPECT_NE(std::find(birth.evidence.begin(), birth.evidence.end(),
-                        "it came out of a package of kernels that AOTInductor wrote: its ops are not seen, and the "
-                        "line is where it was called"),
-              birth.evidence.end());
+    EXPECT_EQ(birth.evidence.front(),
+              "it came out of a package of kernels that AOTInductor wrote: its ops and its weights are not seen, and "
+              "the line is where it was called");
+}
+
+TEST(BirthsExternal, AMaskOfInfinitiesExplainsNoNaN) {
+    Replayed r;
+    MadeUp mask{-std::numeric_limits<float>::infinity(), 0};
+    r.s.infinite_scalar = true;
+    r.s.op("aten::full", {}, {mask.returned()}, OpClass::Constant);
+    r.s.infinite_scalar = false;
+    r.hand_back(mask, r.out);
+    EXPECT_EQ(r.found_in(r.out).op, kCompiledRegion);
 }
 
 TEST(BirthsExternal, WhatARegionMadeOfFiniteValuesIsItsOwnOperand) {
@@ -183,15 +192,14 @@ TEST(BirthsExternal, WhatARegionMadeOfFiniteValuesIsItsOwnOperand) {
     const Birth birth = r.found_in(r.out);
     EXPECT_EQ(birth.op, kCompiledRegion);
     EXPECT_FALSE(birth.features.package);
-    EXPECT_NE(std::find(birth.evidence.begin(), birth.evidence.end(),
-                        "it came out of a region that torch.compile turned into kernels of its own: its ops are not "
-                        "seen, and the line is where it was called"),
-              birth.evidence.end());
+    EXPECT_EQ(birth.evidence.front(),
+              "it came out of a region that torch.compile turned into kernels of its own: its ops are not seen, and "
+              "the line is where it was called");
 }
 
 TEST(BirthsExternal, AnInfinityThatTheProgramWroteIsNotWhatARegionMade) {
     Replayed r;
-    r.replayed.values[0] = -std::numeric_limits<float>::infinity();
+    r.replayed.values[0] = r.out.values[0] = -std::numeric_limits<float>::infinity();
     r.s.infinite_scalar = true;
     r.s.op("aten::full", {}, {r.replayed.returned()}, OpClass::Constant);
     r.s.infinite_scalar = false;
