@@ -121,6 +121,7 @@ def warm_up():
     numsan or without."""
     import torch._dynamo  # noqa: F401  every optimizer's first step
     random_ops.warm_up()
+    random_training.warm_up()
     for number in range(30):
         draw, generator = random.Random(f"warm {number}"), torch.Generator().manual_seed(number)
         program(draw, generator, False, 0)

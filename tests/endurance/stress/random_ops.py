@@ -87,10 +87,12 @@ def function(random, tensors):
 
 def warm_up():
     """Every function once in a mode: torch notes of an operator that Python sees it, and two threads that come to that
-    at the same time end in an assertion of torch's, or in memory that is gone, with numsan or without."""
-    with Passing():
-        for each in FUNCTIONS:
-            each(*(torch.rand((SIZE, SIZE), generator=torch.Generator().manual_seed(k)) for k in range(3)))
+    at the same time end in an assertion of torch's, or in memory that is gone, with numsan or without. And once in
+    bfloat16, for which oneDNN makes kernels of its own."""
+    for mode in (Passing(), torch.autocast("cpu", torch.bfloat16)):
+        with mode:
+            for each in FUNCTIONS:
+                each(*(torch.rand((SIZE, SIZE), generator=torch.Generator().manual_seed(k)) for k in range(3)))
 
 
 def write(random, tensors):

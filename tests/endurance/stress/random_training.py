@@ -18,6 +18,7 @@ import births
 WIDTH = 8
 PATIENCE = 120  # seconds that a forked child has
 LIBC = ctypes.CDLL(None)
+KINDS = ("linear", "norm", "convolution", "recurrent", "attention", "batch", "mixed")  # of parts
 
 
 def digest(tensors):
@@ -32,9 +33,9 @@ class Raised(Exception):
     """What a hook of the program raises in a backward pass."""
 
 
-def part(random, generator):
+def part(random, generator, kind=None):
     """A module, its parameters from the generator: the random numbers of the process are left alone."""
-    kind = random.choice(("linear", "norm", "convolution", "recurrent", "attention", "batch", "mixed"))
+    kind = kind or random.choice(KINDS)
     with torch.device("meta"):
         made = {"linear": lambda: nn.Linear(WIDTH, WIDTH), "norm": lambda: nn.LayerNorm(WIDTH),
                 "convolution": lambda: nn.Conv1d(1, 1, 3, padding=1), "recurrent": lambda: nn.GRU(WIDTH, WIDTH),
@@ -60,6 +61,18 @@ def apply(made, x):
     if kind == "attention":
         return made(x[None], x[None], x[None])[0][0]
     return made(x)
+
+
+def warm_up():
+    """Every kind of part in each precision, forward and backward. oneDNN makes a kernel at its first use, and whoever
+    wants it meanwhile waits until it is made: in a child that was forked then, for ever, with numsan or without."""
+    for kind in KINDS:
+        for cast in (False, True):
+            generator = torch.Generator().manual_seed(0)
+            made, x = part(None, generator, kind), torch.rand((6, WIDTH), generator=generator).requires_grad_()
+            with torch.autocast("cpu", torch.bfloat16, enabled=cast):
+                y = apply(made, x)
+            y.float().square().sum().backward()
 
 
 def forward(self, x):
