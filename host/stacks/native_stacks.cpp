@@ -168,6 +168,7 @@ class Symbols {
     /// Gives `at` the line of `address`, where there is debug information. Then adds the functions inlined there, and
     /// moves `at` out to the place where the outermost of them was called.
     static void add_lines(Dwfl_Module* module, Dwarf_Addr address, SourceFrame& at, std::vector<SourceFrame>& result) {
+        if (!libdw().complete) return;
         Dwarf_Addr bias = 0;
         Dwarf_Die* unit = unit_of(module, address, bias);
         if (unit == nullptr) return;

@@ -7,6 +7,7 @@
 namespace numsan {
 
 struct PythonApi {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): parameters stand in parentheses of their own
 #define NUMSAN_PYTHON(name, result, parameters) std::add_pointer_t<result parameters> name;
 #define NUMSAN_PYTHON_OBJECT(name) void* name;
 #include "interpose/python/api/api.def"
