@@ -29,6 +29,15 @@ struct Subject {
     }
 };
 
+constexpr int kMostOperands = 7;
+
+/// Nanoseconds that an exact pass over an output and its operands costs at most.
+constexpr uint64_t kMostPass = [] {
+    const uint64_t bytes = uint64_t(1 + kMostOperands) * kMostElements * info(DType::Complex128).element_bytes();
+    return std::max(gpu::kBlockPassNanoseconds + bytes / gpu::kBlockBytesPerNanosecond,
+                    gpu::kGridPassNanoseconds + bytes / gpu::kGridBytesPerNanosecond);
+}();
+
 /// Bytes that belong to no element become those of the largest pattern.
 void trap_gaps(Tensor& tensor) {
     const int64_t bytes = info(tensor.dtype).element_bytes();
@@ -104,7 +113,9 @@ class Launches {
         words_.raise = 0;
         std::fill(words_.results.begin(), words_.results.end(), gpu::RangeResult{});
         words_.state.first_offender = gpu::kNoOffender;
-        const uint64_t dropped = words_.state.dropped;
+        // Nothing is owed: a pass that cannot be paid for is told in its result alone, and when it is depends on time.
+        std::fill(std::begin(words_.state.paid_until), std::end(words_.state.paid_until), 0);
+        const gpu::ScanState before = words_.state;
         const uint32_t base = words_.sequence;
         if (any) gpu::run(*filler_, grid_);
         require(words_.at_rest(), "the scratch is at rest");
@@ -114,7 +125,7 @@ class Launches {
         if (gated_ && !open_) {
             require(hits.empty() && words_.raise == 0, "nothing is told behind a closed gate");
         } else {
-            require_told(base, hits, words_.state.dropped - dropped);
+            require_told(base, hits, before);
         }
         outputs_.clear();
         filler_.reset();
@@ -122,6 +133,8 @@ class Launches {
 
   private:
     static constexpr uint32_t kStep = 1000;
+    static_assert(gpu::ScanTableLarge::kItemCapacity * kMostPass * gpu::kExactShare < gpu::kMostOwed,
+                  "a launch that owes nothing before pays for all its exact passes");
 
     void begin() {
         filler_ = std::make_unique<gpu::BatchFiller>();
@@ -153,7 +166,10 @@ class Launches {
         return hits;
     }
 
-    void require_told(uint32_t base, const std::map<uint32_t, std::vector<HitSlot>>& hits, uint64_t dropped) {
+    /// The ring was empty `before`.
+    void require_told(uint32_t base, const std::map<uint32_t, std::vector<HitSlot>>& hits,
+                      const gpu::ScanState& before) {
+        const uint64_t taken = words_.state.head - before.head, slots = 1u + inputs_.count;
         uint64_t lost = 0, first = gpu::kNoOffender, told = 0;
         bool raises = false;
         for (uint32_t i = 0; i < outputs_.size(); ++i) {
@@ -170,15 +186,19 @@ class Launches {
                                                    : gpu::kFinite),
                     "the verdict", name);
             require(looked || !hit, "only what is asked for is told", name);
-            if (looked && !hit) lost += 1u + inputs_.count;
+            // A clean output leaves half of the ring to bad ones, and is not counted when it finds no room.
+            const uint64_t room = want.suspicious ? words_.capacity() : words_.capacity() / 2;
+            if (looked && !hit) require(taken + slots > room, "what finds room is told", name);
+            if (want.suspicious && !hit) lost += slots;
             if (want.suspicious) first = std::min(first, (uint64_t(base) + i) << 32 | i);
             raises |= want.suspicious && (output.flags & gpu::kRaisesGate) != 0;
             if (!hit) continue;
             ++told;
+            require(hits.at(i).back().ready - before.head <= room, "half of the ring is left to bad outputs", name);
             require_hit(hits.at(i), output, base + i);
         }
         require(told == hits.size(), "no hit of nobody");
-        require(dropped == lost, "what found no room is counted");
+        require(words_.state.dropped - before.dropped == lost, "what found no room is counted");
         require(words_.state.first_offender == first, "the first offender");
         require(words_.raise == raises, "the gate is raised by a bad output that may");
     }
@@ -224,7 +244,7 @@ void fuzz_kernel(std::string_view input) {
     const size_t half = bytes.rest().size() / 2;
     const std::string_view pattern = bytes.rest().substr(half);
     std::vector<Subject> operands, outputs;
-    for (int i = 0, all = 1 + (counts >> 3) % 8; i < all + counts % 8; ++i) {
+    for (int i = 0, all = 1 + (counts >> 3) % 8; i < all + counts % (kMostOperands + 1); ++i) {
         std::optional<Subject> made = subject(bytes, pattern);
         if (!made) return;
         (i < all ? outputs : operands).push_back(std::move(*made));
