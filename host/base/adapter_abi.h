@@ -8,12 +8,13 @@
 
 #include "host/base/device_queue.h"
 #include "host/base/held_call.h"
+#include "host/base/ids.h"
 #include "host/base/scanner.h"
 #include "host/base/tensor_view.h"
 
 namespace numsan {
 
-inline constexpr uint32_t kAdapterAbi = 19;
+inline constexpr uint32_t kAdapterAbi = 20;
 
 enum class OpClass : uint8_t {
 #define NUMSAN_OP_CLASS(id, text) id,
@@ -77,6 +78,7 @@ struct OpEvent {
     bool on_device;        ///< a tensor of it is in the memory of a device; then `queue` is set
     DeviceQueue queue;     ///< where this thread's ops on that device go
     const Communicator* communicator = nullptr;  ///< of a collective; null: not known
+    LaunchSpan launches = {};                    ///< the core's to fill in: what it ran on a device
 };
 
 /// True for lift_fresh and its like: the operand is memory that was just made, by no op, and filled from the program's
@@ -160,8 +162,8 @@ struct CoreApi {
     /// Then, and from where exceptions get to the program: true when there is one to be thrown.
     bool (*take_error)(RaisedError&) = nullptr;
     void (*drop_error)(RaisedError&) = nullptr;  ///< gives its references back
-    /// With the option `perf`, else null: an op of this thread is about to run, after all else that is said of it
-    /// before it does. One that throws is not said to have ended.
+    /// Where ops are measured or their kernels watched, else null: an op of this thread is about to run, after all else
+    /// that is said of it before it does. One that throws is not said to have ended.
     void (*op_begin)() = nullptr;
     /// The kinds of values that are not finite in a tensor in host memory. Null: regions that torch.compile made
     /// kernels of are not looked into.

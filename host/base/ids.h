@@ -31,6 +31,16 @@ struct ScanTicket {
     }
 };
 
+/// Launches of kernels, `first` to `end - 1` of the process: those of one thread, while an op ran there. Empty where
+/// launches are not watched.
+struct LaunchSpan {
+    uint64_t first = 0;
+    uint64_t end = 0;
+    uint32_t thread = 0;  ///< as the watch numbers threads
+
+    constexpr bool empty() const { return first == end; }
+};
+
 static_assert(sizeof(NodeSeq) == sizeof(uint64_t) && sizeof(ScanTicket) == sizeof(uint64_t));
 
 }  // namespace numsan

@@ -95,6 +95,7 @@ void Births::used(BirthId id, const OpEvent& event, const OpContext& context) {
 /// belongs to the loss or is a setting: no data.
 void Births::meet(Birth& birth, const OpEvent& event, const OpContext& context) const {
     // A layer's weight may be computed, too.
+    // NOLINTNEXTLINE(bugprone-branch-clone): an update stands between the two that meet a parameter
     if (is_layer(event) && (reads_parameter(event) || (context.in_module && context.touched))) {
         birth.met = FirstMet::Parameter;
     } else if (phase_.of(event, context) == Phase::Optimizer) {
@@ -159,6 +160,7 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
         birth.mechanism = Mechanism::DATA;
         birth.waits = birth.unread = true;
         birth.inputs.clear();
+        birth.launches.clear();
         if (in_program) birth.phase = Phase::Data;
         birth.evidence.push_back("no op was seen to make this value: it arrived with the tensor");
     } else if (!reads && event.op->op_class != OpClass::Other) {

@@ -11,9 +11,9 @@
 #include "host/cause/features.h"
 #include "host/finding/chain_link.h"
 #include "host/finding/collective_fact.h"
+#include "host/finding/kernel_launch.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
-#include "host/finding/past_magnitude.h"
 #include "host/finding/place.h"
 #include "host/finding/tensor_fact.h"
 #include "host/stacks/kept_stack.h"
@@ -67,6 +67,7 @@ struct Birth {
     const void* in_place = nullptr;  ///< storage of the offending output, where the op wrote it in place
     std::vector<TensorFact> outputs;
     std::vector<TensorFact> inputs;
+    std::vector<KernelLaunch> launches;  ///< of its op, where they are watched
     std::vector<std::string> evidence;
     std::vector<PastMagnitude> history;  ///< asked for when it escapes
     std::vector<ChainLink> chain;        ///< the same

@@ -199,6 +199,7 @@ void DeviceIntake::hand_over(DeviceEvent& event, LookBackScans* past) {
     event.scanned = taken == DeviceScanner::Taken::Now;
     event.captured = taken == DeviceScanner::Taken::Captured;
     if (!event.captured) return;
+    if (parts_.keep_launches != nullptr) parts_.keep_launches(event.op.launches);
     event.graph = DeviceLog::keep(event);
     if (event.graph == nullptr) return;
     side_.captures_due.fetch_add(1);

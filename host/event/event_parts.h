@@ -34,6 +34,12 @@ struct EventParts {
         verdict.use(collectives);
     }
 
+    /// What knows the kernels that ops launched, and keeps those of captured ones. Before the first op.
+    void use(LaunchesOf launches_of, void (*keep)(const LaunchSpan& span)) {
+        verdict.set_launches_of(launches_of);
+        keep_launches = keep;
+    }
+
     const Options& options;
     std::atomic<int64_t> ops{0};
     OpCoverage coverage;
@@ -45,6 +51,7 @@ struct EventParts {
     Verdict verdict;
     OpJudge judge;
     PastOps past;
+    void (*keep_launches)(const LaunchSpan& span) = nullptr;  ///< SessionFacts::keep_launches
 };
 
 }  // namespace numsan

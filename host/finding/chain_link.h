@@ -8,8 +8,8 @@
 
 #include "host/base/dtype.h"
 #include "host/base/ids.h"
-#include "host/finding/past_magnitude.h"
 #include "host/finding/place.h"
+#include "host/finding/tensor_fact.h"
 #include "host/stacks/kept_stack.h"
 
 namespace numsan {

@@ -13,9 +13,9 @@
 #include "host/finding/chain_link.h"
 #include "host/finding/collective_fact.h"
 #include "host/finding/help_line.h"
+#include "host/finding/kernel_launch.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
-#include "host/finding/past_magnitude.h"
 #include "host/finding/place.h"
 #include "host/finding/tensor_fact.h"
 
@@ -79,6 +79,7 @@ struct Finding {
     std::optional<ForwardOp> forward;
     std::vector<TensorFact> outputs;
     std::vector<TensorFact> inputs;
+    std::vector<KernelLaunch> launches;  ///< the last of its op, oldest first; empty: not known
     CategoryGuess category{"U", 0};
     std::vector<CategoryGuess> alternatives;
     std::vector<std::string> evidence;

@@ -1,7 +1,8 @@
-// One tensor of an op as reports show it: its type, its shape and what its values were.
+// One tensor of an op as reports show it: its type, its shape and what its values are and were.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct TensorFact {
     bool exact = true;
     std::string remark = {};  ///< what about an operand explains the result; empty where nothing more is to be said
     ExponentCounts exponents = {};  ///< of the operand that explains the result, where it could be counted
+};
+
+/// The largest finite magnitude of a tensor in a step before its finding; none where nothing finite is known.
+struct PastMagnitude {
+    int64_t step = 0;
+    std::optional<double> absmax;
 };
 
 }  // namespace numsan

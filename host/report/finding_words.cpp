@@ -102,6 +102,24 @@ std::string when_text(const Json& finding) {
     return out;
 }
 
+std::string kernel_text(const Json& finding) {
+    const Json& launches = list(finding, "launches");
+    if (launches.empty()) return "";
+    const Json& last = launches.back();
+    const auto extent = [&](const char* what) {
+        std::string text;
+        for (const Json& size : list(last, what))
+            text += (text.empty() ? "" : "x") + digits(fields::integer(size).value_or(0));
+        return std::string(what) + " " + text;
+    };
+    std::string out = fields::text(last, "kernel") + ", " + extent("grid") + ", " + extent("block");
+    if (const JsonInteger shared = number(last, "shared_bytes"); shared > 0)
+        out += ", " + grouped(shared) + " bytes of shared memory";
+    out += ", stream " + fields::text(last, "stream") + ", correlation " + digits(number(last, "correlation_id"));
+    if (launches.size() > 1) out += "; the last that the operator launched";
+    return out;
+}
+
 namespace {
 
 /// Of a value that reached nothing that matters.

@@ -21,6 +21,7 @@ nlohmann::ordered_json finding_document(const Finding& finding);
 inline constexpr char kStopped[] = "stopped";
 nlohmann::ordered_json birth_document(const Finding& finding);
 nlohmann::ordered_json performance_document(const SlowRun& run);
+nlohmann::ordered_json tensors_document(const std::vector<TensorFact>& tensors);
 /// Null where there is none.
 nlohmann::ordered_json place_document(const std::optional<Place>& place);
 

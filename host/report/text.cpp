@@ -15,7 +15,6 @@ using fields::Json;
 using fields::JsonInteger;
 using fields::list;
 using fields::number;
-using fields::real;
 
 constexpr size_t kModuleColumn = 66;
 /// Cells are padded to the widest of their column, but not beyond a line of usual width: blanks would outgrow the
@@ -192,6 +191,7 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     std::string out = header(finding, margin, style) + snippet(place, margin, style);
     out += tensor_rows(finding, margin, style);
     out += row(margin, "when:", when_text(finding), style);
+    if (const std::string kernel = kernel_text(finding); !kernel.empty()) out += row(margin, "kernel:", kernel, style);
     if (string_at(finding, "severity") != kStopped) {
         out += row(margin, "escaped:", escape_text(finding, style.cwd) + contamination_text(finding), style);
         if (const std::string from = received_text(finding); !from.empty())

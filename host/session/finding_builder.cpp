@@ -207,6 +207,7 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
     finding.seq = birth.seq;
     finding.outputs = birth.outputs;
     finding.inputs = birth.inputs;
+    finding.launches = birth.launches;
     finding.evidence = birth.evidence;
     finding.history = birth.history;
     finding.chain = birth.chain;

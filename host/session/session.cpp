@@ -50,6 +50,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       slow_(options_.perf && options_.record.empty() ? std::make_unique<SlowWatch>(parts_.lineage, stacks, parts_.ops)
                                                      : nullptr) {
     parts_.verdict.set_exchange(facts_.over_notes != nullptr ? facts_.over_notes(worker_births_) : &worker_births_);
+    parts_.use(facts_.launches_of, facts_.keep_launches);
     parts_.verdict.set_history(static_cast<size_t>(options_.history));
     if (!options_.dump.empty()) {
         parts_.verdict.show_births();

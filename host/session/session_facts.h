@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/birth/birth_exchange.h"
+#include "host/finding/kernel_launch.h"
 #include "host/finding/run_summary.h"
 #include "host/process/run_facts.h"
 
@@ -26,6 +27,9 @@ struct SessionFacts {
     std::optional<RunSummary> run;  ///< none: run_facts()
     bool (*generated_kernels)() = runs_generated_kernels;
     void (*leave)(int status) = _exit;  ///< with `halt`; may return, and the program goes on for a while
+    LaunchesOf launches_of = nullptr;   ///< what knows the kernels that ops launched; null: they are not watched
+    /// An op was captured into a graph, whose replays ask for its launches; null: as above. May throw std::bad_alloc.
+    void (*keep_launches)(const LaunchSpan& span) = nullptr;
     /// What stands between the verdict and the birth notes of the process; null: nothing.
     BirthExchange* (*over_notes)(BirthExchange& of_process) = nullptr;
 };

@@ -31,6 +31,28 @@ struct CallbackData {
     uint32_t correlation_id;
 };
 
+/// generated_cuda_meta.h: what cuLaunchKernel is called with, and cuLaunchCooperativeKernel but for its last argument.
+struct LaunchParams {
+    void* function;
+    unsigned grid[3], block[3], shared_bytes;
+    void* stream;
+    void** arguments;
+};
+
+/// The beginning of a CUlaunchConfig.
+struct LaunchConfig {
+    unsigned grid[3], block[3], shared_bytes;
+    void* stream;
+};
+
+/// generated_cuda_meta.h: what cuLaunchKernelEx is called with.
+struct LaunchExParams {
+    const LaunchConfig* config;
+    void* function;
+    void** arguments;
+    void** extra;
+};
+
 struct SubscriberParams {
     size_t struct_size;
     const char* subscriber_name;

@@ -27,7 +27,7 @@ uint64_t hash(const char* text) noexcept {
 
 }  // namespace
 
-void LaunchCounter::count(const char* name) noexcept {
+int LaunchCounter::count(const char* name) noexcept {
     if (name == nullptr) name = "(unnamed)";
     total_.fetch_add(1, std::memory_order_relaxed);
     const uint64_t key = hash(name);
@@ -41,9 +41,16 @@ void LaunchCounter::count(const char* name) noexcept {
         }
         if (found != key) continue;
         slot.count.fetch_add(1, std::memory_order_relaxed);
-        return;
+        return static_cast<int>(&slot - slots_);
     }
     others_.fetch_add(1, std::memory_order_relaxed);
+    return -1;
+}
+
+std::string LaunchCounter::name(int number) const {
+    if (number < 0 || static_cast<size_t>(number) >= kSlots) return "";
+    const Slot& slot = slots_[number];
+    return slot.named.load(std::memory_order_acquire) ? slot.name : "";
 }
 
 std::map<std::string, int64_t> LaunchCounter::launches() const {

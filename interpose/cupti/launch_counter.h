@@ -12,13 +12,16 @@ namespace numsan {
 /// Of fixed size, without locks: count() allocates nothing and makes no system call. [MT]
 class LaunchCounter {
   public:
-    static constexpr size_t kSlots = 512;      ///< names; launches of further kernels are counted together
-    static constexpr size_t kNameBytes = 512;  ///< of a name, its end included; the rest of a longer one is left out
+    static constexpr size_t kSlots = 512;       ///< names; launches of further kernels are counted together
+    static constexpr size_t kNameBytes = 4096;  ///< of a name, its end included; the rest of a longer one is left out
 
     constexpr LaunchCounter() = default;
 
-    /// `name` is copied; null is a launch without a name.
-    void count(const char* name) noexcept;
+    /// `name` is copied; null is a launch without a name. The number of the name, -1 where it found no slot.
+    int count(const char* name) noexcept;
+    /// By the number that count() returned on this thread or on one that it is ordered after; as the linker knows it.
+    /// Empty without one.
+    std::string name(int number) const;
 
     /// Launches by name, as the linker knows it. Names that found no slot: "other kernels". Throws std::bad_alloc.
     std::map<std::string, int64_t> launches() const;

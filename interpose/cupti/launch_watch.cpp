@@ -1,10 +1,13 @@
 #include "interpose/cupti/launch_watch.h"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <link.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "cuda/kernel/scan_table.h"
 #include "host/base/cupti_places.h"
@@ -12,7 +15,7 @@
 namespace numsan {
 namespace {
 
-enum class Launch { Kernel, Graph };
+enum class Launch { Kernel, Configured, Several, Graph };
 struct LaunchCallback {
     uint32_t id;
     Launch what;
@@ -28,6 +31,24 @@ const LaunchCallback* launch_of(uint32_t id) noexcept {
         if (launch.id == id) return &launch;
     }
     return nullptr;
+}
+
+/// What a launch is called with. Those of several devices say nothing of themselves.
+LoggedLaunch logged(const cupti::CallbackData& call, Launch what, int name) noexcept {
+    LoggedLaunch launch{};
+    launch.call = call.function_name;
+    launch.name = name;
+    launch.correlation_id = call.correlation_id;
+    const auto take = [&](const auto& given) {
+        std::copy_n(given.grid, 3, launch.grid);
+        std::copy_n(given.block, 3, launch.block);
+        launch.shared_bytes = given.shared_bytes;
+        launch.stream = reinterpret_cast<uint64_t>(given.stream);
+    };
+    if (call.function_params == nullptr) return launch;
+    if (what == Launch::Kernel) take(*static_cast<const cupti::LaunchParams*>(call.function_params));
+    if (what == Launch::Configured) take(*static_cast<const cupti::LaunchExParams*>(call.function_params)->config);
+    return launch;
 }
 
 bool is_own_kernel(const char* name) noexcept {
@@ -64,12 +85,20 @@ bool find(void* library, const char* name, Function& function) {
 
 }  // namespace
 
+std::string demangled(const std::string& name) {
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                           std::free);
+    return status == 0 && text != nullptr ? std::string(text.get()) : name;
+}
+
 LaunchWatch& launch_watch() {
     static LaunchWatch* watch = new LaunchWatch;
     return *watch;
 }
 
-/// At a launch, on the thread that launches, inside the driver: no allocation, no lock, no call of another library.
+/// At a launch, on the thread that launches, inside the driver: no lock, no call of another library, and no allocation
+/// but that of the thread's own memory at its first launch, where it has run no op before.
 void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* data) {
     const auto& call = *static_cast<const cupti::CallbackData*>(data);
     if (domain != cupti::kDriverApi || call.site != cupti::kExit) return;
@@ -78,7 +107,31 @@ void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* d
     if (launch == nullptr) return;
     const bool graph = launch->what == Launch::Graph;  // it has no kernel's name
     if (!graph && is_own_kernel(call.symbol_name)) return;
-    static_cast<LaunchWatch*>(self)->launches_.count(graph ? "(a CUDA graph)" : call.symbol_name);
+    LaunchWatch& watch = *static_cast<LaunchWatch*>(self);
+    const int name = watch.launches_.count(graph ? "(a CUDA graph)" : call.symbol_name);
+    if (!graph) watch.log_.add(logged(call, launch->what, name));
+}
+
+std::vector<LoggedLaunch> LaunchWatch::launches_of(const LaunchSpan& span) const {
+    if (forked_.load(std::memory_order_relaxed)) return {};
+    {
+        const std::lock_guard lock(kept_mutex_);
+        if (const auto kept = kept_.find({span.first, span.thread}); kept != kept_.end()) return kept->second;
+    }
+    return log_.of(span);
+}
+
+std::string LaunchWatch::kernel_of(const LoggedLaunch& launch) const {
+    return launch.name < 0 ? "(a kernel whose name found no room)" : demangled(launches_.name(launch.name));
+}
+
+void LaunchWatch::keep(const LaunchSpan& span) {
+    if (forked_.load(std::memory_order_relaxed) || span.empty()) return;
+    std::vector<LoggedLaunch> found = log_.of(span);
+    if (found.empty()) return;
+    const std::lock_guard lock(kept_mutex_);
+    while (kept_.size() >= kMostKept) kept_.erase(kept_.begin());
+    kept_[{span.first, span.thread}] = std::move(found);
 }
 
 bool LaunchWatch::open() {

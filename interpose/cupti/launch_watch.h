@@ -4,11 +4,15 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "interpose/cupti/cupti_abi.h"
 #include "interpose/cupti/launch_counter.h"
+#include "interpose/cupti/launch_log.h"
 
 namespace numsan {
 
@@ -34,7 +38,22 @@ class LaunchWatch {
     std::string why() const;
     const LaunchCounter& launches() const noexcept { return launches_; }
 
+    /// The number of the next launch of the process.
+    uint64_t next_launch() const noexcept { return log_.count(); }
+    /// What the calling thread has launched since it had that number.
+    LaunchSpan since(uint64_t launch) const noexcept { return log_.since(launch); }
+    /// The last launches of a span, oldest first; empty where one of the span is not known any more. Throws
+    /// std::bad_alloc.
+    std::vector<LoggedLaunch> launches_of(const LaunchSpan& span) const;
+    /// The kernel of one of them, demangled. Throws std::bad_alloc.
+    std::string kernel_of(const LoggedLaunch& launch) const;
+    /// Keeps them known: they were captured into a graph, whose replays ask for them much later. Bounded: the oldest
+    /// go. Throws std::bad_alloc.
+    void keep(const LaunchSpan& span);
+
   private:
+    static constexpr size_t kMostKept = 1 << 14;  ///< spans
+
     struct Calls {
         cupti::Subscribe subscribe = nullptr;
         cupti::Unsubscribe unsubscribe = nullptr;
@@ -52,13 +71,21 @@ class LaunchWatch {
     std::string why_;
     bool given_up_ = false;
 
+    using Begin = std::pair<uint64_t, uint32_t>;  ///< of a span: its first number and its thread
+    mutable std::mutex kept_mutex_;               ///< of what follows; no other library is called under it
+    std::map<Begin, std::vector<LoggedLaunch>> kept_;
+
     std::atomic<bool> watching_{false};
     std::atomic<bool> gaps_{false};
     std::atomic<bool> forked_{false};
     LaunchCounter launches_;
+    LaunchLog log_;
 };
 
 /// The process's own.
 LaunchWatch& launch_watch();
+
+/// A kernel's name as C++ has it; the name itself where it is none of C++'s. Throws std::bad_alloc.
+std::string demangled(const std::string& name);
 
 }  // namespace numsan

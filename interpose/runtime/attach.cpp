@@ -30,6 +30,7 @@
 #include "interpose/runtime/attach_cuda.h"
 #include "interpose/runtime/device_access.h"
 #include "interpose/runtime/leave.h"
+#include "interpose/runtime/op_kernels.h"
 #include "interpose/runtime/process_options.h"
 
 namespace numsan {
@@ -45,18 +46,25 @@ const CoreApi* g_recorded_core = nullptr;       ///< with a recorder
 ForeignMemory g_foreign_memory;
 
 /// An op on a backend that is not in CUDA memory has no queue that the session could use.
+template <void (Session::*kEnd)(const OpEvent&)>
+void device_op_end(const OpEvent& event) {
+    OpEvent shown = event;
+    if (!g_foreign_memory.leaves_to_cuda(event)) {
+        shown.queue = DeviceQueue{nullptr, event.queue.device, false};
+    } else if (watches_op_kernels()) {
+        shown.launches = launched_by_op();
+    } else {
+        return (g_session->*kEnd)(event);
+    }
+    (g_session->*kEnd)(shown);
+}
+
 void op_end(const OpEvent* event) {
-    if (!event->on_device || g_foreign_memory.leaves_to_cuda(*event)) return g_session->op_end(*event);
-    OpEvent foreign = *event;
-    foreign.queue = DeviceQueue{nullptr, event->queue.device, false};
-    g_session->op_end(foreign);
+    event->on_device ? device_op_end<&Session::op_end>(*event) : g_session->op_end(*event);
 }
 
 void op_end_measured(const OpEvent* event) {
-    if (!event->on_device || g_foreign_memory.leaves_to_cuda(*event)) return g_session->op_end_measured(*event);
-    OpEvent foreign = *event;
-    foreign.queue = DeviceQueue{nullptr, event->queue.device, false};
-    g_session->op_end_measured(foreign);
+    event->on_device ? device_op_end<&Session::op_end_measured>(*event) : g_session->op_end_measured(*event);
 }
 
 void node_begin(const NodeEvent* event) {
@@ -176,12 +184,14 @@ void make_session(const Options& options, StackSource& stacks, SessionFacts fact
     g_recorder = start_recorder(options, facts);
     g_scanner = &scanner();
     if (g_recorder == nullptr) {
+        if (options.cupti == Cupti::On) add_op_kernels(facts);
         g_session = new Session(options, *g_scanner, stacks, std::move(facts));
         g_session->use_devices(make_device_scanner);
         g_session->use_coverage(add_launches);
         g_session->use_rank(rank_by_python);
         return;
     }
+    // A recording ends at the first op on a device.
     Recorder& r = *g_recorder;
     g_recorded_core = &r.over(g_core);
     r.over(facts);
@@ -262,6 +272,7 @@ bool attach(const numsan_stub_api& stub) {
         g_core.op_begin = [] { g_session->op_begin(); };
         g_core.op_end = op_end_measured;
     }
+    if (options.cupti == Cupti::On && g_recorder == nullptr) watch_op_kernels(g_core);
     if (options.break_at && !has_python) say("break=1 has no effect: there is no Python in this program");
     if (breaks && !start_break_stops(*python, *g_session, *stacks, facts, stub.lib_dir))
         say("break=1 has no effect: the interpreter did not run what it needs");

@@ -1,6 +1,5 @@
 #include "interpose/runtime/attach_cuda.h"
 
-#include <cxxabi.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -36,13 +35,6 @@ struct PlainRun {
     Reporter reporter{options, stacks, PlaceFinder(""), run_facts(options)};
 };
 std::atomic<PlainRun*> g_plain{nullptr};  // never destroyed
-
-std::string demangled(const std::string& name) {
-    int status = 0;
-    const std::unique_ptr<char, decltype(&free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                      free);
-    return status == 0 && text != nullptr ? std::string(text.get()) : name;
-}
 
 std::string counted(int64_t count, const char* one, const char* many) {
     return std::to_string(count) + " " + (count == 1 ? one : many);

@@ -174,6 +174,12 @@ CUptiResult cuptiFinalize() {
     return CUPTI_SUCCESS;
 }
 
+// Their arguments are nobody's here.
+#define FAKE_CUPTI_ACTIVITY_CALL(name) \
+    CUptiResult name() { return CUPTI_ERROR_NOT_SUPPORTED; }
+#include "tests/fakes/cupti/activity_calls.def"
+#undef FAKE_CUPTI_ACTIVITY_CALL
+
 /// Who is subscribed, "" nobody. Until the next call.
 const char* fake_cupti_subscriber() {
     static std::string name;

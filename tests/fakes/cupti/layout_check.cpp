@@ -39,6 +39,27 @@ static_assert(abi::kDriverApi == CUPTI_CB_DOMAIN_DRIVER_API && abi::kExit == CUP
 static_assert(sizeof(abi::Result) == sizeof(CUptiResult) && sizeof(CUpti_CallbackDomain) == sizeof(int) &&
               sizeof(CUpti_SubscriberHandle) == sizeof(abi::Subscriber) && std::is_same_v<CUpti_CallbackId, uint32_t>);
 
+// Those of cooperative launches and of per-thread streams are the same, but for an argument that is not read.
+static_assert(offsetof(abi::LaunchParams, grid) == offsetof(cuLaunchKernel_params, gridDimX) &&
+              offsetof(abi::LaunchParams, block) == offsetof(cuLaunchKernel_params, blockDimX) &&
+              offsetof(abi::LaunchParams, grid) == offsetof(cuLaunchCooperativeKernel_params, gridDimX) &&
+              offsetof(abi::LaunchParams, block) == offsetof(cuLaunchCooperativeKernel_params, blockDimX));
+SAME(abi::LaunchParams, function, cuLaunchKernel_params, f);
+SAME(abi::LaunchParams, shared_bytes, cuLaunchKernel_params, sharedMemBytes);
+SAME(abi::LaunchParams, stream, cuLaunchKernel_params, hStream);
+SAME(abi::LaunchParams, shared_bytes, cuLaunchCooperativeKernel_params, sharedMemBytes);
+SAME(abi::LaunchParams, stream, cuLaunchCooperativeKernel_params, hStream);
+SAME(abi::LaunchParams, stream, cuLaunchKernel_ptsz_params, hStream);
+SAME(abi::LaunchParams, stream, cuLaunchCooperativeKernel_ptsz_params, hStream);
+static_assert(sizeof(abi::LaunchExParams) == sizeof(cuLaunchKernelEx_params));
+SAME(abi::LaunchExParams, config, cuLaunchKernelEx_params, config);
+SAME(abi::LaunchExParams, config, cuLaunchKernelEx_ptsz_params, config);
+SAME(abi::LaunchExParams, function, cuLaunchKernelEx_params, f);
+static_assert(offsetof(abi::LaunchConfig, grid) == offsetof(CUlaunchConfig, gridDimX) &&
+              offsetof(abi::LaunchConfig, block) == offsetof(CUlaunchConfig, blockDimX));
+SAME(abi::LaunchConfig, shared_bytes, CUlaunchConfig, sharedMemBytes);
+SAME(abi::LaunchConfig, stream, CUlaunchConfig, hStream);
+
 #define NUMSAN_LAUNCH_CALLBACK(call, number, what) static_assert(CUPTI_DRIVER_TRACE_CBID_##call == number);
 #include "interpose/cupti/launch_callbacks.def"
 #undef NUMSAN_LAUNCH_CALLBACK

@@ -48,9 +48,10 @@ void Batch::add(const Block& block, const at::Tensor& twin) {
     }
 }
 
-void Batch::submit(const c10::Stream& stream) && {
+void Batch::submit(const c10::Stream& stream, const char* kernel) && {
     if (pieces_.empty()) return;
-    enqueue(stream, [pieces = std::move(pieces_), bytes = std::move(bytes_)] {
+    const size_t items = bytes_.size();
+    launch(stream, kernel, items, [pieces = std::move(pieces_), bytes = std::move(bytes_)] {
         const char* from = bytes.data();
         for (const Piece& piece : pieces) {
             std::memcpy(piece.memory, from, piece.bytes);

@@ -38,6 +38,8 @@ c10::Stream current_stream(c10::DeviceIndex device);
 CUstream handle(const c10::Stream& stream);
 /// `work` runs on the stream in order, each time after the delay. Recorded by a capture it runs at each replay.
 void enqueue(const c10::Stream& stream, std::function<void()> work);
+/// The same; where FAKEGPU_KERNELS is 1 as a launch of the kernel of that name, with a thread for each of `items`.
+void launch(const c10::Stream& stream, const char* kernel, size_t items, std::function<void()> work);
 void synchronize(const c10::Stream& stream);
 void synchronize_all();  ///< of all devices that were used
 /// Work given to `waiter` from now on runs after what `waited` was given until now.
@@ -69,6 +71,14 @@ void empty_cache();
 /// meanwhile.
 size_t count_unequal_bytes();
 
+// --- kernels (kernels.cpp) [MT]
+
+extern const char* const kCopyKernel;
+/// What a kernel does with its argument.
+void run_launched(void* job);
+/// Those that an operator launches on a GPU, in order: one, or two for a reduction.
+std::vector<const char*> kernels_of(const c10::OperatorHandle& op);
+
 // --- operators on shadows (batch.cpp, shadow.cpp) [MT]
 
 /// Bytes taken from shadows now, to be copied into device memory by the stream. One a call of an operator.
@@ -77,7 +87,8 @@ class Batch {
     void add(char* memory, const char* shadow, size_t bytes);
     /// The elements of `twin`, no byte between them.
     void add(const Block& block, const at::Tensor& twin);
-    void submit(const c10::Stream& stream) &&;
+    /// As the kernel `kernel`; see launch().
+    void submit(const c10::Stream& stream, const char* kernel = kCopyKernel) &&;
 
   private:
     struct Piece {

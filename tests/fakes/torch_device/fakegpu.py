@@ -77,7 +77,7 @@ def _load():
         if torch.cuda.is_available():
             raise RuntimeError("a CUDA driver was loaded before the fake one")
     torch.ops.load_library(library())
-    loaded = ctypes.CDLL(library())
+    loaded = ctypes.CDLL(library(), mode=ctypes.RTLD_GLOBAL)  # the driver finds kernels by name
     loaded.fakegpu_hold.argtypes = [ctypes.c_int, ctypes.c_int64]
     loaded.fakegpu_peek.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     for name in ("fakegpu_memory_allocated", "fakegpu_blocks_reused", "fakegpu_unequal_bytes"):

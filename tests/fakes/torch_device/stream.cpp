@@ -202,14 +202,51 @@ CUstream handle(const c10::Stream& stream) {
     return native;
 }
 
-void enqueue(const c10::Stream& stream, std::function<void()> work) {
+namespace {
+
+Job* job_on(const c10::Stream& stream, std::function<void()> work) {
     bind(stream.device_index());
     CUstreamCaptureStatus capture;
     FAKEGPU_CHECK(cuStreamIsCapturing(handle(stream), &capture));
-    auto* job = new Job{std::move(work), capture == CU_STREAM_CAPTURE_STATUS_ACTIVE};
+    return new Job{std::move(work), capture == CU_STREAM_CAPTURE_STATUS_ACTIVE};
+}
+
+/// A kernel's function in the context of a device.
+CUfunction kernel_of(c10::DeviceIndex device, const char* kernel) {
+    static std::mutex mutex;
+    static std::map<std::pair<CUcontext, std::string>, CUfunction> known;
+    const CUcontext context = world().devices.at(device).context;
+    const std::lock_guard lock(mutex);
+    CUfunction& function = known[{context, kernel}];
+    if (function != nullptr) return function;
+    CUmodule module;
+    FAKEGPU_CHECK(cuModuleLoadData(&module, fake_cuda::kHostImage));
+    FAKEGPU_CHECK(cuModuleGetFunction(&function, module, kernel));
+    return function;
+}
+
+}  // namespace
+
+void run_launched(void* job) { run_job(job); }
+
+void enqueue(const c10::Stream& stream, std::function<void()> work) {
+    Job* job = job_on(stream, std::move(work));
     const CUresult result = cuLaunchHostFunc(handle(stream), run_job, job);
     if (result != CUDA_SUCCESS) delete job;
     TORCH_CHECK(result == CUDA_SUCCESS, "cuLaunchHostFunc failed: CUresult ", static_cast<int>(result));
+}
+
+void launch(const c10::Stream& stream, const char* kernel, size_t items, std::function<void()> work) {
+    static const bool launches = setting("FAKEGPU_KERNELS", 0) != 0;
+    if (!launches) return enqueue(stream, std::move(work));
+    constexpr unsigned kThreads = 256;
+    const auto blocks = static_cast<unsigned>((items + kThreads - 1) / kThreads);
+    Job* job = job_on(stream, std::move(work));
+    void* parameters[] = {&job};
+    const CUresult result = cuLaunchKernel(kernel_of(stream.device_index(), kernel), blocks, 1, 1, kThreads, 1, 1, 0,
+                                           handle(stream), parameters, nullptr);
+    if (result != CUDA_SUCCESS) delete job;
+    TORCH_CHECK(result == CUDA_SUCCESS, "cuLaunchKernel failed: CUresult ", static_cast<int>(result));
 }
 
 void synchronize(const c10::Stream& stream) {

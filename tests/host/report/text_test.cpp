@@ -64,6 +64,23 @@ TEST(Text, NamesTheLineThatWroteTheTensorLast) {
         << render_finding(finding, plain());
 }
 
+TEST(Text, NamesTheKernelsOfADevice) {
+    Finding finding = build_finding();
+    finding.launches = {{"partial_sums(float*)", "cuLaunchKernel", {40, 2, 1}, {128, 1, 1}, 0, 0, 16}};
+    EXPECT_NE(
+        render_finding(finding, plain())
+            .find("\n   = kernel:   partial_sums(float*), grid 40x2x1, block 128x1x1, stream 0x0, correlation 16\n"),
+        std::string::npos)
+        << render_finding(finding, plain());
+    finding.launches.push_back({"sum_of_parts(float*)", "cuLaunchKernelEx", {1, 1, 1}, {32, 1, 1}, 49152, 0x55ab, 17});
+    EXPECT_NE(
+        render_finding(finding, plain())
+            .find("\n   = kernel:   sum_of_parts(float*), grid 1x1x1, block 32x1x1, 49 152 bytes of shared memory, "
+                  "stream 0x55ab, correlation 17; the last that the operator launched\n"),
+        std::string::npos)
+        << render_finding(finding, plain());
+}
+
 TEST(Text, LinesThatLieInNoFile) {
     Finding finding = build_finding();
     finding.location->file = "/tmp/ipykernel_1/2.py";

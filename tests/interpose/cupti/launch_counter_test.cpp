@@ -31,6 +31,14 @@ TEST(LaunchCounter, CountsByNameWhateverTheirAddress) {
     EXPECT_TRUE(counter->launches().empty());
 }
 
+TEST(LaunchCounter, KnowsNamesByTheirNumber) {
+    const auto counter = std::make_unique<LaunchCounter>();
+    const int gemm = counter->count("gemm"), softmax = counter->count("softmax");
+    EXPECT_EQ(counter->count("gemm"), gemm);
+    EXPECT_TRUE(counter->name(gemm) == "gemm" && counter->name(softmax) == "softmax");
+    EXPECT_EQ(counter->name(-1) + counter->name(LaunchCounter::kSlots), "");
+}
+
 TEST(LaunchCounter, NoLaunchIsLostWhenNamesAreMany) {
     const auto counter = std::make_unique<LaunchCounter>();
     constexpr int kNames = 3 * LaunchCounter::kSlots;

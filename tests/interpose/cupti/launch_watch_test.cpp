@@ -6,10 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "tests/fakes/cuda/control.h"
 
 #define KERNEL(name) extern "C" __attribute__((visibility("default"))) void name(void*)
 KERNEL(softmax) {}
+KERNEL(_ZN2at6native6gatherEPf) {}
 KERNEL(numsan_scan_small) {}
 KERNEL(numsan_scan_large) {}
 
@@ -31,12 +34,20 @@ class LaunchWatchTest : public testing::Test {
         watch.yield(true);
         fake_cuda::reset();
     }
-    void launch(const char* kernel) {
+    void launch(const char* kernel, unsigned blocks = 1) {
         CUfunction function;
         ASSERT_EQ(cuModuleGetFunction(&function, module, kernel), CUDA_SUCCESS);
         void* nothing = nullptr;
         void* parameters[] = {&nothing};
-        ASSERT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+        ASSERT_EQ(cuLaunchKernel(function, blocks, 2, 1, 32, 4, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    }
+    void launch_configured(const char* kernel, CUstream stream) {
+        CUfunction function;
+        ASSERT_EQ(cuModuleGetFunction(&function, module, kernel), CUDA_SUCCESS);
+        void* nothing = nullptr;
+        void* parameters[] = {&nothing};
+        const CUlaunchConfig config{6, 1, 1, 256, 1, 1, 0, stream, nullptr, 0};
+        ASSERT_EQ(cuLaunchKernelEx(&config, function, parameters, nullptr), CUDA_SUCCESS);
     }
     using Launches = std::map<std::string, int64_t>;
 
@@ -70,6 +81,42 @@ TEST_F(LaunchWatchTest, TheSecondIsToldWhoWasFirst) {
     EXPECT_EQ(second.why(), "CUPTI is taken by CUPTI for numsan");
     second.take_again();  // it never had it
     EXPECT_FALSE(second.watching());
+}
+
+TEST_F(LaunchWatchTest, LaunchesAreKnownByWhatTheDriverWasAskedFor) {
+    launch("softmax");
+    const uint64_t first = watch.next_launch();
+    launch("numsan_scan_small");
+    launch("_ZN2at6native6gatherEPf", 3);
+    CUstream stream;
+    ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    launch_configured("softmax", stream);
+    const std::vector<LoggedLaunch> launches = watch.launches_of(watch.since(first));
+    ASSERT_EQ(launches.size(), 2u);
+    EXPECT_EQ(watch.kernel_of(launches[0]), "at::native::gather(float*)");
+    EXPECT_STREQ(launches[0].call, "cuLaunchKernel");
+    EXPECT_EQ(std::to_array(launches[0].grid), (std::array<uint32_t, 3>{3, 2, 1}));
+    EXPECT_EQ(std::to_array(launches[0].block), (std::array<uint32_t, 3>{32, 4, 1}));
+    EXPECT_EQ(launches[0].stream, 0u);
+    EXPECT_EQ(watch.kernel_of(launches[1]), "softmax");
+    EXPECT_STREQ(launches[1].call, "cuLaunchKernelEx");
+    EXPECT_EQ(std::to_array(launches[1].grid), (std::array<uint32_t, 3>{6, 1, 1}));
+    EXPECT_EQ(std::to_array(launches[1].block), (std::array<uint32_t, 3>{256, 1, 1}));
+    EXPECT_EQ(launches[1].stream, reinterpret_cast<uint64_t>(stream));
+    EXPECT_GT(launches[1].correlation_id, launches[0].correlation_id);
+}
+
+TEST_F(LaunchWatchTest, WhatIsKeptIsKnownForGood) {
+    const uint64_t first = watch.next_launch();
+    launch("softmax");
+    const LaunchSpan kept = watch.since(first);
+    watch.keep(kept);
+    const uint64_t second = watch.next_launch();
+    launch("softmax");
+    const LaunchSpan gone = watch.since(second);
+    for (size_t i = 0; i < LaunchLog::kSlots; ++i) launch("softmax");
+    EXPECT_EQ(watch.launches_of(kept).size(), 1u);
+    EXPECT_TRUE(watch.launches_of(gone).empty());
 }
 
 TEST_F(LaunchWatchTest, AForkedChildDoesNothing) {
