@@ -15,8 +15,6 @@ const Birth* BirthStore::find(BirthId id) const {
 }
 
 Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& context, Phase phase) {
-    std::vector<KernelLaunch> launches;
-    if (launches_of_ != nullptr && !event.launches.empty()) launches = launches_of_(event.launches);
     while (births_.size() >= 2 * kMost) forget_oldest();
     ++made_;
     Birth& birth = births_[++last_];
@@ -27,7 +25,6 @@ Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& con
     birth.seq = context.seq;
     birth.forward_seq = context.seq;
     birth.step = context.step;
-    birth.launches = std::move(launches);
     birth.stack = KeptStack(context.stack, stacks_);
     birth.forward_stack = KeptStack(0, stacks_);
     birth.last.stack = KeptStack(0, stacks_);

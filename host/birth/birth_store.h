@@ -36,9 +36,6 @@ class BirthStore {
     const Births& all() const { return births_; }
     Births& all() { return births_; }
 
-    /// What an op launched, asked for at each birth; null: nobody knows.
-    void set_launches_of(LaunchesOf launches_of) { launches_of_ = launches_of; }
-
     /// A new birth at this op. The oldest is dropped where there is no room.
     Birth& make(KindSet kind, const OpEvent& event, const OpContext& context, Phase phase);
     /// The program wrote it on purpose.
@@ -88,7 +85,6 @@ class BirthStore {
     void forget_oldest();
 
     const StackSource* const stacks_;
-    LaunchesOf launches_of_ = nullptr;
     size_t sweep_at_ = kFewest;
     int64_t forgotten_ = 0;
     Births births_;

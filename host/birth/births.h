@@ -25,6 +25,9 @@ class Births {
            BirthFacts& facts, ExchangedBirths& exchanged)
         : scanner_(scanner), stacks_(stacks), store_(store), phase_(phase), facts_(facts), exchanged_(exchanged) {}
 
+    /// What knows the kernels that ops launched; null: nobody. Before the first op.
+    void set_launches_of(LaunchesOf launches_of) { launches_of_ = launches_of; }
+
     struct Origin {
         BirthId id = 0;
         bool intended = false;  ///< the program wrote it there on purpose
@@ -52,7 +55,10 @@ class Births {
 
   private:
     Birth& make(KindSet kind, const OpEvent& event, const OpContext& context) {
+        std::vector<KernelLaunch> launches;
+        if (launches_of_ != nullptr && !event.launches.empty()) launches = launches_of_(event.launches);
         Birth& birth = store_.make(kind, event, context, phase_.of(event, context));
+        birth.launches = std::move(launches);
         if (context.in_data_loader) birth.met = FirstMet::Parameter;  // a data set's code makes data
         return birth;
     }
@@ -72,6 +78,7 @@ class Births {
     const StepPhase& phase_;
     BirthFacts& facts_;
     ExchangedBirths& exchanged_;
+    LaunchesOf launches_of_ = nullptr;
 };
 
 }  // namespace numsan

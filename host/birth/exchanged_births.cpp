@@ -50,7 +50,6 @@ BirthId ExchangedBirths::received(Kind kind, const OpEvent& event, const OpConte
     }
     if (note.mechanism == Mechanism::None && !note.intended) return 0;
     Birth& birth = births_.make(kind, event, context, Phase::Data);
-    birth.launches.clear();  // the reader's
     birth.ignored = note.ignored;
     if (note.intended) {
         births_.intend(birth);

@@ -207,7 +207,6 @@ BirthKinds ExternalBirths::received(KindSet kinds, const TensorView& tensor, con
 BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent& event, const OpContext& context,
                              const Health& health, bool compiled) {
     Birth& birth = births_.make(kind, event, context, phase_.of(event, context));
-    birth.launches.clear();  // the reader's
     birth.inputs.push_back(fact_of(tensor, "input", tensor.argument, health, true));
     // torch.tensor(float("inf")) or a mask of -inf: the program wrote it down. A +inf among a table's values came
     // with it.

@@ -160,7 +160,7 @@ class Verdict {
     /// In a forked child: what the parent has to report is the parent's.
     void forget_pending();
     /// What knows the kernels that ops launched. Before the first op.
-    void set_launches_of(LaunchesOf launches_of) { store_.set_launches_of(launches_of); }
+    void set_launches_of(LaunchesOf launches_of) { births_.set_launches_of(launches_of); }
     /// See ExchangedBirths. Before the first op.
     void set_exchange(BirthExchange* hand_over) { exchanged_.set_exchange(hand_over); }
 

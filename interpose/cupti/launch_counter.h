@@ -13,7 +13,7 @@ namespace numsan {
 class LaunchCounter {
   public:
     static constexpr size_t kSlots = 512;       ///< names; launches of further kernels are counted together
-    static constexpr size_t kNameBytes = 4096;  ///< of a name, its end included; the rest of a longer one is left out
+    static constexpr size_t kNameBytes = 2048;  ///< of a name, its end included; the rest of a longer one is left out
 
     constexpr LaunchCounter() = default;
 

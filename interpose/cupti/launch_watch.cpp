@@ -33,7 +33,7 @@ const LaunchCallback* launch_of(uint32_t id) noexcept {
     return nullptr;
 }
 
-/// What a launch is called with. Those of several devices say nothing of themselves.
+/// A launch of a kernel on one device.
 LoggedLaunch logged(const cupti::CallbackData& call, Launch what, int name) noexcept {
     LoggedLaunch launch{};
     launch.call = call.function_name;
@@ -109,7 +109,8 @@ void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* d
     if (!graph && is_own_kernel(call.symbol_name)) return;
     LaunchWatch& watch = *static_cast<LaunchWatch*>(self);
     const int name = watch.launches_.count(graph ? "(a CUDA graph)" : call.symbol_name);
-    if (!graph) watch.log_.add(logged(call, launch->what, name));
+    const bool described = launch->what == Launch::Kernel || launch->what == Launch::Configured;
+    if (described && watch.logs_.load(std::memory_order_relaxed)) watch.log_.add(logged(call, launch->what, name));
 }
 
 std::vector<LoggedLaunch> LaunchWatch::launches_of(const LaunchSpan& span) const {

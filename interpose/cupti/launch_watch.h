@@ -38,6 +38,8 @@ class LaunchWatch {
     std::string why() const;
     const LaunchCounter& launches() const noexcept { return launches_; }
 
+    /// From now on launches are logged, too; before, what follows knows of none.
+    void log_launches() noexcept { logs_.store(true, std::memory_order_relaxed); }
     /// The number of the next launch of the process.
     uint64_t next_launch() const noexcept { return log_.count(); }
     /// What the calling thread has launched since it had that number.
@@ -79,6 +81,7 @@ class LaunchWatch {
     std::atomic<bool> gaps_{false};
     std::atomic<bool> forked_{false};
     LaunchCounter launches_;
+    std::atomic<bool> logs_{false};
     LaunchLog log_;
 };
 

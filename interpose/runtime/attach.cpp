@@ -46,25 +46,18 @@ const CoreApi* g_recorded_core = nullptr;       ///< with a recorder
 ForeignMemory g_foreign_memory;
 
 /// An op on a backend that is not in CUDA memory has no queue that the session could use.
-template <void (Session::*kEnd)(const OpEvent&)>
-void device_op_end(const OpEvent& event) {
-    OpEvent shown = event;
-    if (!g_foreign_memory.leaves_to_cuda(event)) {
-        shown.queue = DeviceQueue{nullptr, event.queue.device, false};
-    } else if (watches_op_kernels()) {
-        shown.launches = launched_by_op();
-    } else {
-        return (g_session->*kEnd)(event);
-    }
-    (g_session->*kEnd)(shown);
-}
-
 void op_end(const OpEvent* event) {
-    event->on_device ? device_op_end<&Session::op_end>(*event) : g_session->op_end(*event);
+    if (!event->on_device || g_foreign_memory.leaves_to_cuda(*event)) return g_session->op_end(*event);
+    OpEvent foreign = *event;
+    foreign.queue = DeviceQueue{nullptr, event->queue.device, false};
+    g_session->op_end(foreign);
 }
 
 void op_end_measured(const OpEvent* event) {
-    event->on_device ? device_op_end<&Session::op_end_measured>(*event) : g_session->op_end_measured(*event);
+    if (!event->on_device || g_foreign_memory.leaves_to_cuda(*event)) return g_session->op_end_measured(*event);
+    OpEvent foreign = *event;
+    foreign.queue = DeviceQueue{nullptr, event->queue.device, false};
+    g_session->op_end_measured(foreign);
 }
 
 void node_begin(const NodeEvent* event) {

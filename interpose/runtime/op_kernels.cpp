@@ -9,8 +9,9 @@ namespace {
 
 constexpr uint64_t kNoLaunch = ~uint64_t(0);
 
-bool g_watches = false;         // written before the first op
-void (*g_measure)() = nullptr;  // what was called at the beginning of ops before
+// What was called before, written before the first op.
+void (*g_begin)() = nullptr;
+void (*g_end)(const OpEvent*) = nullptr;
 
 /// The number of the first launch of the op that this thread is in.
 uint64_t& first_launch() noexcept {
@@ -19,8 +20,17 @@ uint64_t& first_launch() noexcept {
 }
 
 void op_begins() noexcept {
-    if (g_measure != nullptr) g_measure();
+    if (g_begin != nullptr) g_begin();
     first_launch() = launch_watch().next_launch();
+}
+
+void op_ends(const OpEvent* event) {
+    uint64_t& first = first_launch();
+    if (!event->on_device || first == kNoLaunch) return g_end(event);
+    OpEvent shown = *event;
+    shown.launches = launch_watch().since(first);
+    first = shown.launches.end;  // those of an op around this one come after it
+    g_end(&shown);
 }
 
 std::vector<KernelLaunch> launches_of(const LaunchSpan& span) {
@@ -41,25 +51,16 @@ std::vector<KernelLaunch> launches_of(const LaunchSpan& span) {
 }  // namespace
 
 void add_op_kernels(SessionFacts& facts) {
-    launch_watch();  // made here, where it may throw
+    launch_watch().log_launches();  // made here, where it may throw
     facts.launches_of = launches_of;
     facts.keep_launches = [](const LaunchSpan& span) { launch_watch().keep(span); };
 }
 
 void watch_op_kernels(CoreApi& core) noexcept {
-    g_measure = core.op_begin;
+    g_begin = core.op_begin;
+    g_end = core.op_end;
     core.op_begin = op_begins;
-    g_watches = true;
-}
-
-bool watches_op_kernels() noexcept { return g_watches; }
-
-LaunchSpan launched_by_op() noexcept {
-    uint64_t& first = first_launch();
-    if (first == kNoLaunch) return {};
-    const LaunchSpan span = launch_watch().since(first);
-    first = span.end;  // those of an op around this one come after it
-    return span;
+    core.op_end = op_ends;
 }
 
 }  // namespace numsan

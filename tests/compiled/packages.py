@@ -1,7 +1,8 @@
-"""A model that others made ready to be called: packages.py module|package|inference [PACKAGE]
+"""A model that others made ready to be called: packages.py module|package|inference|weights [PACKAGE]
 
-Its logarithm leaves its domain in the third call: of an exported program, of a package of AOTInductor's, and of a
-compiled model in inference mode. Prints what comes of each call, and what a mode of the program's sees of one."""
+Its logarithm leaves its domain in the third call: of an exported program, of a package of AOTInductor's, of a compiled
+model in inference mode, and of one whose weights alone were made in it. Prints what comes of each call, and what a mode
+of the program's sees of one."""
 import os
 import sys
 import warnings
@@ -20,7 +21,7 @@ class Net(torch.nn.Module):
 
 
 def ready(net, how):
-    if how == "inference":
+    if how in ("inference", "weights"):
         return torch.compile(net)
     exported = torch.export.export(net, (torch.ones(8, 4), torch.tensor(-5.0)))
     if how == "module":
@@ -38,8 +39,10 @@ class Seen(torch.overrides.TorchFunctionMode):
 
 warnings.simplefilter("ignore")
 torch.manual_seed(0)
-call = ready(Net(), sys.argv[1])
-with torch.inference_mode(sys.argv[1] == "inference"):
+with torch.inference_mode(sys.argv[1] == "weights"):
+    net = Net()
+call = ready(net, sys.argv[1])
+with torch.inference_mode(sys.argv[1] == "inference"), torch.set_grad_enabled(sys.argv[1] != "weights"):
     for step in range(4):
         y = call(torch.randn(8, 4), torch.tensor(5.0 if step == 2 else -5.0))  # CALL
         print(f"{float((y * 2).detach().sum()):.4g}")

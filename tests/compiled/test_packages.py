@@ -20,7 +20,7 @@ def found_in(how, tmp_path, *args):
     return done.findings[0], done
 
 
-@pytest.mark.parametrize("how", ["module", "inference"])
+@pytest.mark.parametrize("how", ["module", "inference", "weights"])
 def test_the_line_of_the_model_is_named_at_the_end_of_a_program(how, warm, tmp_path):
     found, done = found_in(how, tmp_path)
     assert (found["op"], found["location"]["line"]) == ("aten::log", run_numsan.marked_line(PACKAGES)), done.describe()

@@ -125,10 +125,9 @@ def wait_for_torch():
                 return
             own = {id(value) for value in given or ()}
             for replayed, result in zip(made, results):
-                if is_plain(result) and is_plain(replayed) and id(result) not in own:
-                    if first_bad((result,)) is not None and first_bad((replayed,)) is not None:
-                        output = result.detach()
-                        compiled_region(output if replayed is result else replayed.detach(), output)
+                if id(result) not in own and first_bad((result,)) is not None and first_bad((replayed,)) is not None:
+                    output = result.detach()
+                    compiled_region(output if replayed is result else replayed.detach(), output)
 
         explain = torch._dynamo.disable(explain)
 

@@ -159,8 +159,11 @@ def make_region_class():
             if self.watched is None:
                 self.sort_places(given)
             if not torch.is_inference_mode_enabled():
-                return [given[place]._version for place in self.watched]
-            # Writes to what was made in inference mode are not counted.
+                try:
+                    return [given[place]._version for place in self.watched]
+                except RuntimeError:
+                    pass  # one of them was made in inference mode
+            # Writes to what was made there are not counted.
             return [(None if self.copies else 0) if given[place].is_inference() else given[place]._version
                     for place in self.watched]
 

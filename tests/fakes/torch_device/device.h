@@ -38,7 +38,8 @@ c10::Stream current_stream(c10::DeviceIndex device);
 CUstream handle(const c10::Stream& stream);
 /// `work` runs on the stream in order, each time after the delay. Recorded by a capture it runs at each replay.
 void enqueue(const c10::Stream& stream, std::function<void()> work);
-/// The same; where FAKEGPU_KERNELS is 1 as a launch of the kernel of that name, with a thread for each of `items`.
+bool launches_kernels();  ///< FAKEGPU_KERNELS
+/// The same; where kernels are launched as one of that name, with a thread for each of `items`.
 void launch(const c10::Stream& stream, const char* kernel, size_t items, std::function<void()> work);
 void synchronize(const c10::Stream& stream);
 void synchronize_all();  ///< of all devices that were used

@@ -5,7 +5,8 @@ that late at will, FAKEGPU_DELAY_US or set_delay() slow. Values are those that o
 were given, whatever their streams; only reads (item, copies to the CPU) see what a stream has not done yet.
 
 Environment: NUMSAN_BUILD, the build folder with the fake libcuda.so.1; FAKEGPU_CACHE, where the extension is compiled
-to; FAKEGPU_DEVICES, how many devices there are (2). The fake has to be the first libcuda.so.1 of the process.
+to; FAKEGPU_DEVICES, how many devices there are (2); FAKEGPU_KERNELS=1, operators launch kernels that have names. The
+fake has to be the first libcuda.so.1 of the process.
 """
 import atexit
 import contextlib

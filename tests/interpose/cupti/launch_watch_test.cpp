@@ -28,6 +28,7 @@ class LaunchWatchTest : public testing::Test {
         ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
         ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
         ASSERT_EQ(cuModuleLoadData(&module, fake_cuda::kHostImage), CUDA_SUCCESS);
+        watch.log_launches();
         ASSERT_TRUE(watch.start()) << watch.why();
     }
     void TearDown() override {
