@@ -22,7 +22,7 @@ struct LoggedLaunch {
     int32_t name;  ///< number of a name of the LaunchCounter; -1: it had no room
 };
 
-/// A ring of fixed size without locks: add() makes no system call, and allocates nothing but a thread's own memory where
+/// A ring of fixed size without locks. add() makes no system call; it allocates nothing but a thread's own memory, where
 /// the thread has run no op yet. [MT]
 class LaunchLog {
   public:
