@@ -22,8 +22,8 @@ struct LoggedLaunch {
     int32_t name;  ///< number of a name of the LaunchCounter; -1: it had no room
 };
 
-/// A ring of fixed size without locks. add() makes no system call; all that it allocates is a thread's own memory, where
-/// that thread has run no op yet. [MT]
+/// A ring of fixed size without locks. add() makes no system call; all that it allocates is a thread's own memory,
+/// where that thread has run no op yet. [MT]
 class LaunchLog {
   public:
     static constexpr size_t kSlots = 1 << 14;  ///< older launches are gone
