@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "host/report/json_reader.h"
+#include "host/report/rank_error.h"
 
 namespace numsan {
 namespace {
@@ -101,7 +102,7 @@ std::vector<std::string> reports_in(const std::string& folder, std::string& erro
          entry.increment(code)) {
         std::error_code unknown;
         const std::string name = entry->path().filename().string();
-        if (name.ends_with(".json") && entry->is_regular_file(unknown)) names.push_back(name);
+        if (name.ends_with(".json") && name != kJobFile && entry->is_regular_file(unknown)) names.push_back(name);
     }
     if (code) error = folder + ": cannot be read: " + code.message();
     std::sort(names.begin(), names.end(), name_before);

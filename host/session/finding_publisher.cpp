@@ -8,6 +8,7 @@
 #include "host/device/device_readings.h"
 #include "host/event/thread_state.h"
 #include "host/finding/place_of.h"
+#include "host/report/rank_error.h"
 
 namespace numsan {
 namespace {
@@ -74,6 +75,7 @@ bool FindingPublisher::publish(const Outcome& outcome, const LiveNames* known) {
     } else {
         reporter_.add(outcome, {}, counts_.now(), tensors);
     }
+    if (shown) tell_job(outcome);
     return fresh;
 }
 
@@ -105,6 +107,7 @@ bool FindingPublisher::name_state(bool kept, bool last) {
 
 bool FindingPublisher::decide_pending(bool failed, bool rests, bool last) {
     learn_rank();
+    job_.end();
     const std::optional<LiveNames> gradients = ask_for_gradients(rests);
     Outcome outcome;
     verdict_.finish(failed, outcome);
@@ -113,6 +116,7 @@ bool FindingPublisher::decide_pending(bool failed, bool rests, bool last) {
     Outcome absorbed;
     verdict_.report_absorbed(last, absorbed);
     publish(absorbed);
+    attend_job(true);
     return fresh;
 }
 
@@ -141,6 +145,31 @@ std::optional<LiveNames> FindingPublisher::ask_for_gradients(bool rests) {
 LiveNames FindingPublisher::names() {
     const BusyThread busy;
     return stacks_.names(reader());
+}
+
+void FindingPublisher::tell_job(const Outcome& outcome) {
+    for (const EscapedBirth& escaped : outcome.escaped) {
+        if (escaped.again) continue;
+        if (const std::optional<Finding> finding = reporter_.finding_of(escaped.birth.id))
+            job_.found(*finding, reporter_.run(), reporter_.file_name());
+    }
+}
+
+void FindingPublisher::attend_job(bool last) {
+    if (!job_.is_due()) return;
+    const BusyThread busy;
+    const RunSummary run = reporter_.run();
+    if (const std::string said = job_.attend(run, last); !said.empty()) reporter_.say(said);
+    if (const std::string document = job_.document(run); !document.empty()) reporter_.write_beside(kJobFile, document);
+}
+
+void FindingPublisher::step_ended() noexcept {
+    if (!asked_rank_in_step_.exchange(true)) learn_rank();
+    try {
+        attend_job(false);
+    } catch (...) {
+        // Out of memory: the job is not told.
+    }
 }
 
 void FindingPublisher::learn_rank() noexcept {

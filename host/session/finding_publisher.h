@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "host/base/adapter_abi.h"
+#include "host/process/job_board.h"
 #include "host/session/reporter.h"
 #include "host/session/run_counts.h"
 #include "host/stacks/process_rank.h"
@@ -14,7 +15,7 @@
 namespace numsan {
 
 /// [MT] Called under none of numsan's locks: names may need the interpreter's. All may throw std::bad_alloc but
-/// learn_rank().
+/// what is noexcept.
 class FindingPublisher {
   public:
     /// All outlive this.
@@ -24,6 +25,9 @@ class FindingPublisher {
     void use(const AdapterApi& adapter) noexcept { adapter_.store(&adapter, std::memory_order_release); }
     /// What knows the rank where the environment does not say it; before the first event.
     void use(AskRank ask) noexcept { ask_rank_ = ask; }
+    /// Where the ranks of a job leave their first errors; before the first event, and after the stacks know what is
+    /// called on threads of their own.
+    void use(const JobStore& store) noexcept { job_.use(store, stacks_.on_own_thread); }
 
     /// True: there is a finding that was not known before. `known`: the look-up of names that was just made.
     bool publish(const Outcome& outcome, const LiveNames* known = nullptr);
@@ -33,14 +37,20 @@ class FindingPublisher {
     /// The program ends, and has `failed`. `rests`: its threads do not train any more. `last`: this is not called
     /// again. As publish().
     bool decide_pending(bool failed, bool rests, bool last);
-    /// The environment says what a launcher started; a program that numbered its processes itself is asked, seldom.
-    void learn_rank() noexcept;
+    /// An optimizer's step has ended: asks for the rank, the first time, while there is a process group, as many
+    /// programs take it down before they end; and says what other ranks have left for this one.
+    void step_ended() noexcept;
+    void begin_child() noexcept { job_.begin_child(); }
     /// What is alive now, by name. Slow.
     LiveNames names();
 
   private:
     static constexpr int kMaxLookUps = 32;
 
+    /// The environment says what a launcher started; a program that numbered its processes itself is asked, seldom.
+    void learn_rank() noexcept;
+    void tell_job(const Outcome& outcome);
+    void attend_job(bool last);
     TensorReader reader() const noexcept;
     bool in_generated(const Outcome& outcome) const;
     std::optional<LiveNames> ask_for_gradients(bool rests);
@@ -51,6 +61,8 @@ class FindingPublisher {
     const RunCounts& counts_;
     std::atomic<const AdapterApi*> adapter_{nullptr};
     AskRank ask_rank_ = nullptr;
+    JobBoard job_;
+    std::atomic<bool> asked_rank_in_step_{false};
     std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated
 };
 

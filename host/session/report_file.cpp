@@ -43,6 +43,12 @@ std::string ReportFile::path(const RunSummary& run) const {
     return shown.empty() || shown[0] == '/' || cwd_.empty() ? shown : cwd_ + "/" + shown;
 }
 
+std::string ReportFile::beside(const RunSummary& run, const std::string& name) const {
+    if (options_.report == "none") return "";
+    const std::string own = path(run);
+    return own.substr(0, own.rfind('/') + 1) + name;
+}
+
 /// A path with the process's number is meant to be one process's own. Containers that share a folder have the same
 /// numbers: what another one has written, or is about to, stays.
 void ReportFile::step_aside(const RunSummary& run) {

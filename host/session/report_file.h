@@ -29,6 +29,8 @@ class ReportFile {
     bool is_own() const { return is_own_; }
     /// As people see it.
     std::string name(const RunSummary& run) const;
+    /// The path of another file in its folder; empty: no report is to be written.
+    std::string beside(const RunSummary& run, const std::string& name) const;
 
     /// A forked child has a file of its own.
     void begin_child();

@@ -330,6 +330,19 @@ RunSummary Reporter::run() const {
     return report_.run;
 }
 
+std::string Reporter::file_name() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return file_.is_own() ? file_.name(report_.run) : "";
+}
+
+void Reporter::write_beside(const std::string& name, const std::string& text) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::string path = file_.beside(report_.run, name);
+    if (path.empty()) return;
+    if (const std::optional<std::string> problem = write_atomically(path, text))
+        say(name + " was not written: " + *problem);
+}
+
 bool Reporter::has(Severity severity) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::any_of(report_.findings.begin(), report_.findings.end(),

@@ -65,6 +65,11 @@ class Reporter {
     /// What is known of the run so far.
     RunSummary run() const;
 
+    /// The file of the report, as people see it; empty: there is none of this process.
+    std::string file_name() const;
+    /// Writes another document into the folder of the report, if there is to be one. Says what went wrong.
+    void write_beside(const std::string& name, const std::string& text) const;
+
     /// True when a finding of at least this severity was made.
     bool has(Severity severity) const;
     bool empty() const;

@@ -255,8 +255,7 @@ void Session::end_optimizer_step(ThreadState& thread) noexcept {
     }
     if (slow_ != nullptr) slow_->steps_are(contexts.steps().count());
     if (on() && signals_ != nullptr && signals_->wants_names(contexts.steps().count())) name_parameters();
-    // While there is a process group: many programs take it down before they end.
-    if (on() && !asked_rank_in_step_.exchange(true)) publisher_.learn_rank();
+    if (on()) publisher_.step_ended();
 }
 
 void Session::use(const AdapterApi& adapter) noexcept {
@@ -376,6 +375,7 @@ void Session::after_fork_in_child() noexcept {
     parts_.collectives.unlock();
     parts_.verdict.forget_pending();
     worker_births_.begin_child();
+    publisher_.begin_child();
     parts_.verdict.unlock();
     look_back_.log().forget_parents();
     look_back_.log().unlock();

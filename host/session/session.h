@@ -80,6 +80,9 @@ class Session : private DeviceOwner {
     /// What knows the rank where the environment does not say it; before the first event.
     void use_rank(AskRank ask) noexcept { publisher_.use(ask); }
 
+    /// Where the ranks of a job leave their first errors for rank 0; before the first event.
+    void use_job(const JobStore& store) noexcept { publisher_.use(store); }
+
     /// With the option `break`: what decides where the program stops; before the first event. It outlives the session.
     void use(BreakPoints& breaks) noexcept { breaks_ = &breaks; }
 
@@ -138,7 +141,6 @@ class Session : private DeviceOwner {
     const std::unique_ptr<SlowWatch> slow_;  ///< null without the option `perf`
     std::atomic<bool> halting_{false};       ///< the process is about to end while its threads still train
     std::atomic<bool> finished_{false};
-    std::atomic<bool> asked_rank_in_step_{false};
 };
 
 }  // namespace numsan

@@ -2,8 +2,9 @@
 
     jobs.py NAME [healthy]
 
-RANK and WORLD_SIZE say which rank this is of how many; STORE is a folder that all know. `healthy` is the same job
-without the bad value. With the name `all` every job runs, one after another.
+RANK and WORLD_SIZE say which rank this is of how many; STORE is a folder that all know, or the word `tcp`: then ranks
+find each other at MASTER_ADDR and MASTER_PORT. `healthy` is the same job without the bad value. With the name `all`
+every job runs, one after another.
 """
 import os
 import signal
@@ -137,7 +138,8 @@ if __name__ == "__main__":
     torch.manual_seed(RANK)
     chosen = JOBS if sys.argv[1] == "all" else [globals()[sys.argv[1]]]
     for job in chosen:
-        dist.init_process_group("gloo", init_method=f"file://{os.environ['STORE']}/{job.__name__}", rank=RANK,
-                                world_size=SIZE)
+        store = os.environ["STORE"]
+        dist.init_process_group("gloo", init_method="env://" if store == "tcp" else f"file://{store}/{job.__name__}",
+                                rank=RANK, world_size=SIZE)
         job()
         dist.destroy_process_group()

@@ -1,0 +1,71 @@
+#include "host/report/rank_error.h"
+
+#include <nlohmann/json.hpp>
+
+#include "host/report/finding_words.h"
+#include "host/report/json_fields.h"
+#include "host/report/json_writer.h"
+
+namespace numsan {
+namespace {
+
+using fields::at;
+using fields::Json;
+
+constexpr const char* kSchema = "numsan.rank-error/1";
+
+std::string place_of(const Json& document) {
+    const Json& location = at(document, "location");
+    const std::string place = shown_place(location, fields::text(document, "cwd"));
+    const std::string function = fields::text(location, "function");
+    return place + (place.empty() || function.empty() ? "" : " in " + function);
+}
+
+RankError read(const Json& document) {
+    RankError error;
+    error.rank = static_cast<int64_t>(fields::number(document, "rank", -1));
+    error.step = static_cast<int64_t>(fields::number(document, "step"));
+    error.host = fields::text(document, "host");
+    error.report = fields::text(document, "report");
+    error.code = fields::text(document, "severity") + "[" + fields::text(document, "code") + "]";
+    error.title = fields::text(document, "title");
+    error.place = place_of(document);
+    error.document = document.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return error;
+}
+
+}  // namespace
+
+RankError rank_error(Finding finding, const RunSummary& run, const std::string& report) {
+    finding.first = true;  // of this rank
+    const Json all = finding_document(finding);
+    Json document = {{"schema", kSchema}, {"rank", run.launch.rank.value_or(-1)},  {"host", run.host}, {"pid", run.pid},
+                     {"cwd", run.cwd},    {"report", fields::text_or_null(report)}};
+    for (const char* key : {"fingerprint", "severity", "code", "title", "op", "phase", "step", "module", "location"})
+        document[key] = at(all, key);
+    return read(document);
+}
+
+std::optional<RankError> rank_error_of(const std::string& document) {
+    const Json parsed = Json::parse(document, nullptr, false);
+    const bool is_whole = fields::text(parsed, "schema") == kSchema && !fields::text(parsed, "code").empty() &&
+                          !fields::text(parsed, "title").empty() && fields::number(parsed, "rank", -1) >= 0;
+    return is_whole ? std::optional(read(parsed)) : std::nullopt;
+}
+
+std::string job_document(const RunSummary& run, const std::vector<RankError>& errors) {
+    Json document = {{"schema", "numsan.job/1"},
+                     {"job", run.launch.job ? Json(*run.launch.job) : Json(nullptr)},
+                     {"launcher", run.launch.launcher ? Json(*run.launch.launcher) : Json(nullptr)},
+                     {"world_size", run.launch.world_size.value_or(0)},
+                     {"started", run.started},
+                     {"first_errors", Json::array()}};
+    for (const RankError& error : errors) {
+        Json one = Json::parse(error.document, nullptr, false);
+        one.erase("schema");
+        document["first_errors"].push_back(std::move(one));
+    }
+    return document_text(document);
+}
+
+}  // namespace numsan

@@ -1,0 +1,84 @@
+"""While a job runs, rank 0 says which rank was first, by what that has left in the job's TCPStore."""
+import json
+import pathlib
+import socket
+import subprocess
+
+import pytest
+
+import run_numsan
+
+JOBS = pathlib.Path(__file__).resolve().parent / "jobs.py"
+FORKED_RANKS = JOBS.parent / "forked_ranks.py"
+SOURCE = JOBS.read_text().splitlines()
+pytestmark = pytest.mark.usefixtures("warm")
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def run(folder, name, size, *words, **options):
+    """What each rank of a job says, by lines that begin with `numsan: rank`; its other text belongs to findings."""
+    options = {"report": folder / "rank-%r.json", **options}
+    port, processes = free_port(), []
+    for rank in range(size):
+        argv, environment = run_numsan.attached(
+            [run_numsan.PYTHON, JOBS, name, *words], options=options,
+            env={"RANK": str(rank), "WORLD_SIZE": str(size), "STORE": "tcp", "MASTER_ADDR": "127.0.0.1",
+                 "MASTER_PORT": str(port)})
+        processes.append(subprocess.Popen(argv, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
+                                          stderr=subprocess.PIPE, text=True))
+    texts = [process.communicate(timeout=300)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * size, texts
+    return texts
+
+
+def lines_on_ranks(text):
+    return [line for line in text.splitlines() if line.startswith("numsan: rank")]
+
+
+def marked_line():
+    return next(number for number, line in enumerate(SOURCE, 1) if line.endswith("+ y.square().mean()  # BUG"))
+
+
+def test_rank_0_names_the_first_and_the_others_say_nothing(tmp_path):
+    texts = run(tmp_path, "data_parallel", 4)
+    assert lines_on_ranks(texts[0]) == [
+        "numsan: rank 3 of 4 was first: error[NS103]: first NaN of this run: `aten::div` divided by zero in 1 of 1 "
+        f"value, at {JOBS}:{marked_line()} in train, step 2; its report is {tmp_path}/rank-3.json"], texts[0]
+    assert [lines_on_ranks(text) for text in texts[1:]] == [[]] * 3, texts
+    document = json.loads((tmp_path / "numsan-job.json").read_text())
+    assert (document["schema"], document["world_size"]) == ("numsan.job/1", 4)
+    error, = document["first_errors"]
+    assert (error["rank"], error["step"], error["location"]["line"]) == (3, 2, marked_line())
+    merged = subprocess.run([run_numsan.COMMAND, "merge", tmp_path], capture_output=True, text=True, timeout=60)
+    assert (merged.returncode, merged.stderr) == (0, "") and "rank 3 of 4 was first\n" in merged.stdout, merged
+
+
+def test_healthy_jobs_say_nothing_and_connect_nowhere(tmp_path):
+    texts = run(tmp_path, "data_parallel", 2, "healthy")
+    assert texts == ["", ""]
+    assert not (tmp_path / "numsan-job.json").exists()
+
+
+def test_it_can_be_turned_off(tmp_path):
+    texts = run(tmp_path, "data_parallel", 2, announce=0)
+    assert lines_on_ranks(texts[0]) == [], texts[0]
+    assert "error[" in texts[0] and not (tmp_path / "numsan-job.json").exists()
+
+
+def test_ranks_of_torchrun_whose_store_is_their_launchers(tmp_path):
+    done = run_numsan.run_command(
+        [run_numsan.PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", JOBS,
+         "data_parallel"], env={"STORE": "tcp"}, cwd=tmp_path)
+    assert done.stderr.count("numsan: rank 1 of 2 was first: error[NS103]") == 1, done.stderr
+
+
+def test_ranks_that_are_forks_of_a_watched_process(tmp_path):
+    ended, _ = run_numsan.watched_forks_of().run(
+        FORKED_RANKS, [2, "data_parallel"], tmp_path,
+        late={"STORE": "tcp", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())})
+    assert ended.status == 0 and ended.stderr.count("numsan: rank 1 of 2 was first: error[NS103]") == 1, ended
