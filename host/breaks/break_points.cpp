@@ -25,6 +25,7 @@ bool is_written(const OpEvent& event, const TensorView& view) {
 
 std::vector<Break::Operand> operands_of(const OpEvent& event, const TensorView* views, int32_t count) {
     std::vector<Break::Operand> operands;
+    operands.reserve(static_cast<size_t>(count));
     for (int32_t i = 0; i < count; ++i) operands.push_back({views[i].impl, is_written(event, views[i])});
     return operands;
 }

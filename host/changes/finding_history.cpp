@@ -11,7 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using fields::at;
 using fields::Json;
 using fields::list;
 
@@ -138,6 +137,7 @@ std::vector<FindingHistory> finding_histories(const std::vector<Night>& nights) 
     std::map<const KnownFinding*, size_t> by_last;  // the last sighting -> its history
     for (size_t night = 0; night < nights.size(); ++night) {
         std::vector<const KnownFinding*> before;
+        before.reserve(histories.size());
         for (const FindingHistory& history : histories) before.push_back(&history.latest());
         for (const ChangedFinding& one : finding_changes(std::move(before), nights[night].known->findings())) {
             if (one.now == nullptr) continue;

@@ -44,7 +44,7 @@ bool Growth::add(int64_t step, double size) noexcept {
     bool grows = false;
     step_ = step;
     for (int i = 0; i < kScales; ++i) {
-        const int64_t shift = 2 * i;
+        const int64_t shift = int64_t(2) * i;
         const int64_t last = (int64_t(1) << shift) - 1;
         scales_[i].add(step >> shift, size, (step & last) == last);
         grows = grows || scales_[i].run >= kGrowingWindows;
@@ -99,7 +99,7 @@ std::optional<Forecast> Growth::forecast(double end) const noexcept {
     for (int i = 0; i < kScales; ++i) {
         auto made = scales_[i].forecast(end, static_cast<double>(int64_t(1) << 2 * i));
         if (!made) continue;
-        const auto since = static_cast<double>(step_ - scales_[i].last_step(2 * i));
+        const auto since = static_cast<double>(step_ - scales_[i].last_step(int64_t(2) * i));
         for (double* steps : {&made->steps, &made->least, &made->most}) *steps = std::max(*steps - since, 0.0);
         return made;
     }

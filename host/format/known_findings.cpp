@@ -30,7 +30,7 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 }  // namespace
 
 std::string finding_key(const Json& finding) {
-    const std::string fingerprint = fields::text(finding, "fingerprint");
+    std::string fingerprint = fields::text(finding, "fingerprint");
     if (!fingerprint.empty()) return fingerprint;
     return fields::text(finding, "code") + "|" + fields::text(finding, "op") + "|" +
            shown_place(at(finding, "location"), "") + "|" + fields::text(finding, "module");

@@ -126,8 +126,9 @@ ReadReports read_reports(const std::vector<std::string>& given, const MakeSink& 
         if (error.empty() && names.empty()) error = path + ": there is no report (*.json) in this folder";
         if (!error.empty()) read.errors.push_back(error);
         for (const std::string& name : names) {
-            const std::string full = path + slash + name;
-            if (seen.insert(full).second) files.push_back({full, true});
+            std::string full = path;
+            full.append(slash).append(name);
+            if (seen.insert(full).second) files.push_back({std::move(full), true});
         }
     }
     Reading reading(files);

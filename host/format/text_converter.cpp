@@ -44,7 +44,7 @@ class TextConverter : public PartsConverter<std::string> {
         const Json& section = fields::at(document, "diagnosis");
         const std::optional<Signals> signals = read_signals(section);
         if (!signals) return "";
-        const std::string warnings = render_early_warnings(signals->warnings, style);
+        std::string warnings = render_early_warnings(signals->warnings, style);
         if (fields::list(section, "faults").empty()) return warnings;
         return warnings + render_diagnosis(*signals, rank_faults(*signals), style);
     }

@@ -161,6 +161,7 @@ std::vector<ReceivedFindings> received_findings(const Job& job, const std::vecto
         received.add(sightings[i], origin.hops);
     }
     std::vector<ReceivedFindings> all;
+    all.reserve(known.size() + lost.size());
     for (auto& [origin, received] : known) all.push_back(received.finish());
     for (auto& [senders, received] : lost) all.push_back(received.finish());
     std::sort(all.begin(), all.end(),

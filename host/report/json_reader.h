@@ -7,6 +7,7 @@
 namespace numsan {
 
 /// A document, or why there is none.
+// NOLINTNEXTLINE(bugprone-exception-escape): an empty document throws nothing
 struct ReadResult {
     nlohmann::ordered_json document;
     std::string error;     ///< empty, or one line: file, reason and byte offset

@@ -83,7 +83,7 @@ std::optional<std::string> ReportFile::write(const Report& report) {
         if (report.findings.empty()) return std::nullopt;
         aside_ = "-%p";
     }
-    const std::optional<std::string> problem = write_atomically(path(report.run), to_json(report));
+    std::optional<std::string> problem = write_atomically(path(report.run), to_json(report));
     is_own_ = !problem;
     failed_ = problem.has_value();
     return problem;

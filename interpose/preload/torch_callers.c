@@ -51,8 +51,9 @@ static int is_object(struct dl_phdr_info* info, size_t size, void* data) {
     }
     if (object->address && (object->address < begin || object->address >= end)) return 0;
     if (object->name) {
-        if (strlen(name) >= PATH_MAX) return 0;
-        strcpy(object->name, name);
+        const size_t length = strlen(name);
+        if (length >= PATH_MAX) return 0;
+        memcpy(object->name, name, length + 1);
     }
     object->number = number;
     object->begin = begin;

@@ -10,6 +10,7 @@ import run_numsan
 
 JOBS = pathlib.Path(__file__).resolve().parent / "jobs.py"
 FORKED_RANKS = JOBS.parent / "forked_ranks.py"
+GONE_STORE = JOBS.parent / "gone_store.py"
 SOURCE = JOBS.read_text().splitlines()
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -20,15 +21,15 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def run(folder, name, size, *words, **options):
-    """What each rank of a job says, by lines that begin with `numsan: rank`; its other text belongs to findings."""
+def run(folder, size, *command, port=None, env=None, **options):
+    """What each rank of a job says."""
     options = {"report": folder / "rank-%r.json", **options}
-    port, processes = free_port(), []
+    port, processes = port or free_port(), []
     for rank in range(size):
         argv, environment = run_numsan.attached(
-            [run_numsan.PYTHON, JOBS, name, *words], options=options,
+            [run_numsan.PYTHON, *command], options=options,
             env={"RANK": str(rank), "WORLD_SIZE": str(size), "STORE": "tcp", "MASTER_ADDR": "127.0.0.1",
-                 "MASTER_PORT": str(port)})
+                 "MASTER_PORT": str(port), **(env or {})})
         processes.append(subprocess.Popen(argv, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
                                           stderr=subprocess.PIPE, text=True))
     texts = [process.communicate(timeout=300)[1] for process in processes]
@@ -45,7 +46,7 @@ def marked_line():
 
 
 def test_rank_0_names_the_first_and_the_others_say_nothing(tmp_path):
-    texts = run(tmp_path, "data_parallel", 4)
+    texts = run(tmp_path, 4, JOBS, "data_parallel")
     assert lines_on_ranks(texts[0]) == [
         "numsan: rank 3 of 4 was first: error[NS103]: first NaN of this run: `aten::div` divided by zero in 1 of 1 "
         f"value, at {JOBS}:{marked_line()} in train, step 2; its report is {tmp_path}/rank-3.json"], texts[0]
@@ -59,13 +60,13 @@ def test_rank_0_names_the_first_and_the_others_say_nothing(tmp_path):
 
 
 def test_healthy_jobs_say_nothing_and_connect_nowhere(tmp_path):
-    texts = run(tmp_path, "data_parallel", 2, "healthy")
+    texts = run(tmp_path, 2, JOBS, "data_parallel", "healthy")
     assert texts == ["", ""]
     assert not (tmp_path / "numsan-job.json").exists()
 
 
 def test_it_can_be_turned_off(tmp_path):
-    texts = run(tmp_path, "data_parallel", 2, announce=0)
+    texts = run(tmp_path, 2, JOBS, "data_parallel", announce=0)
     assert lines_on_ranks(texts[0]) == [], texts[0]
     assert "error[" in texts[0] and not (tmp_path / "numsan-job.json").exists()
 
@@ -82,3 +83,15 @@ def test_ranks_that_are_forks_of_a_watched_process(tmp_path):
         FORKED_RANKS, [2, "data_parallel"], tmp_path,
         late={"STORE": "tcp", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())})
     assert ended.status == 0 and ended.stderr.count("numsan: rank 1 of 2 was first: error[NS103]") == 1, ended
+
+
+def test_a_store_that_has_gone_is_not_heard_of(tmp_path):
+    port = free_port()
+    keeper = subprocess.Popen(
+        [run_numsan.PYTHON, "-c", f"import torch.distributed as d; s = d.TCPStore('127.0.0.1', {port}, is_master=True, "
+         "wait_for_workers=False); print('up', flush=True); input()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=run_numsan.plain_environment())
+    assert keeper.stdout.readline() == "up\n"
+    texts = run(tmp_path, 2, GONE_STORE, port=port, env={"STORE_PROCESS": str(keeper.pid)})
+    assert keeper.wait() == -9
+    assert all("error[" in text and "frame #" not in text and not lines_on_ranks(text) for text in texts), texts

@@ -30,6 +30,7 @@ constexpr size_t kMostSpots = 40;
 constexpr size_t kMostSkips = 4096;
 
 /// Findings with what reading many reports leaves out: the few of a page are read once more.
+// NOLINTNEXTLINE(bugprone-exception-escape): an empty document throws nothing
 class WholeFindings {
   public:
     KnownFinding of(const KnownFinding& known) {

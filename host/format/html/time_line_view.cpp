@@ -10,7 +10,6 @@
 namespace numsan::html {
 namespace {
 
-using fields::at;
 using fields::JsonInteger;
 using fields::text;
 
@@ -38,11 +37,11 @@ class TimeLine {
             }
         }
         List out;
-        for (double step = 0; step <= static_cast<double>(last_); step += unit) {
+        for (JsonInteger step = 0; step <= last_; step += static_cast<JsonInteger>(unit)) {
             Data tick;
-            put(tick, "at", percent(place(static_cast<JsonInteger>(step))));
-            put(tick, "step", grouped(static_cast<JsonInteger>(step)));
-            tick.set("last", place(static_cast<JsonInteger>(step)) > 92);
+            put(tick, "at", percent(place(step)));
+            put(tick, "step", grouped(step));
+            tick.set("last", place(step) > 92);
             out.push_back(tick);
         }
         return out;

@@ -6,6 +6,7 @@
 def ask_store():
     import datetime
     import os
+    import socket
     import sys
     group = sys.modules.get('torch.distributed')
     if group is None or not group.is_available() or not group.is_initialized():
@@ -15,6 +16,8 @@ def ask_store():
         store = store.underlying_store
     if type(store) is not group.TCPStore:
         return None
+    # Of a store that has gone torch would print where it asked for it.
+    socket.create_connection((store.host, store.port), timeout=1).close()
     own = group.TCPStore(store.host, store.port, is_master=False, wait_for_workers=False, use_libuv=store.libuvBackend,
                          timeout=datetime.timedelta(seconds=2))
     # A launcher that starts the ranks anew has the same store for them.
