@@ -1,4 +1,5 @@
 // numsan table: the tables that the documentation copies, as GitHub markdown.
+#include <cmath>
 #include <cstdio>
 
 #include "host/cli/commands.h"
@@ -58,7 +59,7 @@ std::string slow_markdown() {
         "| code | cause | what it is | how it is measured | least share of a step |\n"
         "| --- | --- | --- | --- | --- |\n";
     for (const SlowCauseInfo& row : kSlowCauses) {
-        const int percent = static_cast<int>(100 * row.least_share + 0.5);
+        const long percent = std::lround(100 * row.least_share);
         out += std::string("| ") + row.code + " | " + row.slug + " | " + row.title + " | " + row.meaning + " | " +
                std::to_string(percent) + " % |\n";
     }

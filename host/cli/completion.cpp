@@ -97,7 +97,8 @@ std::string bash_arms(const CLI::App& command) {
         Words patterns;
         for (const std::string& flag : flags_of(*option)) {
             flags.push_back(flag);
-            patterns.push_back("\"" + name + " " + flag + "\"");
+            std::string& pattern = patterns.emplace_back("\"");
+            pattern.append(name).append(" ").append(flag).append("\"");
         }
         if (takes_value(*option))
             out += "        " + joined(patterns, " | ") + ") " + bash_values(values_of(name, *option)) + " ;;\n";

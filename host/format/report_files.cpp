@@ -116,6 +116,7 @@ ReadReports read_reports(const std::vector<std::string>& given, const MakeSink& 
     std::set<std::string> seen;  // a file that is named twice is read once
     for (const std::string& path : given) {
         std::error_code code;
+        if (fs::path(path).filename() == kJobFile) continue;  // of ranks/*.json
         if (!fs::is_directory(path, code)) {
             if (seen.insert(path).second) files.push_back({path, false});
             continue;

@@ -10,99 +10,32 @@
 namespace numsan {
 namespace {
 
-/// How often something is looked for at the ends of steps, as a rank that computes another part of the step may be
-/// late; and how often it is tried to leave something.
+/// Ends of steps at which rank 0 looks after an error: a rank that computes another part of the step may be late. And
+/// how often a rank tries to leave its own.
 constexpr int kMostTries = 3;
+constexpr int kMostLooks = 16;  ///< of a run
 
 /// Another rank made the value. An overflow of a sum is nobody's but the operation's.
 bool is_received(const Finding& finding) { return finding.received && finding.mechanism == Mechanism::DATA; }
 
-}  // namespace
+ProcessRank self_of(const RunSummary& run) { return {run.launch.rank.value_or(-1), run.launch.world_size.value_or(0)}; }
 
-JobBoard::JobBoard() : state_(new State) {}
-
-void JobBoard::use(const JobStore& store, void (*on_own_thread)()) noexcept {
-    store_ = store;
-    on_own_thread_ = on_own_thread;
-}
-
-void JobBoard::begin_child() noexcept {
-    State* fresh = new (std::nothrow) State;
-    if (fresh == nullptr) store_ = {};
-    if (fresh != nullptr) state_.store(fresh);
-}
-
-void JobBoard::found(const Finding& finding, const RunSummary& run, const std::string& report) {
-    if (store_.left == nullptr || !run.launch.rank || run.launch.world_size.value_or(1) < 2) return;
-    if (finding.severity != Severity::Error) return;
-    const bool reads = *run.launch.rank == 0;
-    {
-        State& known = state();
-        const std::lock_guard<std::mutex> lock(known.mutex);
-        const bool makes = !known.own && !is_received(finding);
-        if (makes) known.own = rank_error(finding, run, report);
-        if (reads ? !known.others.empty() || known.tries_left > 0 : !makes || ends_.load()) return;
-        known.tries_left = kMostTries;
-        known.due.store(true, std::memory_order_relaxed);
+/// Those of which none is known to have been after another one.
+std::vector<RankError> firsts_of(const std::vector<RankError>& all) {
+    std::vector<RankError> firsts;
+    for (const RankError& one : all) {
+        const bool is_later =
+            std::any_of(all.begin(), all.end(), [&](const auto& other) { return other.is_before(one); });
+        if (!is_later) firsts.push_back(one);
     }
-    if (!reads) leave_own();
-}
-
-void JobBoard::leave_own() {
-    State& known = state();
-    std::string text;
-    {
-        const std::lock_guard<std::mutex> lock(known.mutex);
-        if (!known.own || known.is_left || known.tries_left <= 0 || ends_.load()) return;
-        --known.tries_left;
-        known.is_left = true;  // no other thread leaves it meanwhile
-        text = known.own->document;
-    }
-    const bool left = store_.leave(text, on_own_thread_);
-    const std::lock_guard<std::mutex> lock(known.mutex);
-    known.is_left = left;
-    if (left || known.tries_left <= 0) known.due.store(false, std::memory_order_relaxed);
-}
-
-std::string JobBoard::attend(const RunSummary& run, bool last) {
-    if (!is_due()) return "";
-    if (run.launch.rank != 0) {
-        leave_own();
-        return "";
-    }
-    const std::vector<std::string> texts = store_.left(on_own_thread_);
-    State& known = state();
-    const std::lock_guard<std::mutex> lock(known.mutex);
-    const bool news = known.take_up(texts);
-    --known.tries_left;
-    if (news || last || known.tries_left <= 0) known.due.store(false, std::memory_order_relaxed);
-    return news ? known.said_of_first(run) : "";
-}
-
-/// True: there is one that was not known.
-bool JobBoard::State::take_up(const std::vector<std::string>& texts) {
-    const size_t before = others.size();
-    for (; taken_up < texts.size(); ++taken_up) {
-        std::optional<RankError> error = rank_error_of(texts[taken_up]);
-        if (error && error->rank != 0) others.push_back(std::move(*error));
-    }
-    return others.size() > before;
-}
-
-std::vector<RankError> JobBoard::State::in_order() const {
-    std::vector<RankError> all = others;
-    if (own) all.push_back(*own);
-    std::stable_sort(all.begin(), all.end(), [](const RankError& a, const RankError& b) { return a.is_before(b); });
-    return all;
+    return firsts;
 }
 
 /// Nothing where this rank was first: its finding stands in the same log.
-std::string JobBoard::State::said_of_first(const RunSummary& run) const {
-    const std::vector<RankError> all = in_order();
+std::string said_of(const std::vector<RankError>& firsts, const RunSummary& run) {
     std::set<int64_t> ranks;
     const RankError* shown = nullptr;
-    for (const RankError& error : all) {
-        if (error.step != all.front().step) break;
+    for (const RankError& error : firsts) {
         ranks.insert(error.rank);
         if (shown == nullptr && error.rank != run.launch.rank) shown = &error;
     }
@@ -119,10 +52,121 @@ std::string JobBoard::State::said_of_first(const RunSummary& run) const {
            std::to_string(shown->step) + (shown->report.empty() ? "" : "; its report is " + shown->report);
 }
 
+}  // namespace
+
+struct JobBoard::State {
+    std::atomic<bool> due{false};
+    std::atomic<bool> has_error{false};
+    std::mutex mutex;              ///< of what follows; not held while the store is asked
+    std::optional<RankError> own;  ///< this rank's
+    bool is_left = false;          ///< others can see it
+    int tries = 0;                 ///< left: to leave it, or to look
+    int looks = 0;
+    std::vector<RankError> others;
+    std::string said;
+    std::unique_ptr<State> before;
+
+    std::vector<RankError> in_order() const {
+        std::vector<RankError> all = others;
+        if (own) all.push_back(*own);
+        std::stable_sort(all.begin(), all.end(), [](const RankError& a, const RankError& b) {
+            return a.step != b.step ? a.step < b.step : a.rank < b.rank;
+        });
+        return all;
+    }
+
+    void take_up(const std::vector<std::string>& texts) {
+        for (const std::string& text : texts) {
+            std::optional<RankError> error = rank_error_of(text);
+            if (!error || error->rank == 0) continue;
+            const bool known = std::any_of(others.begin(), others.end(),
+                                           [&](const RankError& other) { return other.document == error->document; });
+            if (!known) others.push_back(std::move(*error));
+        }
+    }
+};
+
+JobBoard::JobBoard() : state_(new State) {}
+JobBoard::~JobBoard() { delete state_.load(); }
+
+void JobBoard::use(const JobStore& store, void (*on_own_thread)()) noexcept {
+    store_ = store;
+    on_own_thread_ = on_own_thread;
+}
+
+void JobBoard::begin_child(bool of_rank) noexcept {
+    State* const fresh = new (std::nothrow) State;
+    if (of_rank || fresh == nullptr) store_ = {};
+    if (fresh == nullptr) return;
+    fresh->before.reset(state_.load());
+    state_.store(fresh);
+}
+
+void JobBoard::found(const Finding& finding, const RunSummary& run, const std::string& report) {
+    if (store_.left == nullptr || !run.launch.rank || run.launch.world_size.value_or(1) < 2) return;
+    if (finding.severity != Severity::Error) return;
+    const bool reads = *run.launch.rank == 0;
+    const bool makes = !is_received(finding);
+    {
+        State& known = state();
+        const std::lock_guard<std::mutex> lock(known.mutex);
+        // What was born before may be found later.
+        if (makes && (!known.own || (reads && finding.step < known.own->step)))
+            known.own = rank_error(finding, run, report);
+        if (!reads && (!makes || known.is_left || known.has_error)) return;
+        known.has_error = true;
+        known.tries = kMostTries;
+        known.due = true;
+    }
+    if (!reads) leave_own(self_of(run));
+}
+
+void JobBoard::leave_own(const ProcessRank& self) {
+    State& known = state();
+    std::string text;
+    {
+        const std::lock_guard<std::mutex> lock(known.mutex);
+        if (!known.own || known.is_left || known.tries <= 0) return;
+        --known.tries;
+        known.is_left = true;  // no other thread leaves it meanwhile
+        text = known.own->document;
+    }
+    const bool left = store_.leave(text, self, on_own_thread_);
+    const std::lock_guard<std::mutex> lock(known.mutex);
+    known.is_left = left;
+    if (left || known.tries <= 0) known.due = false;
+}
+
+bool JobBoard::is_due(bool last) const noexcept {
+    const State& known = state();
+    return known.due.load(std::memory_order_relaxed) || (last && known.has_error.load(std::memory_order_relaxed));
+}
+
+std::string JobBoard::attend(const RunSummary& run, bool last) {
+    if (!is_due(last) || store_.left == nullptr) return "";
+    if (run.launch.rank != 0) {
+        leave_own(self_of(run));
+        return "";
+    }
+    State& known = state();
+    {
+        const std::lock_guard<std::mutex> lock(known.mutex);
+        if (--known.tries <= 0 || last) known.due = false;
+        if (++known.looks > kMostLooks) return "";
+    }
+    const std::vector<std::string> texts = store_.left(self_of(run), on_own_thread_);
+    const std::lock_guard<std::mutex> lock(known.mutex);
+    known.take_up(texts);
+    std::string said = said_of(firsts_of(known.in_order()), run);
+    if (said.empty() || said == known.said) return "";
+    known.said = said;
+    return said;
+}
+
 std::string JobBoard::document(const RunSummary& run) const {
     if (run.launch.rank != 0) return "";
-    const State& known = state();
-    const std::lock_guard<std::mutex> lock(state().mutex);
+    State& known = state();
+    const std::lock_guard<std::mutex> lock(known.mutex);
     return known.others.empty() ? "" : job_document(run, known.in_order());
 }
 

@@ -13,6 +13,7 @@ using fields::at;
 using fields::Json;
 
 constexpr const char* kSchema = "numsan.rank-error/1";
+constexpr const char* kJobSchema = "numsan.job/1";
 
 std::string place_of(const Json& document) {
     const Json& location = at(document, "location");
@@ -25,6 +26,11 @@ RankError read(const Json& document) {
     RankError error;
     error.rank = static_cast<int64_t>(fields::number(document, "rank", -1));
     error.step = static_cast<int64_t>(fields::number(document, "step"));
+    if (const Json& begun = at(document, "collectives"); begun.is_object()) {
+        error.begun.emplace();
+        for (const auto& [group, count] : begun.items())
+            error.begun->emplace(group, static_cast<int64_t>(fields::integer(count).value_or(0)));
+    }
     error.host = fields::text(document, "host");
     error.report = fields::text(document, "report");
     error.code = fields::text(document, "severity") + "[" + fields::text(document, "code") + "]";
@@ -34,15 +40,44 @@ RankError read(const Json& document) {
     return error;
 }
 
+Json begun_before(const Finding& finding, const RunSummary& run) {
+    if (!finding.collectives) return nullptr;
+    Json begun = Json::object();
+    for (const GroupFacts& group : run.groups) {
+        const auto known = finding.collectives->find(group.name);
+        begun[group.name] = known == finding.collectives->end() ? 0 : known->second;
+    }
+    return begun;
+}
+
 }  // namespace
 
+bool RankError::is_before(const RankError& other) const {
+    if (!begun || !other.begun) return false;
+    size_t groups = 0, fewer = 0, more = 0;
+    for (const auto& [group, count] : *begun) {
+        const auto there = other.begun->find(group);
+        if (there == other.begun->end()) continue;
+        ++groups;
+        fewer += count < there->second ? 1 : 0;
+        more += count > there->second ? 1 : 0;
+    }
+    if (groups == 0 || more > 0) return false;
+    return fewer > 0 || step < other.step;
+}
+
 RankError rank_error(Finding finding, const RunSummary& run, const std::string& report) {
-    finding.first = true;  // of this rank
+    static constexpr std::string_view kAnother = "another ";
+    finding.first = false;
     const Json all = finding_document(finding);
     Json document = {{"schema", kSchema}, {"rank", run.launch.rank.value_or(-1)},  {"host", run.host}, {"pid", run.pid},
                      {"cwd", run.cwd},    {"report", fields::text_or_null(report)}};
     for (const char* key : {"fingerprint", "severity", "code", "title", "op", "phase", "step", "module", "location"})
         document[key] = at(all, key);
+    std::string title = fields::text(all, "title");
+    if (title.starts_with(kAnother)) title.erase(0, kAnother.size());
+    document["title"] = title;
+    document["collectives"] = begun_before(finding, run);
     return read(document);
 }
 
@@ -54,7 +89,7 @@ std::optional<RankError> rank_error_of(const std::string& document) {
 }
 
 std::string job_document(const RunSummary& run, const std::vector<RankError>& errors) {
-    Json document = {{"schema", "numsan.job/1"},
+    Json document = {{"schema", kJobSchema},
                      {"job", run.launch.job ? Json(*run.launch.job) : Json(nullptr)},
                      {"launcher", run.launch.launcher ? Json(*run.launch.launcher) : Json(nullptr)},
                      {"world_size", run.launch.world_size.value_or(0)},
@@ -66,6 +101,10 @@ std::string job_document(const RunSummary& run, const std::vector<RankError>& er
         document["first_errors"].push_back(std::move(one));
     }
     return document_text(document);
+}
+
+bool begins_job_document(const std::string& text) {
+    return text.substr(0, 64).find(std::string("\"") + kJobSchema + "\"") != std::string::npos;
 }
 
 }  // namespace numsan

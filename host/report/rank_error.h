@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,14 +15,18 @@ namespace numsan {
 struct RankError {
     int64_t rank = 0;
     int64_t step = 0;
+    /// How many operations of each group of its rank had begun before; none: not known.
+    std::optional<std::map<std::string, int64_t>> begun;
     std::string host;
     std::string report;    ///< its file, as people see it there; empty: none
     std::string code;      ///< "error[NS103]"
-    std::string title;     ///< "first NaN of this run: `aten::log` left its domain in 2 of 3 values"
+    std::string title;     ///< "NaN: `aten::log` left its domain in 2 of 3 values"
     std::string place;     ///< "losses.py:31 in criterion"; empty: no line is known
     std::string document;  ///< all of it as JSON, on one line
 
-    bool is_before(const RankError& other) const { return step != other.step ? step < other.step : rank < other.rank; }
+    /// Known to have been before another rank's: by the operations of groups that both are in, and where those are as
+    /// many by the steps of their ranks. Without such a group nothing is known.
+    bool is_before(const RankError& other) const;
 };
 
 /// Of a finding of this process. [MT]
@@ -32,6 +37,9 @@ std::optional<RankError> rank_error_of(const std::string& document);
 
 /// Errors of a job as a document, "numsan.job/1". [MT]
 std::string job_document(const RunSummary& run, const std::vector<RankError>& errors);
+
+/// Of a text that begins a file. [MT]
+bool begins_job_document(const std::string& text);
 
 /// The file that has it, beside the report of rank 0. It is no report.
 inline constexpr char kJobFile[] = "numsan-job.json";

@@ -107,7 +107,6 @@ bool FindingPublisher::name_state(bool kept, bool last) {
 
 bool FindingPublisher::decide_pending(bool failed, bool rests, bool last) {
     learn_rank();
-    job_.end();
     const std::optional<LiveNames> gradients = ask_for_gradients(rests);
     Outcome outcome;
     verdict_.finish(failed, outcome);
@@ -147,16 +146,19 @@ LiveNames FindingPublisher::names() {
     return stacks_.names(reader());
 }
 
+/// The one that was born first; a rank leaves one.
 void FindingPublisher::tell_job(const Outcome& outcome) {
+    std::optional<Finding> first;
     for (const EscapedBirth& escaped : outcome.escaped) {
-        if (escaped.again) continue;
-        if (const std::optional<Finding> finding = reporter_.finding_of(escaped.birth.id))
-            job_.found(*finding, reporter_.run(), reporter_.file_name());
+        if (escaped.again || escaped.severity != Severity::Error) continue;
+        std::optional<Finding> finding = reporter_.finding_of(escaped.birth.id);
+        if (finding && (!first || finding->seq < first->seq)) first = std::move(finding);
     }
+    if (first) job_.found(*first, reporter_.run(), reporter_.file_name());
 }
 
 void FindingPublisher::attend_job(bool last) {
-    if (!job_.is_due()) return;
+    if (!job_.is_due(last)) return;
     const BusyThread busy;
     const RunSummary run = reporter_.run();
     if (const std::string said = job_.attend(run, last); !said.empty()) reporter_.say(said);

@@ -40,7 +40,7 @@ class FindingPublisher {
     /// An optimizer's step has ended: asks for the rank, the first time, while there is a process group, as many
     /// programs take it down before they end; and says what other ranks have left for this one.
     void step_ended() noexcept;
-    void begin_child() noexcept { job_.begin_child(); }
+    void begin_child() noexcept { job_.begin_child(reporter_.knows_rank()); }
     /// What is alive now, by name. Slow.
     LiveNames names();
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <utility>
 
 #include "host/options/report_when.h"
@@ -11,6 +12,7 @@
 #include "host/process/run_facts.h"
 #include "host/report/atomic_file.h"
 #include "host/report/json_writer.h"
+#include "host/report/rank_error.h"
 #include "host/report/report_owner.h"
 
 namespace numsan {
@@ -44,8 +46,10 @@ std::string ReportFile::path(const RunSummary& run) const {
 }
 
 std::string ReportFile::beside(const RunSummary& run, const std::string& name) const {
-    if (options_.report == "none") return "";
     const std::string own = path(run);
+    struct stat file {};
+    const bool is_other = lstat(own.c_str(), &file) == 0 && !S_ISREG(file.st_mode);  // a pipe, a device, a link
+    if (options_.report == "none" || failed_ || is_other) return "";
     return own.substr(0, own.rfind('/') + 1) + name;
 }
 
@@ -119,6 +123,16 @@ void ReportFile::remove_left_over(const RunSummary& run) const {
     struct stat file {};
     if (options_.report == "none" || lstat(there.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return;
     if (is_left_over(there, run)) unlink(there.c_str());
+}
+
+void ReportFile::remove_left_over_job(const RunSummary& run) const {
+    const std::string there = beside(run, kJobFile);
+    struct stat file {};
+    if (there.empty() || lstat(there.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return;
+    if (std::pair(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) >= std::pair(began_.tv_sec, began_.tv_nsec)) return;
+    std::string text(64, '\0');
+    std::ifstream(there, std::ios::binary).read(text.data(), static_cast<std::streamsize>(text.size()));
+    if (begins_job_document(text)) unlink(there.c_str());
 }
 
 void ReportFile::begin_child() {

@@ -29,8 +29,10 @@ class ReportFile {
     bool is_own() const { return is_own_; }
     /// As people see it.
     std::string name(const RunSummary& run) const;
-    /// The path of another file in its folder; empty: no report is to be written.
+    /// The path of another file in its folder; empty: it is no file in a folder, or cannot be written.
     std::string beside(const RunSummary& run, const std::string& name) const;
+    /// The file of an earlier job, see kJobFile: of this one's rank 0, which has none.
+    void remove_left_over_job(const RunSummary& run) const;
 
     /// A forked child has a file of its own.
     void begin_child();

@@ -274,6 +274,8 @@ void Reporter::finish(const RunSummary& counts) {
     merge_counts(counts);
     finished_ = true;
     if (child_ && report_.findings.empty() && !report_.run.tells()) return;
+    if (report_.run.launch.rank == 0 && report_.run.launch.world_size.value_or(1) > 1)
+        file_.remove_left_over_job(report_.run);
     write();
     if (report_.run.slow && !report_.run.slow->findings.empty()) print(render_performance(report_, text_style()));
     if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {
@@ -303,11 +305,6 @@ void Reporter::finish(const RunSummary& counts) {
 bool Reporter::has_room() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return report_.findings.size() < static_cast<size_t>(options_.max_findings);
-}
-
-bool Reporter::knows_rank() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return report_.run.launch.rank.has_value();
 }
 
 void Reporter::use(const ProcessRank& rank) {

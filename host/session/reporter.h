@@ -54,7 +54,7 @@ class Reporter {
     /// Whether a further finding would be kept: see the option max_findings.
     bool has_room() const;
 
-    bool knows_rank() const;
+    bool knows_rank() const noexcept { return log_rank_.load(std::memory_order_relaxed) >= 0; }
     void use(const ProcessRank& rank);
 
     /// Last words: the final report and, by verbosity, a summary.
@@ -137,7 +137,7 @@ class Reporter {
     bool finished_ = false;
     int64_t dropped_findings_ = 0;
     Dumps* dumps_ = nullptr;         ///< null: none are wanted
-    std::atomic<int> log_rank_{-1};  ///< as the log's name has it, which is asked for without the lock; -1: none
+    std::atomic<int> log_rank_{-1};  ///< the rank, which is asked for without the lock; -1: none
     static constexpr int64_t kSafe = INT64_MAX;
     int64_t reported_unsafe_since_ = kSafe;  ///< the step that was printed with a finding; often it is known only later
     bool child_ = false;

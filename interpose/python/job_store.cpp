@@ -1,5 +1,7 @@
 #include "interpose/python/job_store.h"
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -23,6 +25,7 @@ namespace {
 struct Question {
     const PythonApi& api;
     void (*on_own_thread)();
+    ProcessRank self;
     std::optional<std::string> text;  ///< to be left; none: what is there is read
     std::optional<std::vector<std::string>> answer;
 };
@@ -46,36 +49,52 @@ void ask(Question& question) {
     const Reference globals(api, api.PyDict_New());
     const Reference text(api, question.text ? api.Py_BuildValue("s", question.text->c_str()) : api.Py_BuildValue(""));
     const Reference most(api, api.Py_BuildValue("i", kMostJobTexts));
-    const bool asked = globals.get() != nullptr && text.get() != nullptr && most.get() != nullptr &&
-                       api.PyDict_SetItemString(globals.get(), "text", text.get()) == 0 &&
-                       api.PyDict_SetItemString(globals.get(), "most", most.get()) == 0 &&
+    const Reference rank(api, api.Py_BuildValue("i", question.self.rank));
+    const Reference world_size(api, api.Py_BuildValue("i", question.self.world_size));
+    const auto define = [&](const char* name, const Reference& value) {
+        return value.get() != nullptr && api.PyDict_SetItemString(globals.get(), name, value.get()) == 0;
+    };
+    const bool asked = globals.get() != nullptr && define("text", text) && define("most", most) &&
+                       define("rank", rank) && define("world_size", world_size) &&
                        run_script(api, kJobStoreScript, globals.get());
     void* const answer = asked ? api.PyDict_GetItemString(globals.get(), "answer") : nullptr;  // borrowed
     if (answer != nullptr) read(question, answer);
     api.PyErr_Clear();
 }
 
-/// A store did not answer at once: it is not asked again.
-std::atomic<bool> g_is_slow{false};
+/// Twice there was no answer, or it took long: it is not asked again.
+std::atomic<int> g_failures{0};
+constexpr int kMostFailures = 2;
+constexpr auto kPatience = std::chrono::seconds(1);
 
-std::optional<std::vector<std::string>> asked(std::optional<std::string> text, void (*on_own_thread)()) {
-    constexpr auto kPatience = std::chrono::seconds(3);
-    const PythonApi* api = python_api();
-    const InsidePython inside;
-    if (!inside || api == nullptr || !python_usable(*api) || g_is_slow.load()) return std::nullopt;
-    // In the middle of an operator the lock is not ours to give up.
-    if (holds_python_lock(*api) && !python_access().closed()) return std::nullopt;
-    const auto question = std::make_shared<Question>(Question{*api, on_own_thread, std::move(text), std::nullopt});
-    const auto began = std::chrono::steady_clock::now();
-    const bool done = on_own_python_thread(*api, [question] { ask(*question); });
-    if (!done || std::chrono::steady_clock::now() - began > kPatience) g_is_slow.store(true);
-    return done ? std::move(question->answer) : std::nullopt;
+/// The process that has the store may have as many files open as this one, and one of each rank is open already.
+bool has_room_for(int ranks) {
+    rlimit files{};
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 3 > static_cast<rlim_t>(ranks);
 }
 
-bool leave(const std::string& text, void (*on_own_thread)()) { return asked(text, on_own_thread).has_value(); }
+std::optional<std::vector<std::string>> asked(std::optional<std::string> text, const ProcessRank& self,
+                                              void (*on_own_thread)()) {
+    const PythonApi* api = python_api();
+    const InsidePython inside;
+    if (!inside || api == nullptr || !python_usable(*api) || g_failures.load() >= kMostFailures) return std::nullopt;
+    // In the middle of an operator the lock is not ours to give up.
+    if (holds_python_lock(*api) && !python_access().closed()) return std::nullopt;
+    const auto question =
+        std::make_shared<Question>(Question{*api, on_own_thread, self, std::move(text), std::nullopt});
+    const auto began = std::chrono::steady_clock::now();
+    const bool done = on_own_python_thread(*api, [question] { ask(*question); });
+    const bool answered = done && question->answer.has_value();
+    if (!answered) g_failures += std::chrono::steady_clock::now() - began > kPatience ? kMostFailures : 1;
+    return answered ? std::move(question->answer) : std::nullopt;
+}
 
-std::vector<std::string> left(void (*on_own_thread)()) {
-    return asked(std::nullopt, on_own_thread).value_or(std::vector<std::string>());
+bool leave(const std::string& text, const ProcessRank& self, void (*on_own_thread)()) {
+    return has_room_for(self.world_size) && asked(text, self, on_own_thread).has_value();
+}
+
+std::vector<std::string> left(const ProcessRank& self, void (*on_own_thread)()) {
+    return asked(std::nullopt, self, on_own_thread).value_or(std::vector<std::string>());
 }
 
 }  // namespace

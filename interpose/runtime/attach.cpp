@@ -177,14 +177,13 @@ Recorder* start_recorder(const Options& options, SessionFacts& facts) {
 void make_session(const Options& options, StackSource& stacks, SessionFacts facts) {
     g_recorder = start_recorder(options, facts);
     g_scanner = &scanner();
-    const JobStore job = options.announce ? job_store_by_python() : JobStore{};
     if (g_recorder == nullptr) {
         if (options.cupti == Cupti::On) add_op_kernels(facts);
         g_session = new Session(options, *g_scanner, stacks, std::move(facts));
         g_session->use_devices(make_device_scanner);
         g_session->use_coverage(add_launches);
         g_session->use_rank(rank_by_python);
-        g_session->use_job(job);
+        if (options.announce) g_session->use_job(job_store_by_python());
         return;
     }
     // A recording ends at the first op on a device.
@@ -195,7 +194,6 @@ void make_session(const Options& options, StackSource& stacks, SessionFacts fact
     g_session->use_devices(r.over(make_device_scanner));
     g_session->use_coverage(r.over(add_launches));
     g_session->use_rank(r.over(rank_by_python));
-    g_session->use_job(job);
     r.begin(*g_session, facts, options);
 }
 

@@ -1,8 +1,8 @@
 // What libnumsan_core.so shows (exports.map), but for what doctor asks of Python. Keep every exception on this side.
 #include <sys/auxv.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <string>
 
@@ -65,7 +65,7 @@ extern "C" __attribute__((visibility("default"))) int64_t numsan_report(char* in
         std::string text;
         if (!numsan::Front::report(text)) return -1;
         const auto bytes = static_cast<int64_t>(text.size());
-        if (into != nullptr && bytes <= size) std::memcpy(into, text.data(), text.size());
+        if (into != nullptr && bytes <= size) std::copy(text.begin(), text.end(), into);
         return bytes;
     } catch (...) {
         return -1;  // out of memory

@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned kGraceSeconds = 10;
 
 void* end_later(void* status) {
-    for (unsigned left = kGraceSeconds; left > 0;) left = sleep(left);
+    for (unsigned left = kGraceSeconds; left > 0;) left = sleep(left);  // NOLINT(concurrency-mt-unsafe): glibc's is safe
     say(("halt=1: the program has not ended after " + std::to_string(kGraceSeconds) + " s and is ended now").c_str());
     std::fflush(nullptr);
     _exit(static_cast<int>(reinterpret_cast<intptr_t>(status)));
@@ -40,6 +40,7 @@ void leave_program(int status) {
     const bool bounded = end_in_some_seconds(status);
     const PythonApi* python = python_api();
     if (bounded && python != nullptr && python_usable(*python) && exit_python(*python, status)) return;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): as the program itself would; its other threads have some seconds
     if (bounded && gettid() == getpid()) std::exit(status);
     std::fflush(nullptr);
     _exit(status);

@@ -41,6 +41,18 @@ def data_parallel():
     train(model, model.parameters(), SIZE - 1)
 
 
+def counted():
+    """As data_parallel, all of it finite; rank 0 says what their store has at the end."""
+    model = nn.parallel.DistributedDataParallel(nn.Linear(4, 3))
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        opt.zero_grad()
+        model(torch.randn(6, 4)).square().mean().backward()
+        opt.step()
+    if RANK == 0:
+        print(dist.distributed_c10d._get_default_store().num_keys(), "keys in the store", file=sys.stderr)
+
+
 def killed():
     """As data_parallel, all of it finite; but one rank does not live to the end."""
     model = nn.parallel.DistributedDataParallel(nn.Linear(4, 3))

@@ -1,5 +1,6 @@
 """While a job runs, rank 0 says which rank was first, by what that has left in the job's TCPStore."""
 import json
+import os
 import pathlib
 import socket
 import subprocess
@@ -48,21 +49,27 @@ def marked_line():
 def test_rank_0_names_the_first_and_the_others_say_nothing(tmp_path):
     texts = run(tmp_path, 4, JOBS, "data_parallel")
     assert lines_on_ranks(texts[0]) == [
-        "numsan: rank 3 of 4 was first: error[NS103]: first NaN of this run: `aten::div` divided by zero in 1 of 1 "
+        "numsan: rank 3 of 4 was first: error[NS103]: NaN: `aten::div` divided by zero in 1 of 1 "
         f"value, at {JOBS}:{marked_line()} in train, step 2; its report is {tmp_path}/rank-3.json"], texts[0]
     assert [lines_on_ranks(text) for text in texts[1:]] == [[]] * 3, texts
     document = json.loads((tmp_path / "numsan-job.json").read_text())
     assert (document["schema"], document["world_size"]) == ("numsan.job/1", 4)
     error, = document["first_errors"]
     assert (error["rank"], error["step"], error["location"]["line"]) == (3, 2, marked_line())
-    merged = subprocess.run([run_numsan.COMMAND, "merge", tmp_path], capture_output=True, text=True, timeout=60)
-    assert (merged.returncode, merged.stderr) == (0, "") and "rank 3 of 4 was first\n" in merged.stdout, merged
+    for reports in ([tmp_path], sorted(tmp_path.glob("*.json"))):
+        merged = subprocess.run([run_numsan.COMMAND, "merge", *reports], capture_output=True, text=True, timeout=60)
+        assert (merged.returncode, merged.stderr) == (0, "") and "rank 3 of 4 was first\n" in merged.stdout, merged
 
 
 def test_healthy_jobs_say_nothing_and_connect_nowhere(tmp_path):
-    texts = run(tmp_path, 2, JOBS, "data_parallel", "healthy")
-    assert texts == ["", ""]
-    assert not (tmp_path / "numsan-job.json").exists()
+    left_over = tmp_path / "numsan-job.json"
+    left_over.write_text('{\n "schema": "numsan.job/1",\n "first_errors": []\n}\n')
+    os.utime(left_over, (0, 0))
+    texts = run(tmp_path, 2, JOBS, "counted")
+    # Of the store's own keys there are as many without numsan; it would add one for each text, and one for their count.
+    bare = run(tmp_path, 2, JOBS, "counted", tier="off")
+    assert texts == bare and "keys in the store" in texts[0], (texts, bare)
+    assert not left_over.exists()
 
 
 def test_it_can_be_turned_off(tmp_path):

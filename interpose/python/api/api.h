@@ -7,9 +7,10 @@
 namespace numsan {
 
 struct PythonApi {
-// NOLINTNEXTLINE(bugprone-macro-parentheses): parameters stand in parentheses of their own
+// NOLINTBEGIN(bugprone-macro-parentheses): members' names have none, and parameters their own
 #define NUMSAN_PYTHON(name, result, parameters) std::add_pointer_t<result parameters> name;
 #define NUMSAN_PYTHON_OBJECT(name) void* name;
+// NOLINTEND(bugprone-macro-parentheses)
 #include "interpose/python/api/api.def"
 #undef NUMSAN_PYTHON
 #undef NUMSAN_PYTHON_OBJECT

@@ -1,40 +1,37 @@
-# Leaves `text` for the other ranks of a job, or, where that is None, reads what ranks have left, at most `most` texts,
-# into `answer`: in the TCPStore by which torch.distributed's ranks found each other. By a connection of its own, as one
-# call on the program's waits for another; and with little patience. `answer` stays None where there is none.
+# Leaves `text` for the other ranks of a job, or, where that is None, reads what ranks have left, of the first `most`
+# texts, into `answer`: in the TCPStore by which torch.distributed's ranks found each other. By a connection of its own,
+# as one call on the program's waits for another; and with little patience. `answer` stays None where there is none, and
+# where this process is not `rank` of `world_size` there: launchers count processes, which may start ranks.
 
 
 def ask_store():
     import datetime
-    import os
     import socket
     import sys
     group = sys.modules.get('torch.distributed')
     if group is None or not group.is_available() or not group.is_initialized():
         return None
-    store = group.distributed_c10d._get_default_store()
-    while type(store) is group.PrefixStore:
-        store = store.underlying_store
-    if type(store) is not group.TCPStore:
+    if (group.get_rank(), group.get_world_size()) != (rank, world_size):
+        return None
+    store = root = group.distributed_c10d._get_default_store()
+    while type(root) is group.PrefixStore:
+        root = root.underlying_store
+    if type(root) is not group.TCPStore:
         return None
     # Of a store that has gone torch would print where it asked for it.
-    socket.create_connection((store.host, store.port), timeout=1).close()
-    own = group.TCPStore(store.host, store.port, is_master=False, wait_for_workers=False, use_libuv=store.libuvBackend,
-                         timeout=datetime.timedelta(seconds=2))
-    # A launcher that starts the ranks anew has the same store for them.
-    place = 'numsan/%s/' % os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')
+    socket.create_connection((root.host, root.port), timeout=1).close()
+    own = store.clone()  # with its prefixes: a launcher that starts ranks anew gives them others
+    own.set_timeout(datetime.timedelta(seconds=2))
     if text is not None:
-        number = own.add(place + 'count', 1)
+        number = own.add('numsan/count', 1)
         if number <= most:
-            own.set(place + str(number), text)
+            own.set('numsan/%d' % number, text)
+            own.check(['numsan/count'])  # only an answer shows that it has arrived
         return []
-    if not own.check([place + 'count']):
+    if not own.check(['numsan/count']):
         return []
-    texts = []
-    for number in range(1, min(own.add(place + 'count', 0), most) + 1):
-        if not own.check([place + str(number)]):
-            break  # the rank is about to
-        texts.append(own.get(place + str(number)).decode('utf-8', 'replace'))
-    return texts
+    keys = ['numsan/%d' % number for number in range(1, min(own.add('numsan/count', 0), most) + 1)]
+    return [own.get(key).decode('utf-8', 'replace') for key in keys if own.check([key])]
 
 
 answer = None

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,23 +17,27 @@ std::vector<std::string> g_texts;
 bool g_refuses;
 int g_asked;
 
-const JobStore kStore = {[](const std::string& text, void (*)()) {
+const JobStore kStore = {[](const std::string& text, const ProcessRank& self, void (*)()) {
+                             EXPECT_EQ(self.world_size, 8);
                              ++g_asked;
                              if (!g_refuses) g_texts.push_back(text);
                              return !g_refuses;
                          },
-                         [](void (*)()) {
+                         [](const ProcessRank& self, void (*)()) {
+                             EXPECT_EQ(self.rank, 0);
                              ++g_asked;
                              return g_texts;
                          }};
 
-Finding error_in_step(int64_t step) {
+/// `begun`: collectives of the group of all ranks before it.
+Finding error_in_step(int64_t step, uint64_t begun = 7) {
     Finding finding;
     finding.mechanism = Mechanism::DIV0;
     finding.happened = "`aten::div` divided by zero in 1 of 1 value";
     finding.op = "aten::div";
     finding.step = step;
     finding.location = Place{"/work/losses.py", 31, "criterion", "loss / n", {}};
+    finding.collectives = std::map<std::string, uint64_t>{{"world", begun}};
     return finding;
 }
 
@@ -50,6 +55,7 @@ struct Rank {
         run.launch.world_size = world_size;
         run.host = host;
         run.cwd = "/work";
+        run.groups.push_back({"world", "default_pg", rank, world_size, "0-7", 12});
         board.use(kStore, nullptr);
     }
     void found(const Finding& finding) {
@@ -74,14 +80,13 @@ class JobBoardTest : public testing::Test {
 
 TEST_F(JobBoardTest, RankZeroNamesTheRankThatWasFirst) {
     third.found(error_in_step(2));
-    EXPECT_FALSE(third.board.is_due()) << "it is left at once: the others receive the value next";
+    EXPECT_FALSE(third.board.is_due(false)) << "it is left at once: the others receive the value next";
     zero.found(received_in_step(2));
-    EXPECT_TRUE(zero.board.is_due());
-    EXPECT_EQ(
-        zero.attend(),
-        "rank 3 of 8 was first: error[NS103]: first NaN of this run: `aten::div` divided by zero in 1 of 1 value, at "
-        "losses.py:31 in criterion, step 2; its report is numsan-3.json");
-    EXPECT_FALSE(zero.board.is_due());
+    EXPECT_TRUE(zero.board.is_due(false));
+    EXPECT_EQ(zero.attend(),
+              "rank 3 of 8 was first: error[NS103]: NaN: `aten::div` divided by zero in 1 of 1 value, at "
+              "losses.py:31 in criterion, step 2; its report is numsan-3.json");
+    EXPECT_EQ(zero.attend(true), "") << "once";
     const json document = zero.document();
     EXPECT_EQ(document["schema"], "numsan.job/1");
     EXPECT_EQ(document["world_size"], 8);
@@ -96,14 +101,14 @@ TEST_F(JobBoardTest, NothingIsAskedWhereNothingIsFound) {
     warning.severity = Severity::Warning;
     zero.found(warning);
     third.found(warning);
-    EXPECT_FALSE(zero.board.is_due());
-    EXPECT_FALSE(third.board.is_due());
+    EXPECT_FALSE(zero.board.is_due(false));
+    EXPECT_FALSE(third.board.is_due(false));
     EXPECT_EQ(g_asked, 0);
 }
 
 TEST_F(JobBoardTest, WhatWasReceivedIsNotLeft) {
     third.found(received_in_step(2));
-    EXPECT_FALSE(third.board.is_due());
+    EXPECT_FALSE(third.board.is_due(false));
     EXPECT_EQ(g_asked, 0);
     Finding sum = received_in_step(2);
     sum.mechanism = Mechanism::OVF;  // of the collective itself
@@ -124,7 +129,7 @@ TEST_F(JobBoardTest, AnotherHostAndRanksOfOneStepAreNamed) {
     Rank sixth(6);
     sixth.found(error_in_step(2));
     again.found(received_in_step(2));
-    EXPECT_EQ(again.attend().substr(0, 65), "ranks 5-6 of 8 were first: rank 5 on node2 has error[NS103]: firs");
+    EXPECT_EQ(again.attend().substr(0, 65), "ranks 5-6 of 8 were first: rank 5 on node2 has error[NS103]: NaN:");
 }
 
 TEST_F(JobBoardTest, OfItsOwnErrorRankZeroSaysNothing) {
@@ -138,40 +143,85 @@ TEST_F(JobBoardTest, OfItsOwnErrorRankZeroSaysNothing) {
     EXPECT_EQ(again.attend().substr(0, 45), "ranks 0, 3 of 8 were first: rank 3 has error[");
 }
 
+TEST_F(JobBoardTest, FewerCollectivesWereBeforeTheFirstWhateverTheStep) {
+    Rank evaluator(5);
+    evaluator.found(error_in_step(0, 90));  // it counts no steps
+    third.found(error_in_step(40, 80));
+    zero.found(received_in_step(40));
+    EXPECT_EQ(zero.attend().substr(0, 24), "rank 3 of 8 was first: e");
+}
+
+TEST_F(JobBoardTest, RanksWithoutAGroupInCommonAreNotOrdered) {
+    Rank elsewhere(5);
+    elsewhere.run.groups[0].name = "other";
+    Finding error = error_in_step(9);
+    error.collectives = std::map<std::string, uint64_t>{{"other", 3}};
+    elsewhere.found(error);
+    third.found(error_in_step(2));
+    zero.found(received_in_step(2));
+    EXPECT_EQ(zero.attend().substr(0, 37), "ranks 3, 5 of 8 were first: rank 3 ha");
+}
+
 TEST_F(JobBoardTest, ALateRankIsAwaitedForAFewSteps) {
     zero.found(received_in_step(2));
     EXPECT_EQ(zero.attend(), "");
-    EXPECT_TRUE(zero.board.is_due());
+    EXPECT_TRUE(zero.board.is_due(false));
     third.found(error_in_step(2));
     EXPECT_NE(zero.attend(), "");
-    EXPECT_FALSE(zero.board.is_due());
 
     g_texts.clear();
     Rank other(0);
     other.found(received_in_step(2));
     for (int step = 0; step < 3; ++step) {
-        EXPECT_TRUE(other.board.is_due());
+        EXPECT_TRUE(other.board.is_due(false));
         EXPECT_EQ(other.attend(), "");
     }
-    EXPECT_FALSE(other.board.is_due()) << "no store is asked for ever";
+    EXPECT_FALSE(other.board.is_due(false)) << "no store is asked for ever";
     EXPECT_EQ(other.board.document(other.run), "");
+    Rank last(4);
+    last.found(error_in_step(2));
+    EXPECT_NE(other.attend(true), "") << "but at the end once more";
+}
+
+TEST_F(JobBoardTest, WhatWasEarlierAndCameLaterIsSaidToo) {
+    third.found(error_in_step(5, 9));
+    zero.found(received_in_step(5));
+    EXPECT_EQ(zero.attend().substr(0, 22), "rank 3 of 8 was first:");
+    Rank slow(6);
+    slow.found(error_in_step(5, 8));
+    EXPECT_EQ(zero.attend().substr(0, 22), "rank 6 of 8 was first:");
+    EXPECT_EQ(zero.attend(), "");
+    zero.found(error_in_step(6, 12));
+    EXPECT_EQ(zero.document()["first_errors"].size(), 3u);
+    EXPECT_EQ(zero.document()["first_errors"][2]["rank"], 0);
+}
+
+TEST_F(JobBoardTest, AStoreIsAskedSoManyTimesInARun) {
+    for (int step = 0; step < 100; ++step) {
+        zero.found(received_in_step(step));
+        zero.attend(true);
+    }
+    EXPECT_EQ(g_asked, 16);
 }
 
 TEST_F(JobBoardTest, WhatCouldNotBeLeftIsTriedAgain) {
     g_refuses = true;
     third.found(error_in_step(2));
-    EXPECT_TRUE(third.board.is_due());
+    EXPECT_TRUE(third.board.is_due(false));
     g_refuses = false;
     EXPECT_EQ(third.attend(), "");
-    EXPECT_FALSE(third.board.is_due());
+    EXPECT_FALSE(third.board.is_due(false));
     EXPECT_EQ(g_texts.size(), 1u);
 
     g_refuses = true;
     g_asked = 0;
     Rank fourth(4);
     fourth.found(error_in_step(2));
-    for (int step = 0; step < 10; ++step) fourth.attend();
-    EXPECT_FALSE(fourth.board.is_due());
+    for (int step = 0; step < 10; ++step) {
+        fourth.found(error_in_step(3));
+        fourth.attend();
+    }
+    EXPECT_FALSE(fourth.board.is_due(false));
     EXPECT_EQ(g_asked, 3);
 }
 
@@ -194,37 +244,29 @@ TEST_F(JobBoardTest, WhatIsNoRanksTextIsLeftOut) {
 TEST_F(JobBoardTest, OneProcessIsNoJob) {
     Rank alone(0, "node1", 1);
     alone.found(error_in_step(1));
-    EXPECT_FALSE(alone.board.is_due());
+    EXPECT_FALSE(alone.board.is_due(false));
     Rank unknown(1);
     unknown.run.launch.rank.reset();
     unknown.board.found(error_in_step(1), unknown.run, "");
     JobBoard without_store;
     without_store.found(error_in_step(1), zero.run, "");
-    EXPECT_FALSE(without_store.is_due());
+    EXPECT_FALSE(without_store.is_due(false));
     EXPECT_EQ(g_asked, 0);
 }
 
-TEST_F(JobBoardTest, AForkedChildBeginsAnew) {
+TEST_F(JobBoardTest, AForkedChildMayBeARankAndThatOfARankIsNone) {
     third.found(error_in_step(1));
-    third.board.begin_child();
+    third.board.begin_child(false);
     third.found(error_in_step(2));
     EXPECT_EQ(g_texts.size(), 2u);
+    third.board.begin_child(true);
+    third.found(error_in_step(3));
+    EXPECT_EQ(g_texts.size(), 2u);
     zero.found(received_in_step(1));
-    zero.board.begin_child();
-    EXPECT_FALSE(zero.board.is_due());
-}
-
-TEST_F(JobBoardTest, AtTheEndNothingIsLeftAndRankZeroLooksOnce) {
-    Rank late(4);
-    late.board.end();
-    late.found(error_in_step(1));
-    EXPECT_FALSE(late.board.is_due());
-    EXPECT_EQ(g_asked, 0);
-    third.found(error_in_step(1));
-    zero.board.end();
+    zero.board.begin_child(true);
+    EXPECT_FALSE(zero.board.is_due(true));
     zero.found(received_in_step(1));
-    EXPECT_NE(zero.attend(true), "");
-    EXPECT_FALSE(zero.board.is_due());
+    EXPECT_EQ(zero.attend(true), "");
 }
 
 }  // namespace
