@@ -19,7 +19,8 @@ namespace {
 constexpr unsigned kGraceSeconds = 10;
 
 void* end_later(void* status) {
-    for (unsigned left = kGraceSeconds; left > 0;) left = sleep(left);  // NOLINT(concurrency-mt-unsafe): glibc's is safe
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's is safe
+    for (unsigned left = kGraceSeconds; left > 0;) left = sleep(left);
     say(("halt=1: the program has not ended after " + std::to_string(kGraceSeconds) + " s and is ended now").c_str());
     std::fflush(nullptr);
     _exit(static_cast<int>(reinterpret_cast<intptr_t>(status)));
