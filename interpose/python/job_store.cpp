@@ -62,10 +62,10 @@ void ask(Question& question) {
     api.PyErr_Clear();
 }
 
-/// Twice there was no answer, or it took long: it is not asked again.
+/// There was no answer a few times, or it was waited for long: it is not asked again.
 std::atomic<int> g_failures{0};
-constexpr int kMostFailures = 2;
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr int kMostFailures = 3;
+constexpr auto kPatience = std::chrono::seconds(3);
 
 /// The process that has the store may have as many files open as this one, and one of each rank is open already.
 bool has_room_for(int ranks) {

@@ -2,24 +2,17 @@
 import json
 import os
 import pathlib
-import socket
 import subprocess
 
 import pytest
 
 import run_numsan
+from free_port import free_port
 
 JOBS = pathlib.Path(__file__).resolve().parent / "jobs.py"
-FORKED_RANKS = JOBS.parent / "forked_ranks.py"
 GONE_STORE = JOBS.parent / "gone_store.py"
 SOURCE = JOBS.read_text().splitlines()
 pytestmark = pytest.mark.usefixtures("warm")
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def run(folder, size, *command, port=None, env=None, **options):
@@ -83,13 +76,6 @@ def test_ranks_of_torchrun_whose_store_is_their_launchers(tmp_path):
         [run_numsan.PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", JOBS,
          "data_parallel"], env={"STORE": "tcp"}, cwd=tmp_path)
     assert done.stderr.count("numsan: rank 1 of 2 was first: error[NS103]") == 1, done.stderr
-
-
-def test_ranks_that_are_forks_of_a_watched_process(tmp_path):
-    ended, _ = run_numsan.watched_forks_of().run(
-        FORKED_RANKS, [2, "data_parallel"], tmp_path,
-        late={"STORE": "tcp", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())})
-    assert ended.status == 0 and ended.stderr.count("numsan: rank 1 of 2 was first: error[NS103]") == 1, ended
 
 
 def test_a_store_that_has_gone_is_not_heard_of(tmp_path):

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 import run_numsan
+from free_port import free_port
 
 JOBS = pathlib.Path(__file__).resolve().parent / "jobs.py"
 FORKED_RANKS = JOBS.parent / "forked_ranks.py"
@@ -57,7 +58,8 @@ class Forks(Job):
     def __init__(self, folder, name, size):
         super().__init__(folder)
         ended, reports = run_numsan.watched_forks_of().run(FORKED_RANKS, [size, name], folder,
-                                                           late={"STORE": str(self.store)})
+                                                           late={"STORE": "tcp", "MASTER_ADDR": "127.0.0.1",
+                                                                 "MASTER_PORT": str(free_port())})
         assert ended.status == 0, ended
         statuses = json.loads(ended.stdout)
         self.said, self.status = ended.stderr, list(statuses.values())
@@ -79,6 +81,9 @@ def check(run, first, size):
     assert story["ranks"]["only_received"] == [rank for rank in range(size) if rank != first], shown
     assert len(story["findings"]) == 1, shown
     assert f"rank {first} of {size} was first\n" in shown
+    if isinstance(run, Forks):  # rank 0 said so, too, and no other rank
+        assert run.said.count(f"numsan: rank {first} of {size} was first: error[NS103]: ") == 1, run.said
+        assert run.said.count(" was first: ") == 1, run.said
     return story
 
 
