@@ -61,7 +61,8 @@ static_assert(offsetof(HitSlot, largest) == 88 && offsetof(HitSlot, kinds) == 12
 ///    128   slots           capacity x 128 bytes; ticket t lies at t & (capacity - 1)
 ///
 /// Writer (device): take tickets [head, head + n) by compare-and-swap in device memory if head + n - tail <= capacity,
-/// else count n as dropped; fill the slots; system fence; ready = ticket + 1.
+/// else count n as dropped; fill the slots; system fence; ready = ticket + 1. An output without bad values has half of
+/// the capacity, and is not counted where it finds no room.
 /// Reader (host, one thread): while slots[tail].ready == tail + 1 (acquire) copy the slot, then tail + 1 (release).
 struct alignas(128) HitRing {
     uint64_t tail;
