@@ -106,7 +106,7 @@ static_assert(sizeof(LookList) % 16 == 0 && kBatchOutputs <= 64);
 struct ScanState {
     uint64_t first_offender;  ///< least (sequence << 32 | slot) of all bad tensors
     uint64_t head;            ///< tickets of the ring that were given out
-    uint64_t dropped;         ///< slots of bad outputs without room; of replays also those without time for exact passes
+    uint64_t dropped;         ///< slots of bad outputs without room, and of replays without time for an exact pass
     uint64_t unused;
     /// Nanoseconds of the device's clock: when what exact passes took will have been earned. Of outputs with NaN, and
     /// of those whose largest magnitude is infinity: programs mask with it all the time.
