@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "host/report/json_reader.h"
-#include "host/report/rank_error.h"
 
 namespace numsan {
 namespace {
@@ -102,7 +101,7 @@ std::vector<std::string> reports_in(const std::string& folder, std::string& erro
          entry.increment(code)) {
         std::error_code unknown;
         const std::string name = entry->path().filename().string();
-        if (name.ends_with(".json") && name != kJobFile && entry->is_regular_file(unknown)) names.push_back(name);
+        if (name.ends_with(".json") && entry->is_regular_file(unknown)) names.push_back(name);
     }
     if (code) error = folder + ": cannot be read: " + code.message();
     std::sort(names.begin(), names.end(), name_before);
@@ -116,7 +115,6 @@ ReadReports read_reports(const std::vector<std::string>& given, const MakeSink& 
     std::set<std::string> seen;  // a file that is named twice is read once
     for (const std::string& path : given) {
         std::error_code code;
-        if (fs::path(path).filename() == kJobFile) continue;  // of ranks/*.json
         if (!fs::is_directory(path, code)) {
             if (seen.insert(path).second) files.push_back({path, false});
             continue;

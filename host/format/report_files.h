@@ -48,7 +48,7 @@ struct ReadReports {
 /// Less, with digits as numbers: "rank-2" before "rank-10". [MT]
 bool name_before(std::string_view a, std::string_view b);
 
-/// The names of all *.json of a folder but kJobFile, in that order; what went wrong in `error`. [MT]
+/// The names of all *.json of a folder, in that order; what went wrong in `error`. [MT]
 std::vector<std::string> reports_in(const std::string& folder, std::string& error);
 
 using MakeSink = std::function<std::unique_ptr<ReportSink>()>;

@@ -38,9 +38,9 @@ class JobBoard {
     /// said of the job; empty: nothing new.
     std::string attend(const RunSummary& run, bool last);
 
-    /// The job_document() of rank 0: the first errors of all ranks by step and rank. Empty: of another rank, or no rank
-    /// has left anything.
-    std::string document(const RunSummary& run) const;
+    /// The job_document() of rank 0: what all ranks have left, first those that were first, the others by step and
+    /// rank. Empty: of another rank, no rank has left anything, or it is as it was when it was last taken.
+    std::string take_document(const RunSummary& run);
 
     /// A forked child of a process without a rank may be one; that of a rank (`of_rank`) works for it.
     void begin_child(bool of_rank) noexcept;
@@ -48,7 +48,7 @@ class JobBoard {
   private:
     struct State;
     State& state() const noexcept { return *state_.load(); }
-    void leave_own(const ProcessRank& self);
+    void leave_own(const RunSummary& run);
 
     JobStore store_;
     void (*on_own_thread_)() = nullptr;

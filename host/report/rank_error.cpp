@@ -26,6 +26,8 @@ RankError read(const Json& document) {
     RankError error;
     error.rank = static_cast<int64_t>(fields::number(document, "rank", -1));
     error.step = static_cast<int64_t>(fields::number(document, "step"));
+    error.counts_steps = fields::number(document, "steps") > 0;
+    error.found_at = fields::text(document, "found_at");
     if (const Json& begun = at(document, "collectives"); begun.is_object()) {
         error.begun.emplace();
         for (const auto& [group, count] : begun.items())
@@ -63,15 +65,16 @@ bool RankError::is_before(const RankError& other) const {
         more += count > there->second ? 1 : 0;
     }
     if (groups == 0 || more > 0) return false;
-    return fewer > 0 || step < other.step;
+    return fewer > 0 || (counts_steps && other.counts_steps && step < other.step);
 }
 
-RankError rank_error(Finding finding, const RunSummary& run, const std::string& report) {
+RankError rank_error(Finding finding, const RunSummary& run, const std::string& report, const std::string& now) {
     static constexpr std::string_view kAnother = "another ";
     finding.first = false;
     const Json all = finding_document(finding);
-    Json document = {{"schema", kSchema}, {"rank", run.launch.rank.value_or(-1)},  {"host", run.host}, {"pid", run.pid},
-                     {"cwd", run.cwd},    {"report", fields::text_or_null(report)}};
+    Json document = {
+        {"schema", kSchema}, {"rank", run.launch.rank.value_or(-1)},   {"host", run.host}, {"pid", run.pid},
+        {"cwd", run.cwd},    {"report", fields::text_or_null(report)}, {"found_at", now},  {"steps", run.steps}};
     for (const char* key : {"fingerprint", "severity", "code", "title", "op", "phase", "step", "module", "location"})
         document[key] = at(all, key);
     std::string title = fields::text(all, "title");

@@ -15,6 +15,8 @@ namespace numsan {
 struct RankError {
     int64_t rank = 0;
     int64_t step = 0;
+    bool counts_steps = false;  ///< a step of its rank had ended
+    std::string found_at;       ///< RFC 3339, UTC
     /// How many operations of each group of its rank had begun before; none: not known.
     std::optional<std::map<std::string, int64_t>> begun;
     std::string host;
@@ -25,12 +27,12 @@ struct RankError {
     std::string document;  ///< all of it as JSON, on one line
 
     /// Known to have been before another rank's: by the operations of groups that both are in, and where those are as
-    /// many by the steps of their ranks. Without such a group nothing is known.
+    /// many by the steps, if both ranks count them. Without such a group nothing is known.
     bool is_before(const RankError& other) const;
 };
 
-/// Of a finding of this process. [MT]
-RankError rank_error(Finding finding, const RunSummary& run, const std::string& report);
+/// Of a finding of this process; `now` is RFC 3339, UTC. [MT]
+RankError rank_error(Finding finding, const RunSummary& run, const std::string& report, const std::string& now);
 
 /// Of the document of another rank's; none where it is none, or damaged. [MT]
 std::optional<RankError> rank_error_of(const std::string& document);
@@ -40,8 +42,5 @@ std::string job_document(const RunSummary& run, const std::vector<RankError>& er
 
 /// Of a text that begins a file. [MT]
 bool begins_job_document(const std::string& text);
-
-/// The file that has it, beside the report of rank 0. It is no report.
-inline constexpr char kJobFile[] = "numsan-job.json";
 
 }  // namespace numsan

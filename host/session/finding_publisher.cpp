@@ -8,7 +8,6 @@
 #include "host/device/device_readings.h"
 #include "host/event/thread_state.h"
 #include "host/finding/place_of.h"
-#include "host/report/rank_error.h"
 
 namespace numsan {
 namespace {
@@ -162,7 +161,7 @@ void FindingPublisher::attend_job(bool last) {
     const BusyThread busy;
     const RunSummary run = reporter_.run();
     if (const std::string said = job_.attend(run, last); !said.empty()) reporter_.say(said);
-    if (const std::string document = job_.document(run); !document.empty()) reporter_.write_beside(kJobFile, document);
+    if (const std::string document = job_.take_document(run); !document.empty()) reporter_.write_job(document);
 }
 
 void FindingPublisher::step_ended() noexcept {

@@ -45,12 +45,27 @@ std::string ReportFile::path(const RunSummary& run) const {
     return shown.empty() || shown[0] == '/' || cwd_.empty() ? shown : cwd_ + "/" + shown;
 }
 
-std::string ReportFile::beside(const RunSummary& run, const std::string& name) const {
+std::string ReportFile::job_path(const std::string& report) const {
+    static constexpr std::string_view kEnding = ".json";
+    return (report.ends_with(kEnding) ? report.substr(0, report.size() - kEnding.size()) : report) + ".job";
+}
+
+std::optional<std::string> ReportFile::write_job(const RunSummary& run, const std::string& document) const {
     const std::string own = path(run);
     struct stat file {};
-    const bool is_other = lstat(own.c_str(), &file) == 0 && !S_ISREG(file.st_mode);  // a pipe, a device, a link
-    if (options_.report == "none" || failed_ || is_other) return "";
-    return own.substr(0, own.rfind('/') + 1) + name;
+    const bool is_file = is_own_ && lstat(own.c_str(), &file) == 0 && S_ISREG(file.st_mode);
+    return is_file ? write_atomically(job_path(own), document) : std::nullopt;
+}
+
+/// The report of an earlier run has given way to this one's, or to none: what its ranks had found goes, too.
+void ReportFile::remove_job_before(const std::string& report) const {
+    const std::string there = job_path(report);
+    struct stat file {};
+    if (lstat(there.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return;
+    if (std::pair(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) >= std::pair(began_.tv_sec, began_.tv_nsec)) return;
+    std::string text(64, '\0');
+    std::ifstream(there, std::ios::binary).read(text.data(), static_cast<std::streamsize>(text.size()));
+    if (begins_job_document(text)) unlink(there.c_str());
 }
 
 /// A path with the process's number is meant to be one process's own. Containers that share a folder have the same
@@ -89,6 +104,7 @@ std::optional<std::string> ReportFile::write(const Report& report) {
     }
     std::optional<std::string> problem = write_atomically(path(report.run), to_json(report));
     is_own_ = !problem;
+    if (is_own_) remove_job_before(path(report.run));
     failed_ = problem.has_value();
     return problem;
 }
@@ -122,17 +138,9 @@ void ReportFile::remove_left_over(const RunSummary& run) const {
     const std::string there = path(run);
     struct stat file {};
     if (options_.report == "none" || lstat(there.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return;
-    if (is_left_over(there, run)) unlink(there.c_str());
-}
-
-void ReportFile::remove_left_over_job(const RunSummary& run) const {
-    const std::string there = beside(run, kJobFile);
-    struct stat file {};
-    if (there.empty() || lstat(there.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) return;
-    if (std::pair(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) >= std::pair(began_.tv_sec, began_.tv_nsec)) return;
-    std::string text(64, '\0');
-    std::ifstream(there, std::ios::binary).read(text.data(), static_cast<std::streamsize>(text.size()));
-    if (begins_job_document(text)) unlink(there.c_str());
+    if (!is_left_over(there, run)) return;
+    unlink(there.c_str());
+    remove_job_before(there);
 }
 
 void ReportFile::begin_child() {

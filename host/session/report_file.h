@@ -29,10 +29,9 @@ class ReportFile {
     bool is_own() const { return is_own_; }
     /// As people see it.
     std::string name(const RunSummary& run) const;
-    /// The path of another file in its folder; empty: it is no file in a folder, or cannot be written.
-    std::string beside(const RunSummary& run, const std::string& name) const;
-    /// The file of an earlier job, see kJobFile: of this one's rank 0, which has none.
-    void remove_left_over_job(const RunSummary& run) const;
+    /// Writes a job_document() beside it: "rank-0.job" beside "rank-0.json". What went wrong; nothing is written
+    /// where the report is in no file.
+    std::optional<std::string> write_job(const RunSummary& run, const std::string& document) const;
 
     /// A forked child has a file of its own.
     void begin_child();
@@ -40,7 +39,9 @@ class ReportFile {
   private:
     bool wanted(const Report& report, bool ended) const;
     std::string path(const RunSummary& run) const;
+    std::string job_path(const std::string& report) const;
     void remove_left_over(const RunSummary& run) const;
+    void remove_job_before(const std::string& report) const;
     void step_aside(const RunSummary& run);
     bool belongs_to_another(const Report& report) const;
 

@@ -274,8 +274,6 @@ void Reporter::finish(const RunSummary& counts) {
     merge_counts(counts);
     finished_ = true;
     if (child_ && report_.findings.empty() && !report_.run.tells()) return;
-    if (report_.run.launch.rank == 0 && report_.run.launch.world_size.value_or(1) > 1)
-        file_.remove_left_over_job(report_.run);
     write();
     if (report_.run.slow && !report_.run.slow->findings.empty()) print(render_performance(report_, text_style()));
     if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {
@@ -332,12 +330,10 @@ std::string Reporter::file_name() const {
     return file_.is_own() ? file_.name(report_.run) : "";
 }
 
-void Reporter::write_beside(const std::string& name, const std::string& text) const {
+void Reporter::write_job(const std::string& document) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const std::string path = file_.beside(report_.run, name);
-    if (path.empty()) return;
-    if (const std::optional<std::string> problem = write_atomically(path, text))
-        say(name + " was not written: " + *problem);
+    if (const std::optional<std::string> problem = file_.write_job(report_.run, document))
+        say("what the ranks of the job have found was not written: " + *problem);
 }
 
 bool Reporter::has(Severity severity) const {

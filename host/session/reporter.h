@@ -67,8 +67,8 @@ class Reporter {
 
     /// The file of the report, as people see it; empty: there is none of this process.
     std::string file_name() const;
-    /// Writes another document into the folder of the report, if there is to be one. Says what went wrong.
-    void write_beside(const std::string& name, const std::string& text) const;
+    /// Writes what the ranks of the job have left into a file beside the report. Says what went wrong.
+    void write_job(const std::string& document) const;
 
     /// True when a finding of at least this severity was made.
     bool has(Severity severity) const;

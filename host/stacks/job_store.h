@@ -4,19 +4,24 @@
 #include <string>
 #include <vector>
 
-#include "host/stacks/process_rank.h"
-
 namespace numsan {
 
 inline constexpr int kMostJobTexts = 64;
+
+/// Which of its processes a job is asked by.
+struct JobMember {
+    int rank;
+    int world_size;
+    std::string job;  ///< as its launcher names it; may be empty
+};
 
 /// Asks the program's runtime: slow, and under no lock of ours. `on_own_thread` is called on the thread that asks,
 /// before it does. Nothing is done where the runtime knows this process by another rank. Null: there is none.
 struct JobStore {
     /// False: it could not be left there now.
-    bool (*leave)(const std::string& text, const ProcessRank& self, void (*on_own_thread)()) = nullptr;
+    bool (*leave)(const std::string& text, const JobMember& self, void (*on_own_thread)()) = nullptr;
     /// What ranks have left so far, of the first kMostJobTexts.
-    std::vector<std::string> (*left)(const ProcessRank& self, void (*on_own_thread)()) = nullptr;
+    std::vector<std::string> (*left)(const JobMember& self, void (*on_own_thread)()) = nullptr;
 };
 
 }  // namespace numsan

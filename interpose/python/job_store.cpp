@@ -25,9 +25,10 @@ namespace {
 struct Question {
     const PythonApi& api;
     void (*on_own_thread)();
-    ProcessRank self;
-    std::optional<std::string> text;  ///< to be left; none: what is there is read
-    std::optional<std::vector<std::string>> answer;
+    JobMember self;
+    std::optional<std::string> text;                 ///< to be left; none: what is there is read
+    std::optional<std::vector<std::string>> answer;  ///< none: there is no store, or
+    bool failed = false;                             ///< it did not answer
 };
 
 void read(Question& question, void* answer) {
@@ -51,18 +52,22 @@ void ask(Question& question) {
     const Reference most(api, api.Py_BuildValue("i", kMostJobTexts));
     const Reference rank(api, api.Py_BuildValue("i", question.self.rank));
     const Reference world_size(api, api.Py_BuildValue("i", question.self.world_size));
+    const Reference job(api, api.Py_BuildValue("s", question.self.job.c_str()));
     const auto define = [&](const char* name, const Reference& value) {
         return value.get() != nullptr && api.PyDict_SetItemString(globals.get(), name, value.get()) == 0;
     };
     const bool asked = globals.get() != nullptr && define("text", text) && define("most", most) &&
-                       define("rank", rank) && define("world_size", world_size) &&
+                       define("rank", rank) && define("world_size", world_size) && define("job", job) &&
                        run_script(api, kJobStoreScript, globals.get());
     void* const answer = asked ? api.PyDict_GetItemString(globals.get(), "answer") : nullptr;  // borrowed
+    void* const failed = asked ? api.PyDict_GetItemString(globals.get(), "failed") : nullptr;
     if (answer != nullptr) read(question, answer);
+    api.PyErr_Clear();
+    question.failed = failed == nullptr || api.PyLong_AsLong(failed) != 0;
     api.PyErr_Clear();
 }
 
-/// There was no answer a few times, or it was waited for long: it is not asked again.
+/// A store did not answer a few times in a row, or was waited for long: it is not asked again.
 std::atomic<int> g_failures{0};
 constexpr int kMostFailures = 3;
 constexpr auto kPatience = std::chrono::seconds(3);
@@ -73,7 +78,7 @@ bool has_room_for(int ranks) {
     return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 3 > static_cast<rlim_t>(ranks);
 }
 
-std::optional<std::vector<std::string>> asked(std::optional<std::string> text, const ProcessRank& self,
+std::optional<std::vector<std::string>> asked(std::optional<std::string> text, const JobMember& self,
                                               void (*on_own_thread)()) {
     const PythonApi* api = python_api();
     const InsidePython inside;
@@ -81,19 +86,22 @@ std::optional<std::vector<std::string>> asked(std::optional<std::string> text, c
     // In the middle of an operator the lock is not ours to give up.
     if (holds_python_lock(*api) && !python_access().closed()) return std::nullopt;
     const auto question =
-        std::make_shared<Question>(Question{*api, on_own_thread, self, std::move(text), std::nullopt});
+        std::make_shared<Question>(Question{*api, on_own_thread, self, std::move(text), std::nullopt, false});
     const auto began = std::chrono::steady_clock::now();
     const bool done = on_own_python_thread(*api, [question] { ask(*question); });
-    const bool answered = done && question->answer.has_value();
-    if (!answered) g_failures += std::chrono::steady_clock::now() - began > kPatience ? kMostFailures : 1;
-    return answered ? std::move(question->answer) : std::nullopt;
+    if (!done || question->failed) {
+        g_failures += std::chrono::steady_clock::now() - began > kPatience ? kMostFailures : 1;
+        return std::nullopt;
+    }
+    if (question->answer) g_failures.store(0);
+    return std::move(question->answer);
 }
 
-bool leave(const std::string& text, const ProcessRank& self, void (*on_own_thread)()) {
+bool leave(const std::string& text, const JobMember& self, void (*on_own_thread)()) {
     return has_room_for(self.world_size) && asked(text, self, on_own_thread).has_value();
 }
 
-std::vector<std::string> left(const ProcessRank& self, void (*on_own_thread)()) {
+std::vector<std::string> left(const JobMember& self, void (*on_own_thread)()) {
     return asked(std::nullopt, self, on_own_thread).value_or(std::vector<std::string>());
 }
 

@@ -45,7 +45,7 @@ def test_rank_0_names_the_first_and_the_others_say_nothing(tmp_path):
         "numsan: rank 3 of 4 was first: error[NS103]: NaN: `aten::div` divided by zero in 1 of 1 "
         f"value, at {JOBS}:{marked_line()} in train, step 2; its report is {tmp_path}/rank-3.json"], texts[0]
     assert [lines_on_ranks(text) for text in texts[1:]] == [[]] * 3, texts
-    document = json.loads((tmp_path / "numsan-job.json").read_text())
+    document = json.loads((tmp_path / "rank-0.job").read_text())
     assert (document["schema"], document["world_size"]) == ("numsan.job/1", 4)
     error, = document["first_errors"]
     assert (error["rank"], error["step"], error["location"]["line"]) == (3, 2, marked_line())
@@ -55,7 +55,7 @@ def test_rank_0_names_the_first_and_the_others_say_nothing(tmp_path):
 
 
 def test_healthy_jobs_say_nothing_and_connect_nowhere(tmp_path):
-    left_over = tmp_path / "numsan-job.json"
+    left_over = tmp_path / "rank-0.job"
     left_over.write_text('{\n "schema": "numsan.job/1",\n "first_errors": []\n}\n')
     os.utime(left_over, (0, 0))
     texts = run(tmp_path, 2, JOBS, "counted")
@@ -68,7 +68,7 @@ def test_healthy_jobs_say_nothing_and_connect_nowhere(tmp_path):
 def test_it_can_be_turned_off(tmp_path):
     texts = run(tmp_path, 2, JOBS, "data_parallel", announce=0)
     assert lines_on_ranks(texts[0]) == [], texts[0]
-    assert "error[" in texts[0] and not (tmp_path / "numsan-job.json").exists()
+    assert "error[" in texts[0] and not (tmp_path / "rank-0.job").exists()
 
 
 def test_ranks_of_torchrun_whose_store_is_their_launchers(tmp_path):

@@ -17,13 +17,13 @@ std::vector<std::string> g_texts;
 bool g_refuses;
 int g_asked;
 
-const JobStore kStore = {[](const std::string& text, const ProcessRank& self, void (*)()) {
+const JobStore kStore = {[](const std::string& text, const JobMember& self, void (*)()) {
                              EXPECT_EQ(self.world_size, 8);
                              ++g_asked;
                              if (!g_refuses) g_texts.push_back(text);
                              return !g_refuses;
                          },
-                         [](const ProcessRank& self, void (*)()) {
+                         [](const JobMember& self, void (*)()) {
                              EXPECT_EQ(self.rank, 0);
                              ++g_asked;
                              return g_texts;
@@ -36,6 +36,7 @@ Finding error_in_step(int64_t step, uint64_t begun = 7) {
     finding.happened = "`aten::div` divided by zero in 1 of 1 value";
     finding.op = "aten::div";
     finding.step = step;
+    finding.seq = OpSeq{100 * step};
     finding.location = Place{"/work/losses.py", 31, "criterion", "loss / n", {}};
     finding.collectives = std::map<std::string, uint64_t>{{"world", begun}};
     return finding;
@@ -55,6 +56,7 @@ struct Rank {
         run.launch.world_size = world_size;
         run.host = host;
         run.cwd = "/work";
+        run.steps = 50;
         run.groups.push_back({"world", "default_pg", rank, world_size, "0-7", 12});
         board.use(kStore, nullptr);
     }
@@ -62,9 +64,15 @@ struct Rank {
         board.found(finding, run, "numsan-" + std::to_string(*run.launch.rank) + ".json");
     }
     std::string attend(bool last = false) { return board.attend(run, last); }
-    json document() const { return json::parse(board.document(run)); }
+    /// As it was last taken.
+    json document() {
+        const std::string fresh = board.take_document(run);
+        if (!fresh.empty()) taken = fresh;
+        return json::parse(taken);
+    }
 
     RunSummary run;
+    std::string taken;
     JobBoard board;
 };
 
@@ -93,7 +101,7 @@ TEST_F(JobBoardTest, RankZeroNamesTheRankThatWasFirst) {
     ASSERT_EQ(document["first_errors"].size(), 1u);
     EXPECT_EQ(document["first_errors"][0]["rank"], 3);
     EXPECT_EQ(document["first_errors"][0]["location"]["line"], 31);
-    EXPECT_EQ(third.board.document(third.run), "") << "the document is rank 0's";
+    EXPECT_EQ(third.board.take_document(third.run), "") << "the document is rank 0's";
 }
 
 TEST_F(JobBoardTest, NothingIsAskedWhereNothingIsFound) {
@@ -177,7 +185,7 @@ TEST_F(JobBoardTest, ALateRankIsAwaitedForAFewSteps) {
         EXPECT_EQ(other.attend(), "");
     }
     EXPECT_FALSE(other.board.is_due(false)) << "no store is asked for ever";
-    EXPECT_EQ(other.board.document(other.run), "");
+    EXPECT_EQ(other.board.take_document(other.run), "");
     Rank last(4);
     last.found(error_in_step(2));
     EXPECT_NE(other.attend(true), "") << "but at the end once more";
@@ -191,9 +199,43 @@ TEST_F(JobBoardTest, WhatWasEarlierAndCameLaterIsSaidToo) {
     slow.found(error_in_step(5, 8));
     EXPECT_EQ(zero.attend().substr(0, 22), "rank 6 of 8 was first:");
     EXPECT_EQ(zero.attend(), "");
-    zero.found(error_in_step(6, 12));
-    EXPECT_EQ(zero.document()["first_errors"].size(), 3u);
-    EXPECT_EQ(zero.document()["first_errors"][2]["rank"], 0);
+    const json document = zero.document();
+    EXPECT_EQ(document["first_errors"][0]["rank"], 6);
+    EXPECT_EQ(document["first_errors"][1]["rank"], 3);
+    EXPECT_EQ(zero.board.take_document(zero.run), "") << "as it was";
+    zero.found(error_in_step(4, 7));
+    EXPECT_EQ(zero.attend(true), "rank 0 of 8 was first after all, with a finding of its own");
+    EXPECT_EQ(zero.attend(true), "");
+    EXPECT_EQ(zero.document()["first_errors"][0]["rank"], 0);
+}
+
+TEST_F(JobBoardTest, WhatWasBornBeforeAndIsFoundLaterIsLeftToo) {
+    third.found(error_in_step(5, 9));
+    third.found(error_in_step(6, 10));
+    EXPECT_EQ(g_texts.size(), 1u);
+    third.found(error_in_step(4, 8));
+    EXPECT_EQ(g_texts.size(), 2u);
+    third.found(error_in_step(3, 7));
+    EXPECT_EQ(g_texts.size(), 2u) << "but not without end";
+    zero.found(received_in_step(5));
+    EXPECT_NE(zero.attend().find(", step 4; its report"), std::string::npos);
+}
+
+TEST_F(JobBoardTest, ARankThatCountsNoStepsIsNotBeforeOthers) {
+    Rank evaluator(5);
+    evaluator.run.steps = 0;
+    evaluator.found(error_in_step(0));
+    third.found(error_in_step(40));
+    zero.found(received_in_step(40));
+    EXPECT_EQ(zero.attend().substr(0, 29), "ranks 3, 5 of 8 were first: r");
+}
+
+TEST_F(JobBoardTest, WhatWasLeftBeforeTheJobStartedIsOfRanksBefore) {
+    third.found(error_in_step(2));
+    zero.run.started = "2999-01-01T00:00:00Z";
+    zero.found(received_in_step(2));
+    EXPECT_EQ(zero.attend(), "");
+    EXPECT_EQ(zero.board.take_document(zero.run), "");
 }
 
 TEST_F(JobBoardTest, AStoreIsAskedSoManyTimesInARun) {
@@ -217,8 +259,8 @@ TEST_F(JobBoardTest, WhatCouldNotBeLeftIsTriedAgain) {
     g_asked = 0;
     Rank fourth(4);
     fourth.found(error_in_step(2));
-    for (int step = 0; step < 10; ++step) {
-        fourth.found(error_in_step(3));
+    for (int step = 3; step < 13; ++step) {
+        fourth.found(error_in_step(step));
         fourth.attend();
     }
     EXPECT_FALSE(fourth.board.is_due(false));
