@@ -80,9 +80,7 @@ def test_stops_at_the_line_of_each_kind_of_bad_value(session):
 def test_again_quit_and_interrupts_are_those_of_pdb(session):
     run = session("stops.py")
     run.stops("stops.py", "# PLAIN")
-    run.child.sendintr()
-    run.child.expect("KeyboardInterrupt")
-    run.child.expect(PROMPT)
+    run.interrupt()
     run.ask("_numsan.again()")
     for mark in ("# MODULE", "# IN-PLACE", "# BACKWARD", "# PLAIN"):
         run.go_on()

@@ -122,9 +122,7 @@ def typed_quit(run):
 
 
 def interrupted_at_the_prompt(run):
-    run.child.sendintr()
-    run.child.expect("KeyboardInterrupt")
-    run.child.expect(PROMPT)
+    run.interrupt()
     run.go_on("quit")
 
 
