@@ -26,6 +26,7 @@ Birth& BirthStore::make(KindSet kind, const OpEvent& event, const OpContext& con
     birth.forward_seq = context.seq;
     birth.step = context.step;
     birth.stack = KeptStack(context.stack, stacks_);
+    birth.ranges = context.ranges;
     birth.forward_stack = KeptStack(0, stacks_);
     birth.last.stack = KeptStack(0, stacks_);
     birth.left_finite = KeptStack(0, stacks_);

@@ -17,6 +17,7 @@
 #include "host/finding/place.h"
 #include "host/finding/tensor_fact.h"
 #include "host/stacks/kept_stack.h"
+#include "host/stacks/range_path.h"
 #include "host/track/birth_id.h"
 
 namespace numsan {
@@ -47,11 +48,13 @@ struct Birth {
     OpSeq seq{};
     int64_t step = 0;
     KeptStack stack;
+    RangePath ranges;
     std::string node;
     NodeSeq node_sequence = NodeSeq::None;
     bool has_forward = false;
     std::string forward_op;
     KeptStack forward_stack;
+    RangePath forward_ranges;
     KeptStack left_finite;  ///< of a value that no op made: where an op wrote the memory before, and left it finite
     /// it arrived ahead of its use (batches do): its step and number are those of the first op that reads it
     bool waits = false;

@@ -274,12 +274,19 @@ void check_cupti(Diagnosis& diagnosis, bool plain) {
     }
 }
 
-/// Whether ranges named numsan:ignore are known when NVTX announces them.
+#ifdef NUMSAN_NVTX
+constexpr char kMarks[] = "; it is shown findings as marks in the domain numsan";
+#else
+constexpr char kMarks[] = "; it is shown no findings, as numsan was built without nvtx3/nvToolsExt.h";
+#endif
+
+/// Whether the program's ranges are known when NVTX announces them.
 void check_nvtx(Diagnosis& diagnosis) {
     const std::string other = variable("NVTX_INJECTION64_PATH");
     if (other.empty() || base_name(other) == "libnumsan.so") return;
     diagnosis.limited("nvtx: NVTX_INJECTION64_PATH names the library of another tool, " + other +
-                      ": ranges of NVTX named numsan:ignore are not known, those of record_function are");
+                      ": the program's ranges are not known, numsan:ignore among them (that of record_function is)" +
+                      kMarks);
 }
 
 void check_cuda(Diagnosis& diagnosis, bool plain) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 
 #include "host/base/ids.h"
@@ -12,6 +11,7 @@
 #include "host/event/thread_state.h"
 #include "host/ops/op_traits.h"
 #include "host/options/options.h"
+#include "host/stacks/open_ranges.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/lineage.h"
 #include "host/track/op_context.h"
@@ -36,7 +36,8 @@ class ContextBuilder {
         context.step = steps_.count();
         context.in_optimizer = thread.optimizer_depth > 0;
         context.in_data_loader = thread.loader_depth > 0;
-        context.ignored = thread.ignore_depth > 0 || ignoring_.load(std::memory_order_relaxed) > 0;
+        context.ignored = thread.ignores() || ranges_.ignoring();
+        context.ranges = ranges_.path(thread.ranges);
         context.underflow = underflow_;
         context.headroom = headroom_;
         context.after_compiled = thread.after_compiled;
@@ -105,7 +106,7 @@ class ContextBuilder {
                                NodeSeq{event.forward_sequence},
                                context.seq,
                                event.grad_enabled,
-                               {event.op, context.stack, 0, context.seq}},
+                               {event.op, context.stack, context.ranges.pushed, 0, context.seq}},
                               false};
         made.node = event.forward_sequence != ~uint64_t(0) && (context.node == nullptr || event.grad_enabled) &&
                     forwards_.add(made.record);
@@ -114,10 +115,7 @@ class ContextBuilder {
     /// The op that made the node around it, if its number and its name agree; else `forward` stays as it is.
     void forward_of(const OpContext& context, ForwardRecord& forward);
 
-    /// Until the end of it, what happens on any thread is the program's own business, as inside numsan:ignore.
-    void ignore_begin() noexcept { ignoring_.fetch_add(1, std::memory_order_relaxed); }
-    void ignore_end() noexcept { ignoring_.fetch_sub(1, std::memory_order_relaxed); }
-
+    OpenRanges& ranges() { return ranges_; }
     StepCounter& steps() { return steps_; }
     const StepCounter& steps() const { return steps_; }
     OptimizerRounds& rounds() { return rounds_; }
@@ -132,7 +130,7 @@ class ContextBuilder {
     const double headroom_;
     const bool underflow_;
     const bool has_python_;
-    std::atomic<int> ignoring_{0};  ///< ignored ranges of the whole process
+    OpenRanges ranges_;
     StepCounter steps_;
     OptimizerRounds rounds_;
     ForwardMap forwards_;

@@ -7,6 +7,7 @@
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
 #include "host/event/optimizer_rounds.h"
+#include "host/stacks/range_path.h"
 
 namespace numsan {
 
@@ -28,6 +29,7 @@ struct ThreadState {
     OptimizerRounds::Step optimizer_step;
     int loader_depth = 0;
     int ignore_depth = 0;
+    ThreadRanges ranges;
     OpSeq last_parameter_read = OpSeq::None;
     bool after_compiled = false;
     bool ended_step = false;                     ///< an op of the thread did, for who asks
@@ -40,6 +42,8 @@ struct ThreadState {
     const Node* node() const {
         return node_depth > 0 ? &nodes[(node_depth < kMaxNodes ? node_depth : kMaxNodes) - 1] : nullptr;
     }
+    /// Whether the program asks not to look at what the thread does.
+    bool ignores() const { return ignore_depth > 0 || ranges.ignored > 0; }
     /// Whether the thread is inside the node that adds to a leaf's gradient.
     bool accumulates() const { return node_depth > 0 && node_depth <= kMaxNodes && nodes[node_depth - 1].accumulates; }
     void begin_node(const NodeEvent& event) noexcept;

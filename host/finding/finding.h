@@ -21,6 +21,9 @@
 
 namespace numsan {
 
+/// Kind of the frames that stand for ranges of the program, behind all others, innermost first.
+inline constexpr char kRangeFrame[] = "nvtx";
+
 struct StackFrame {
     std::string kind;  ///< python, native, autograd, nvtx, module, compiled
     std::string function;

@@ -183,6 +183,10 @@ void fields_of_head(Bytes& b, Segment& s) {
         case Head::Skipped:
         case Head::Fail: all(b, s.text); break;
         case Head::BeforeWrite: all(b, s.storage); break;
+        case Head::Range:
+            transfer_choice(b, s.range, static_cast<uint64_t>(RangeEvent::Kind::Stop));
+            all(b, s.range_key, s.text);
+            break;
         case Head::DecidePending:
         case Head::Finish: all(b, s.status); break;
         case Head::Names: all(b, s.names); break;

@@ -1,4 +1,4 @@
-// The format of a recording, version 4. Numbers of a header are little-endian.
+// The format of a recording, version 5. Numbers of a header are little-endian.
 //
 //     file   = "NUMSAN-RECORDING" version:u8 block*
 //     block  = 'B' stored:u32 plain:u32 check:u32 bytes[stored]    bytes: zlib's format; check: their CRC-32
@@ -23,7 +23,7 @@ enum class RecordKind : uint8_t { None, Run, Op, Stack, Segment, ThreadEnd, Stop
 inline constexpr uint64_t kLastRecordKind = static_cast<uint64_t>(RecordKind::End);
 
 inline constexpr std::string_view kRecordMagic = "NUMSAN-RECORDING";
-inline constexpr uint8_t kRecordVersion = 4;
+inline constexpr uint8_t kRecordVersion = 5;
 inline constexpr size_t kFileHeader = kRecordMagic.size() + 1;
 
 inline constexpr char kBlockMark = 'B';

@@ -187,14 +187,14 @@ void Recorder::write_end(int status) noexcept {
     writer_.close();
 }
 
-void Recorder::ignore_begin() {
-    const Turn turn(*this, Head::IgnoreBegin);
-    session_->ignore_begin();
-}
-
-void Recorder::ignore_end() {
-    const Turn turn(*this, Head::IgnoreEnd);
-    session_->ignore_end();
+void Recorder::range(const RangeEvent& event) {
+    const Turn turn(*this, Head::Range);
+    take([&](Segment& segment) {
+        segment.range = event.kind;
+        segment.range_key = event.key;
+        segment.text = event.name;
+    });
+    session_->range(event);
 }
 
 void Recorder::decide_pending(bool failed) {

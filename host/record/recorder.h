@@ -41,8 +41,7 @@ class Recorder {
 
     // What a session is asked besides CoreApi. Lives as long as the process: `adapter`.
     void use(const AdapterApi& adapter);
-    void ignore_begin();
-    void ignore_end();
+    void range(const RangeEvent& event);
     void decide_pending(bool failed);
     int finish(int status);
 

@@ -12,6 +12,7 @@
 #include "host/base/health.h"
 #include "host/birth/birth_exchange.h"
 #include "host/finding/run_summary.h"
+#include "host/stacks/open_ranges.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
 
@@ -138,9 +139,11 @@ struct Segment {
     CallFacts facts;
     std::vector<RecordedView> inputs;
     std::vector<RecordedView> outputs;  ///< of AccumulateGrad: the variable
-    std::string text;                   ///< name of a node or scope, or a reason; of use() AdapterApi::hook
+    std::string text;                   ///< name of a node, scope or range, or a reason; of use() AdapterApi::hook
     const void* storage = nullptr;      ///< of before_write()
-    int32_t status = 0;                 ///< of the process, or whether it failed
+    RangeEvent::Kind range{};           ///< of range(), whose name is `text`
+    uint64_t range_key = 0;
+    int32_t status = 0;  ///< of the process, or whether it failed
 
     // what the session's own calls returned
     LiveNames names;

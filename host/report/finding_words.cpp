@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "host/finding/finding.h"
 #include "host/log/format.h"
 #include "host/report/text_layout.h"
 
@@ -100,6 +101,27 @@ std::string when_text(const Json& finding) {
     out += ")";
     if (at(finding, "rank").is_number_integer()) out += ", rank " + digits(number(finding, "rank"));
     return out;
+}
+
+namespace {
+
+std::string ranges_of(const Json& stack) {
+    std::string out;
+    for (const Json& frame : list(stack, "stack")) {  // innermost first
+        if (fields::text(frame, "kind") != kRangeFrame) continue;
+        const std::string name = fields::text(frame, "function");
+        out = out.empty() ? name : name + " > " + out;
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string inside_text(const Json& finding) {
+    const std::string here = ranges_of(finding);
+    const std::string forward = ranges_of(at(finding, "forward"));
+    if (forward.empty() || forward == here) return here;
+    return forward + (here.empty() ? "" : "; its backward is inside " + here);
 }
 
 std::string kernel_text(const Json& finding) {

@@ -27,6 +27,8 @@ bool gone(const fields::Json& tensor);               ///< the values were not re
 
 // Of a finding. [MT]
 std::string when_text(const fields::Json& finding);  ///< "step 412, backward, op 91 234 (aten::div in ...)"
+/// "train > decoder/attn": the program's ranges, outermost first; empty: none was open
+std::string inside_text(const fields::Json& finding);
 /// "at::native::softmax_kernel(float*), grid 4x1x1, block 128x1x1, stream 0x0, correlation 17"; empty: not known
 std::string kernel_text(const fields::Json& finding);
 /// "into the gradient of model.head.weight"

@@ -107,6 +107,7 @@ std::string stack_note(const Json& finding, const TextStyle& style) {
     std::string out;
     size_t shown = 0;
     for (const Json& frame : list(finding, "stack")) {
+        if (string_at(frame, "kind") == kRangeFrame) continue;  // they have a row
         if (shown++ == kFrames) break;
         out += inked("note", Ink::Strong, style) + ": in " + string_at(frame, "function");
         if (!string_at(frame, "file").empty()) out += " at " + shown_place(frame, style.cwd);
@@ -191,6 +192,7 @@ std::string render_finding(const Json& finding, const TextStyle& style) {
     std::string out = header(finding, margin, style) + snippet(place, margin, style);
     out += tensor_rows(finding, margin, style);
     out += row(margin, "when:", when_text(finding), style);
+    if (const std::string inside = inside_text(finding); !inside.empty()) out += row(margin, "inside:", inside, style);
     if (const std::string kernel = kernel_text(finding); !kernel.empty()) out += row(margin, "kernel:", kernel, style);
     if (string_at(finding, "severity") != kStopped) {
         out += row(margin, "escaped:", escape_text(finding, style.cwd) + contamination_text(finding), style);

@@ -169,6 +169,11 @@ bool locate(Finding& finding, const EscapedBirth& escaped, const StackSource& st
     return own_backward;
 }
 
+void add_ranges(std::vector<StackFrame>& stack, const std::vector<std::string>& outermost_first) {
+    for (auto name = outermost_first.rbegin(); name != outermost_first.rend(); ++name)
+        stack.push_back({kRangeFrame, *name, std::nullopt, std::nullopt});
+}
+
 /// The lines around the line, where the file has that line: Python may keep another text of it.
 void add_excerpt(Finding& finding, const Place& place) {
     constexpr int kAround = 4;
@@ -194,8 +199,8 @@ std::string place_of_finding(const Finding& finding) {
     return kept_place_of(finding) + (finding.location ? ":" + std::to_string(finding.location->line) : "");
 }
 
-Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, const LiveNames& names,
-                      const PlaceFinder& places) {
+Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, const OpenRanges& ranges,
+                      const LiveNames& names, const PlaceFinder& places) {
     const Birth& birth = escaped.birth;
     Finding finding;
     finding.mechanism = birth.mechanism != Mechanism::None ? birth.mechanism : Mechanism::DATA;
@@ -217,6 +222,8 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
         link.stack = KeptStack();
     }
     const bool own_backward = locate(finding, escaped, stacks, names, places);
+    add_ranges(finding.stack, ranges.names(birth.ranges));
+    if (finding.forward) add_ranges(finding.forward->stack, ranges.names(birth.forward_ranges));
     if (finding.user_location && finding.location && finding.user_location->file == finding.location->file &&
         finding.user_location->line == finding.location->line) {
         finding.user_location.reset();

@@ -74,6 +74,7 @@ bool FindingPublisher::publish(const Outcome& outcome, const LiveNames* known) {
     } else {
         reporter_.add(outcome, {}, counts_.now(), tensors);
     }
+    if (shown) mark_new(outcome);
     if (shown) tell_job(outcome);
     return fresh;
 }
@@ -143,6 +144,16 @@ std::optional<LiveNames> FindingPublisher::ask_for_gradients(bool rests) {
 LiveNames FindingPublisher::names() {
     const BusyThread busy;
     return stacks_.names(reader());
+}
+
+/// Births that a finding before them stands for have no mark of their own.
+void FindingPublisher::mark_new(const Outcome& outcome) {
+    if (mark_ == nullptr) return;
+    for (const EscapedBirth& escaped : outcome.escaped) {
+        if (escaped.again) continue;
+        const std::optional<Finding> finding = reporter_.finding_of(escaped.birth.id);
+        if (finding && finding->seq == escaped.birth.seq) mark_(*finding);
+    }
 }
 
 /// The one that was born first; a rank leaves one.

@@ -14,6 +14,9 @@
 
 namespace numsan {
 
+/// Shows a finding to the tool that watches the program. May throw std::bad_alloc.
+using MarkFinding = void (*)(const Finding& finding);
+
 /// [MT] Called under none of numsan's locks: names may need the interpreter's. All may throw std::bad_alloc but
 /// what is noexcept.
 class FindingPublisher {
@@ -25,6 +28,8 @@ class FindingPublisher {
     void use(const AdapterApi& adapter) noexcept { adapter_.store(&adapter, std::memory_order_release); }
     /// What knows the rank where the environment does not say it; before the first event.
     void use(AskRank ask) noexcept { ask_rank_ = ask; }
+    /// What shows each new finding to other tools; before the first event.
+    void use(MarkFinding mark) noexcept { mark_ = mark; }
     /// Where the ranks of a job leave their first errors; before the first event, and after the stacks know what is
     /// called on threads of their own.
     void use(const JobStore& store) noexcept { job_.use(store, stacks_.on_own_thread); }
@@ -49,6 +54,7 @@ class FindingPublisher {
 
     /// The environment says what a launcher started; a program that numbered its processes itself is asked, seldom.
     void learn_rank() noexcept;
+    void mark_new(const Outcome& outcome);
     void tell_job(const Outcome& outcome);
     void attend_job(bool last);
     TensorReader reader() const noexcept;
@@ -61,6 +67,7 @@ class FindingPublisher {
     const RunCounts& counts_;
     std::atomic<const AdapterApi*> adapter_{nullptr};
     AskRank ask_rank_ = nullptr;
+    MarkFinding mark_ = nullptr;
     JobBoard job_;
     std::atomic<bool> asked_rank_in_step_{false};
     std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated

@@ -22,9 +22,11 @@ std::string absolute(const std::string& path, const std::string& cwd) {
 
 }  // namespace
 
-Reporter::Reporter(const Options& options, StackSource& stacks, PlaceFinder places, RunSummary run)
+Reporter::Reporter(const Options& options, StackSource& stacks, const OpenRanges& ranges, PlaceFinder places,
+                   RunSummary run)
     : options_(options),
       stacks_(stacks),
+      ranges_(ranges),
       log_([this] { return open_log(); }),
       places_(std::move(places)),
       start_cwd_(run.cwd),
@@ -146,7 +148,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
             continue;
         }
         worth_writing = true;
-        Finding finding = build_finding(escaped, stacks_, names, places_);
+        Finding finding = build_finding(escaped, stacks_, ranges_, names, places_);
         finding.first = report_.findings.empty();
         finding.rank = report_.run.launch.rank;
         keep_traced(escaped.birth, names);

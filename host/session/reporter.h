@@ -18,6 +18,7 @@
 #include "host/options/options.h"
 #include "host/report/text_layout.h"
 #include "host/session/report_file.h"
+#include "host/stacks/open_ranges.h"
 #include "host/stacks/process_rank.h"
 #include "host/stacks/stack_source.h"
 #include "host/verdict/verdict.h"
@@ -27,7 +28,8 @@ namespace numsan {
 /// [MT] Every member takes the reporter's own lock; none is called with the verdict's lock held.
 class Reporter {
   public:
-    Reporter(const Options& options, StackSource& stacks, PlaceFinder places, RunSummary run);
+    /// All outlive this.
+    Reporter(const Options& options, StackSource& stacks, const OpenRanges& ranges, PlaceFinder places, RunSummary run);
 
     /// Adds what escaped, less what the allow-list names. `names` is the look-up of what is alive now. `run` holds the
     /// counts so far.
@@ -120,6 +122,7 @@ class Reporter {
 
     const Options& options_;
     StackSource& stacks_;
+    const OpenRanges& ranges_;
     Log log_;
     PlaceFinder places_;  ///< under the lock, as it learns
     AllowList allow_;

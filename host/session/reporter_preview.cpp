@@ -16,7 +16,7 @@ std::optional<Finding> Reporter::preview(const Birth& birth, const StackSource& 
     EscapedBirth escaped;
     escaped.birth = birth;
     const std::lock_guard<std::mutex> lock(mutex_);
-    Finding finding = build_finding(escaped, stacks, names, places_);
+    Finding finding = build_finding(escaped, stacks, ranges_, names, places_);
     finding.first = report_.findings.empty();
     finding.rank = report_.run.launch.rank;
     if (allow_.match(finding, start_cwd_) != nullptr) return std::nullopt;

@@ -1,33 +1,16 @@
 #include "host/session/session.h"
 
-#include <charconv>
-#include <cstring>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "host/process/run_facts.h"
+#include "host/session/scope_names.h"
 
 namespace numsan {
 namespace {
 
-bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
-bool is_optimizer_step(const char* name) { return starts_with(name, "Optimizer.step#"); }
-bool is_data_loader(const char* name) { return starts_with(name, "enumerate(DataLoader)#"); }
 PlaceFinder places_of(const SessionFacts& facts) { return PlaceFinder(facts.torch_root, facts.standard_library); }
-/// What the program tells of a step's loss is the rest of such a name, a number.
-std::optional<double> told_loss(const char* name) {
-    constexpr std::string_view kPrefix = "numsan:loss#";
-    const std::string_view text(name);
-    double value = 0;
-    if (!text.starts_with(kPrefix)) return {};
-    const auto [end, error] = std::from_chars(text.data() + kPrefix.size(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
-bool is_ignore(const char* name) { return std::strcmp(name, "numsan:ignore") == 0; }
 
 }  // namespace
 
@@ -43,7 +26,8 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
       devices_(options_, scanner, readings_, parts_, *this),
       dumps_(options_),
       signals_(options_.diagnose ? std::make_unique<SignalGatherer>(parts_.lineage, stacks, frames_) : nullptr),
-      reporter_(options_, stacks, places_of(facts_), facts_.run ? *facts_.run : run_facts(options_)),
+      reporter_(options_, stacks, parts_.contexts.ranges(), places_of(facts_),
+                facts_.run ? *facts_.run : run_facts(options_)),
       off_(reporter_),
       counts_(parts_, devices_, stacks, facts_, off_),
       publisher_(parts_.verdict, stacks, reporter_, counts_),
@@ -118,7 +102,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
 void Session::op_end_measured(const OpEvent& event) noexcept {
     ThreadState& thread = this_thread();
     if (thread.busy || !on()) return;
-    slow_->op_ended(event, thread.ignore_depth > 0);
+    slow_->op_ended(event, thread.ignores());
     op_end(event);
     slow_->op_taken(event);
     // Where optimizers do not say when they step, an op has ended the step.
@@ -214,8 +198,7 @@ void Session::scope_begin(const char* name) noexcept {
     if (is_ignore(name)) ++thread.ignore_depth;
     try {
         if (const std::optional<double> loss = told_loss(name)) parts_.verdict.tell_loss(*loss);
-        if (starts_with(name, "Optimizer.zero_grad#") && !devices_.mark(DeviceEvent::Kind::ZeroGrad))
-            parts_.verdict.zero_grad();
+        if (is_zero_grad(name) && !devices_.mark(DeviceEvent::Kind::ZeroGrad)) parts_.verdict.zero_grad();
         if (!is_optimizer_step(name) || ++thread.optimizer_depth > 1) return;
         parts_.contexts.steps().optimizer_begins();
         thread.optimizer_step = {};
@@ -345,6 +328,7 @@ void Session::before_fork() noexcept {
     dumps_.lock();
     devices_.lock();
     parts_.contexts.rounds().lock();
+    parts_.contexts.ranges().lock();
     look_back_.log().lock();
     parts_.verdict.lock();
     parts_.collectives.lock();
@@ -358,6 +342,7 @@ void Session::after_fork_in_parent() noexcept {
     parts_.collectives.unlock();
     parts_.verdict.unlock();
     look_back_.log().unlock();
+    parts_.contexts.ranges().unlock();
     parts_.contexts.rounds().unlock();
     devices_.unlock();
     dumps_.unlock();
@@ -379,6 +364,7 @@ void Session::after_fork_in_child() noexcept {
     parts_.verdict.unlock();
     look_back_.log().forget_parents();
     look_back_.log().unlock();
+    parts_.contexts.ranges().unlock();
     parts_.contexts.rounds().unlock();
     devices_.begin_child();
     devices_.unlock();

@@ -45,9 +45,7 @@ class Session : private DeviceOwner {
     void node_end() noexcept;
     void scope_begin(const char* name) noexcept;
     void scope_end(const char* name) noexcept;
-    /// Until the end of it, what happens on any thread is the program's own business, as inside numsan:ignore.
-    void ignore_begin() noexcept { parts_.contexts.ignore_begin(); }
-    void ignore_end() noexcept { parts_.contexts.ignore_end(); }
+    void range(const RangeEvent& event) noexcept { parts_.contexts.ranges().take(this_thread().ranges, event); }
     /// An output of this thread's next op cannot be looked at; `why` is a literal, a key of the report's
     /// coverage.skipped.
     void skipped(const char* why) noexcept;
@@ -65,7 +63,7 @@ class Session : private DeviceOwner {
     /// False while the program asks not to look, and where an op of this thread is looked at now.
     bool looks() const noexcept {
         const ThreadState& thread = this_thread();
-        return on() && !thread.busy && thread.ignore_depth == 0;
+        return on() && !thread.busy && !thread.ignores();
     }
     bool read_device(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept {
         return on() && devices_.read(queue, from, bytes, to);
@@ -79,6 +77,9 @@ class Session : private DeviceOwner {
 
     /// What knows the rank where the environment does not say it; before the first event.
     void use_rank(AskRank ask) noexcept { publisher_.use(ask); }
+
+    /// What shows each new finding to other tools; before the first event.
+    void use_marks(MarkFinding mark) noexcept { publisher_.use(mark); }
 
     /// Where the ranks of a job leave their first errors for rank 0; before the first event.
     void use_job(const JobStore& store) noexcept { publisher_.use(store); }

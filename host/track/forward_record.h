@@ -5,6 +5,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
+#include "host/stacks/range_path.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/birth_id.h"
 
@@ -13,6 +14,7 @@ namespace numsan {
 struct ForwardRecord {
     const OpInfo* op = nullptr;
     StackId stack = 0;
+    RangeId ranges = 0;       ///< of its thread
     BirthId birth = 0;        ///< the bad value this op made itself, if it did
     OpSeq seq = OpSeq::None;  ///< its number in program order
 };

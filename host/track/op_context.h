@@ -6,6 +6,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/ids.h"
+#include "host/stacks/range_path.h"
 #include "host/stacks/stack_source.h"
 
 namespace numsan {
@@ -14,6 +15,7 @@ struct OpContext {
     OpSeq seq{};       ///< number of the op in program order
     int64_t step = 0;  ///< finished optimizer steps
     StackId stack = 0;
+    RangePath ranges;
     bool in_module = false;
     bool in_optimizer = false;
     bool in_data_loader = false;

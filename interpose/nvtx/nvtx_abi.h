@@ -1,5 +1,5 @@
 // What of NVTX's C interface (version 3, nvToolsExt.h and nvtxDetail/nvtxTypes.h) is used. Written down here, as numsan
-// is built where there is no toolkit; tests/interpose/nvtx/ignored_ranges_test.cpp compares it with NVTX's own headers.
+// is built where there is no toolkit; tests/interpose/nvtx/range_watch_test.cpp compares it with NVTX's own headers.
 #pragma once
 
 #include <cstddef>
@@ -65,6 +65,8 @@ enum Core2Call : unsigned {
     kDomainRangeEnd = 3,
     kDomainRangePushEx = 4,
     kDomainRangePop = 5,
+    kDomainCreateA = 12,
+    kDomainCreateW = 13,
     kDomainRegisterStringA = 10,
     kDomainRegisterStringW = 11,
 };

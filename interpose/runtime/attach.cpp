@@ -16,7 +16,8 @@
 #include "host/session/session.h"
 #include "host/stacks/native_stacks.h"
 #include "interpose/debugger/break_stops.h"
-#include "interpose/nvtx/ignored_ranges.h"
+#include "interpose/nvtx/range_watch.h"
+#include "interpose/nvtx/tool_marks.h"
 #include "interpose/python/api/api.h"
 #include "interpose/python/api/gate.h"
 #include "interpose/python/at_exit.h"
@@ -30,6 +31,7 @@
 #include "interpose/runtime/adapter_loader.h"
 #include "interpose/runtime/attach_cuda.h"
 #include "interpose/runtime/device_access.h"
+#include "interpose/runtime/finding_mark.h"
 #include "interpose/runtime/leave.h"
 #include "interpose/runtime/op_kernels.h"
 #include "interpose/runtime/process_options.h"
@@ -126,18 +128,16 @@ KindSet bad_kinds(const TensorView& tensor) {
     return range_of(*g_scanner, tensor, share).suspicious ? g_scanner->kinds(tensor) : KindSet(0);
 }
 
-/// A range by this name is a scope, whoever announces it.
-const IgnoredRangeListener g_ignored_ranges = {
-    [] { g_session->scope_begin(kIgnoredRange); },
-    [] { g_session->scope_end(kIgnoredRange); },
-    [] { g_session->ignore_begin(); },
-    [] { g_session->ignore_end(); },
-};
-const IgnoredRangeListener g_recorded_ranges = {
-    [] { g_recorded_core->scope_begin(kIgnoredRange); },
-    [] { g_recorded_core->scope_end(kIgnoredRange); },
-    [] { g_recorder->ignore_begin(); },
-    [] { g_recorder->ignore_end(); },
+void range(RangeEvent::Kind kind, uint64_t key, const char* name) {
+    const RangeEvent event{kind, key, name};
+    g_recorder != nullptr ? g_recorder->range(event) : g_session->range(event);
+}
+
+const RangeListener g_ranges = {
+    [](uint64_t domain, const char* name) { range(RangeEvent::Kind::Push, domain, name); },
+    [](uint64_t domain) { range(RangeEvent::Kind::Pop, domain, ""); },
+    [](uint64_t id, const char* name) { range(RangeEvent::Kind::Start, id, name); },
+    [](uint64_t id) { range(RangeEvent::Kind::Stop, id, ""); },
 };
 
 void before_fork() {
@@ -290,9 +290,8 @@ bool attach(const numsan_stub_api& stub) {
                                   result.adapter_path,
                               Level::Debug);
     stub.set_thread_start(g_adapter->thread_start);
-    stub.set_nvtx_watch([](numsan_nvtx_export_fn table) {
-        return watch_nvtx(table, g_recorder != nullptr ? g_recorded_ranges : g_ignored_ranges) ? 1 : 0;
-    });
+    if (has_marking_tool()) g_session->use_marks(mark_finding);  // before the variable may be set to ours
+    stub.set_nvtx_watch([](numsan_nvtx_export_fn table) { return watch_nvtx(table, g_ranges) ? 1 : 0; });
     g_set_exit_status = stub.set_exit_status;
     on_exit(on_process_exit, nullptr);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

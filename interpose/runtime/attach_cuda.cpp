@@ -32,7 +32,8 @@ struct PlainRun {
     const pid_t pid = getpid();
     const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
     NativeStacks stacks;
-    Reporter reporter{options, stacks, PlaceFinder(""), run_facts(options)};
+    OpenRanges ranges;
+    Reporter reporter{options, stacks, ranges, PlaceFinder(""), run_facts(options)};
 };
 std::atomic<PlainRun*> g_plain{nullptr};  // never destroyed
 

@@ -99,4 +99,5 @@ def test_nvtx_of_another_tool(build, tmp_path):
     result = doctor("--", python, NVTX_INJECTION64_PATH="/opt/nsys/libToolsInjection64.so")
     assert lines(result)["nvtx"] == (
         "limited", "NVTX_INJECTION64_PATH names the library of another tool, /opt/nsys/libToolsInjection64.so: "
-                   "ranges of NVTX named numsan:ignore are not known, those of record_function are"), result
+                   "the program's ranges are not known, numsan:ignore among them (that of record_function is); "
+                   "it is shown findings as marks in the domain numsan"), result

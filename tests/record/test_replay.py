@@ -208,8 +208,8 @@ def test_a_damaged_byte_is_named(recorded, tmp_path):
 @pytest.mark.parametrize("content, said", [
     (b"", "byte 0: the file ends within its header"),
     (b"import torch\n", "byte 0: not a recording of numsan"),
-    (b"NUMSAN-RECORDING\x07", "byte 16: a recording of version 7; this numsan reads version 4"),
-    (b"NUMSAN-RECORDING\x04", "byte 17: the block that begins here is damaged: it ends before the run's facts"),
+    (b"NUMSAN-RECORDING\x07", "byte 16: a recording of version 7; this numsan reads version 5"),
+    (b"NUMSAN-RECORDING\x05", "byte 17: the block that begins here is damaged: it ends before the run's facts"),
 ])
 def test_what_is_no_recording_is_refused(content, said, build, tmp_path):
     file = tmp_path / "file"

@@ -201,6 +201,7 @@ Data finding_view(const KnownFinding& known, size_t position) {
     const JsonInteger count = number(finding, "count", 1);
     put(view, "repeated", count > 1 ? counted(count, "time", "times") : "");
     put(view, "when", when_text(finding));
+    put(view, "inside", inside_text(finding));
     put(view, "kernel", kernel_text(finding));
     put(view, "escaped", escape_text(finding, known.cwd) + contamination_text(finding));
     put(view, "category_id", text(at(finding, "category"), "id"));

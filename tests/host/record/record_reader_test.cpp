@@ -98,7 +98,7 @@ TEST_F(RecordFile, WhatIsWrongComesWithTheByteWhereItsBlockBegins) {
     EXPECT_EQ(problem(""), "byte 0: the file ends within its header");
     std::string newer = written();
     newer[kRecordMagic.size()] = 9;
-    EXPECT_EQ(problem(newer), "byte 16: a recording of version 9; this numsan reads version 4");
+    EXPECT_EQ(problem(newer), "byte 16: a recording of version 9; this numsan reads version 5");
 }
 
 TEST_F(RecordFile, AFileThatWasCutIsReadUpToThere) {

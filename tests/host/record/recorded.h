@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct RecordedRun {
     std::string why;
     const CoreApi* core = nullptr;
 
-    explicit RecordedRun(const std::string& options = "", const char* python_version = "") {
+    explicit RecordedRun(const std::string& options = "", const char* python_version = "",
+                         const std::optional<RunSummary>& of_run = {}) {
         static std::atomic<int> number{0};
         path = testing::TempDir() + "numsan_record_" + std::to_string(getpid()) + "_" + std::to_string(++number);
         stacks.stacks[kModel] = {{"/home/me/model.py", "forward", 3, nullptr, false}};
@@ -46,7 +48,7 @@ struct RecordedRun {
         facts.torch_version = "2.11.0";
         facts.torch_root = "/env/torch";
         facts.python_version = python_version;
-        facts.run = run_facts(made);
+        facts.run = of_run ? *of_run : run_facts(made);
         recorder = Recorder::start(made, *facts.run, why);
         if (recorder == nullptr) return;
         recorder->over(facts);

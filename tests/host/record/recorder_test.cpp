@@ -1,7 +1,10 @@
 // What is recorded makes the same report again; what cannot be recorded says so.
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -103,6 +106,75 @@ TEST(Recorder, ThreadsKeepTheirOwnScopes) {
     other.join();
     RecordedRun::recorder->finish(0);
     EXPECT_EQ(run.same_findings().size(), 1u);
+}
+
+TEST(Recorder, RangesOfTheProgramAreRecorded) {
+    RecordedRun run;
+    RecordedRun::recorder->range({RangeEvent::Kind::Start, 9, "numsan:ignore"});
+    run.log_of_negative();
+    RecordedRun::recorder->range({RangeEvent::Kind::Stop, 9, ""});
+    RecordedRun::recorder->range({RangeEvent::Kind::Push, 0xfeed, "library:attn"});
+    run.log_of_negative();
+    RecordedRun::recorder->range({RangeEvent::Kind::Pop, 0xfeed, ""});
+    RecordedRun::recorder->finish(0);
+    const json found = run.same_findings();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["stack"].back()["kind"], "nvtx");
+    EXPECT_EQ(found[0]["stack"].back()["function"], "library:attn");
+}
+
+/// NUMSAN_UPDATE_GOLDEN=1 writes one of another version anew, and what is damaged, cut or taken out of it.
+TEST(Recorder, RecordingThatTheFuzzerStartsFromIsOfThisVersion) {
+    const std::string folder = NUMSAN_SOURCE_DIR "/tests/fuzz/corpus/recording/";
+    std::ifstream kept(folder + "header", std::ios::binary);
+    kept.seekg(kFileHeader - 1);
+    if (std::getenv("NUMSAN_UPDATE_GOLDEN") != nullptr && kept.get() != kRecordVersion) {
+        RunSummary facts;
+        facts.version = "0.1.0";
+        facts.run_id = "00000000-0000-4000-8000-000000000000";
+        facts.argv = {"python", "train.py"};
+        facts.cwd = "/home/me";
+        facts.host = "box";
+        facts.started = "2026-11-29T00:00:00Z";
+        RecordedRun run("tier=full", "3.11.7", facts);
+        run.core->scope_begin("Optimizer.step#SGD.step");
+        run.core->scope_end("Optimizer.step#SGD.step");
+        RecordedRun::recorder->range({RangeEvent::Kind::Push, 7, "library:attn"});
+        run.log_of_negative();
+        RecordedRun::recorder->range({RangeEvent::Kind::Pop, 7, ""});
+        run.stacks.live.modules[&run] = "model.head";
+        RecordedRun::recorder->finish(0);
+        const std::string whole = run.bytes();
+        std::string damaged = whole;
+        damaged[damaged.size() / 2] ^= 1;
+        const auto write = [&](const char* name, const std::string& bytes) {
+            std::ofstream(folder + name, std::ios::binary) << bytes;
+        };
+        write("whole_run", whole);
+        write("damaged", damaged);
+        write("cut", whole.substr(0, whole.size() - 5));
+        write("header", whole.substr(0, kFileHeader));
+        std::string plain;
+        for (size_t at = kFileHeader; at + kBlockHeader < whole.size();) {
+            uint32_t sizes[2];
+            std::memcpy(sizes, &whole[at + 1], sizeof sizes);
+            std::string records(sizes[1], '\0');
+            uLongf length = sizes[1];
+            ASSERT_EQ(uncompress(reinterpret_cast<Bytef*>(records.data()), &length,
+                                 reinterpret_cast<const Bytef*>(&whole[at + kBlockHeader]), sizes[0]),
+                      Z_OK);
+            plain += records;
+            at += kBlockHeader + sizes[0];
+        }
+        write("records", plain);
+    }
+    RecordReader reader = RecordReader::of_file(folder + "whole_run");
+    const Replayed made = Replay(reader).play();
+    ASSERT_TRUE(made.end.has_value()) << made.why_no_end;
+    EXPECT_EQ(made.missing, 0) << made.first_missing;
+    const json found = json::parse(made.report)["findings"];
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["stack"].back()["function"], "library:attn");
 }
 
 TEST(Recorder, ManyThreadsAtOnceHaveOneOrder) {

@@ -64,6 +64,22 @@ TEST(Text, NamesTheLineThatWroteTheTensorLast) {
         << render_finding(finding, plain());
 }
 
+TEST(Text, NamesTheRangesOfTheProgramOutermostFirst) {
+    Finding finding = build_finding();
+    EXPECT_EQ(render_finding(finding, plain()).find("inside:"), std::string::npos);
+    finding.stack.push_back({kRangeFrame, "NCCL:ncclAllReduce", std::nullopt, std::nullopt});
+    finding.stack.push_back({kRangeFrame, "train", std::nullopt, std::nullopt});
+    EXPECT_NE(render_finding(finding, plain()).find("\n   = inside:   train > NCCL:ncclAllReduce\n"), std::string::npos)
+        << render_finding(finding, plain());
+    finding.forward.emplace().stack = {{kRangeFrame, "decoder/attn", std::nullopt, std::nullopt}};
+    EXPECT_NE(render_finding(finding, plain())
+                  .find("\n   = inside:   decoder/attn; its backward is inside train > NCCL:ncclAllReduce\n"),
+              std::string::npos)
+        << render_finding(finding, plain());
+    finding.location.reset();  // the stack is shown
+    EXPECT_EQ(render_finding(finding, plain()).find("in train\n"), std::string::npos);
+}
+
 TEST(Text, NamesTheKernelsOfADevice) {
     Finding finding = build_finding();
     finding.launches = {{"partial_sums(float*)", "cuLaunchKernel", {40, 2, 1}, {128, 1, 1}, 0, 0, 16}};

@@ -43,7 +43,7 @@ class Builder : public testing::Test {
         output.health = CpuScanner().health(MadeUp{kNan, 1, kNan}.view());
         escaped.birth.outputs.push_back(output);
     }
-    Finding build() { return build_finding(escaped, stacks, stacks.live, places); }
+    Finding build() { return build_finding(escaped, stacks, ranges, stacks.live, places); }
     std::string title(bool first = true) {
         Finding finding = build();
         finding.first = first;
@@ -52,9 +52,24 @@ class Builder : public testing::Test {
 
     int head = 0, weight = 0;
     FakeStacks stacks;
+    OpenRanges ranges;
     PlaceFinder places{"/env/site-packages/torch"};
     EscapedBirth escaped;
 };
+
+TEST_F(Builder, RangesStandBehindTheFrames) {
+    EXPECT_EQ(build().stack.size(), 3u);
+    ThreadRanges thread;
+    ranges.take(thread, {RangeEvent::Kind::Start, 1, "epoch 3"});
+    ranges.take(thread, {RangeEvent::Kind::Push, 0, "decoder/attn"});
+    escaped.birth.ranges = ranges.path(thread);
+    ranges.take(thread, {RangeEvent::Kind::Pop, 0, ""});
+    const std::vector<StackFrame> stack = build().stack;
+    ASSERT_EQ(stack.size(), 5u);
+    EXPECT_EQ(stack[3].kind + " " + stack[3].function, "nvtx decoder/attn");
+    EXPECT_EQ(stack[4].kind + " " + stack[4].function, "nvtx epoch 3");
+    EXPECT_FALSE(stack[4].file.has_value());
+}
 
 TEST_F(Builder, Forward) {
     escaped.impl = &weight;
@@ -250,7 +265,7 @@ TEST_F(Builder, FingerprintOfACellIsThatOfItsLine) {
         stacks.stacks[1][1].file = file;
         PlaceFinder learned = places;
         learned.learn({{{{file, 12}, "forward"}, {std::string(11, '\n') + "log(x)", number}}});
-        return build_finding(escaped, stacks, stacks.live, learned);
+        return build_finding(escaped, stacks, ranges, stacks.live, learned);
     };
     const Finding first = of_cell("/tmp/ipykernel_1/2.py", 3), again = of_cell("/tmp/ipykernel_9/8.py", 5);
     ASSERT_EQ(first.location->cell, 3);

@@ -31,7 +31,7 @@ class ReporterTest : public ::testing::Test {
         for (StackId id = 1; id < 10; ++id) {
             stacks.stacks[id] = {{"/home/me/model.py", "forward", static_cast<int>(id), nullptr, false}};
         }
-        reporter = std::make_unique<Reporter>(options, stacks, PlaceFinder("/env/torch"), RunSummary());
+        reporter = std::make_unique<Reporter>(options, stacks, ranges, PlaceFinder("/env/torch"), RunSummary());
     }
     static EscapedBirth escaped(BirthId id, int64_t seq, StackId stack, Severity severity = Severity::Error) {
         EscapedBirth made;
@@ -57,6 +57,7 @@ class ReporterTest : public ::testing::Test {
     testing::ScratchFolder folder;
     Options options;
     FakeStacks stacks;
+    OpenRanges ranges;
     std::unique_ptr<Reporter> reporter;
 };
 
@@ -97,7 +98,7 @@ TEST_F(ReporterTest, SamePlaceAgainIsCounted) {
 TEST_F(ReporterTest, SamePlaceInGeneratedCodeIsCountedWhereRulesAreAskedAndNobodyAskedForNames) {
     options.allow = folder.file("allow");
     std::ofstream(options.allow) << "op:aten::exp\n";
-    reporter = std::make_unique<Reporter>(options, stacks, PlaceFinder("/env/torch"), RunSummary());
+    reporter = std::make_unique<Reporter>(options, stacks, ranges, PlaceFinder("/env/torch"), RunSummary());
     stacks.stacks[1].insert(stacks.stacks[1].begin(), {"<eval_with_key>.1", "forward", 7, nullptr, false});
     stacks.live.traced[{"<eval_with_key>.1", 7}] = {{"/home/me/model.py", "forward", 5, nullptr, false, true}};
     add({escaped(1, 10, 1)});
@@ -112,7 +113,7 @@ TEST_F(ReporterTest, SamePlaceInGeneratedCodeIsCountedWhereRulesAreAskedAndNobod
 TEST_F(ReporterTest, WhereARuleNamesModulesTheReporterAsksForNamesOfGradientsToo) {
     options.allow = folder.file("allow");
     std::ofstream(options.allow) << "op:aten::exp module:head.*\n";
-    reporter = std::make_unique<Reporter>(options, stacks, PlaceFinder("/env/torch"), RunSummary());
+    reporter = std::make_unique<Reporter>(options, stacks, ranges, PlaceFinder("/env/torch"), RunSummary());
     int gradient = 0;
     stacks.live.tensors[&gradient] = {"head.weight", LiveNames::TensorName::Role::Gradient};
     Outcome outcome;
@@ -206,11 +207,11 @@ TEST_F(ReporterTest, SaysWhatWasCountedAtTheHighestVerbosity) {
         "numsan: debug: 1 234 bad values were born, 1 escaped, 1 233 stayed masked; 5 000 000 bytes were read in a run "
         "of 0.5 seconds\n";
     options.verbosity = 2;
-    reporter = std::make_unique<Reporter>(options, stacks, PlaceFinder("/env/torch"), RunSummary());
+    reporter = std::make_unique<Reporter>(options, stacks, ranges, PlaceFinder("/env/torch"), RunSummary());
     reporter->finish(counts);
     EXPECT_EQ(testing::file_text(options.log).find("debug"), std::string::npos);
     options.verbosity = 3;
-    reporter = std::make_unique<Reporter>(options, stacks, PlaceFinder("/env/torch"), RunSummary());
+    reporter = std::make_unique<Reporter>(options, stacks, ranges, PlaceFinder("/env/torch"), RunSummary());
     reporter->finish(counts);
     EXPECT_NE(testing::file_text(options.log).find(line), std::string::npos) << testing::file_text(options.log);
 }
@@ -253,7 +254,7 @@ class SharedFolder : public ReporterTest {
         mine.pid = getpid();
         mine.process = process_identity();
         mine.started = "2026-11-22T19:00:00Z";
-        reporter = std::make_unique<Reporter>(options, stacks, PlaceFinder("/env/torch"), mine);
+        reporter = std::make_unique<Reporter>(options, stacks, ranges, PlaceFinder("/env/torch"), mine);
         reporter->begin(mine);
         begun = testing::file_text(path);
         add({escaped(1, 10, 1)});
@@ -302,7 +303,7 @@ class SharedPath : public ReporterTest {
         RunSummary run;
         run.pid = pid;
         run.process = identity;
-        auto made = std::make_unique<Reporter>(options, stacks, PlaceFinder("/env/torch"), run);
+        auto made = std::make_unique<Reporter>(options, stacks, ranges, PlaceFinder("/env/torch"), run);
         made->begin(run);
         return made;
     }

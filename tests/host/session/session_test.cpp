@@ -261,6 +261,39 @@ TEST(Session, IgnoredScope) {
     r.remove();
 }
 
+TEST(Session, RangesOfTheProgramAreInTheFinding) {
+    Played& r = Played::make();
+    r.session->range({RangeEvent::Kind::Start, 1, "epoch 3"});
+    r.session->range({RangeEvent::Kind::Push, 0, "numsan:ignore"});
+    r.log_of_negative();
+    r.session->range({RangeEvent::Kind::Pop, 0, ""});
+    r.session->range({RangeEvent::Kind::Push, 0, "decoder/attn"});
+    r.log_of_negative();
+    r.session->range({RangeEvent::Kind::Pop, 0, ""});
+    r.session->range({RangeEvent::Kind::Stop, 1, ""});
+    r.session->finish(0);
+    const auto findings = r.read()["findings"];
+    ASSERT_EQ(findings.size(), 1u);
+    std::string ranges;
+    for (const auto& frame : findings[0]["stack"]) {
+        if (frame["kind"] == kRangeFrame) ranges += frame["function"].get<std::string>() + "|";
+    }
+    EXPECT_EQ(ranges, "decoder/attn|epoch 3|");
+    r.remove();
+}
+
+TEST(Session, NewFindingsAreMarkedOnce) {
+    static std::vector<std::string> marks;
+    marks.clear();
+    Played& r = Played::make();
+    r.session->use_marks([](const Finding& finding) { marks.push_back(finding.id + " " + finding.op); });
+    for (int i = 0; i < 3; ++i) r.log_of_negative();
+    r.session->finish(0);
+    ASSERT_EQ(r.read()["findings"].size(), 1u);
+    EXPECT_EQ(marks, std::vector<std::string>{"F1 aten::log"});
+    r.remove();
+}
+
 TEST(Session, FailureTurnsEverythingOff) {
     Played& r = Played::make();
     r.session->fail("a reason");

@@ -1,4 +1,5 @@
-"""Ranges that a program names by torch.cuda.nvtx, which takes no GPU: what is born inside numsan:ignore is meant."""
+"""Ranges that a program names by torch.cuda.nvtx, which takes no GPU: what is born inside numsan:ignore is meant, what
+is born inside others says so."""
 import functools
 import subprocess
 
@@ -16,7 +17,7 @@ opt = torch.optim.SGD([weight], lr=0.1)
 
 
 def step(value):
-    loss = (weight * value).log().sum()
+    loss = (weight * value).log().sum()  # LOG
     opt.zero_grad()
     loss.backward()
 
@@ -41,6 +42,17 @@ with nvtx.range("numsan:ignore"):
 BAD = """
 with nvtx.range("numsan"):
     step(-1.0)  # BUG
+"""
+
+NAMED = """
+epoch = nvtx.range_start("epoch {}".format(3))
+nvtx.range_push("train")
+with nvtx.range("encoder"):
+    step(1.0)
+with nvtx.range("decoder/attn"):
+    step(VALUE)  # BUG
+nvtx.range_pop()
+nvtx.range_end(epoch)
 """
 
 
@@ -73,3 +85,37 @@ def test_what_is_made_after_it_or_in_a_range_of_another_name_is(nvtx, tmp_path):
     assert len(done.findings) == 1, done.describe()
     lines = [frame["line"] for frame in done.findings[0]["stack"] if frame["kind"] == "python"]
     assert run_numsan.marked_line(path) in lines, done.describe()
+
+
+def test_finding_says_which_ranges_it_is_inside_of(nvtx, tmp_path):
+    path, done = both(tmp_path, NAMED.replace("VALUE", "-1.0"), run_numsan.run)
+    assert len(done.findings) == 1, done.describe()
+    found = done.findings[0]
+    assert found["location"]["line"] == run_numsan.marked_line(path, "# LOG"), done.describe()
+    assert [frame["function"] for frame in found["stack"] if frame["kind"] == "nvtx"] == [
+        "decoder/attn", "train", "epoch 3"], done.describe()
+    assert "= inside:   epoch 3 > train > decoder/attn" in done.stderr, done.describe()
+
+
+BACKWARD = """
+x = torch.zeros(3, requires_grad=True)
+with nvtx.range("decoder/attn"):
+    root = (x * 2).sqrt()  # ROOT
+with nvtx.range("backward"):
+    root.sum().backward()
+torch.optim.SGD([x], lr=0.1).step()
+"""
+
+
+def test_finding_of_a_backward_pass_says_where_its_forward_was(nvtx, tmp_path):
+    path, done = both(tmp_path, BACKWARD, run_numsan.run)
+    assert len(done.findings) == 1, done.describe()
+    found = done.findings[0]
+    assert found["location"]["line"] == run_numsan.marked_line(path, "# ROOT"), done.describe()
+    assert found["forward"]["stack"][-1] == {"kind": "nvtx", "function": "decoder/attn", "file": None, "line": None}
+    assert "= inside:   decoder/attn; its backward is inside backward" in done.stderr, done.describe()
+
+
+def test_healthy_program_with_ranges_is_silent(nvtx, tmp_path):
+    _, done = both(tmp_path, NAMED.replace("VALUE", "2.0"), functools.partial(run_numsan.run_watched_fork, clean=True))
+    assert done.findings == [] and done.report["verdict"] == "clean", done.describe()

@@ -1,13 +1,16 @@
 // Ranges that NVTX's own headers, where there are any, announce to what stands in for an injection library.
-#include "interpose/nvtx/ignored_ranges.h"
+#include "interpose/nvtx/range_watch.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -19,14 +22,25 @@ namespace {
 
 std::string g_told;
 
-const IgnoredRangeListener g_recorder = {
-    [] { g_told += '['; },
-    [] { g_told += ']'; },
-    [] { g_told += '<'; },
-    [] { g_told += '>'; },
+/// Domains by the order in which they were first seen, 0 is none: "push 0 epoch|pop 0|".
+std::string number_of(uint64_t domain) {
+    static std::vector<uint64_t> seen{0};
+    const auto at = std::find(seen.begin(), seen.end(), domain);
+    const auto number = at - seen.begin();
+    if (at == seen.end()) seen.push_back(domain);
+    return std::to_string(number);
+}
+
+const RangeListener g_recorder = {
+    [](uint64_t domain, const char* name) { g_told += "push " + number_of(domain) + " " + name + "|"; },
+    [](uint64_t domain) { g_told += "pop " + number_of(domain) + "|"; },
+    [](uint64_t id, const char* name) { g_told += "start " + std::to_string(id != 0) + " " + name + "|"; },
+    [](uint64_t id) { g_told += "stop " + std::to_string(id != 0) + "|"; },
 };
 
-TEST(IgnoredRanges, CopyThatHasNoCallbacksIsLeftAlone) {
+std::string told() { return std::exchange(g_told, ""); }
+
+TEST(RangeWatch, CopyThatHasNoCallbacksIsLeftAlone) {
     EXPECT_FALSE(watch_nvtx([](uint32_t) -> const void* { return nullptr; }, g_recorder));
     static const nvtx::Callbacks kSmall = {1, nullptr};
     EXPECT_FALSE(watch_nvtx([](uint32_t) -> const void* { return &kSmall; }, g_recorder));
@@ -34,7 +48,7 @@ TEST(IgnoredRanges, CopyThatHasNoCallbacksIsLeftAlone) {
     EXPECT_FALSE(watch_nvtx([](uint32_t) -> const void* { return &kEmpty; }, g_recorder));
 }
 
-TEST(IgnoredRanges, CopyWithFewerCallsIsNotWrittenPastItsEnd) {
+TEST(RangeWatch, CopyWithFewerCallsIsNotWrittenPastItsEnd) {
     static nvtx::Function functions[3] = {};
     static nvtx::Function* table[5] = {nullptr, &functions[0], &functions[1], &functions[2], nullptr};
     static const nvtx::Callbacks kOld = {sizeof kOld, [](int module, nvtx::FunctionTable* out, unsigned* size) {
@@ -80,6 +94,8 @@ SAME_NUMBER(nvtx::kDomainRangePushEx, NVTX_CBID_CORE2_DomainRangePushEx);
 SAME_NUMBER(nvtx::kDomainRangePop, NVTX_CBID_CORE2_DomainRangePop);
 SAME_NUMBER(nvtx::kDomainRegisterStringA, NVTX_CBID_CORE2_DomainRegisterStringA);
 SAME_NUMBER(nvtx::kDomainRegisterStringW, NVTX_CBID_CORE2_DomainRegisterStringW);
+SAME_NUMBER(nvtx::kDomainCreateA, NVTX_CBID_CORE2_DomainCreateA);
+SAME_NUMBER(nvtx::kDomainCreateW, NVTX_CBID_CORE2_DomainCreateW);
 
 nvtxEventAttributes_t event(int32_t type) {
     nvtxEventAttributes_t attributes = {};
@@ -90,7 +106,7 @@ nvtxEventAttributes_t event(int32_t type) {
 }
 
 /// This program's own copy of NVTX, whose first call finds us as a library would be found that is linked in.
-class IgnoredRangesOfNvtx : public testing::Test {
+class RangeWatchOfNvtx : public testing::Test {
   protected:
     void SetUp() override {
         unsetenv("NVTX_INJECTION64_PATH");
@@ -102,99 +118,75 @@ class IgnoredRangesOfNvtx : public testing::Test {
     }
 };
 
-TEST_F(IgnoredRangesOfNvtx, PushedRangeOfTheNameIsTold) {
+TEST_F(RangeWatchOfNvtx, PushedRangesAreTold) {
     EXPECT_EQ(nvtxRangePushA("epoch"), NVTX_NO_PUSH_POP_TRACKING);
-    EXPECT_EQ(g_told, "");
-    EXPECT_EQ(nvtxRangePushA("numsan:ignore"), NVTX_NO_PUSH_POP_TRACKING);
-    nvtxRangePushA("inner");
-    nvtxRangePushA("numsan:ignore");
-    nvtxRangePop();
-    nvtxRangePop();
-    EXPECT_EQ(g_told, "[");
-    EXPECT_EQ(nvtxRangePop(), NVTX_NO_PUSH_POP_TRACKING);
-    EXPECT_EQ(g_told, "[]");
-    nvtxRangePop();
-    nvtxRangePop();  // one too many
-    nvtxRangePushW(L"numsan:ignore");
-    nvtxRangePop();
-    EXPECT_EQ(g_told, "[][]");
-    nvtxRangePushA("numsan:ignored");
+    EXPECT_EQ(nvtxRangePushW(L"caf\u00e9 \u6f22 \U0001f600"), NVTX_NO_PUSH_POP_TRACKING);
     nvtxRangePushA(nullptr);
-    nvtxRangePop();
-    nvtxRangePop();
-    nvtxMarkA("numsan:ignore");
-    EXPECT_EQ(g_told, "[][]");
+    EXPECT_EQ(nvtxRangePop(), NVTX_NO_PUSH_POP_TRACKING);
+    nvtxMarkA("a mark");
+    EXPECT_EQ(told(), "push 0 epoch|push 0 caf\xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x98\x80|push 0 |pop 0|");
 }
 
-TEST_F(IgnoredRangesOfNvtx, EveryKindOfMessageIsRead) {
+TEST_F(RangeWatchOfNvtx, EveryKindOfMessageIsRead) {
     nvtxEventAttributes_t attributes = event(NVTX_MESSAGE_TYPE_ASCII);
-    attributes.message.ascii = "numsan:ignore";
+    attributes.message.ascii = "ascii";
     nvtxRangePushEx(&attributes);
-    nvtxRangePop();
     attributes = event(NVTX_MESSAGE_TYPE_UNICODE);
-    attributes.message.unicode = L"numsan:ignore";
+    attributes.message.unicode = L"unicode";
     nvtxRangePushEx(&attributes);
-    nvtxRangePop();
-    EXPECT_EQ(g_told, "[][]");
-    nvtxDomainHandle_t domain = nvtxDomainCreateA("a library");
-    EXPECT_EQ(nvtxDomainRegisterStringA(domain, "forward"), nullptr);
-    attributes = event(NVTX_MESSAGE_TYPE_REGISTERED);
-    nvtxDomainRangePushEx(domain, &attributes);  // without a string
-    nvtxDomainRangePop(domain);
-    EXPECT_EQ(g_told, "[][]");
-    for (nvtxStringHandle_t name :
-         {nvtxDomainRegisterStringA(domain, "numsan:ignore"), nvtxDomainRegisterStringW(domain, L"numsan:ignore")}) {
-        attributes.message.registered = name;
-        nvtxDomainRangePushEx(domain, &attributes);
-        nvtxDomainRangePop(domain);
-    }
-    EXPECT_EQ(g_told, "[][][][]");
+    EXPECT_EQ(told(), "push 0 ascii|push 0 unicode|");
     attributes.size = 8;  // of a version that has no messages
     nvtxRangePushEx(&attributes);
     nvtxRangePushEx(nullptr);
-    nvtxRangePop();
-    nvtxRangePop();
-    EXPECT_EQ(g_told, "[][][][]");
+    EXPECT_EQ(told(), "push 0 |push 0 |");
+    attributes = event(NVTX_MESSAGE_TYPE_REGISTERED);
+    nvtxRangePushEx(&attributes);  // without a string
+    EXPECT_EQ(told(), "push 0 |");
 }
 
-TEST_F(IgnoredRangesOfNvtx, StartedRangeIsEverybodysAndMayEndElsewhere) {
-    EXPECT_EQ(nvtxRangeStartA("epoch"), 0u);
-    nvtxRangeEnd(0);
-    const nvtxRangeId_t first = nvtxRangeStartA("numsan:ignore"), second = nvtxRangeStartW(L"numsan:ignore");
+TEST_F(RangeWatchOfNvtx, DomainsAndRegisteredStringsHaveTheirNames) {
+    const nvtxDomainHandle_t library = nvtxDomainCreateA("a library"), other = nvtxDomainCreateW(L"another");
+    EXPECT_NE(library, nullptr);
+    EXPECT_NE(library, other);
+    EXPECT_EQ(library, nvtxDomainCreateA("a library"));
+    nvtxEventAttributes_t attributes = event(NVTX_MESSAGE_TYPE_REGISTERED);
+    for (nvtxStringHandle_t name :
+         {nvtxDomainRegisterStringA(library, "forward"), nvtxDomainRegisterStringW(library, L"forward"),
+          nvtxDomainRegisterStringA(library, "numsan:ignore")}) {
+        attributes.message.registered = name;
+        nvtxDomainRangePushEx(library, &attributes);
+        nvtxDomainRangePop(library);
+    }
+    EXPECT_EQ(told(), "push 1 a library:forward|pop 1|push 1 a library:forward|pop 1|push 1 numsan:ignore|pop 1|");
+    attributes = event(NVTX_MESSAGE_TYPE_ASCII);
+    attributes.message.ascii = "x";
+    nvtxDomainRangePushEx(other, &attributes);
+    nvtxDomainRangePushEx(nullptr, &attributes);
+    nvtxDomainRangePop(other);
+    nvtxDomainRangeEnd(other, nvtxDomainRangeStartEx(other, &attributes));
+    nvtxDomainDestroy(other);
+    EXPECT_EQ(told(), "push 2 another:x|push 0 x|pop 2|start 1 another:x|stop 1|");
+}
+
+TEST_F(RangeWatchOfNvtx, StartedRangeHasAnIdAndMayEndElsewhere) {
+    const nvtxRangeId_t first = nvtxRangeStartA("epoch"), second = nvtxRangeStartW(L"numsan:ignore");
     EXPECT_NE(first, 0u);
     EXPECT_NE(first, second);
-    EXPECT_EQ(g_told, "<<");
     std::thread([&] { nvtxRangeEnd(first); }).join();
-    nvtxRangeEnd(first);
-    EXPECT_EQ(g_told, "<<>");
-    nvtxDomainRangeEnd(nullptr, second);
-    nvtxEventAttributes_t attributes = event(NVTX_MESSAGE_TYPE_ASCII);
-    attributes.message.ascii = "numsan:ignore";
-    nvtxRangeEnd(nvtxRangeStartEx(&attributes));
-    nvtxDomainRangeEnd(nullptr, nvtxDomainRangeStartEx(nullptr, &attributes));
-    EXPECT_EQ(g_told, "<<>><><>");
+    nvtxRangeEnd(0);
+    EXPECT_EQ(told(), "start 1 epoch|start 1 numsan:ignore|stop 1|stop 0|");
 }
 
-TEST_F(IgnoredRangesOfNvtx, MoreStartedRangesThanThereIsRoomForEndWell) {
-    nvtxRangeId_t ids[100];
-    for (nvtxRangeId_t& id : ids) id = nvtxRangeStartA("numsan:ignore");
-    for (nvtxRangeId_t id : ids) nvtxRangeEnd(id);
-    EXPECT_EQ(g_told, std::string(64, '<') + std::string(64, '>'));
-}
-
-TEST_F(IgnoredRangesOfNvtx, ThreadsHaveRangesOfTheirOwn) {
-    nvtxRangePushA("numsan:ignore");
-    std::thread([] {
-        nvtxRangePop();
-        nvtxRangePushA("numsan:ignore");
-        EXPECT_EQ(g_told, "[[");
-        nvtxRangePop();
-    }).join();
-    nvtxRangePop();
-    EXPECT_EQ(g_told, "[[]]");
+TEST_F(RangeWatchOfNvtx, LongNameIsCutBetweenCharacters) {
+    nvtxRangePushA((std::string(255, 'x') + "\xc3\xa9" + std::string(100000, 'y')).c_str());
+    EXPECT_EQ(told(), "push 0 " + std::string(255, 'x') + "...|");
+    nvtxRangePushW((std::wstring(255, L'x') + std::wstring(100000, L'\u00e9')).c_str());
+    EXPECT_EQ(told(), "push 0 " + std::string(255, 'x') + "...|");
+    nvtxRangePushA(std::string(256, 'x').c_str());
+    EXPECT_EQ(told(), "push 0 " + std::string(256, 'x') + "|");
 }
 #else
-TEST(IgnoredRangesOfNvtx, NeedsNvtxsHeaders) { GTEST_SKIP() << "nvtx3/nvToolsExt.h was not found"; }
+TEST(RangeWatchOfNvtx, NeedsNvtxsHeaders) { GTEST_SKIP() << "nvtx3/nvToolsExt.h was not found"; }
 #endif
 
 }  // namespace
