@@ -16,10 +16,11 @@ from scikit_build_core.build import (  # noqa: F401  # hooks that stay as they a
     prepare_metadata_for_build_wheel,
 )
 
-# The compiler, its parts, and the headers of the driver and of the runtime that its programs include.
+# The compiler, its parts, the headers of the driver and of the runtime that its programs include, and those of NVTX.
 NVCC = [f"{name}==13.0.88" for name in ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt")] + [
     "nvidia-cuda-runtime==13.0.96",
     "nvidia-cuda-cccl==13.0.85",
+    "nvidia-nvtx==13.0.85",
 ]
 
 

@@ -99,7 +99,7 @@ void BirthFacts::measure(Birth& birth, const OpEvent& event, const OpContext& co
     birth.has_forward = true;
     birth.forward_op = forward.op->name;
     birth.forward_stack = forward.stack;
-    birth.forward_ranges = {forward.ranges, 0};
+    birth.forward_ranges = forward.ranges;
     birth.forward_seq = forward.seq;
     birth.features.forward_op = plain_op_name(birth.forward_op);
 }

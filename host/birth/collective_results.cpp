@@ -53,6 +53,7 @@ void CollectiveResults::receive(const OpEvent& event, const OpContext& context, 
         const TensorView& output = event.outputs[i];
         if (!scannable(output)) continue;
         Ledger::Received received{nullptr, event.op, context.stack, context.seq, context.step, sent};
+        received.ranges = context.ranges;
         received.bad = before;
         received.group = event.communicator;
         received.number = context.collective;

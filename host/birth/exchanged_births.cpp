@@ -60,6 +60,7 @@ BirthId ExchangedBirths::received(Kind kind, const OpEvent& event, const OpConte
     birth.phase = Phase::Data;
     birth.met = FirstMet::Parameter;
     birth.node.clear();
+    birth.ranges = {};  // the worker's are not known
     birth.waits = true;
     birth.made_at = Place{note.file, note.line, note.function, std::nullopt};
     birth.evidence.push_back("made in DataLoader worker " + std::to_string(note.pid));

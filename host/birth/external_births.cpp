@@ -39,6 +39,7 @@ void came_by_collective(Birth& birth, const Ledger::Received& received, Kind kin
                         int64_t first_bad) {
     birth.op = received.op->name;
     birth.stack = received.stack;
+    birth.ranges = received.ranges;
     birth.seq = received.seq;
     birth.step = received.step;
     birth.node.clear();
@@ -82,6 +83,7 @@ void explain_unwritten(Birth& birth, const Ledger::Unwritten& unwritten, const O
     birth.mechanism = Mechanism::UNINIT;
     birth.op = "aten::empty";
     birth.stack = unwritten.stack;
+    birth.ranges = {};  // those are the reader's
     birth.seq = unwritten.seq;
     birth.node.clear();
     birth.phase = parameter ? Phase::Load : event.op->op_class == OpClass::Collective ? Phase::Comm : Phase::Forward;

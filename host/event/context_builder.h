@@ -36,7 +36,7 @@ class ContextBuilder {
         context.step = steps_.count();
         context.in_optimizer = thread.optimizer_depth > 0;
         context.in_data_loader = thread.loader_depth > 0;
-        context.ignored = thread.ignores() || ranges_.ignoring();
+        context.ignored = ignores(thread);
         context.ranges = ranges_.path(thread.ranges);
         context.underflow = underflow_;
         context.headroom = headroom_;
@@ -104,9 +104,8 @@ class ContextBuilder {
     ForwardMap::Made note_forward(const OpEvent& event, const OpContext& context) {
         ForwardMap::Made made{{event.thread,
                                NodeSeq{event.forward_sequence},
-                               context.seq,
                                event.grad_enabled,
-                               {event.op, context.stack, context.ranges.pushed, 0, context.seq}},
+                               {event.op, context.stack, 0, context.seq, context.ranges}},
                               false};
         made.node = event.forward_sequence != ~uint64_t(0) && (context.node == nullptr || event.grad_enabled) &&
                     forwards_.add(made.record);
@@ -116,6 +115,10 @@ class ContextBuilder {
     void forward_of(const OpContext& context, ForwardRecord& forward);
 
     OpenRanges& ranges() { return ranges_; }
+    /// Whether the program asks not to look at what the thread does.
+    bool ignores(const ThreadState& thread) const noexcept {
+        return thread.ignore_depth > 0 || ranges_.ignores(thread.ranges);
+    }
     StepCounter& steps() { return steps_; }
     const StepCounter& steps() const { return steps_; }
     OptimizerRounds& rounds() { return rounds_; }

@@ -27,8 +27,7 @@ class ForwardMap {
     struct Record {
         uint64_t thread = 0;
         NodeSeq sequence = NodeSeq::None;
-        OpSeq seq = OpSeq::None;  ///< of the op
-        uint64_t gradients = 1;   ///< 0: recorded with gradients off (the inside of an autograd.Function)
+        uint64_t gradients = 1;  ///< 0: recorded with gradients off (the inside of an autograd.Function)
         ForwardRecord forward;
     };
     /// What add() was called with, or would have been.
@@ -52,7 +51,8 @@ class ForwardMap {
     /// The op of `record`, which was added, gave birth.
     void born(Record record, BirthId birth) {
         Record kept;
-        if (!find(record.thread, record.sequence, kept) || kept.seq != record.seq) return;  // forgotten meanwhile
+        if (!find(record.thread, record.sequence, kept) || kept.forward.seq != record.forward.seq)
+            return;  // forgotten meanwhile
         record.forward.birth = birth;
         at(record.thread, record.sequence).store(record);
     }

@@ -42,8 +42,6 @@ struct ThreadState {
     const Node* node() const {
         return node_depth > 0 ? &nodes[(node_depth < kMaxNodes ? node_depth : kMaxNodes) - 1] : nullptr;
     }
-    /// Whether the program asks not to look at what the thread does.
-    bool ignores() const { return ignore_depth > 0 || ranges.ignored > 0; }
     /// Whether the thread is inside the node that adds to a leaf's gradient.
     bool accumulates() const { return node_depth > 0 && node_depth <= kMaxNodes && nodes[node_depth - 1].accumulates; }
     void begin_node(const NodeEvent& event) noexcept;

@@ -185,7 +185,7 @@ void fields_of_head(Bytes& b, Segment& s) {
         case Head::BeforeWrite: all(b, s.storage); break;
         case Head::Range:
             transfer_choice(b, s.range, static_cast<uint64_t>(RangeEvent::Kind::Stop));
-            all(b, s.range_key, s.text);
+            all(b, s.range_key, s.text, s.range_ignored);
             break;
         case Head::DecidePending:
         case Head::Finish: all(b, s.status); break;

@@ -235,7 +235,7 @@ void Player::enter(const Segment& call) {
             session_->skipped(std::find(kept_texts_.begin(), kept_texts_.end(), call.text)->c_str());
             break;
         case Head::Fail: session_->fail(text); break;
-        case Head::Range: session_->range({call.range, call.range_key, text}); break;
+        case Head::Range: session_->range({call.range, call.range_ignored, call.range_key, text}); break;
         case Head::OwnThread:
             if (stacks_->on_own_thread != nullptr) stacks_->on_own_thread();
             break;

@@ -187,11 +187,14 @@ void Recorder::write_end(int status) noexcept {
     writer_.close();
 }
 
+/// One that begins while the thread is inside the session is of what numsan itself runs.
 void Recorder::range(const RangeEvent& event) {
+    if (this_thread().inside) return session_->range(event);
     const Turn turn(*this, Head::Range);
     take([&](Segment& segment) {
         segment.range = event.kind;
         segment.range_key = event.key;
+        segment.range_ignored = event.ignored;
         segment.text = event.name;
     });
     session_->range(event);

@@ -143,6 +143,7 @@ struct Segment {
     const void* storage = nullptr;      ///< of before_write()
     RangeEvent::Kind range{};           ///< of range(), whose name is `text`
     uint64_t range_key = 0;
+    bool range_ignored = false;
     int32_t status = 0;  ///< of the process, or whether it failed
 
     // what the session's own calls returned

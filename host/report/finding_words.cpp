@@ -119,9 +119,10 @@ std::string ranges_of(const Json& stack) {
 
 std::string inside_text(const Json& finding) {
     const std::string here = ranges_of(finding);
+    if (!at(finding, "forward").is_object()) return here;
     const std::string forward = ranges_of(at(finding, "forward"));
-    if (forward.empty() || forward == here) return here;
-    return forward + (here.empty() ? "" : "; its backward is inside " + here);
+    if (here.empty() || forward == here) return forward;
+    return forward + (forward.empty() ? "" : "; ") + "its backward is inside " + here;
 }
 
 std::string kernel_text(const Json& finding) {

@@ -58,23 +58,24 @@ bool FindingPublisher::publish(const Outcome& outcome, const LiveNames* known) {
         if (!shown || escaped.again) continue;
         tensors.sources_of.insert(tensors.sources_of.end(), {escaped.birth.stack, escaped.birth.forward_stack});
     }
+    std::vector<BirthId> added;
     if (known != nullptr && shown) {
         LiveNames names = *known;
         tensors.brief = true;  // the rest of it is known
         LiveNames lines = stacks_.names(tensors);
         names.traced = std::move(lines.traced);
         names.sources = std::move(lines.sources);
-        reporter_.add(outcome, names, counts_.now(), tensors);
+        added = reporter_.add(outcome, names, counts_.now(), tensors);
     } else if (known != nullptr) {
-        reporter_.add(outcome, *known, counts_.now(), tensors);
+        added = reporter_.add(outcome, *known, counts_.now(), tensors);
     } else if (shown ||
                (!outcome.contaminated.empty() && look_ups_.fetch_add(1, std::memory_order_relaxed) < kMaxLookUps)) {
         const LiveNames names = stacks_.names(tensors);
-        reporter_.add(outcome, names, counts_.now(), tensors);
+        added = reporter_.add(outcome, names, counts_.now(), tensors);
     } else {
-        reporter_.add(outcome, {}, counts_.now(), tensors);
+        added = reporter_.add(outcome, {}, counts_.now(), tensors);
     }
-    if (shown) mark_new(outcome);
+    show(added);
     if (shown) tell_job(outcome);
     return fresh;
 }
@@ -146,13 +147,11 @@ LiveNames FindingPublisher::names() {
     return stacks_.names(reader());
 }
 
-/// Births that a finding before them stands for have no mark of their own.
-void FindingPublisher::mark_new(const Outcome& outcome) {
-    if (mark_ == nullptr) return;
-    for (const EscapedBirth& escaped : outcome.escaped) {
-        if (escaped.again) continue;
-        const std::optional<Finding> finding = reporter_.finding_of(escaped.birth.id);
-        if (finding && finding->seq == escaped.birth.seq) mark_(*finding);
+void FindingPublisher::show(const std::vector<BirthId>& births) {
+    for (const BirthId birth : births) {
+        const MarkFinding mark = mark_.load(std::memory_order_relaxed);
+        if (mark == nullptr) return;
+        if (const std::optional<Finding> finding = reporter_.finding_of(birth)) mark(*finding);
     }
 }
 

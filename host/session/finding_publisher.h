@@ -29,7 +29,9 @@ class FindingPublisher {
     /// What knows the rank where the environment does not say it; before the first event.
     void use(AskRank ask) noexcept { ask_rank_ = ask; }
     /// What shows each new finding to other tools; before the first event.
-    void use(MarkFinding mark) noexcept { mark_ = mark; }
+    void use(MarkFinding mark) noexcept { mark_.store(mark, std::memory_order_relaxed); }
+    /// The process ends, and the tool may be gone.
+    void end_marks() noexcept { mark_.store(nullptr, std::memory_order_relaxed); }
     /// Where the ranks of a job leave their first errors; before the first event, and after the stacks know what is
     /// called on threads of their own.
     void use(const JobStore& store) noexcept { job_.use(store, stacks_.on_own_thread); }
@@ -54,7 +56,7 @@ class FindingPublisher {
 
     /// The environment says what a launcher started; a program that numbered its processes itself is asked, seldom.
     void learn_rank() noexcept;
-    void mark_new(const Outcome& outcome);
+    void show(const std::vector<BirthId>& births);
     void tell_job(const Outcome& outcome);
     void attend_job(bool last);
     TensorReader reader() const noexcept;
@@ -67,7 +69,7 @@ class FindingPublisher {
     const RunCounts& counts_;
     std::atomic<const AdapterApi*> adapter_{nullptr};
     AskRank ask_rank_ = nullptr;
-    MarkFinding mark_ = nullptr;
+    std::atomic<MarkFinding> mark_{nullptr};
     JobBoard job_;
     std::atomic<bool> asked_rank_in_step_{false};
     std::atomic<int> look_ups_{0};  ///< of names that no new finding needs: of state, of what a finding contaminated

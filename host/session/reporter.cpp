@@ -122,8 +122,8 @@ void Reporter::keep_traced(const Birth& birth, const LiveNames& names) {
     }
 }
 
-void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const RunSummary& counts,
-                   const TensorReader& reader) {
+std::vector<BirthId> Reporter::add(const Outcome& outcome, const LiveNames& known_names, const RunSummary& counts,
+                                   const TensorReader& reader) {
     // A birth seen before comes without names, and only its module may set it apart from one that a rule suppresses.
     LiveNames own_names;
     const bool ask = known_names.modules.empty() && !outcome.escaped.empty() && allow_.names_modules();
@@ -132,7 +132,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     const bool nameless = known_names.modules.empty() && known_names.tensors.empty() && known_names.traced.empty();
     if (nameless && !ask && !outcome.escaped.empty() && !allow_.rules().empty()) own_names.traced = traced_;
     const LiveNames& names = ask || nameless ? own_names : known_names;
-    if (finished_) return;  // another thread still runs while the process ends: the last report has been written
+    if (finished_) return {};  // another thread still runs while the process ends: the last report has been written
     places_.learn(known_names.sources);
     const TextStyle style = text_style();
     std::vector<std::pair<size_t, BirthId>> added;
@@ -204,7 +204,9 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
     merge_counts(counts);
     const bool dumps = dumps_ != nullptr && dumps_->active() && !added.empty();
     if (dumps) write();  // a file may take seconds: what is found is safe
+    std::vector<BirthId> births;
     for (const auto& [index, birth] : added) {
+        births.push_back(birth);
         Finding& finding = report_.findings[index];
         if (const auto problem = dumps && !finding.dump ? dumps_->write(finding, birth, report_.run) : std::nullopt)
             say(*problem);
@@ -212,6 +214,7 @@ void Reporter::add(const Outcome& outcome, const LiveNames& known_names, const R
         reported_unsafe_since_ = std::min(reported_unsafe_since_, unsafe_since(finding));
     }
     if (worth_writing) write();
+    return births;
 }
 
 /// What was reported as absorbed has escaped after all, while the program ended.

@@ -32,8 +32,9 @@ class Reporter {
     Reporter(const Options& options, StackSource& stacks, const OpenRanges& ranges, PlaceFinder places, RunSummary run);
 
     /// Adds what escaped, less what the allow-list names. `names` is the look-up of what is alive now. `run` holds the
-    /// counts so far.
-    void add(const Outcome& outcome, const LiveNames& names, const RunSummary& counts, const TensorReader& reader = {});
+    /// counts so far. Returns the births of which findings were made.
+    std::vector<BirthId> add(const Outcome& outcome, const LiveNames& names, const RunSummary& counts,
+                             const TensorReader& reader = {});
 
     /// A report of what is known at the start, for a process that may never come to finish().
     void begin(const RunSummary& counts);

@@ -102,7 +102,7 @@ Session::Session(Options options, const Scanner& scanner, StackSource& stacks, S
 void Session::op_end_measured(const OpEvent& event) noexcept {
     ThreadState& thread = this_thread();
     if (thread.busy || !on()) return;
-    slow_->op_ended(event, thread.ignores());
+    slow_->op_ended(event, parts_.contexts.ignores(thread));
     op_end(event);
     slow_->op_taken(event);
     // Where optimizers do not say when they step, an op has ended the step.
@@ -304,6 +304,7 @@ void Session::begin_report() noexcept {
 
 int Session::finish(int status) noexcept {
     if (finished_.exchange(true)) return status;
+    publisher_.end_marks();
     counts_.end();
     devices_.begin_end();
     decide_pending(status != 0);

@@ -63,7 +63,7 @@ class Session : private DeviceOwner {
     /// False while the program asks not to look, and where an op of this thread is looked at now.
     bool looks() const noexcept {
         const ThreadState& thread = this_thread();
-        return on() && !thread.busy && !thread.ignores();
+        return on() && !thread.busy && !parts_.contexts.ignores(thread);
     }
     bool read_device(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept {
         return on() && devices_.read(queue, from, bytes, to);

@@ -1,20 +1,29 @@
 #include "host/stacks/open_ranges.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
-#include <string_view>
+#include <iterator>
 #include <utility>
 
 namespace numsan {
 namespace {
 
 uint64_t hash_inside(uint64_t outer, const std::string& name) {
+    if (name.empty()) return outer;
     constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
-    return (outer ^ std::hash<std::string>{}(name)) * kGolden + 1;
+    return std::max<uint64_t>((outer ^ std::hash<std::string>{}(name)) * kGolden + 1, 1);
 }
 
-bool is_ignored(const char* name) { return std::strcmp(name, kIgnoredRange) == 0; }
+/// The innermost of them that have one.
+template <class Ranges>
+std::vector<std::string> names_of(const Ranges& ranges) {
+    std::vector<std::string> names;
+    for (auto range = ranges.rbegin(); range != ranges.rend() && names.size() < OpenRanges::kMostNames; ++range) {
+        if (!range->name.empty()) names.push_back(range->name);
+    }
+    std::reverse(names.begin(), names.end());
+    return names;
+}
 
 }  // namespace
 
@@ -27,127 +36,128 @@ void OpenRanges::take(ThreadRanges& thread, const RangeEvent& event) noexcept {
             case RangeEvent::Kind::Stop: return stop(event.key);
         }
     } catch (...) {
-        thread.path = 0;  // out of memory: where the program is is not known until the next range
+        const bool of_thread = event.kind == RangeEvent::Kind::Push || event.kind == RangeEvent::Kind::Pop;
+        of_thread ? forget(thread) : started_path_.store(0, std::memory_order_relaxed);
     }
+}
+
+/// Depth and ignored_from stay, so that what is ignored ends where it should.
+void OpenRanges::forget(ThreadRanges& thread) noexcept {
+    thread.path = 0;
+    thread.nameless = thread.depth > 0;
+    if (thread.pushed == nullptr) return;
+    delete std::exchange(thread.pushed, nullptr);
+    threads_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void OpenRanges::push(ThreadRanges& thread, const RangeEvent& event) {
-    if (thread.pushed == nullptr) thread.pushed = new std::vector<OpenRange>;
+    if (event.ignored && thread.ignored_from < 0) thread.ignored_from = thread.depth;
+    ++thread.depth;
+    if (thread.nameless || thread.depth > int64_t(kMostPushed)) return;
+    if (thread.pushed == nullptr) {
+        if (threads_.load(std::memory_order_relaxed) >= kMostThreads) return forget(thread);
+        thread.pushed = new std::vector<OpenRange>;
+        threads_.fetch_add(1, std::memory_order_relaxed);
+    }
     std::vector<OpenRange>& open = *thread.pushed;
-    if (open.size() >= kMostPushed) {
-        ++thread.deeper;
-        return;
-    }
-    const bool ignored = is_ignored(event.name);
-    open.push_back({event.key, ignored, ignored ? "" : event.name, nullptr});
-    if (ignored) ++thread.ignored;
-    OpenRange& range = open.back();
-    if (open.size() > 1) range.path = open[open.size() - 2].path;
-    if (!range.name.empty()) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        range.path = inside(range.path, range.name);
-    }
-    thread.path = range.path != nullptr ? range.path->id : 0;
+    OpenRange range{event.key, event.ignored, event.ignored ? "" : event.name, 0};
+    range.hash = hash_inside(open.empty() ? 0 : open.back().hash, range.name);
+    open.push_back(std::move(range));
+    thread.path = path_of(thread);
 }
 
 void OpenRanges::pop(ThreadRanges& thread, uint64_t domain) {
-    if (thread.deeper > 0) {
-        --thread.deeper;
+    if (thread.depth == 0) return;                                 // more pops than pushes
+    if (thread.nameless || thread.depth > int64_t(kMostPushed)) {  // domains are taken to be inside each other
+        if (--thread.depth == thread.ignored_from) thread.ignored_from = -1;
+        thread.nameless = thread.nameless && thread.depth > 0;
         return;
     }
-    if (thread.pushed == nullptr) return;  // more pops than pushes
     std::vector<OpenRange>& open = *thread.pushed;
     const auto last =
         std::find_if(open.rbegin(), open.rend(), [domain](const OpenRange& range) { return range.domain == domain; });
     if (last == open.rend()) return;
-    if (last->ignored) --thread.ignored;
     auto at = open.erase(std::next(last).base());
-    if (at != open.end()) {  // domains need not be inside each other
-        const std::lock_guard<std::mutex> lock(mutex_);
-        for (PathPointer outer = at != open.begin() ? std::prev(at)->path : nullptr; at != open.end(); ++at) {
-            if (!at->name.empty()) outer = inside(outer, at->name);
-            at->path = outer;
-        }
-    }
-    thread.path = !open.empty() && open.back().path != nullptr ? open.back().path->id : 0;
-    if (!open.empty()) return;
-    delete std::exchange(thread.pushed, nullptr);  // a thread that ends owns nothing
+    --thread.depth;
+    for (; at != open.end(); ++at) at->hash = hash_inside(at == open.begin() ? 0 : std::prev(at)->hash, at->name);
+    const auto ignored = std::find_if(open.begin(), open.end(), [](const OpenRange& range) { return range.ignored; });
+    thread.ignored_from = ignored == open.end() ? -1 : ignored - open.begin();
+    if (open.empty()) return forget(thread);
+    thread.path = path_of(thread);
 }
 
 void OpenRanges::start(const RangeEvent& event) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (started_.size() >= kMostStarted) return;
-    const bool ignored = is_ignored(event.name);
-    started_.push_back({event.key, ignored, ignored ? "" : event.name});
-    if (ignored) ignoring_.fetch_add(1, std::memory_order_relaxed);
+    if (event.ignored) {
+        if (ignored_.size() >= kMostIgnored) return;
+        ignored_.push_back(event.key);
+        ignoring_.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    if (started_.size() >= kMostStarted) started_.erase(started_.begin());
+    started_.push_back({event.key, event.name});
     follow_started();
 }
 
 void OpenRanges::stop(uint64_t key) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto at = std::find(ignored_.begin(), ignored_.end(), key); at != ignored_.end()) {
+        ignored_.erase(at);
+        ignoring_.fetch_sub(1, std::memory_order_relaxed);
+        return;
+    }
     const auto at =
         std::find_if(started_.begin(), started_.end(), [key](const Started& range) { return range.key == key; });
     if (at == started_.end()) return;
-    if (at->ignored) ignoring_.fetch_sub(1, std::memory_order_relaxed);
     started_.erase(at);
     follow_started();
 }
 
 void OpenRanges::follow_started() {
-    started_path_.store(0, std::memory_order_relaxed);
-    started_names_ = nullptr;
-    PathPointer path;
-    for (const Started& range : started_) {
-        if (!range.name.empty()) path = inside(path, range.name);
-    }
-    started_names_ = std::move(path);
-    if (started_names_ != nullptr) started_path_.store(started_names_->id, std::memory_order_relaxed);
+    uint64_t hash = 0;
+    for (const Started& range : started_) hash = hash_inside(hash, range.name);
+    started_path_.store(find(hash, started_), std::memory_order_relaxed);
 }
 
-/// A hash that two paths share would give one the names of the other: they are compared. Such a path has no name.
-OpenRanges::PathPointer OpenRanges::inside(const PathPointer& outer, const std::string& name) {
-    const uint64_t hash = hash_inside(outer != nullptr ? outer->hash : 0, name);
+RangeId OpenRanges::path_of(const ThreadRanges& thread) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return find(thread.pushed->back().hash, *thread.pushed);
+}
+
+/// Of open ranges with this hash, entered or left now. The mutex is held.
+template <class Ranges>
+RangeId OpenRanges::find(uint64_t hash, const Ranges& ranges) {
+    if (hash == 0) return 0;
     if (const auto known = by_hash_.find(hash); known != by_hash_.end()) {
-        const PathPointer& path = paths_.at(known->second);
-        return path->names.front() == name ? path : outer;
+        paths_.splice(paths_.end(), paths_, known->second);
+        return known->second->id;
     }
-    if (paths_.size() >= kMostPaths) forget_oldest();
-    if (paths_.size() >= kMostPaths) return outer;  // all are open
-    auto made = std::make_shared<Path>(Path{last_ + 1, hash, {name}});
-    const size_t more = outer != nullptr ? std::min(outer->names.size(), kMostNames - 1) : 0;
-    if (more > 0) made->names.insert(made->names.end(), outer->names.begin(), outer->names.begin() + ptrdiff_t(more));
-    by_hash_.emplace(hash, made->id);
+    if (paths_.size() >= kMostPaths) {
+        by_hash_.erase(paths_.front().hash);
+        by_id_.erase(paths_.front().id);
+        paths_.pop_front();
+    }
+    do ++last_;
+    while (last_ == 0 || by_id_.contains(last_));
+    paths_.push_back({last_, hash, names_of(ranges)});
+    const auto made = std::prev(paths_.end());
     try {
-        paths_.emplace(made->id, made);
+        by_hash_.emplace(hash, made);
+        by_id_.emplace(last_, made);
     } catch (...) {
         by_hash_.erase(hash);
+        paths_.pop_back();
         throw;
     }
-    last_ = made->id;
-    return made;
-}
-
-/// A quarter of them, those of open ranges left out.
-void OpenRanges::forget_oldest() {
-    size_t wanted = kMostPaths / 4;
-    for (auto at = paths_.begin(); at != paths_.end() && wanted > 0;) {
-        if (at->second.use_count() > 1) {
-            ++at;
-            continue;
-        }
-        by_hash_.erase(at->second->hash);
-        at = paths_.erase(at);
-        --wanted;
-    }
+    return last_;
 }
 
 std::vector<std::string> OpenRanges::names(const RangePath& path) const {
     std::vector<std::string> names;
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const RangeId id : {path.started, path.pushed}) {
-        const auto at = paths_.find(id);
-        if (at == paths_.end()) continue;
-        names.insert(names.end(), at->second->names.rbegin(), at->second->names.rend());
+        const auto at = by_id_.find(id);
+        if (at != by_id_.end()) names.insert(names.end(), at->second->names.begin(), at->second->names.end());
     }
     return names;
 }

@@ -4,8 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
+#include <list>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -15,35 +14,45 @@
 
 namespace numsan {
 
-/// What happens inside a range of this name is the program's own business.
-inline constexpr char kIgnoredRange[] = "numsan:ignore";
-
 /// A range begins or ends. Ranges that are pushed are the thread's: a pop ends the innermost of its domain. Ranges that
 /// are started are the process's, and may end on another thread.
 struct RangeEvent {
     enum class Kind : uint8_t { Push, Pop, Start, Stop };
     Kind kind;
+    bool ignored;      ///< Push, Start: what happens inside is the program's own business
     uint64_t key;      ///< Push, Pop: of the domain. Start, Stop: of the range
     const char* name;  ///< Push, Start: empty where the program gives none
 };
 
-/// [MT] Names are interned; of those that no open range has, the oldest are forgotten.
+/// A range that a thread has pushed.
+struct OpenRange {
+    uint64_t domain;
+    bool ignored;
+    std::string name;  ///< empty: it adds none
+    uint64_t hash;     ///< of the names up to this one; 0: there are none
+};
+
+/// [MT] Paths of names are interned; the table forgets those that were entered or left for longest.
 class OpenRanges {
   public:
     static constexpr size_t kMostNames = 16;     ///< that a path has: the innermost
-    static constexpr size_t kMostStarted = 64;   ///< at a time; further ones are not known
-    static constexpr size_t kMostPushed = 4096;  ///< of a thread; deeper ones are counted and not known
-    static constexpr size_t kMostPaths = 4096;
+    static constexpr size_t kMostPushed = 256;   ///< of a thread; deeper ones have no names
+    static constexpr size_t kMostStarted = 64;   ///< the latest; those before have no names
+    static constexpr size_t kMostIgnored = 256;  ///< started ones, at a time; further ones are not known
+    static constexpr size_t kMostPaths = 8192;
+    static constexpr int kMostThreads = 1024;  ///< with open ranges, or that ended with some; others have no names
 
-    /// On the thread that the event happens on, whose ranges are given. Without memory a range has no name.
+    /// On the thread that the event happens on, whose ranges are given. Without memory ranges have no names.
     void take(ThreadRanges& thread, const RangeEvent& event) noexcept;
 
     /// Where the thread is. For each op.
     RangePath path(const ThreadRanges& thread) const noexcept {
         return {thread.path, started_path_.load(std::memory_order_relaxed)};
     }
-    /// Inside a started range whose business is the program's own.
-    bool ignoring() const noexcept { return ignoring_.load(std::memory_order_relaxed) > 0; }
+    /// Whether what the thread does is the program's own business. For each op.
+    bool ignores(const ThreadRanges& thread) const noexcept {
+        return thread.ignored_from >= 0 || ignoring_.load(std::memory_order_relaxed) > 0;
+    }
 
     /// Names of a path, outermost first; none of one that was forgotten. May throw std::bad_alloc.
     std::vector<std::string> names(const RangePath& path) const;
@@ -53,45 +62,37 @@ class OpenRanges {
     void unlock() { mutex_.unlock(); }
 
   private:
-    using Names = std::vector<std::string>;  ///< innermost first
-    /// Shared by the table and the open ranges that have it.
     struct Path {
         RangeId id;
         uint64_t hash;
-        Names names;
+        std::vector<std::string> names;  ///< outermost first
     };
-    using PathPointer = std::shared_ptr<const Path>;
+    using Paths = std::list<Path>;
     struct Started {
         uint64_t key;
-        bool ignored;
         std::string name;
     };
-    friend struct OpenRange;
 
     void push(ThreadRanges& thread, const RangeEvent& event);
     void pop(ThreadRanges& thread, uint64_t domain);
     void start(const RangeEvent& event);
     void stop(uint64_t key);
+    void forget(ThreadRanges& thread) noexcept;
+    template <class Ranges>
+    RangeId find(uint64_t hash, const Ranges& ranges);
+    RangeId path_of(const ThreadRanges& thread);
     void follow_started();
-    PathPointer inside(const PathPointer& outer, const std::string& name);
-    void forget_oldest();
 
     mutable std::mutex mutex_;  ///< of what follows
     RangeId last_ = 0;
-    std::map<RangeId, PathPointer> paths_;  ///< oldest first
-    std::unordered_map<uint64_t, RangeId> by_hash_;
+    Paths paths_;  ///< those that were used last are at the end
+    std::unordered_map<uint64_t, Paths::iterator> by_hash_;
+    std::unordered_map<RangeId, Paths::iterator> by_id_;
     std::vector<Started> started_;
-    PathPointer started_names_;
+    std::vector<uint64_t> ignored_;  ///< keys of started ones
     std::atomic<RangeId> started_path_{0};
     std::atomic<int> ignoring_{0};
-};
-
-/// A range that a thread has pushed.
-struct OpenRange {
-    uint64_t domain;
-    bool ignored;
-    std::string name;              ///< empty: it adds none
-    OpenRanges::PathPointer path;  ///< up to this one; null: none of them has a name
+    std::atomic<int> threads_{0};  ///< that have ThreadRanges::pushed
 };
 
 }  // namespace numsan

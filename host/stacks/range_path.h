@@ -19,10 +19,11 @@ struct OpenRange;
 /// What a thread has pushed and not popped; see OpenRanges. Trivially destructible: nothing of numsan's runs at thread
 /// exit.
 struct ThreadRanges {
-    RangeId path = 0;
-    int ignored = 0;                           ///< how many of `pushed` are the program's own business
-    std::vector<OpenRange>* pushed = nullptr;  ///< owned; null where none is open
-    int64_t deeper = 0;                        ///< further ones
+    RangeId path = 0;                          ///< of `pushed`
+    int64_t depth = 0;                         ///< how many ranges are open
+    int64_t ignored_from = -1;                 ///< depth of the outermost that is the program's own business; -1: none
+    std::vector<OpenRange>* pushed = nullptr;  ///< owned: the outermost ones; null where none is known
+    bool nameless = false;                     ///< no name is known until the outermost range ends
 };
 
 }  // namespace numsan

@@ -14,9 +14,9 @@ namespace numsan {
 struct ForwardRecord {
     const OpInfo* op = nullptr;
     StackId stack = 0;
-    RangeId ranges = 0;       ///< of its thread
     BirthId birth = 0;        ///< the bad value this op made itself, if it did
     OpSeq seq = OpSeq::None;  ///< its number in program order
+    RangePath ranges{};
 };
 
 }  // namespace numsan

@@ -14,6 +14,7 @@
 #include "host/base/huge_array.h"
 #include "host/base/ids.h"
 #include "host/ops/collectives.h"
+#include "host/stacks/range_path.h"
 #include "host/stacks/stack_source.h"
 #include "host/track/birth_id.h"
 
@@ -99,7 +100,8 @@ class Ledger {
         const Communicator* group = nullptr;  ///< null: not known
         uint64_t number = 0;                  ///< see CollectiveLog
         CollectiveRoute route{};
-        Entry bad{};  ///< what was bad in what this process put in
+        RangePath ranges{};  ///< that the collective ran inside of
+        Entry bad{};         ///< what was bad in what this process put in
     };
     void mark_received(const TensorView& tensor, const Received& received);
     const Received* received(const TensorView& tensor) const;

@@ -20,13 +20,18 @@ const RangeListener& listener() { return *g_listener.load(std::memory_order_acqu
 // ---- names ----
 
 constexpr size_t kLongestName = 256;  ///< bytes
+constexpr char kIgnored[] = "numsan:ignore";
 
 KeptNames& domains() {
     static auto* const names = new KeptNames;  // never destroyed: handles may be used until the process ends
     return *names;
 }
 KeptNames& registered() {
-    static auto* const names = new KeptNames;
+    static auto* const names = [] {
+        auto* const made = new KeptNames;
+        made->keep(kIgnored);  // it has room, however many others there are
+        return made;
+    }();
     return *names;
 }
 
@@ -47,7 +52,8 @@ std::string text_of(const char* name) {
 std::string text_of(const wchar_t* name) {
     std::string text;
     for (; name != nullptr && *name != 0 && text.size() <= kLongestName; ++name) {
-        const auto point = static_cast<uint32_t>(*name);
+        auto point = static_cast<uint32_t>(*name);
+        if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) point = '?';  // no character
         if (point < 0x80) {
             text += static_cast<char>(point);
         } else if (point < 0x800) {
@@ -56,7 +62,7 @@ std::string text_of(const wchar_t* name) {
             text += {static_cast<char>(0xe0 | point >> 12), static_cast<char>(0x80 | (point >> 6 & 0x3f)),
                      static_cast<char>(0x80 | (point & 0x3f))};
         } else {
-            text += {static_cast<char>(0xf0 | (point >> 18 & 7)), static_cast<char>(0x80 | (point >> 12 & 0x3f)),
+            text += {static_cast<char>(0xf0 | point >> 18), static_cast<char>(0x80 | (point >> 12 & 0x3f)),
                      static_cast<char>(0x80 | (point >> 6 & 0x3f)), static_cast<char>(0x80 | (point & 0x3f))};
         }
     }
@@ -76,11 +82,18 @@ std::string text_of(const EventAttributes* event) {
     }
 }
 
-std::string name_in(Domain domain, std::string message) {
+struct RangeName {
+    std::string text;
+    bool ignored;
+};
+
+template <class Message>
+RangeName name_of(Domain domain, const Message* message) {
+    RangeName name{text_of(message), false};
+    name.ignored = name.text == kIgnored;
     const auto* named = static_cast<const KeptName*>(domain);
-    if (named == nullptr || named->text.empty() || message.empty() || message == RangeListener::kIgnored)
-        return message;
-    return named->text + ":" + message;
+    if (named != nullptr && !named->text.empty() && !name.text.empty()) name.text = named->text + ":" + name.text;
+    return name;
 }
 
 // ---- what a copy of NVTX calls ----
@@ -88,9 +101,10 @@ std::string name_in(Domain domain, std::string message) {
 template <class Message>
 int push(Domain domain, const Message* message) {
     try {
-        listener().push(reinterpret_cast<uint64_t>(domain), name_in(domain, text_of(message)).c_str());
+        const RangeName name = name_of(domain, message);
+        listener().push(reinterpret_cast<uint64_t>(domain), name.text.c_str(), name.ignored);
     } catch (...) {
-        listener().push(reinterpret_cast<uint64_t>(domain), "");  // out of memory; its pop will come
+        listener().push(reinterpret_cast<uint64_t>(domain), "", false);  // out of memory; its pop will come
     }
     return kNoPushPopTracking;
 }
@@ -104,7 +118,8 @@ template <class Message>
 RangeId start(Domain domain, const Message* message) {
     const RangeId id = g_last_id.fetch_add(1, std::memory_order_relaxed) + 1;
     try {
-        listener().start(id, name_in(domain, text_of(message)).c_str());
+        const RangeName name = name_of(domain, message);
+        listener().start(id, name.text.c_str(), name.ignored);
     } catch (...) {
         // Out of memory: it is not known.
     }

@@ -7,15 +7,14 @@
 
 namespace numsan {
 
-/// The listener. None may throw. A name is UTF-8 and lives until the call returns: `domain:name` where the range is of
-/// a domain that has a name, empty where the program gives none; kIgnored stands without a domain.
+/// The listener. None may throw. A name lives until the call returns: `domain:name` where the range is of a domain that
+/// has a name, empty where the program gives none; `ignored`: the program's name for it is numsan:ignore.
 struct RangeListener {
-    static constexpr char kIgnored[] = "numsan:ignore";
     /// A range of the calling thread; a pop ends the innermost of its domain.
-    void (*push)(uint64_t domain, const char* name);
+    void (*push)(uint64_t domain, const char* name, bool ignored);
     void (*pop)(uint64_t domain);
     /// A range of the process, which may end on another thread. `id` is its own alone.
-    void (*start)(uint64_t id, const char* name);
+    void (*start)(uint64_t id, const char* name, bool ignored);
     void (*stop)(uint64_t id);
 };
 

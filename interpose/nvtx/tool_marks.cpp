@@ -3,6 +3,7 @@
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string_view>
 
@@ -16,7 +17,10 @@ bool has_marking_tool() noexcept {
 }
 
 void mark_in_tool(const ToolMark& mark) noexcept {
-    static const nvtxDomainHandle_t domain = nvtxDomainCreateA("numsan");
+    // No guard, which a fork could find held. Threads that are here at once get the same domain of the tool.
+    static std::atomic<nvtxDomainHandle_t> known{nullptr};
+    nvtxDomainHandle_t domain = known.load(std::memory_order_acquire);
+    if (domain == nullptr) known.store(domain = nvtxDomainCreateA("numsan"), std::memory_order_release);
     nvtxDomainNameCategoryA(domain, mark.category, mark.category_name);
     nvtxEventAttributes_t attributes = {};
     attributes.version = NVTX_VERSION;

@@ -128,16 +128,16 @@ KindSet bad_kinds(const TensorView& tensor) {
     return range_of(*g_scanner, tensor, share).suspicious ? g_scanner->kinds(tensor) : KindSet(0);
 }
 
-void range(RangeEvent::Kind kind, uint64_t key, const char* name) {
-    const RangeEvent event{kind, key, name};
+void range(RangeEvent::Kind kind, uint64_t key, const char* name = "", bool ignored = false) {
+    const RangeEvent event{kind, ignored, key, name};
     g_recorder != nullptr ? g_recorder->range(event) : g_session->range(event);
 }
 
 const RangeListener g_ranges = {
-    [](uint64_t domain, const char* name) { range(RangeEvent::Kind::Push, domain, name); },
-    [](uint64_t domain) { range(RangeEvent::Kind::Pop, domain, ""); },
-    [](uint64_t id, const char* name) { range(RangeEvent::Kind::Start, id, name); },
-    [](uint64_t id) { range(RangeEvent::Kind::Stop, id, ""); },
+    [](uint64_t domain, const char* name, bool ignored) { range(RangeEvent::Kind::Push, domain, name, ignored); },
+    [](uint64_t domain) { range(RangeEvent::Kind::Pop, domain); },
+    [](uint64_t id, const char* name, bool ignored) { range(RangeEvent::Kind::Start, id, name, ignored); },
+    [](uint64_t id) { range(RangeEvent::Kind::Stop, id); },
 };
 
 void before_fork() {
@@ -290,7 +290,8 @@ bool attach(const numsan_stub_api& stub) {
                                   result.adapter_path,
                               Level::Debug);
     stub.set_thread_start(g_adapter->thread_start);
-    if (has_marking_tool()) g_session->use_marks(mark_finding);  // before the variable may be set to ours
+    // A recorder's lock is held while a finding is published: the tool is not called then.
+    if (g_recorder == nullptr && has_marking_tool()) g_session->use_marks(mark_finding);
     stub.set_nvtx_watch([](numsan_nvtx_export_fn table) { return watch_nvtx(table, g_ranges) ? 1 : 0; });
     g_set_exit_status = stub.set_exit_status;
     on_exit(on_process_exit, nullptr);

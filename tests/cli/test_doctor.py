@@ -97,7 +97,9 @@ def test_nvtx_of_another_tool(build, tmp_path):
     for mine in ("", "/somewhere/libnumsan.so"):
         assert "nvtx" not in lines(doctor("--", python, NVTX_INJECTION64_PATH=mine))
     result = doctor("--", python, NVTX_INJECTION64_PATH="/opt/nsys/libToolsInjection64.so")
-    assert lines(result)["nvtx"] == (
-        "limited", "NVTX_INJECTION64_PATH names the library of another tool, /opt/nsys/libToolsInjection64.so: "
-                   "the program's ranges are not known, numsan:ignore among them (that of record_function is); "
-                   "it is shown findings as marks in the domain numsan"), result
+    marks = ("it is shown findings as marks in the domain numsan",
+             "it is shown no findings, as numsan was built without nvtx3/nvToolsExt.h")
+    assert lines(result)["nvtx"] in [
+        ("limited", "NVTX_INJECTION64_PATH names the library of another tool, /opt/nsys/libToolsInjection64.so: the "
+                    f"program's ranges are not known, numsan:ignore among them (that of record_function is); {shown}")
+        for shown in marks], result

@@ -232,4 +232,4 @@ def test_nvcc_comes_from_wheels_where_there_is_none(tmp_path):
            "print(wants())\n")
     nowhere = {"PATH": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1"}
     assert done([run_numsan.PYTHON, "-c", ask], env=nowhere).splitlines() == [
-        "6 nvidia-cuda-nvcc ['ninja'] None", str(fetched), "['ninja']"]
+        "7 nvidia-cuda-nvcc ['ninja'] None", str(fetched), "['ninja']"]

@@ -13,7 +13,7 @@ const OpInfo kLog{"aten::log", "", OpClass::Other, false, 0};
 const OpInfo kSum{"aten::sum", "", OpClass::Other, false, 1};
 
 ForwardMap::Record made_by(const OpInfo& op, uint64_t thread, uint64_t sequence, int64_t seq = 7) {
-    return {thread, NodeSeq{sequence}, OpSeq{seq}, 1, {&op, 3, 0, OpSeq{seq}}};
+    return {thread, NodeSeq{sequence}, 1, {&op, 3, 0, OpSeq{seq}}};
 }
 
 TEST(ForwardMap, FindsWhatWasAdded) {
@@ -24,7 +24,7 @@ TEST(ForwardMap, FindsWhatWasAdded) {
     ASSERT_TRUE(map.find(1, NodeSeq{5}, found));
     EXPECT_EQ(found.forward.op, &kLog);
     EXPECT_EQ(found.forward.stack, 3u);
-    EXPECT_EQ(found.seq, OpSeq{7});
+    EXPECT_EQ(found.forward.seq, OpSeq{7});
     EXPECT_FALSE(map.find(1, NodeSeq{6}, found));
     EXPECT_FALSE(map.find(2, NodeSeq{5}, found));
 }

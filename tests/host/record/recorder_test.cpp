@@ -110,12 +110,12 @@ TEST(Recorder, ThreadsKeepTheirOwnScopes) {
 
 TEST(Recorder, RangesOfTheProgramAreRecorded) {
     RecordedRun run;
-    RecordedRun::recorder->range({RangeEvent::Kind::Start, 9, "numsan:ignore"});
+    RecordedRun::recorder->range({RangeEvent::Kind::Start, true, 9, "numsan:ignore"});
     run.log_of_negative();
-    RecordedRun::recorder->range({RangeEvent::Kind::Stop, 9, ""});
-    RecordedRun::recorder->range({RangeEvent::Kind::Push, 0xfeed, "library:attn"});
+    RecordedRun::recorder->range({RangeEvent::Kind::Stop, false, 9, ""});
+    RecordedRun::recorder->range({RangeEvent::Kind::Push, false, 0xfeed, "library:attn"});
     run.log_of_negative();
-    RecordedRun::recorder->range({RangeEvent::Kind::Pop, 0xfeed, ""});
+    RecordedRun::recorder->range({RangeEvent::Kind::Pop, false, 0xfeed, ""});
     RecordedRun::recorder->finish(0);
     const json found = run.same_findings();
     ASSERT_EQ(found.size(), 1u);
@@ -128,7 +128,8 @@ TEST(Recorder, RecordingThatTheFuzzerStartsFromIsOfThisVersion) {
     const std::string folder = NUMSAN_SOURCE_DIR "/tests/fuzz/corpus/recording/";
     std::ifstream kept(folder + "header", std::ios::binary);
     kept.seekg(kFileHeader - 1);
-    if (std::getenv("NUMSAN_UPDATE_GOLDEN") != nullptr && kept.get() != kRecordVersion) {
+    const int version = kept.get();
+    if (std::getenv("NUMSAN_UPDATE_GOLDEN") != nullptr && version != kRecordVersion) {
         RunSummary facts;
         facts.version = "0.1.0";
         facts.run_id = "00000000-0000-4000-8000-000000000000";
@@ -139,9 +140,9 @@ TEST(Recorder, RecordingThatTheFuzzerStartsFromIsOfThisVersion) {
         RecordedRun run("tier=full", "3.11.7", facts);
         run.core->scope_begin("Optimizer.step#SGD.step");
         run.core->scope_end("Optimizer.step#SGD.step");
-        RecordedRun::recorder->range({RangeEvent::Kind::Push, 7, "library:attn"});
+        RecordedRun::recorder->range({RangeEvent::Kind::Push, false, 7, "library:attn"});
         run.log_of_negative();
-        RecordedRun::recorder->range({RangeEvent::Kind::Pop, 7, ""});
+        RecordedRun::recorder->range({RangeEvent::Kind::Pop, false, 7, ""});
         run.stacks.live.modules[&run] = "model.head";
         RecordedRun::recorder->finish(0);
         const std::string whole = run.bytes();

@@ -67,6 +67,7 @@ TEST(Text, NamesTheLineThatWroteTheTensorLast) {
 TEST(Text, NamesTheRangesOfTheProgramOutermostFirst) {
     Finding finding = build_finding();
     EXPECT_EQ(render_finding(finding, plain()).find("inside:"), std::string::npos);
+    finding.forward.reset();
     finding.stack.push_back({kRangeFrame, "NCCL:ncclAllReduce", std::nullopt, std::nullopt});
     finding.stack.push_back({kRangeFrame, "train", std::nullopt, std::nullopt});
     EXPECT_NE(render_finding(finding, plain()).find("\n   = inside:   train > NCCL:ncclAllReduce\n"), std::string::npos)
@@ -75,6 +76,11 @@ TEST(Text, NamesTheRangesOfTheProgramOutermostFirst) {
     EXPECT_NE(render_finding(finding, plain())
                   .find("\n   = inside:   decoder/attn; its backward is inside train > NCCL:ncclAllReduce\n"),
               std::string::npos)
+        << render_finding(finding, plain());
+    finding.forward->stack.clear();
+    EXPECT_NE(
+        render_finding(finding, plain()).find("\n   = inside:   its backward is inside train > NCCL:ncclAllReduce\n"),
+        std::string::npos)
         << render_finding(finding, plain());
     finding.location.reset();  // the stack is shown
     EXPECT_EQ(render_finding(finding, plain()).find("in train\n"), std::string::npos);

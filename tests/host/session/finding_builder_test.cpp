@@ -60,10 +60,10 @@ class Builder : public testing::Test {
 TEST_F(Builder, RangesStandBehindTheFrames) {
     EXPECT_EQ(build().stack.size(), 3u);
     ThreadRanges thread;
-    ranges.take(thread, {RangeEvent::Kind::Start, 1, "epoch 3"});
-    ranges.take(thread, {RangeEvent::Kind::Push, 0, "decoder/attn"});
+    ranges.take(thread, {RangeEvent::Kind::Start, false, 1, "epoch 3"});
+    ranges.take(thread, {RangeEvent::Kind::Push, false, 0, "decoder/attn"});
     escaped.birth.ranges = ranges.path(thread);
-    ranges.take(thread, {RangeEvent::Kind::Pop, 0, ""});
+    ranges.take(thread, {RangeEvent::Kind::Pop, false, 0, ""});
     const std::vector<StackFrame> stack = build().stack;
     ASSERT_EQ(stack.size(), 5u);
     EXPECT_EQ(stack[3].kind + " " + stack[3].function, "nvtx decoder/attn");

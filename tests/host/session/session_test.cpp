@@ -263,14 +263,14 @@ TEST(Session, IgnoredScope) {
 
 TEST(Session, RangesOfTheProgramAreInTheFinding) {
     Played& r = Played::make();
-    r.session->range({RangeEvent::Kind::Start, 1, "epoch 3"});
-    r.session->range({RangeEvent::Kind::Push, 0, "numsan:ignore"});
+    r.session->range({RangeEvent::Kind::Start, false, 1, "epoch 3"});
+    r.session->range({RangeEvent::Kind::Push, true, 0, "numsan:ignore"});
     r.log_of_negative();
-    r.session->range({RangeEvent::Kind::Pop, 0, ""});
-    r.session->range({RangeEvent::Kind::Push, 0, "decoder/attn"});
+    r.session->range({RangeEvent::Kind::Pop, false, 0, ""});
+    r.session->range({RangeEvent::Kind::Push, false, 0, "decoder/attn"});
     r.log_of_negative();
-    r.session->range({RangeEvent::Kind::Pop, 0, ""});
-    r.session->range({RangeEvent::Kind::Stop, 1, ""});
+    r.session->range({RangeEvent::Kind::Pop, false, 0, ""});
+    r.session->range({RangeEvent::Kind::Stop, false, 1, ""});
     r.session->finish(0);
     const auto findings = r.read()["findings"];
     ASSERT_EQ(findings.size(), 1u);

@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,13 +21,19 @@ using Kind = RangeEvent::Kind;
 class OpenRangesTest : public testing::Test {
   protected:
     ~OpenRangesTest() override {
-        while (mine.pushed != nullptr || mine.deeper > 0) pop(mine.pushed->back().domain);
+        while (mine.depth > 0) pop(mine.pushed != nullptr ? mine.pushed->back().domain : 0);
+        EXPECT_EQ(mine.pushed, nullptr);
     }
 
-    void push(const std::string& name, uint64_t domain = 0) { ranges.take(mine, {Kind::Push, domain, name.c_str()}); }
-    void pop(uint64_t domain = 0) { ranges.take(mine, {Kind::Pop, domain, ""}); }
-    void start(uint64_t id, const std::string& name) { ranges.take(mine, {Kind::Start, id, name.c_str()}); }
-    void stop(uint64_t id) { ranges.take(mine, {Kind::Stop, id, ""}); }
+    void push(const std::string& name, uint64_t domain = 0) {
+        ranges.take(mine, {Kind::Push, false, domain, name.c_str()});
+    }
+    void push_ignored() { ranges.take(mine, {Kind::Push, true, 0, "numsan:ignore"}); }
+    void pop(uint64_t domain = 0) { ranges.take(mine, {Kind::Pop, false, domain, ""}); }
+    void start(uint64_t id, const std::string& name, bool ignored = false) {
+        ranges.take(mine, {Kind::Start, ignored, id, name.c_str()});
+    }
+    void stop(uint64_t id) { ranges.take(mine, {Kind::Stop, false, id, ""}); }
     std::vector<std::string> names() const { return ranges.names(ranges.path(mine)); }
 
     OpenRanges ranges;
@@ -83,22 +92,52 @@ TEST_F(OpenRangesTest, PopEndsTheInnermostOfItsDomain) {
     EXPECT_THAT(names(), ElementsAre("two"));
 }
 
-TEST_F(OpenRangesTest, IgnoredRangesAreCountedAndNotShown) {
+TEST_F(OpenRangesTest, IgnoredRangesAreNotShown) {
     push("train");
-    push(kIgnoredRange);
-    push(kIgnoredRange);
-    EXPECT_EQ(mine.ignored, 2);
+    push_ignored();
+    push_ignored();
+    EXPECT_TRUE(ranges.ignores(mine));
     EXPECT_THAT(names(), ElementsAre("train"));
     pop();
+    EXPECT_TRUE(ranges.ignores(mine));
     pop();
-    EXPECT_EQ(mine.ignored, 0);
-    start(7, kIgnoredRange);
-    EXPECT_TRUE(ranges.ignoring());
+    EXPECT_FALSE(ranges.ignores(mine));
+    start(7, "numsan:ignore", true);
+    EXPECT_TRUE(ranges.ignores(mine));
+    EXPECT_TRUE(ranges.ignores(ThreadRanges{}));
     stop(8);
-    EXPECT_TRUE(ranges.ignoring());
+    EXPECT_TRUE(ranges.ignores(mine));
     stop(7);
     stop(7);
-    EXPECT_FALSE(ranges.ignoring());
+    EXPECT_FALSE(ranges.ignores(mine));
+}
+
+TEST_F(OpenRangesTest, IgnoredRangeOfAnotherDomainEndsBeforeWhatIsInside) {
+    push("outer", 1);
+    ranges.take(mine, {Kind::Push, true, 2, ""});
+    push("inner", 1);
+    pop(2);
+    EXPECT_FALSE(ranges.ignores(mine));
+    EXPECT_THAT(names(), ElementsAre("outer", "inner"));
+}
+
+TEST_F(OpenRangesTest, IgnoredRangeIsKnownHoweverDeepItIs) {
+    for (size_t i = 0; i < 10 * OpenRanges::kMostPushed; ++i) push("level");
+    push_ignored();
+    push("inside");
+    EXPECT_TRUE(ranges.ignores(mine));
+    pop();
+    EXPECT_TRUE(ranges.ignores(mine));
+    pop();
+    EXPECT_FALSE(ranges.ignores(mine));
+}
+
+TEST_F(OpenRangesTest, IgnoredRangeIsKnownHoweverManyAreStarted) {
+    for (uint64_t id = 1; id <= 1000; ++id) start(id, "request");
+    start(5000, "numsan:ignore", true);
+    EXPECT_TRUE(ranges.ignores(mine));
+    stop(5000);
+    EXPECT_FALSE(ranges.ignores(mine));
 }
 
 TEST_F(OpenRangesTest, StartedRangesAreTheProcesss) {
@@ -109,50 +148,72 @@ TEST_F(OpenRangesTest, StartedRangesAreTheProcesss) {
     std::thread([this] {
         ThreadRanges other;
         EXPECT_THAT(ranges.names(ranges.path(other)), ElementsAre("epoch 3", "evaluation"));
-        ranges.take(other, {Kind::Stop, 1, ""});
+        ranges.take(other, {Kind::Stop, false, 1, ""});
     }).join();
     EXPECT_THAT(names(), ElementsAre("evaluation", "thread"));
     stop(2);
     EXPECT_THAT(names(), ElementsAre("thread"));
 }
 
-TEST_F(OpenRangesTest, MoreStartedRangesThanThereIsRoomForEndWell) {
+TEST_F(OpenRangesTest, LatestOfTheStartedRangesAreShown) {
     for (uint64_t id = 1; id <= 100; ++id) start(id, "x" + std::to_string(id));
     EXPECT_EQ(names().size(), OpenRanges::kMostNames);
-    EXPECT_EQ(names().back(), "x64");
-    for (uint64_t id = 1; id <= 100; ++id) stop(id);
+    EXPECT_EQ(names().back(), "x100");
+    for (uint64_t id = 2; id <= 100; ++id) stop(id);
     EXPECT_THAT(names(), IsEmpty());
+    stop(1);
 }
 
 TEST_F(OpenRangesTest, InnermostNamesOfADeepNestAreShown) {
-    const int deepest = int(OpenRanges::kMostPushed) + 10;
-    for (int i = 0; i < deepest; ++i) push("level " + std::to_string(i));
-    EXPECT_EQ(mine.deeper, 10);
-    std::vector<std::string> seen = names();
+    const int deepest = int(OpenRanges::kMostPushed);
+    for (int i = 0; i < deepest + 10; ++i) push("level " + std::to_string(i));
+    const std::vector<std::string> seen = names();
     EXPECT_EQ(seen.size(), OpenRanges::kMostNames);
-    // All paths are open by then, and a further one has no room.
-    EXPECT_EQ(seen.back(), "level " + std::to_string(OpenRanges::kMostPaths - 1));
-    for (int i = 0; i < deepest - 3; ++i) pop();
+    EXPECT_EQ(seen.back(), "level " + std::to_string(deepest - 1));
+    for (int i = 0; i < deepest + 7; ++i) pop();
     EXPECT_THAT(names(), ElementsAre("level 0", "level 1", "level 2"));
 }
 
-TEST_F(OpenRangesTest, OldestPathsAreForgottenAndOpenOnesAreNot) {
+TEST_F(OpenRangesTest, PathsThatAreUsedAreNotForgotten) {
     push("run");
     push("first");
     const RangePath first = ranges.path(mine);
+    pop();
+    push("each step");
+    const RangePath used = ranges.path(mine);
     pop();
     RangePath last;
     for (size_t i = 0; i < 2 * OpenRanges::kMostPaths; ++i) {
         push("step " + std::to_string(i));
         last = ranges.path(mine);
         pop();
+        push("each step");
+        EXPECT_EQ(ranges.path(mine).pushed, used.pushed);
+        pop();
     }
     EXPECT_THAT(ranges.names(first), IsEmpty());
-    EXPECT_THAT(ranges.names(last), ElementsAre("run", "step 8191"));
+    EXPECT_THAT(ranges.names(used), ElementsAre("run", "each step"));
+    EXPECT_THAT(ranges.names(last), ElementsAre("run", "step 16383"));
     EXPECT_THAT(names(), ElementsAre("run"));
     push("first");
     EXPECT_NE(ranges.path(mine).pushed, first.pushed) << "an old id names none";
     EXPECT_THAT(names(), ElementsAre("run", "first"));
+}
+
+TEST_F(OpenRangesTest, ThreadsThatEndWithOpenRangesAreBounded) {
+    std::vector<ThreadRanges> ended(OpenRanges::kMostThreads + 10);
+    for (ThreadRanges& thread : ended) ranges.take(thread, {Kind::Push, false, 0, "left open"});
+    EXPECT_THAT(ranges.names(ranges.path(ended.front())), ElementsAre("left open"));
+    EXPECT_THAT(ranges.names(ranges.path(ended.back())), IsEmpty());
+    ranges.take(ended.back(), {Kind::Push, true, 0, "numsan:ignore"});
+    EXPECT_TRUE(ranges.ignores(ended.back())) << "without names, too";
+    ranges.take(ended.back(), {Kind::Pop, false, 0, ""});
+    EXPECT_FALSE(ranges.ignores(ended.back()));
+    ranges.take(ended.back(), {Kind::Pop, false, 0, ""});
+    ranges.take(ended.front(), {Kind::Pop, false, 0, ""});
+    ranges.take(ended.back(), {Kind::Push, false, 0, "again"});
+    EXPECT_THAT(ranges.names(ranges.path(ended.back())), ElementsAre("again")) << "there is room again";
+    for (ThreadRanges& thread : ended) ranges.take(thread, {Kind::Pop, false, 0, ""});
 }
 
 TEST_F(OpenRangesTest, ManyThreadsNameTheSameRanges) {
@@ -162,15 +223,40 @@ TEST_F(OpenRangesTest, ManyThreadsNameTheSameRanges) {
             ThreadRanges own;
             for (int i = 0; i < 2000; ++i) {
                 const std::string inner = "inner " + std::to_string(i % 50) + " of " + std::to_string(t % 2);
-                ranges.take(own, {Kind::Push, 0, "outer"});
-                ranges.take(own, {Kind::Push, 0, inner.c_str()});
+                ranges.take(own, {Kind::Push, false, 0, "outer"});
+                ranges.take(own, {Kind::Push, false, 0, inner.c_str()});
                 EXPECT_THAT(ranges.names(ranges.path(own)), ElementsAre("outer", inner));
-                ranges.take(own, {Kind::Pop, 0, ""});
-                ranges.take(own, {Kind::Pop, 0, ""});
+                ranges.take(own, {Kind::Pop, false, 0, ""});
+                ranges.take(own, {Kind::Pop, false, 0, ""});
             }
         });
     }
     for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(OpenRangesTest, ChildOfAForkFindsTheLockFree) {
+    std::atomic<bool> done{false};
+    std::thread other([&] {
+        ThreadRanges own;
+        while (!done) {
+            ranges.take(own, {Kind::Push, false, 0, "busy"});
+            ranges.take(own, {Kind::Pop, false, 0, ""});
+        }
+    });
+    for (int i = 0; i < 50; ++i) {
+        ranges.lock();
+        const pid_t child = fork();
+        ranges.unlock();
+        if (child == 0) {
+            push("in the child");
+            _exit(names() == std::vector<std::string>{"in the child"} ? 0 : 1);
+        }
+        int status = -1;
+        ASSERT_EQ(waitpid(child, &status, 0), child);
+        ASSERT_EQ(status, 0);
+    }
+    done = true;
+    other.join();
 }
 
 }  // namespace

@@ -239,11 +239,13 @@ TEST(Verdict, MemoryThatNothingWrote) {
     s.context.stack = 9;
     s.op("aten::empty", {}, {memory.returned()}, OpClass::Allocation);
     s.context.stack = 1;
+    s.context.ranges = {4, 5};
     s.op("aten::mul", {memory.view()}, {y.returned()});
     s.loss(y);
     ASSERT_EQ(s.outcome.escaped.size(), 1u);
     EXPECT_EQ(s.only().birth.mechanism, Mechanism::UNINIT);
     EXPECT_EQ(s.only().birth.stack, 9u) << "the allocation is the place to look at";
+    EXPECT_EQ(s.only().birth.ranges.pushed, 0u) << "those are of the op that read it";
     EXPECT_EQ(s.only().birth.seq, OpSeq{0});
 }
 
@@ -293,13 +295,17 @@ TEST(Verdict, WhatACollectiveFillsIsNotSent) {
         s.op("aten::empty", {}, {memory.returned()}, OpClass::Allocation);
         std::vector<TensorView> operands{memory.view()};
         if (!receives) operands.push_back(one.view());
+        s.context.ranges = {4, 5};
         s.op(op, operands, {memory.written()}, OpClass::Collective);
         EXPECT_EQ(s.outcome.escaped.size(), 0u) << op;
+        s.context.ranges = {6, 7};
         MadeUp y{kNan};
         s.op("aten::mul", {memory.view()}, {y.returned()});
         s.loss(y);
         ASSERT_EQ(s.outcome.escaped.size(), 1u) << op;
         EXPECT_EQ(s.only().birth.mechanism, Mechanism::DATA) << "it came from another rank";
+        EXPECT_EQ(s.only().birth.ranges.pushed, 4u) << "the collective's, not the reader's";
+        EXPECT_EQ(s.only().birth.ranges.started, 5u);
         EXPECT_EQ(s.only().birth.phase, Phase::Comm);
     }
 }

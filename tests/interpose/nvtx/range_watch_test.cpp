@@ -32,9 +32,13 @@ std::string number_of(uint64_t domain) {
 }
 
 const RangeListener g_recorder = {
-    [](uint64_t domain, const char* name) { g_told += "push " + number_of(domain) + " " + name + "|"; },
+    [](uint64_t domain, const char* name, bool ignored) {
+        g_told += (ignored ? "push ignored " : "push ") + number_of(domain) + " " + name + "|";
+    },
     [](uint64_t domain) { g_told += "pop " + number_of(domain) + "|"; },
-    [](uint64_t id, const char* name) { g_told += "start " + std::to_string(id != 0) + " " + name + "|"; },
+    [](uint64_t id, const char* name, bool ignored) {
+        g_told += (ignored ? "start ignored " : "start ") + std::to_string(id != 0) + " " + name + "|";
+    },
     [](uint64_t id) { g_told += "stop " + std::to_string(id != 0) + "|"; },
 };
 
@@ -157,7 +161,9 @@ TEST_F(RangeWatchOfNvtx, DomainsAndRegisteredStringsHaveTheirNames) {
         nvtxDomainRangePushEx(library, &attributes);
         nvtxDomainRangePop(library);
     }
-    EXPECT_EQ(told(), "push 1 a library:forward|pop 1|push 1 a library:forward|pop 1|push 1 numsan:ignore|pop 1|");
+    EXPECT_EQ(
+        told(),
+        "push 1 a library:forward|pop 1|push 1 a library:forward|pop 1|push ignored 1 a library:numsan:ignore|pop 1|");
     attributes = event(NVTX_MESSAGE_TYPE_ASCII);
     attributes.message.ascii = "x";
     nvtxDomainRangePushEx(other, &attributes);
@@ -168,13 +174,41 @@ TEST_F(RangeWatchOfNvtx, DomainsAndRegisteredStringsHaveTheirNames) {
     EXPECT_EQ(told(), "push 2 another:x|push 0 x|pop 2|start 1 another:x|stop 1|");
 }
 
+TEST_F(RangeWatchOfNvtx, IgnoredIsTheNameOfTheRangeAlone) {
+    const nvtxDomainHandle_t ours = nvtxDomainCreateA("numsan");
+    nvtxEventAttributes_t attributes = event(NVTX_MESSAGE_TYPE_ASCII);
+    attributes.message.ascii = "ignore";
+    nvtxDomainRangePushEx(ours, &attributes);
+    const std::string seen = told();
+    EXPECT_TRUE(seen.starts_with("push ") && !seen.starts_with("push ignored ")) << seen;
+    nvtxRangePushA("numsan:ignored");
+    nvtxRangePushW(L"numsan:ignore");
+    EXPECT_EQ(told(), "push 0 numsan:ignored|push ignored 0 numsan:ignore|");
+}
+
+TEST_F(RangeWatchOfNvtx, WideNameThatIsNoTextIsShownAsOne) {
+    const wchar_t name[] = {L'a', wchar_t(0xd800), wchar_t(0x110000), L'b', 0};
+    nvtxRangePushW(name);
+    EXPECT_EQ(told(), "push 0 a??b|");
+}
+
+TEST_F(RangeWatchOfNvtx, IgnoredStringIsKnownHoweverManyAreRegistered) {
+    for (int i = 0; i < 10000; ++i) nvtxDomainRegisterStringA(nullptr, ("string " + std::to_string(i)).c_str());
+    nvtxEventAttributes_t attributes = event(NVTX_MESSAGE_TYPE_REGISTERED);
+    attributes.message.registered = nvtxDomainRegisterStringA(nullptr, "one more");
+    nvtxRangePushEx(&attributes);
+    attributes.message.registered = nvtxDomainRegisterStringA(nullptr, "numsan:ignore");
+    nvtxRangePushEx(&attributes);
+    EXPECT_EQ(told(), "push 0 |push ignored 0 numsan:ignore|");
+}
+
 TEST_F(RangeWatchOfNvtx, StartedRangeHasAnIdAndMayEndElsewhere) {
     const nvtxRangeId_t first = nvtxRangeStartA("epoch"), second = nvtxRangeStartW(L"numsan:ignore");
     EXPECT_NE(first, 0u);
     EXPECT_NE(first, second);
     std::thread([&] { nvtxRangeEnd(first); }).join();
     nvtxRangeEnd(0);
-    EXPECT_EQ(told(), "start 1 epoch|start 1 numsan:ignore|stop 1|stop 0|");
+    EXPECT_EQ(told(), "start 1 epoch|start ignored 1 numsan:ignore|stop 1|stop 0|");
 }
 
 TEST_F(RangeWatchOfNvtx, LongNameIsCutBetweenCharacters) {

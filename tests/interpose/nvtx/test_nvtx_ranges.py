@@ -45,6 +45,8 @@ with nvtx.range("numsan"):
 """
 
 NAMED = """
+for number in range(1000):
+    nvtx.range_start(f"left open {number}")
 epoch = nvtx.range_start("epoch {}".format(3))
 nvtx.range_push("train")
 with nvtx.range("encoder"):
@@ -93,8 +95,9 @@ def test_finding_says_which_ranges_it_is_inside_of(nvtx, tmp_path):
     found = done.findings[0]
     assert found["location"]["line"] == run_numsan.marked_line(path, "# LOG"), done.describe()
     assert [frame["function"] for frame in found["stack"] if frame["kind"] == "nvtx"] == [
-        "decoder/attn", "train", "epoch 3"], done.describe()
-    assert "= inside:   epoch 3 > train > decoder/attn" in done.stderr, done.describe()
+        "decoder/attn", "train", "epoch 3", *[f"left open {number}" for number in range(999, 984, -1)]], done.describe()
+    assert "= inside:   left open 985 > " in done.stderr, done.describe()
+    assert "left open 999 > epoch 3 > train > decoder/attn\n" in done.stderr, done.describe()
 
 
 BACKWARD = """
@@ -114,6 +117,32 @@ def test_finding_of_a_backward_pass_says_where_its_forward_was(nvtx, tmp_path):
     assert found["location"]["line"] == run_numsan.marked_line(path, "# ROOT"), done.describe()
     assert found["forward"]["stack"][-1] == {"kind": "nvtx", "function": "decoder/attn", "file": None, "line": None}
     assert "= inside:   decoder/attn; its backward is inside backward" in done.stderr, done.describe()
+
+
+WORKERS = """
+import torch.utils.data
+
+
+class Batches(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        with nvtx.range("decode"):
+            return torch.log(torch.tensor([float(index) - 1]))  # WORKER
+
+
+for batch in torch.utils.data.DataLoader(Batches(), num_workers=1):
+    with nvtx.range("train"):
+        (weight * batch).sum().backward()
+opt.step()
+"""
+
+
+def test_value_of_a_worker_has_none_of_the_ranges_of_its_reader(nvtx, tmp_path):
+    path, done = both(tmp_path, WORKERS, run_numsan.run)
+    found = [one for one in done.findings if one["location"]["line"] == run_numsan.marked_line(path, "# WORKER")]
+    assert found and "nvtx" not in [frame["kind"] for one in found for frame in one["stack"]], done.describe()
 
 
 def test_healthy_program_with_ranges_is_silent(nvtx, tmp_path):

@@ -46,7 +46,7 @@ torch.manual_seed(168)
 model = Detector()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 warm_up = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 200))
-for step in range(150):
+for step in range(200):
     picture, box, cell = scene()
     boxes, there = model(picture)
     found = boxes[torch.arange(len(box)), cell[:, 1], cell[:, 0]]
@@ -57,6 +57,7 @@ for step in range(150):
     loss = overlap + sizes + nn.functional.binary_cross_entropy_with_logits(there, wanted)
     optimizer.zero_grad()
     loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1000.0)
     optimizer.step()
     warm_up.step()
 print(f"detection loss {loss.item():.4f}")
