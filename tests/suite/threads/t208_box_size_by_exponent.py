@@ -42,11 +42,11 @@ def scene(count=8, size=32):
     return picture[:, None], torch.cat([centre, extent], dim=1), (centre // CELL).long()
 
 
-torch.manual_seed(168)
+torch.manual_seed(170)
 model = Detector()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 warm_up = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 200))
-for step in range(200):
+for step in range(100):
     picture, box, cell = scene()
     boxes, there = model(picture)
     found = boxes[torch.arange(len(box)), cell[:, 1], cell[:, 0]]
