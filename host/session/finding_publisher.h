@@ -30,7 +30,7 @@ class FindingPublisher {
     void use(AskRank ask) noexcept { ask_rank_ = ask; }
     /// What shows each new finding to other tools; before the first event.
     void use(MarkFinding mark) noexcept { mark_.store(mark, std::memory_order_relaxed); }
-    /// The process ends, and the tool may be gone.
+    /// The tool may be gone.
     void end_marks() noexcept { mark_.store(nullptr, std::memory_order_relaxed); }
     /// Where the ranks of a job leave their first errors; before the first event, and after the stacks know what is
     /// called on threads of their own.
@@ -47,7 +47,11 @@ class FindingPublisher {
     /// An optimizer's step has ended: asks for the rank, the first time, while there is a process group, as many
     /// programs take it down before they end; and says what other ranks have left for this one.
     void step_ended() noexcept;
-    void begin_child() noexcept { job_.begin_child(reporter_.knows_rank()); }
+    /// The tool's locks may be held by threads that the child does not have.
+    void begin_child() noexcept {
+        end_marks();
+        job_.begin_child(reporter_.knows_rank());
+    }
     /// What is alive now, by name. Slow.
     LiveNames names();
 

@@ -36,14 +36,16 @@ void OpenRanges::take(ThreadRanges& thread, const RangeEvent& event) noexcept {
             case RangeEvent::Kind::Stop: return stop(event.key);
         }
     } catch (...) {
-        const bool of_thread = event.kind == RangeEvent::Kind::Push || event.kind == RangeEvent::Kind::Pop;
-        of_thread ? forget(thread) : started_path_.store(0, std::memory_order_relaxed);
+        if (event.kind == RangeEvent::Kind::Push || event.kind == RangeEvent::Kind::Pop) forget(thread);
     }
 }
 
 /// Depth and ignored_from stay, so that what is ignored ends where it should.
 void OpenRanges::forget(ThreadRanges& thread) noexcept {
-    thread.path = 0;
+    if (thread.path != 0) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        leave(std::exchange(thread.path, 0));
+    }
     thread.nameless = thread.depth > 0;
     if (thread.pushed == nullptr) return;
     delete std::exchange(thread.pushed, nullptr);
@@ -63,7 +65,7 @@ void OpenRanges::push(ThreadRanges& thread, const RangeEvent& event) {
     OpenRange range{event.key, event.ignored, event.ignored ? "" : event.name, 0};
     range.hash = hash_inside(open.empty() ? 0 : open.back().hash, range.name);
     open.push_back(std::move(range));
-    thread.path = path_of(thread);
+    follow_thread(thread);
 }
 
 void OpenRanges::pop(ThreadRanges& thread, uint64_t domain) {
@@ -83,7 +85,7 @@ void OpenRanges::pop(ThreadRanges& thread, uint64_t domain) {
     const auto ignored = std::find_if(open.begin(), open.end(), [](const OpenRange& range) { return range.ignored; });
     thread.ignored_from = ignored == open.end() ? -1 : ignored - open.begin();
     if (open.empty()) return forget(thread);
-    thread.path = path_of(thread);
+    follow_thread(thread);
 }
 
 void OpenRanges::start(const RangeEvent& event) {
@@ -113,33 +115,33 @@ void OpenRanges::stop(uint64_t key) {
     follow_started();
 }
 
+/// The mutex is held.
 void OpenRanges::follow_started() {
     uint64_t hash = 0;
     for (const Started& range : started_) hash = hash_inside(hash, range.name);
-    started_path_.store(find(hash, started_), std::memory_order_relaxed);
+    const RangeId left = started_path_.exchange(0, std::memory_order_relaxed);
+    started_path_.store(enter(left, hash, started_), std::memory_order_relaxed);
 }
 
-RangeId OpenRanges::path_of(const ThreadRanges& thread) {
+void OpenRanges::follow_thread(ThreadRanges& thread) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return find(thread.pushed->back().hash, *thread.pushed);
+    const RangeId left = std::exchange(thread.path, 0);
+    thread.path = enter(left, thread.pushed->back().hash, *thread.pushed);
 }
 
-/// Of open ranges with this hash, entered or left now. The mutex is held.
+/// The path of open ranges with this hash, in the place of the one that is left. The mutex is held.
 template <class Ranges>
-RangeId OpenRanges::find(uint64_t hash, const Ranges& ranges) {
+RangeId OpenRanges::enter(RangeId left, uint64_t hash, const Ranges& ranges) {
+    leave(left);
     if (hash == 0) return 0;
     if (const auto known = by_hash_.find(hash); known != by_hash_.end()) {
-        paths_.splice(paths_.end(), paths_, known->second);
+        ++known->second->open;
         return known->second->id;
     }
-    if (paths_.size() >= kMostPaths) {
-        by_hash_.erase(paths_.front().hash);
-        by_id_.erase(paths_.front().id);
-        paths_.pop_front();
-    }
+    if (paths_.size() >= kMostPaths) make_room();
     do ++last_;
     while (last_ == 0 || by_id_.contains(last_));
-    paths_.push_back({last_, hash, names_of(ranges)});
+    paths_.push_back({last_, hash, names_of(ranges), 1});
     const auto made = std::prev(paths_.end());
     try {
         by_hash_.emplace(hash, made);
@@ -150,6 +152,21 @@ RangeId OpenRanges::find(uint64_t hash, const Ranges& ranges) {
         throw;
     }
     return last_;
+}
+
+void OpenRanges::leave(RangeId id) noexcept {
+    const auto at = by_id_.find(id);
+    if (at == by_id_.end()) return;
+    --at->second->open;
+    paths_.splice(paths_.end(), paths_, at->second);
+}
+
+/// Fewer are open than there are: see kMostThreads.
+void OpenRanges::make_room() {
+    while (paths_.front().open > 0) paths_.splice(paths_.end(), paths_, paths_.begin());
+    by_hash_.erase(paths_.front().hash);
+    by_id_.erase(paths_.front().id);
+    paths_.pop_front();
 }
 
 std::vector<std::string> OpenRanges::names(const RangePath& path) const {

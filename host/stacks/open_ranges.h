@@ -32,13 +32,13 @@ struct OpenRange {
     uint64_t hash;     ///< of the names up to this one; 0: there are none
 };
 
-/// [MT] Paths of names are interned; the table forgets those that were entered or left for longest.
+/// [MT] Paths of names are interned; of those that no thread is in the table forgets the ones left for longest.
 class OpenRanges {
   public:
-    static constexpr size_t kMostNames = 16;     ///< that a path has: the innermost
-    static constexpr size_t kMostPushed = 256;   ///< of a thread; deeper ones have no names
-    static constexpr size_t kMostStarted = 64;   ///< the latest; those before have no names
-    static constexpr size_t kMostIgnored = 256;  ///< started ones, at a time; further ones are not known
+    static constexpr size_t kMostNames = 16;      ///< that a path has: the innermost
+    static constexpr size_t kMostPushed = 256;    ///< of a thread; deeper ones have no names
+    static constexpr size_t kMostStarted = 64;    ///< the latest; those before have no names
+    static constexpr size_t kMostIgnored = 4096;  ///< started ones, at a time; further ones are not known
     static constexpr size_t kMostPaths = 8192;
     static constexpr int kMostThreads = 1024;  ///< with open ranges, or that ended with some; others have no names
 
@@ -66,6 +66,7 @@ class OpenRanges {
         RangeId id;
         uint64_t hash;
         std::vector<std::string> names;  ///< outermost first
+        int open = 0;                    ///< threads that are in it, and the process
     };
     using Paths = std::list<Path>;
     struct Started {
@@ -79,13 +80,15 @@ class OpenRanges {
     void stop(uint64_t key);
     void forget(ThreadRanges& thread) noexcept;
     template <class Ranges>
-    RangeId find(uint64_t hash, const Ranges& ranges);
-    RangeId path_of(const ThreadRanges& thread);
+    RangeId enter(RangeId left, uint64_t hash, const Ranges& ranges);
+    void leave(RangeId id) noexcept;
+    void make_room();
+    void follow_thread(ThreadRanges& thread);
     void follow_started();
 
     mutable std::mutex mutex_;  ///< of what follows
     RangeId last_ = 0;
-    Paths paths_;  ///< those that were used last are at the end
+    Paths paths_;  ///< those that were left last are at the end
     std::unordered_map<uint64_t, Paths::iterator> by_hash_;
     std::unordered_map<RangeId, Paths::iterator> by_id_;
     std::vector<Started> started_;

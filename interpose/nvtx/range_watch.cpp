@@ -22,18 +22,9 @@ const RangeListener& listener() { return *g_listener.load(std::memory_order_acqu
 constexpr size_t kLongestName = 256;  ///< bytes
 constexpr char kIgnored[] = "numsan:ignore";
 
-KeptNames& domains() {
-    static auto* const names = new KeptNames;  // never destroyed: handles may be used until the process ends
-    return *names;
-}
-KeptNames& registered() {
-    static auto* const names = [] {
-        auto* const made = new KeptNames;
-        made->keep(kIgnored);  // it has room, however many others there are
-        return made;
-    }();
-    return *names;
-}
+// Never destroyed, and without a guard that a fork could find held.
+constinit KeptNames g_domains;
+constinit KeptNames g_registered;
 
 std::string cut(std::string text) {
     if (text.size() <= kLongestName) return text;
@@ -127,9 +118,9 @@ RangeId start(Domain domain, const Message* message) {
 }
 
 template <class Character>
-void* kept(KeptNames& (*names)(), const Character* text) {
+void* kept(KeptNames& names, const Character* text) {
     try {
-        return const_cast<KeptName*>(names().keep(text_of(text)));
+        return const_cast<KeptName*>(names.keep(text_of(text)));
     } catch (...) {
         return nullptr;
     }
@@ -148,10 +139,10 @@ int domain_range_push_ex(Domain domain, const EventAttributes* event) { return p
 int domain_range_pop(Domain domain) { return pop(domain); }
 RangeId domain_range_start_ex(Domain domain, const EventAttributes* event) { return start(domain, event); }
 void domain_range_end(Domain, RangeId id) { listener().stop(id); }
-StringHandle domain_register_string_a(Domain, const char* text) { return kept(registered, text); }
-StringHandle domain_register_string_w(Domain, const wchar_t* text) { return kept(registered, text); }
-Domain domain_create_a(const char* name) { return kept(domains, name); }
-Domain domain_create_w(const wchar_t* name) { return kept(domains, name); }
+StringHandle domain_register_string_a(Domain, const char* text) { return kept(g_registered, text); }
+StringHandle domain_register_string_w(Domain, const wchar_t* text) { return kept(g_registered, text); }
+Domain domain_create_a(const char* name) { return kept(g_domains, name); }
+Domain domain_create_w(const wchar_t* name) { return kept(g_domains, name); }
 
 template <class Call>
 Function plain(Call* call) {
@@ -179,6 +170,7 @@ bool watch_nvtx(GetExportTable get_export_table, const RangeListener& who) noexc
     const auto* callbacks = static_cast<const Callbacks*>(get_export_table(kCallbacks));
     if (callbacks == nullptr || callbacks->struct_size < sizeof(Callbacks)) return false;
     g_listener.store(&who, std::memory_order_release);
+    kept(g_registered, kIgnored);  // it has room, however many others there will be
     const Entry core[] = {
         {kRangeStartEx, plain(range_start_ex)}, {kRangeStartA, plain(range_start_a)},
         {kRangeStartW, plain(range_start_w)},   {kRangeEnd, plain(range_end)},

@@ -18,9 +18,16 @@ bool has_marking_tool() noexcept {
 
 void mark_in_tool(const ToolMark& mark) noexcept {
     // No guard, which a fork could find held. Threads that are here at once get the same domain of the tool.
-    static std::atomic<nvtxDomainHandle_t> known{nullptr};
+    static constinit std::atomic<nvtxDomainHandle_t> known{nullptr};
+    static constinit std::atomic<bool> over{false};
+    if (over.load(std::memory_order_acquire)) return;
     nvtxDomainHandle_t domain = known.load(std::memory_order_acquire);
-    if (domain == nullptr) known.store(domain = nvtxDomainCreateA("numsan"), std::memory_order_release);
+    if (domain == nullptr) {
+        domain = nvtxDomainCreateA("numsan");
+        // The tool is loaded by now, so this runs before its destructors.
+        if (known.exchange(domain, std::memory_order_acq_rel) == nullptr)
+            std::atexit([] { over.store(true, std::memory_order_release); });
+    }
     nvtxDomainNameCategoryA(domain, mark.category, mark.category_name);
     nvtxEventAttributes_t attributes = {};
     attributes.version = NVTX_VERSION;

@@ -200,6 +200,23 @@ TEST_F(OpenRangesTest, PathsThatAreUsedAreNotForgotten) {
     EXPECT_THAT(names(), ElementsAre("run", "first"));
 }
 
+TEST_F(OpenRangesTest, OpenPathsAreNotForgottenWhateverOthersEnter) {
+    start(1, "epoch 3");
+    push("evaluate");
+    std::thread([this] {
+        ThreadRanges other;
+        ranges.take(other, {Kind::Push, false, 0, "train"});
+        for (size_t i = 0; i < 2 * OpenRanges::kMostPaths; ++i) {
+            ranges.take(other, {Kind::Push, false, 0, ("step " + std::to_string(i)).c_str()});
+            ranges.take(other, {Kind::Pop, false, 0, ""});
+        }
+        EXPECT_THAT(ranges.names(ranges.path(other)), ElementsAre("epoch 3", "train"));
+        ranges.take(other, {Kind::Pop, false, 0, ""});
+    }).join();
+    EXPECT_THAT(names(), ElementsAre("epoch 3", "evaluate"));
+    stop(1);
+}
+
 TEST_F(OpenRangesTest, ThreadsThatEndWithOpenRangesAreBounded) {
     std::vector<ThreadRanges> ended(OpenRanges::kMostThreads + 10);
     for (ThreadRanges& thread : ended) ranges.take(thread, {Kind::Push, false, 0, "left open"});

@@ -76,6 +76,29 @@ def test_healthy_program_has_neither_marks_nor_a_domain(tool, tmp_path):
     assert done.findings == [] and lines == [], done.describe()
 
 
+FORKS = """
+import os
+import torch
+
+torch.cuda.nvtx.range_push("train")
+child = os.fork()
+if child == 0:
+    torch.tensor([1.0], requires_grad=True).mul(-1).log().backward()
+else:
+    assert os.waitpid(child, 0) == (child, 0)
+"""
+
+
+def test_forked_child_does_not_call_the_tool(tool, tmp_path):
+    """It may find the tool's locks held."""
+    log, env = tool
+    path = tmp_path / "program.py"
+    path.write_text(FORKS)
+    done = run_numsan.run(path, env=env, cwd=tmp_path)
+    assert done.returncode == 0 and "error[NS101]" in done.stderr, done.describe()
+    assert log.read_text().splitlines() == ["push - 0 0 train"], done.describe()
+
+
 AT_EXIT = """
 import atexit
 import sys
