@@ -23,6 +23,8 @@ namespace numsan {
 
 /// Kind of the frames that stand for ranges of the program, behind all others, innermost first.
 inline constexpr char kRangeFrame[] = "nvtx";
+/// Of those that stand for the generated kernels that may have run the op, before the ranges.
+inline constexpr char kKernelFrame[] = "compiled";
 
 struct StackFrame {
     std::string kind;  ///< python, native, autograd, nvtx, module, compiled

@@ -161,8 +161,13 @@ void fields(Bytes& b, LiveNames::TensorName& n) {
 }
 
 template <class Bytes>
+void fields(Bytes& b, LiveNames::GeneratedKernel& k) {
+    all(b, k.name, k.file, k.line, k.backward);
+}
+
+template <class Bytes>
 void fields(Bytes& b, LiveNames& n) {
-    all(b, n.modules, n.tensors, n.traced, n.sources);
+    all(b, n.modules, n.tensors, n.kernels, n.traced, n.sources);
 }
 
 template <class Bytes>

@@ -125,9 +125,22 @@ std::string inside_text(const Json& finding) {
     return forward + (forward.empty() ? "" : "; ") + "its backward is inside " + here;
 }
 
+namespace {
+
+std::string generated_kernels(const Json& finding) {
+    std::string out;
+    for (const Json& frame : list(finding, "stack")) {
+        if (fields::text(frame, "kind") != kKernelFrame) continue;
+        out += (out.empty() ? "" : " or ") + fields::text(frame, "function") + " at " + shown_place(frame, "");
+    }
+    return out;
+}
+
+}  // namespace
+
 std::string kernel_text(const Json& finding) {
     const Json& launches = list(finding, "launches");
-    if (launches.empty()) return "";
+    if (launches.empty()) return generated_kernels(finding);
     const Json& last = launches.back();
     const auto extent = [&](const char* what) {
         std::string text;

@@ -174,6 +174,25 @@ void add_ranges(std::vector<StackFrame>& stack, const std::vector<std::string>& 
         stack.push_back({kRangeFrame, *name, std::nullopt, std::nullopt});
 }
 
+/// Inductor names a kernel after the ops that it fuses: cpp_fused__softmax_log_0.
+bool fuses(const std::string& kernel, const std::string& op) {
+    return kernel.find("_" + std::string(plain_op_name(op)) + "_") != std::string::npos;
+}
+
+/// Kernels of the compiled region that the op is of.
+void add_kernels(Finding& finding, const Birth& birth, const StackSource& stacks, const LiveNames& names) {
+    if (names.kernels.empty()) return;
+    const bool backward = !birth.node.empty();
+    for (const SourceFrame& frame : stacks.resolve(backward ? birth.forward_stack : birth.stack)) {
+        const auto known = names.kernels.find(frame.file);
+        if (known == names.kernels.end()) continue;
+        for (const LiveNames::GeneratedKernel& kernel : known->second) {
+            if (kernel.backward == backward && fuses(kernel.name, birth.op))
+                finding.stack.push_back({kKernelFrame, kernel.name, kernel.file, kernel.line});
+        }
+    }
+}
+
 /// The lines around the line, where the file has that line: Python may keep another text of it.
 void add_excerpt(Finding& finding, const Place& place) {
     constexpr int kAround = 4;
@@ -222,6 +241,7 @@ Finding build_finding(const EscapedBirth& escaped, const StackSource& stacks, co
         link.stack = KeptStack();
     }
     const bool own_backward = locate(finding, escaped, stacks, names, places);
+    add_kernels(finding, birth, stacks, names);
     add_ranges(finding.stack, ranges.names(birth.ranges));
     if (finding.forward) add_ranges(finding.forward->stack, ranges.names(birth.forward_ranges));
     if (finding.user_location && finding.location && finding.user_location->file == finding.location->file &&

@@ -64,6 +64,7 @@ bool FindingPublisher::publish(const Outcome& outcome, const LiveNames* known) {
         tensors.brief = true;  // the rest of it is known
         LiveNames lines = stacks_.names(tensors);
         names.traced = std::move(lines.traced);
+        names.kernels = std::move(lines.kernels);
         names.sources = std::move(lines.sources);
         added = reporter_.add(outcome, names, counts_.now(), tensors);
     } else if (known != nullptr) {

@@ -45,6 +45,16 @@ struct LiveNames {
     std::map<const void*, std::string> modules;
     std::map<const void*, TensorName> tensors;
 
+    /// A function that Inductor wrote, which runs several ops of a graph at once.
+    struct GeneratedKernel {
+        std::string name;  ///< "cpp_fused__softmax_log_0"
+        std::string file;
+        int line = 0;
+        bool backward = false;
+    };
+    /// By the name of the file that stands for the code which torch.fx wrote of the graph.
+    std::map<std::string, std::vector<GeneratedKernel>> kernels;
+
     using CodeLine = std::pair<std::string, int>;  ///< file and line
     /// Lines of code that torch.fx wrote, and the frames of the program that they were made from, innermost first.
     using Traced = std::map<CodeLine, std::vector<SourceFrame>>;

@@ -38,11 +38,27 @@ def test_each_line_and_its_op_are_named(found):
     assert places == MARKED, found.describe()
 
 
+def test_the_generated_kernel_is_named(found):
+    """One that has the op in its name, where it stands. A product of matrices is not generated: it is a library's."""
+    named = {}
+    for finding in found.findings:
+        for frame in finding["stack"]:
+            if frame["kind"] == "compiled":
+                line = pathlib.Path(frame["file"]).read_text().splitlines()[frame["line"] - 1]
+                assert line.startswith(f"{frame['function']} = async_compile.cpp_pybinding("), line
+                assert "_" + finding["op"].removeprefix("aten::") + "_" in frame["function"], finding
+                named.setdefault(finding["location"]["line"], []).append(frame["function"])
+    generated = {line for line, op in MARKED.items() if op != "aten::mm"}
+    assert set(named) == generated and all(len(kernels) == 1 for kernels in named.values()), named
+    assert f"= kernel:   {named[min(named)][0]} at " in found.stderr, found.describe()
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_graphs_that_run_op_by_op_name_the_same_lines(backend, warm, tmp_path):
     done = run_numsan.run(LOSSES, args=[f"backend={backend}"], cwd=tmp_path, timeout=600)
     assert sorted(finding["location"]["line"] for finding in done.findings) == sorted(MARKED), done.describe()
+    assert "kernel:" not in done.stderr, done.describe()
 
 
 def test_no_frame_of_numsans_own_is_shown(found):

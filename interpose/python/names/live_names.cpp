@@ -34,10 +34,18 @@ struct Answer {
     std::map<uintptr_t, std::vector<SourceFrame>> stacks;  ///< those that lines of generated code name by number
 };
 
-/// A frame, or a line of generated code: see scripts/traced_lines.py.
+void read_kernel(std::string_view line, bool backward, int number, Answer& answer) {
+    const size_t file = line.find('\t'), code = line.find('\t', file + 1);
+    if (file == line.npos || code == line.npos) return;
+    answer.names.kernels[std::string(line.substr(code + 1))].push_back(
+        {std::string(line.substr(0, file)), std::string(line.substr(file + 1, code - file - 1)), number, backward});
+}
+
+/// A frame, a line of generated code, or a kernel: see scripts/traced_lines.py.
 void read_traced(char letter, std::string_view line, Answer& answer) {
     uintptr_t stack = 0, number = 0, module = 0;
     if (!take(line, stack) || !take(line, number)) return;
+    if (letter == 'k') return read_kernel(line, stack != 0, int(number), answer);
     if (letter == 'f') {
         const size_t tab = line.find('\t');
         if (tab == line.npos) return;
@@ -148,7 +156,9 @@ LiveNames live_names(const PythonApi& api, const PythonLayout* layout, const Ten
         read_generated(*wanted, *kept);
         delete kept;
     });
-    if (done) names.traced = std::move(wanted->answer.names.traced);
+    if (!done) return names;
+    names.traced = std::move(wanted->answer.names.traced);
+    names.kernels = std::move(wanted->answer.names.kernels);
     return names;
 }
 

@@ -25,6 +25,14 @@ def wait_for_torch():
         may_look, is_plain, first_bad = make_look_tests()
         Region = make_region_class()
 
+        written = torch._inductor.codecache.PyCodeCache.modules
+
+        def sources():
+            return len(written)
+
+        def sources_since(before):
+            return [module.__file__ for module in written[before:]]
+
         def is_small(value):
             return type(value) is torch.Tensor and value.untyped_storage().nbytes() <= small_bytes
 
@@ -103,6 +111,10 @@ def wait_for_torch():
             if not changed <= region.statistics | region.counters:
                 return None
             region.runs[kinds, tangents is not None] += 1
+            try:
+                region.read_sources()
+            except (OSError, ValueError):
+                pass
             values = [copied(region, place, value, tangents is not None) for place, value in enumerate(given)]
             for place in changed & region.counters:
                 values[place] = torch.zeros((), dtype=torch.int64)
@@ -163,8 +175,11 @@ def wait_for_torch():
 
         def with_looks_backward(backward):
             def numsan_backward(ctx, *tangents):
+                before = sources()
                 gradients = backward(ctx, *tangents)
                 try:
+                    if sources() != before:  # it was compiled just now
+                        ctx.numsan_call.region.sources += sources_since(before)
                     if may_look():
                         results = gradients if type(gradients) in (tuple, list) else (gradients,)
                         call = ctx.numsan_call
@@ -211,11 +226,11 @@ def wait_for_torch():
             # Where torch has a layer that keeps torch.compile out, there is one again, and not two.
             return looks if run is compiled else torch._dynamo.disable(looks, reason='do not trace AOT-compiled graph')
 
-        for function in (may_look, kinds_in, own_node, keep, numsan_runs_region):
+        for function in (may_look, kinds_in, own_node, keep, numsan_runs_region, sources, sources_since):
             as_of_torch(function, function, origin)
         for function in (Region.versions, Region.sort_places, Call.__init__, Call.given):
             as_of_torch(function, function, origin)
-        return Region, with_looks
+        return Region, with_looks, sources, sources_since
 
     def mend(inductor):
         compile_model, looks = inductor.__call__, []
@@ -224,14 +239,18 @@ def wait_for_torch():
             region = None
             try:
                 if not looks:
-                    looks.append(make_looks())
-                region = looks[0][0](model_)
+                    looks.extend(make_looks())
+                region, before = looks[0](model_), looks[2]()
             except Exception:
                 pass
             compiled = compile_model(self, model_, inputs_)
             if region is None or region.graph is None or type(compiled) is not type(numsan_compiles):
                 return compiled
-            return looks[0][1](compiled, region)
+            try:
+                region.sources += looks[3](before)
+            except Exception:
+                pass
+            return looks[1](compiled, region)
 
         inductor.__call__ = as_of_torch(numsan_compiles, compile_model, compile_model.__code__)
 

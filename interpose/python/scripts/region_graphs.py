@@ -28,6 +28,7 @@ def make_region_class():
                        'binomial|attention|gumbel|rrelu|fractional')
     in_place = re.compile(r'.*[^_]_|(__)?(setitem|delitem|i(add|sub|mul|matmul|truediv|floordiv|mod|pow|and|or|xor|'
                           r'lshift|rshift|concat))(__)?')
+    kernel = re.compile(r'(\w+) = async_compile\.\w+\(')
     ran = []  # the graphs say what lines they were made of, when findings are named
 
     def may_draw(thread):
@@ -122,6 +123,7 @@ def make_region_class():
         def __init__(self, model):
             self.root, self.graph, self.forward, self.runs = model, None, None, collections.Counter()
             self.kind = self.parameters = self.watched = None
+            self.sources, self.kernels = [], []  # files that Inductor wrote of it, and what kernels those have
             parts = [part for part in model.modules() if isinstance(part, graph_module_type)]
             nodes = [node for part in parts for node in part.graph.nodes]
             values = [value for node in nodes for value in values_of(node)]
@@ -176,9 +178,19 @@ def make_region_class():
                     value = getattr(module, name)
                     setattr(own, name, value.detach().clone() if isinstance(value, torch.Tensor) else value)
                 self.forward = functools.partial(type(module).forward, own)
+                module.__dict__['numsan_kernels'] = self.kernels
                 if len(ran) < most_kept:
                     ran.append(module)
             return self.forward(*values)
+
+        def read_sources(self):
+            while self.sources:
+                source = self.sources.pop()
+                with open(source) as file:
+                    lines = file.read().split('\n')
+                backward = any(line.startswith('# AOT ID:') and '_backward' in line for line in lines)
+                found = ((kernel.match(line), number) for number, line in enumerate(lines, 1))
+                self.kernels += [(match.group(1), source, number, backward) for match, number in found if match]
 
         def may_run(self, given, kinds, backward):
             if self.runs[kinds, backward] >= most_runs or torch.is_anomaly_enabled():

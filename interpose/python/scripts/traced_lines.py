@@ -1,8 +1,9 @@
 # Finds what lines of generated code were made from: torch.fx writes Python functions whose frames stand in no file, and
 # keeps with each node of the graph where the program called it. Leaves in `answer` lines
 # "f <stack> <line> <function>\t<file>", frames innermost first, then "c <stack> <line> <module> <file>" for a line of
-# generated code. Reads `modules`, those that torch.fx wrote, `types`, the type of each live module by its address, and
-# functions_in(file), functions and classes that the modules of the program have from that file.
+# generated code and "k <0 or 1: backward> <line> <name>\t<file>\t<file of the generated code>" for a kernel. Reads
+# `modules`, those that torch.fx wrote, `types`, the type of each live module by its address, and functions_in(file),
+# functions and classes that the modules of the program have from that file.
 
 
 def traced_lines():
@@ -74,6 +75,8 @@ def traced_lines():
         code, graph = own.get('_code'), own.get('_graph')
         if file is None or type(code) is not str or not is_a(graph, graph_type):
             return
+        for name, source, line, backward in own.get('numsan_kernels', ()):
+            code_lines.append('k %x %x %s\t%s\t%s' % (backward, line, clean(name), clean(source), clean(file)))
         root = own_dict(graph)['_root']
         nodes, node = {}, root._next
         while node is not root and type(node) is node_type and left > 0:

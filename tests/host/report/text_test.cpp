@@ -94,6 +94,14 @@ TEST(Text, NamesTheKernelsOfADevice) {
             .find("\n   = kernel:   partial_sums(float*), grid 40x2x1, block 128x1x1, stream 0x0, correlation 16\n"),
         std::string::npos)
         << render_finding(finding, plain());
+    Finding compiled = build_finding();
+    compiled.stack.push_back({kKernelFrame, "cpp_fused_log_0", "/cache/a.py", 12});
+    compiled.stack.push_back({kKernelFrame, "cpp_fused_add_log_1", "/cache/a.py", 60});
+    EXPECT_NE(
+        render_finding(compiled, plain())
+            .find("\n   = kernel:   cpp_fused_log_0 at /cache/a.py:12 or cpp_fused_add_log_1 at /cache/a.py:60\n"),
+        std::string::npos)
+        << render_finding(compiled, plain());
     finding.launches.push_back({"sum_of_parts(float*)", "cuLaunchKernelEx", {1, 1, 1}, {32, 1, 1}, 49152, 0x55ab, 17});
     EXPECT_NE(
         render_finding(finding, plain())

@@ -57,6 +57,25 @@ class Builder : public testing::Test {
     EscapedBirth escaped;
 };
 
+TEST_F(Builder, KernelsOfTheRegionThatFuseTheOpAreNamed) {
+    stacks.stacks[5] = {{"<eval_with_key>.7", "forward", 4, nullptr, false}};
+    stacks.live.kernels["<eval_with_key>.7"] = {{"cpp_fused_add_log_0", "/cache/a.py", 12, false},
+                                                {"cpp_fused_exp_log1p_1", "/cache/a.py", 60, false},
+                                                {"cpp_fused_div_log_0", "/cache/b.py", 12, true}};
+    escaped.birth.stack = 5;
+    const StackFrame forward = build().stack.back();
+    EXPECT_EQ(forward.kind + " " + forward.function + " " + *forward.file, "compiled cpp_fused_add_log_0 /cache/a.py");
+    EXPECT_EQ(forward.line, 12);
+    escaped.birth.op = "aten::div";
+    EXPECT_NE(build().stack.back().kind, kKernelFrame) << "of the backward pass alone";
+    escaped.birth.node = "LogBackward0";
+    escaped.birth.stack = 2;
+    escaped.birth.has_forward = true;
+    escaped.birth.forward_op = "aten::log";
+    escaped.birth.forward_stack = 5;
+    EXPECT_EQ(build().stack.back().function, "cpp_fused_div_log_0");
+}
+
 TEST_F(Builder, RangesStandBehindTheFrames) {
     EXPECT_EQ(build().stack.size(), 3u);
     ThreadRanges thread;
