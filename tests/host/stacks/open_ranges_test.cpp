@@ -3,13 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/support/forked_child.h"
 
 namespace numsan {
 namespace {
@@ -252,25 +251,23 @@ TEST_F(OpenRangesTest, ManyThreadsNameTheSameRanges) {
 }
 
 TEST_F(OpenRangesTest, ChildOfAForkFindsTheLockFree) {
-    std::atomic<bool> done{false};
+    std::atomic<bool> begun{false}, done{false};
     std::thread other([&] {
         ThreadRanges own;
-        while (!done) {
+        ranges.take(own, {Kind::Push, false, 0, "outer"});
+        while (!done) {  // once round it allocates nothing: the vector has room, the names are short, the path is known
             ranges.take(own, {Kind::Push, false, 0, "busy"});
             ranges.take(own, {Kind::Pop, false, 0, ""});
+            begun = true;
         }
+        ranges.take(own, {Kind::Pop, false, 0, ""});
     });
+    while (!begun) std::this_thread::yield();
     for (int i = 0; i < 50; ++i) {
-        ranges.lock();
-        const pid_t child = fork();
-        ranges.unlock();
-        if (child == 0) {
+        ASSERT_TRUE(works_in_child(ranges, [this] {
             push("in the child");
-            _exit(names() == std::vector<std::string>{"in the child"} ? 0 : 1);
-        }
-        int status = -1;
-        ASSERT_EQ(waitpid(child, &status, 0), child);
-        ASSERT_EQ(status, 0);
+            return names() == std::vector<std::string>{"in the child"};
+        }));
     }
     done = true;
     other.join();

@@ -3,13 +3,14 @@
 #include "host/stacks/stack_table.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <set>
 #include <thread>
+#include <vector>
+
+#include "tests/support/forked_child.h"
 
 namespace numsan {
 namespace {
@@ -247,17 +248,11 @@ TEST(StackTable, a_forked_child_goes_on_with_it) {
     });
     while (table.size() < 64) std::this_thread::yield();  // a thread that begins allocates without that lock
     for (int n = 0; n < 20; ++n) {
-        table.lock();
-        const pid_t child = fork();
-        table.unlock();
-        if (child == 0) {
+        ASSERT_TRUE(works_in_child(table, [&table] {
             bool good = true;
             for (uint64_t i = 5000; i < 6000; ++i) good = good && shows(table, add(table, i), i);
-            _exit(good && table.size() <= 64 ? 0 : 1);
-        }
-        int status = -1;
-        ASSERT_EQ(waitpid(child, &status, 0), child);
-        ASSERT_EQ(status, 0);
+            return good && table.size() <= 64;
+        }));
     }
     done = true;
     other.join();
