@@ -46,7 +46,23 @@ def test_one_round(kind, warm, tmp_path):
     result = stress.one_round(1, kind, "", PROGRAMS, tmp_path)
     print(result.line())
     assert not result.wrong, "\n".join([result.line(), *(path.read_text()[-3000:] for path in
-                                                         sorted(tmp_path.glob("*/stderr")))])
+                                                         sorted(tmp_path.rglob("stderr")))])
+
+
+@pytest.mark.parametrize("bare, watched, more", [((1, "a forked child ended with -6"), 0, 1), ((1, "else"), 0, 0),
+                                                 ((1, "a forked child ended with -6"), 1, 0), ((0, ""), 0, 0)])
+def test_a_round_is_run_again_where_torch_alone_hung(bare, watched, more, tmp_path, monkeypatch):
+    rounds, kept = [], tmp_path / "retries"
+    monkeypatch.setenv("NUMSAN_TEST_RETRIES", str(kept))
+
+    def run_round(seed, kind, options, programs, folder, limit):
+        rounds.append(folder)
+        result = stress.Round(seed, kind, options, wrong=["first"] if len(rounds) == 1 else ["second"])
+        return result, stress.Ended(bare[0], "", bare[1], 0), stress.Ended(watched, "", "", 0)
+
+    monkeypatch.setattr(stress, "run_round", run_round)
+    assert stress.one_round(1, "healthy", "", 4, tmp_path).wrong == ["second" if more else "first"]
+    assert len(rounds) == len(set(rounds)) == 1 + more and kept.exists() == bool(more)
 
 
 @pytest.mark.nightly

@@ -25,13 +25,15 @@ def wait_for_torch():
         may_look, is_plain, first_bad = make_look_tests()
         Region = make_region_class()
 
-        written = torch._inductor.codecache.PyCodeCache.modules
+        kept = getattr(torch._inductor.codecache.PyCodeCache, 'modules', None)
+        written = kept if type(kept) is list else []  # without it kernels have no names
 
         def sources():
             return len(written)
 
         def sources_since(before):
-            return [module.__file__ for module in written[before:]]
+            files = [getattr(module, '__file__', None) for module in written[before:]]
+            return [file for file in files if type(file) is str]
 
         def is_small(value):
             return type(value) is torch.Tensor and value.untyped_storage().nbytes() <= small_bytes
@@ -113,8 +115,8 @@ def wait_for_torch():
             region.runs[kinds, tangents is not None] += 1
             try:
                 region.read_sources()
-            except (OSError, ValueError):
-                pass
+            except Exception:
+                pass  # the kernels have no names
             values = [copied(region, place, value, tangents is not None) for place, value in enumerate(given)]
             for place in changed & region.counters:
                 values[place] = torch.zeros((), dtype=torch.int64)
