@@ -179,18 +179,21 @@ bool fuses(const std::string& kernel, const std::string& op) {
     return kernel.find("_" + std::string(plain_op_name(op)) + "_") != std::string::npos;
 }
 
-/// Kernels of the compiled region that the op is of.
+/// Kernels of the compiled region that the op is of. Where many have such an op, which one ran it is not known.
 void add_kernels(Finding& finding, const Birth& birth, const StackSource& stacks, const LiveNames& names) {
     if (names.kernels.empty()) return;
+    constexpr size_t kMost = 3;
     const bool backward = !birth.node.empty();
+    std::vector<StackFrame> fusing;
     for (const SourceFrame& frame : stacks.resolve(backward ? birth.forward_stack : birth.stack)) {
         const auto known = names.kernels.find(frame.file);
         if (known == names.kernels.end()) continue;
         for (const LiveNames::GeneratedKernel& kernel : known->second) {
             if (kernel.backward == backward && fuses(kernel.name, birth.op))
-                finding.stack.push_back({kKernelFrame, kernel.name, kernel.file, kernel.line});
+                fusing.push_back({kKernelFrame, kernel.name, kernel.file, kernel.line});
         }
     }
+    if (fusing.size() <= kMost) finding.stack.insert(finding.stack.end(), fusing.begin(), fusing.end());
 }
 
 /// The lines around the line, where the file has that line: Python may keep another text of it.

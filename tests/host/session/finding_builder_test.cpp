@@ -66,6 +66,11 @@ TEST_F(Builder, KernelsOfTheRegionThatFuseTheOpAreNamed) {
     const StackFrame forward = build().stack.back();
     EXPECT_EQ(forward.kind + " " + forward.function + " " + *forward.file, "compiled cpp_fused_add_log_0 /cache/a.py");
     EXPECT_EQ(forward.line, 12);
+    std::vector<LiveNames::GeneratedKernel>& all = stacks.live.kernels["<eval_with_key>.7"];
+    all.insert(all.end(), 2, all[0]);
+    EXPECT_EQ(build().stack.size(), 4u) << "one of three";
+    all.insert(all.end(), 1, all[0]);
+    EXPECT_EQ(build().stack.size(), 1u) << "one of four is not known";
     escaped.birth.op = "aten::div";
     EXPECT_NE(build().stack.back().kind, kKernelFrame) << "of the backward pass alone";
     escaped.birth.node = "LogBackward0";
