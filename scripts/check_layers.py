@@ -42,6 +42,8 @@ LAYERS = {
     "host/device": (*JUDGING, "host/event"),
     "host/breaks": (*JUDGING, "host/event"),
     "host/perf": (*BELOW, "host/track", "host/finding"),
+    # What programs without a framework do, as events.
+    "host/kernels": ("host/base", "host/ops"),
     # What is known of the process itself.
     "host/process": (*BELOW, "host/finding", "host/report"),
     "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/breaks", "host/perf", "host/device",
@@ -53,6 +55,7 @@ LAYERS = {
                  "host/diagnosis", "host/explain", "host/format", "host/changes", "host/ranks"),
     "interpose/runtime": (
         *JUDGING,
+        "host/kernels",
         "host/process",
         "host/record",
         "host/report",

@@ -212,7 +212,9 @@ BirthId Births::find_origin(Kind kind, const OpEvent& event, const OpContext& co
                        std::any_of(event.inputs, event.inputs + event.input_count, [&](const TensorView& t) {
                            return scannable(t) && (event.op->op_class == OpClass::Other || !written_by(event, t));
                        });
-    if (kind != kNaN && source && (event.infinite_scalar || !reads || event.input_count == 1)) {
+    const bool meant = source ? event.infinite_scalar || !reads || event.input_count == 1
+                              : event.infinite_scalar && is_kernel(event.op->name);
+    if (kind != kNaN && meant) {
         Birth& birth = make(kind, event, context);
         store_.intend(birth);
         return birth.id;

@@ -95,6 +95,7 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "wrapped_int64") return !f.wrapped_op.empty() && f.wrapped_type == IntegerType::Int64;
     if (fact == "compiled") return f.op == kCompiledRegion;
     if (fact == "package") return f.package;
+    if (fact == "kernel") return is_kernel(f.op);
     if (fact == "scaler") return f.scaler;
     if (fact == "no_scaler") return !f.scaler;
     return false;

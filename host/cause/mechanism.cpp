@@ -34,9 +34,12 @@ bool one_a_channel(const TensorFact* batch) {
 MechanismVerdict opaque(const MechanismFacts& facts, bool seen, double top) {
     MechanismVerdict verdict{Mechanism::OPAQUE, {}};
     if (seen) verdict.evidence.push_back("every operand that was read was finite, the largest " + number(top, 4));
-    if (!is_of_torch(facts.op))
+    if (is_kernel(facts.op)) {
+        verdict.evidence.push_back("what the kernel computes is its own");
+    } else if (!is_of_torch(facts.op)) {
         verdict.evidence.push_back("`" + std::string(facts.op) +
                                    "` is no operator of torch's: what it computes is its own");
+    }
     return verdict;
 }
 

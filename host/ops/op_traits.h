@@ -176,9 +176,15 @@ inline constexpr std::string_view kTorchOperators[] = {"export::access_subclass_
                                                        "streams::wait_event",
                                                        "streams::wait_stream"};
 
+/// The end of the name of a kernel that a program launched itself: "ns::scale<float><<<>>>", as CUDA writes launches. No
+/// operator has such a name.
+inline constexpr std::string_view kKernelMark = "<<<>>>";
+constexpr bool is_kernel(std::string_view op) noexcept { return op.ends_with(kKernelMark); }
+
 /// Whether torch defines the operator; any other is the program's or a library's own. `op` with its namespace.
 constexpr bool is_of_torch(std::string_view op) noexcept {
     if (op.substr(0, 6) == "aten::") return true;
+    if (is_kernel(op)) return false;
     const size_t colons = op.find("::");
     if (colons == std::string_view::npos) return true;
     for (const std::string_view one : kTorchNamespaces) {

@@ -53,6 +53,36 @@ struct LaunchExParams {
     void** extra;
 };
 
+// generated_cuda_meta.h: the beginnings of what calls for memory are called with, CUdeviceptr being a number.
+
+/// cuMemAlloc and its like.
+struct AllocateParams {
+    const uint64_t* address;
+    size_t bytes;
+};
+/// cuMemAllocPitch.
+struct AllocateRowsParams {
+    const uint64_t* address;
+    const size_t* pitch;
+    size_t width, height;
+};
+/// cuMemFree and its like, and calls that set memory.
+struct AddressParams {
+    uint64_t address;
+};
+/// Copies of bytes.
+struct CopyParams {
+    uint64_t to, from;
+    size_t bytes;
+};
+struct CopyInStreamParams {
+    CopyParams copy;
+    void* stream;
+};
+
+/// CU_STREAM_PER_THREAD: a thread's own default stream.
+inline void* const kThreadStream = reinterpret_cast<void*>(uintptr_t(2));
+
 struct SubscriberParams {
     size_t struct_size;
     const char* subscriber_name;

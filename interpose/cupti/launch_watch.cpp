@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "cuda/kernel/scan_table.h"
 #include "host/base/cupti_places.h"
@@ -19,9 +21,10 @@ enum class Launch { Kernel, Configured, Several, Graph };
 struct LaunchCallback {
     uint32_t id;
     Launch what;
+    bool of_thread;  ///< null is the thread's own stream
 };
 constexpr LaunchCallback kLaunches[] = {
-#define NUMSAN_LAUNCH_CALLBACK(call, number, what) {number, Launch::what},
+#define NUMSAN_LAUNCH_CALLBACK(call, number, what) {number, Launch::what, std::string_view(#call).ends_with("_ptsz")},
 #include "interpose/cupti/launch_callbacks.def"
 #undef NUMSAN_LAUNCH_CALLBACK
 };
@@ -50,6 +53,34 @@ LoggedLaunch logged(const cupti::CallbackData& call, Launch what, int name) noex
     if (what == Launch::Configured) take(*static_cast<const cupti::LaunchExParams*>(call.function_params)->config);
     return launch;
 }
+
+WatchedLaunch watched(const cupti::CallbackData& call, const LaunchCallback& launch) noexcept {
+    WatchedLaunch seen{call.symbol_name, nullptr, nullptr};
+    if (call.function_params == nullptr) return seen;
+    if (launch.what == Launch::Kernel) {
+        const auto& given = *static_cast<const cupti::LaunchParams*>(call.function_params);
+        seen.arguments = given.arguments;
+        seen.stream = given.stream;
+    } else {
+        const auto& given = *static_cast<const cupti::LaunchExParams*>(call.function_params);
+        seen.arguments = given.arguments;
+        seen.stream = given.config->stream;
+    }
+    if (seen.stream == nullptr && launch.of_thread) seen.stream = cupti::kThreadStream;
+    return seen;
+}
+
+/// At the exit of a call.
+bool succeeded(const cupti::CallbackData& call) noexcept {
+    return call.return_value != nullptr && *static_cast<const int*>(call.return_value) == 0;
+}
+
+/// The calling thread is in a listener: what calls of the driver's it makes are numsan's own.
+thread_local constinit bool inside_listener = false;
+struct Inside {
+    Inside() { inside_listener = true; }
+    ~Inside() { inside_listener = false; }
+};
 
 bool is_own_kernel(const char* name) noexcept {
     return name != nullptr && std::any_of(std::begin(gpu::kKernelNames), std::end(gpu::kKernelNames),
@@ -97,20 +128,46 @@ LaunchWatch& launch_watch() {
     return *watch;
 }
 
-/// At a launch, on the thread that launches, inside the driver: no lock, no call of another library, and no allocation
-/// but that of the thread's own memory at its first launch, where it has run no op before.
+/// On the thread that calls the driver, inside it: no lock, no call of another library, and no allocation but that of
+/// the thread's own memory at its first launch, where it has run no op before. A listener may do more.
 void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* data) {
     const auto& call = *static_cast<const cupti::CallbackData*>(data);
-    if (domain != cupti::kDriverApi || call.site != cupti::kExit) return;
-    if (call.return_value == nullptr || *static_cast<const int*>(call.return_value) != 0) return;
-    const LaunchCallback* launch = launch_of(id);
-    if (launch == nullptr) return;
-    const bool graph = launch->what == Launch::Graph;  // it has no kernel's name
-    if (!graph && is_own_kernel(call.symbol_name)) return;
+    if (domain != cupti::kDriverApi || inside_listener) return;
     LaunchWatch& watch = *static_cast<LaunchWatch*>(self);
-    const int name = watch.launches_.count(graph ? "(a CUDA graph)" : call.symbol_name);
+    const LaunchCallback* launch = launch_of(id);
+    if (launch == nullptr) {
+        if (call.site == cupti::kExit && succeeded(call)) watch.on_memory_call(id, call);
+        return;
+    }
+    const bool graph = launch->what == Launch::Graph;  // it has no kernel's name
     const bool described = launch->what == Launch::Kernel || launch->what == Launch::Configured;
+    if (!graph && is_own_kernel(call.symbol_name)) return;
+    DriverListener* const listener = watch.listening();
+    if (call.site != cupti::kExit) {
+        if (listener == nullptr || !described) return;
+        const Inside inside;
+        listener->before_launch(watched(call, *launch));
+        return;
+    }
+    if (!succeeded(call)) return;
+    const int name = watch.launches_.count(graph ? "(a CUDA graph)" : call.symbol_name);
+    const uint64_t number = watch.log_.count();
     if (described && watch.logs_.load(std::memory_order_relaxed)) watch.log_.add(logged(call, launch->what, name));
+    if (listener == nullptr) return;
+    const Inside inside;
+    if (!described) return listener->after_other_launch();
+    WatchedLaunch seen = watched(call, *launch);
+    seen.launches = watch.log_.since(number);
+    listener->after_launch(seen);
+}
+
+void LaunchWatch::on_memory_call(uint32_t id, const cupti::CallbackData& call) noexcept {
+    DriverListener* const listener = listening();
+    if (listener == nullptr) return;
+    const std::optional<cupti::MemoryCall> memory = cupti::memory_call(id, call.function_params);
+    if (!memory) return;
+    const Inside inside;
+    listener->after_memory_call(*memory, call.function_name);
 }
 
 std::vector<LoggedLaunch> LaunchWatch::launches_of(const LaunchSpan& span) const {
@@ -178,14 +235,22 @@ bool LaunchWatch::subscribe(std::string& why) {
         return false;
     }
     for (const LaunchCallback& launch : kLaunches) {
-        const cupti::Result enabled = calls_.enable(1, subscriber_, cupti::kDriverApi, launch.id);
-        if (enabled == cupti::kSuccess) continue;
-        calls_.unsubscribe(subscriber_);
-        why = "CUPTI refused: " + text_of(enabled);
-        return false;
+        if (!enable(launch.id, why)) return false;
+    }
+    for (int i = 0; listener_ != nullptr && i < cupti::kMemoryCallbackCount; ++i) {
+        if (!enable(cupti::kMemoryCallbacks[i], why)) return false;
     }
     watching_.store(true, std::memory_order_release);
     return true;
+}
+
+/// False: not subscribed any more.
+bool LaunchWatch::enable(uint32_t id, std::string& why) {
+    const cupti::Result enabled = calls_.enable(1, subscriber_, cupti::kDriverApi, id);
+    if (enabled == cupti::kSuccess) return true;
+    calls_.unsubscribe(subscriber_);
+    why = "CUPTI refused: " + text_of(enabled);
+    return false;
 }
 
 bool LaunchWatch::start() noexcept {
@@ -213,7 +278,8 @@ void LaunchWatch::take_again() noexcept {
     try {
         const std::lock_guard lock(mutex_);
         std::string why;
-        if (!given_up_ && !watching() && has_gaps()) subscribe(why);
+        if (given_up_ || watching() || !has_gaps() || !subscribe(why)) return;
+        if (DriverListener* const listener = listening()) listener->after_gap();
     } catch (...) {
         // There is a gap, which is reported.
     }

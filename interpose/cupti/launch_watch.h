@@ -13,8 +13,34 @@
 #include "interpose/cupti/cupti_abi.h"
 #include "interpose/cupti/launch_counter.h"
 #include "interpose/cupti/launch_log.h"
+#include "interpose/cupti/memory_calls.h"
 
 namespace numsan {
+
+/// A launch of a kernel on one device. Valid during the call.
+struct WatchedLaunch {
+    const char* symbol;  ///< the kernel's mangled name, may be null
+    void** arguments;    ///< null: handed over as one block, or nothing
+    void* stream;
+    LaunchSpan launches = {};  ///< once it was made: itself in the log
+};
+
+/// What hears of the driver's calls, on the thread that makes them and inside the driver. It may launch: what it makes
+/// of calls is not watched. Nothing throws. [MT]
+class DriverListener {
+  public:
+    virtual void before_launch(const WatchedLaunch& launch) noexcept = 0;
+    virtual void after_launch(const WatchedLaunch& launch) noexcept = 0;
+    /// Of a graph, or on several devices.
+    virtual void after_other_launch() noexcept = 0;
+    /// `name` lives for ever.
+    virtual void after_memory_call(const cupti::MemoryCall& call, const char* name) noexcept = 0;
+    /// Calls were missed.
+    virtual void after_gap() noexcept = 0;
+
+  protected:
+    ~DriverListener() = default;
+};
 
 /// One for the process, never destroyed. [MT] No lock is held over a fork: in a forked child, which has no CUDA, every
 /// call but after_fork_in_child() does nothing.
@@ -37,6 +63,11 @@ class LaunchWatch {
     /// Why start() failed, in a user's words; empty if it did not.
     std::string why() const;
     const LaunchCounter& launches() const noexcept { return launches_; }
+
+    /// Before start(): `listener` hears of all that is watched, and of calls for memory. It lives for ever.
+    void use(DriverListener& listener) noexcept { listener_ = &listener; }
+    /// It hears of nothing from now on, but for what is under way.
+    void end_listening() noexcept { listens_.store(false, std::memory_order_relaxed); }
 
     /// From now on launches are logged, too; before, what follows knows of none.
     void log_launches() noexcept { logs_.store(true, std::memory_order_relaxed); }
@@ -63,6 +94,12 @@ class LaunchWatch {
         cupti::ResultString text = nullptr;
     };
     static void on_callback(void* self, int domain, uint32_t id, const void* data);
+    void on_memory_call(uint32_t id, const cupti::CallbackData& call) noexcept;
+    DriverListener* listening() const noexcept {
+        return listens_.load(std::memory_order_relaxed) && !forked_.load(std::memory_order_relaxed) ? listener_
+                                                                                                    : nullptr;
+    }
+    bool enable(uint32_t id, std::string& why);
     bool open();
     bool subscribe(std::string& why);
     std::string text_of(cupti::Result result) const;
@@ -83,6 +120,8 @@ class LaunchWatch {
     LaunchCounter launches_;
     std::atomic<bool> logs_{false};
     LaunchLog log_;
+    DriverListener* listener_ = nullptr;
+    std::atomic<bool> listens_{true};
 };
 
 /// The process's own.

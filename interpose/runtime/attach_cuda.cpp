@@ -14,6 +14,7 @@
 #include "host/session/reporter.h"
 #include "host/stacks/native_stacks.h"
 #include "interpose/cupti/launch_watch.h"
+#include "interpose/runtime/plain_session.h"
 #include "interpose/runtime/process_options.h"
 
 namespace numsan {
@@ -23,17 +24,30 @@ std::atomic<bool> g_framework{false};
 std::atomic<bool> g_asked{false};    ///< launches were to be counted: launch_watch() has been started, or has failed
 std::atomic<bool> g_counted{false};  ///< it was started
 
+/// What reports of a process whose kernels are not looked at.
+struct UnseenRun {
+    explicit UnseenRun(const Options& options)
+        : reporter(options, stacks, ranges, PlaceFinder(""), run_facts(options)) {}
+
+    NativeStacks stacks;
+    OpenRanges ranges;
+    Reporter reporter;
+};
+
 /// A process that has CUDA and no framework: nothing announces what it computes.
 struct PlainRun {
-    PlainRun(const Options& given, const numsan_stub_api& stub) : options(given), injection(stub.other_injection) {}
+    PlainRun(const Options& given, const numsan_stub_api& stub)
+        : options(given), injection(stub.other_injection), set_exit_status(stub.set_exit_status) {}
+
+    Reporter& reporter() { return session != nullptr ? session->session().reporter() : unseen->reporter; }
 
     const Options options;
     const char* const injection;  ///< another tool's injection library, null: none
+    void (*const set_exit_status)(int status);
     const pid_t pid = getpid();
     const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
-    NativeStacks stacks;
-    OpenRanges ranges;
-    Reporter reporter{options, stacks, ranges, PlaceFinder(""), run_facts(options)};
+    std::unique_ptr<PlainSession> session;  ///< of kernels that are looked at; null: `unseen` is set
+    std::optional<UnseenRun> unseen;
 };
 std::atomic<PlainRun*> g_plain{nullptr};  // never destroyed
 
@@ -93,25 +107,63 @@ void on_process_exit(int status, void*) {
     if (g_framework.load() || getpid() != plain.pid) return;
     try {
         if (was_idle()) {
-            plain.reporter.withdraw();
+            plain.reporter().withdraw();
+            return;
+        }
+        if (plain.session != nullptr) {
+            const int wanted = plain.session->session().finish(status);
+            if (wanted != status) plain.set_exit_status(wanted);
             return;
         }
         RunSummary run = summary_of(plain, true);
         run.ended = now_text();
         run.exit_status = status;
-        plain.reporter.finish(run);
+        plain.reporter().finish(run);
     } catch (...) {
         // Out of memory at the very end: the report of the start says as much as is known.
     }
 }
 
+/// What the session does not know itself.
+void add_plain_coverage(RunSummary& run) {
+    add_launches(run);
+    const PlainRun* const plain = g_plain.load();
+    if (plain != nullptr && plain->session != nullptr) plain->session->add_coverage(run);
+}
+
+/// Kernels are looked at from now on. False: CUPTI cannot be used.
+bool look_at_kernels(PlainRun& plain, const numsan_stub_api& stub) {
+    auto session = std::make_unique<PlainSession>(plain.options, add_plain_coverage);
+    launch_watch().use(*session);
+    static PlainSession* forks = nullptr;
+    forks = session.get();
+    plain.session = std::move(session);
+    start_watch(stub);
+    if (g_counted.load()) {
+        pthread_atfork([] { forks->session().before_fork(); }, [] { forks->session().after_fork_in_parent(); },
+                       [] { forks->session().after_fork_in_child(); });
+        return true;
+    }
+    plain.session.release();  // the watch knows it
+    return false;
+}
+
 void start_plain_run(const Options& options, const numsan_stub_api& stub) {
     auto* plain = new PlainRun(options, stub);
     const bool others = stub.other_injection != nullptr;  // a tool that sets that wants CUPTI itself
-    if (options.cupti == Cupti::On || (options.cupti == Cupti::Auto && !others)) start_watch(stub);
+    const bool watches = options.cupti == Cupti::On || (options.cupti == Cupti::Auto && !others);
+    bool looks = false;
+    if (watches && options.raw)
+        looks = look_at_kernels(*plain, stub);
+    else if (watches)
+        start_watch(stub);
+    if (!looks) plain->unseen.emplace(options);
     g_plain.store(plain);
     on_exit(on_process_exit, nullptr);
-    plain->reporter.begin(summary_of(*plain, false));  // what is left of a process that is killed
+    if (looks)
+        plain->session->session().begin_report();
+    else
+        plain->reporter().begin(summary_of(*plain, false));  // what is left of a process that is killed
 }
 
 }  // namespace
@@ -134,6 +186,7 @@ bool cuda_started(const numsan_stub_api& stub) {
 
 void framework_attaches() noexcept {
     g_framework.store(true);
+    launch_watch().end_listening();
     if (g_counted.load() && process_options().cupti != Cupti::On) launch_watch().yield(true);
 }
 

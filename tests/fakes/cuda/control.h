@@ -8,7 +8,9 @@
 namespace fake_cuda {
 
 /// An image that cuModuleLoadData takes besides numsan's fatbin. Its kernels are functions that the program exports,
-/// void name(void* argument), which a launch calls once, when the stream gets there. Its only parameter is a pointer.
+/// void name(void* argument), which a launch calls once, when the stream gets there. Its only parameter is a pointer,
+/// unless the program exports const int name_sizes[] too: bytes of each parameter, then 0. Then it is called with
+/// void** arguments, as a launch has them.
 inline constexpr char kHostImage[] = "host functions";
 
 /// As after loading: one device, driver 13.0, no script. Destroys every context; no other thread may be inside.

@@ -75,7 +75,7 @@ CUresult resolve(CUstream handle, CUstream& stream);
 CUresult submit(CUstream handle, Work work);
 /// What a call that is unsafe during capture has to ask first.
 CUresult check_unsafe();
-/// Runs a call that launches, and tells who watches launches (launch_watch.h). `callback` is its number in CUPTI.
+/// Runs a call that launches, or is for memory, and tells who watches them (launch_watch.h). `callback` is its number in CUPTI.
 CUresult watched(uint32_t callback, const char* name, const void* arguments, const char* kernel,
                  const std::function<CUresult()>& run);
 void wait(const Marker& marker);
@@ -185,5 +185,6 @@ struct CUfunc_st {
     CUcontext context;
     std::string name;
     void (*host)(void*);  // null: one of the scan kernels
+    const int* sizes;     ///< with `host`: of its parameters, then 0; null: it has one, a pointer
     bool large, look;     ///< which of numsan's kernels
 };

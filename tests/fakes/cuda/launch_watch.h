@@ -26,12 +26,31 @@ struct GraphArguments {
     CUstream stream;
 };
 
+struct AllocateArguments {
+    CUdeviceptr* address;
+    size_t bytes;
+};
+struct AddressArguments {
+    CUdeviceptr address;
+};
+struct SetArguments {
+    CUdeviceptr address;
+    unsigned int value;
+    size_t count;
+    CUstream stream;
+};
+struct CopyArguments {
+    CUdeviceptr to, from;
+    size_t bytes;
+    CUstream stream;  ///< not of a copy that waits
+};
+
 /// One call, at its entry and at its exit.
 struct Launch {
     uint32_t callback;  ///< number in CUPTI's driver domain
     const char* call;
     const void* arguments;
-    const char* kernel;  ///< null for a graph
+    const char* kernel;  ///< null for a graph, and for a call that launches nothing
     CUcontext context;   ///< null where the thread has none
     uint32_t context_id;
     uint32_t correlation_id;

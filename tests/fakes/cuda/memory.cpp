@@ -5,6 +5,7 @@
 #include <new>
 
 #include "tests/fakes/cuda/internal.h"
+#include "tests/fakes/cuda/launch_watch.h"
 
 namespace fake_cuda {
 namespace {
@@ -103,16 +104,22 @@ CUresult CUDAAPI cuMemGetInfo(size_t* free, size_t* total) {
 }
 
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr* address, size_t bytes) {
-    FAKE_ENTER(cuMemAlloc);
-    void* memory;
-    FAKE_TRY(allocate(&memory, bytes, true));
-    *address = reinterpret_cast<CUdeviceptr>(memory);
-    return CUDA_SUCCESS;
+    const AllocateArguments arguments{address, bytes};
+    return watched(243, "cuMemAlloc_v2", &arguments, nullptr, [&]() -> CUresult {
+        FAKE_ENTER(cuMemAlloc);
+        void* memory;
+        FAKE_TRY(allocate(&memory, bytes, true));
+        *address = reinterpret_cast<CUdeviceptr>(memory);
+        return CUDA_SUCCESS;
+    });
 }
 
 CUresult CUDAAPI cuMemFree(CUdeviceptr address) {
-    FAKE_ENTER(cuMemFree);
-    return release(pointer(address), true, true);
+    const AddressArguments arguments{address};
+    return watched(245, "cuMemFree_v2", &arguments, nullptr, [&]() -> CUresult {
+        FAKE_ENTER(cuMemFree);
+        return release(pointer(address), true, true);
+    });
 }
 
 CUresult CUDAAPI cuMemAllocHost(void** memory, size_t bytes) {
@@ -168,38 +175,56 @@ CUresult CUDAAPI cuPointerGetAttribute(void* answer, CUpointer_attribute attribu
 }
 
 CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-    FAKE_ENTER(cuMemsetD8Async);
-    return submit(stream, [=] { std::memset(pointer(to), value, count); });
+    const SetArguments arguments{to, value, count, stream};
+    return watched(216, "cuMemsetD8Async", &arguments, nullptr, [&]() -> CUresult {
+        FAKE_ENTER(cuMemsetD8Async);
+        return submit(stream, [=] { std::memset(pointer(to), value, count); });
+    });
 }
 
 CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream) {
-    FAKE_ENTER(cuMemsetD32Async);
-    if (to % sizeof value != 0) return CUDA_ERROR_INVALID_VALUE;
-    return submit(stream, [=] {
-        for (size_t i = 0; i < count; ++i)
-            std::memcpy(static_cast<char*>(pointer(to)) + i * sizeof value, &value, sizeof value);
+    const SetArguments arguments{to, value, count, stream};
+    return watched(220, "cuMemsetD32Async", &arguments, nullptr, [&]() -> CUresult {
+        FAKE_ENTER(cuMemsetD32Async);
+        if (to % sizeof value != 0) return CUDA_ERROR_INVALID_VALUE;
+        return submit(stream, [=] {
+            for (size_t i = 0; i < count; ++i)
+                std::memcpy(static_cast<char*>(pointer(to)) + i * sizeof value, &value, sizeof value);
+        });
     });
 }
 
 CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    FAKE_ENTER(cuMemcpyAsync);
-    return copy(stream, pointer(to), pointer(from), bytes);
+    const CopyArguments arguments{to, from, bytes, stream};
+    return watched(306, "cuMemcpyAsync", &arguments, nullptr, [&]() -> CUresult {
+        FAKE_ENTER(cuMemcpyAsync);
+        return copy(stream, pointer(to), pointer(from), bytes);
+    });
 }
 
 // The host's memory is taken as pinned: it is read when the stream gets there.
 CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-    FAKE_ENTER(cuMemcpyHtoDAsync);
-    return copy(stream, pointer(to), from, bytes);
+    const CopyArguments arguments{to, reinterpret_cast<CUdeviceptr>(from), bytes, stream};
+    return watched(277, "cuMemcpyHtoDAsync_v2", &arguments, nullptr, [&]() -> CUresult {
+        FAKE_ENTER(cuMemcpyHtoDAsync);
+        return copy(stream, pointer(to), from, bytes);
+    });
 }
 
 CUresult CUDAAPI cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    FAKE_ENTER(cuMemcpyDtoHAsync);
-    return copy(stream, to, pointer(from), bytes);
+    const CopyArguments arguments{reinterpret_cast<CUdeviceptr>(to), from, bytes, stream};
+    return watched(279, "cuMemcpyDtoHAsync_v2", &arguments, nullptr, [&]() -> CUresult {
+        FAKE_ENTER(cuMemcpyDtoHAsync);
+        return copy(stream, to, pointer(from), bytes);
+    });
 }
 
 CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    FAKE_ENTER(cuMemcpyDtoDAsync);
-    return copy(stream, pointer(to), pointer(from), bytes);
+    const CopyArguments arguments{to, from, bytes, stream};
+    return watched(281, "cuMemcpyDtoDAsync_v2", &arguments, nullptr, [&]() -> CUresult {
+        FAKE_ENTER(cuMemcpyDtoDAsync);
+        return copy(stream, pointer(to), pointer(from), bytes);
+    });
 }
 
 }  // extern "C"

@@ -27,6 +27,20 @@ Work kernel(const void* parameter, bool look, uint32_t blocks) {
     };
 }
 
+/// A call of a function of the program's, with copies of its arguments.
+Work typed(const CUfunc_st& function, void** parameters) {
+    std::vector<std::vector<char>> arguments;
+    for (size_t i = 0; function.sizes[i] != 0; ++i) {
+        const char* given = static_cast<const char*>(parameters[i]);
+        arguments.emplace_back(given, given + function.sizes[i]);
+    }
+    return [call = function.host, arguments = std::move(arguments)]() mutable {
+        std::vector<void*> places;
+        for (std::vector<char>& argument : arguments) places.push_back(argument.data());
+        call(places.data());
+    };
+}
+
 CUresult launch(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned shared, CUstream handle,
                 void** parameters, void** extra) {
     CUstream stream;
@@ -34,6 +48,7 @@ CUresult launch(CUfunction function, const unsigned grid[3], const unsigned bloc
     if (extra != nullptr || shared != 0) return CUDA_ERROR_NOT_SUPPORTED;
     if (function->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
     if (function->host != nullptr) {
+        if (function->sizes != nullptr) return submit(handle, typed(*function, parameters));
         void* argument = *static_cast<void**>(parameters[0]);
         return submit(handle, [call = function->host, argument] { call(argument); });
     }
@@ -104,16 +119,18 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction* function, CUmodule module, cons
     const bool large = is(numsan::gpu::kScanLargeName) || is(numsan::gpu::kLookLargeName);
     const bool look = is(numsan::gpu::kLookSmallName) || is(numsan::gpu::kLookLargeName);
     void (*host)(void*) = nullptr;
+    const int* sizes = nullptr;
     if (module->host) {
         host = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, name));
         if (host == nullptr) return CUDA_ERROR_NOT_FOUND;
+        sizes = static_cast<const int*>(dlsym(RTLD_DEFAULT, (std::string(name) + "_sizes").c_str()));
     } else if (!large && !look && !is(numsan::gpu::kScanSmallName)) {
         return CUDA_ERROR_NOT_FOUND;
     }
     static auto* all = new std::deque<CUfunc_st>;
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    *function = &all->emplace_back(CUfunc_st{module->context, name, host, large, look});
+    *function = &all->emplace_back(CUfunc_st{module->context, name, host, sizes, large, look});
     return CUDA_SUCCESS;
 }
 

@@ -47,6 +47,8 @@ static_assert(offsetof(abi::LaunchParams, grid) == offsetof(cuLaunchKernel_param
 SAME(abi::LaunchParams, function, cuLaunchKernel_params, f);
 SAME(abi::LaunchParams, shared_bytes, cuLaunchKernel_params, sharedMemBytes);
 SAME(abi::LaunchParams, stream, cuLaunchKernel_params, hStream);
+SAME(abi::LaunchParams, arguments, cuLaunchKernel_params, kernelParams);
+SAME(abi::LaunchParams, arguments, cuLaunchCooperativeKernel_params, kernelParams);
 SAME(abi::LaunchParams, shared_bytes, cuLaunchCooperativeKernel_params, sharedMemBytes);
 SAME(abi::LaunchParams, stream, cuLaunchCooperativeKernel_params, hStream);
 SAME(abi::LaunchParams, stream, cuLaunchKernel_ptsz_params, hStream);
@@ -55,6 +57,7 @@ static_assert(sizeof(abi::LaunchExParams) == sizeof(cuLaunchKernelEx_params));
 SAME(abi::LaunchExParams, config, cuLaunchKernelEx_params, config);
 SAME(abi::LaunchExParams, config, cuLaunchKernelEx_ptsz_params, config);
 SAME(abi::LaunchExParams, function, cuLaunchKernelEx_params, f);
+SAME(abi::LaunchExParams, arguments, cuLaunchKernelEx_params, kernelParams);
 static_assert(offsetof(abi::LaunchConfig, grid) == offsetof(CUlaunchConfig, gridDimX) &&
               offsetof(abi::LaunchConfig, block) == offsetof(CUlaunchConfig, blockDimX));
 SAME(abi::LaunchConfig, shared_bytes, CUlaunchConfig, sharedMemBytes);
@@ -63,6 +66,56 @@ SAME(abi::LaunchConfig, stream, CUlaunchConfig, hStream);
 #define NUMSAN_LAUNCH_CALLBACK(call, number, what) static_assert(CUPTI_DRIVER_TRACE_CBID_##call == number);
 #include "interpose/cupti/launch_callbacks.def"
 #undef NUMSAN_LAUNCH_CALLBACK
+
+#define NUMSAN_MEMORY_CALLBACK(call, number, what) static_assert(CUPTI_DRIVER_TRACE_CBID_##call == number);
+#include "interpose/cupti/memory_callbacks.def"
+#undef NUMSAN_MEMORY_CALLBACK
+
+static_assert(sizeof(CUdeviceptr) == sizeof(uint64_t) && sizeof(void*) == sizeof(uint64_t));
+#define ALLOCATES(theirs)                             \
+    SAME(abi::AllocateParams, address, theirs, dptr); \
+    SAME(abi::AllocateParams, bytes, theirs, bytesize)
+ALLOCATES(cuMemAlloc_v2_params);
+ALLOCATES(cuMemAllocManaged_params);
+ALLOCATES(cuMemAllocAsync_params);
+ALLOCATES(cuMemAllocAsync_ptsz_params);
+ALLOCATES(cuMemAllocFromPoolAsync_params);
+ALLOCATES(cuMemAllocFromPoolAsync_ptsz_params);
+SAME(abi::AllocateRowsParams, address, cuMemAllocPitch_v2_params, dptr);
+SAME(abi::AllocateRowsParams, pitch, cuMemAllocPitch_v2_params, pPitch);
+SAME(abi::AllocateRowsParams, height, cuMemAllocPitch_v2_params, Height);
+SAME(abi::AddressParams, address, cuMemFree_v2_params, dptr);
+SAME(abi::AddressParams, address, cuMemFreeAsync_params, dptr);
+SAME(abi::AddressParams, address, cuMemFreeAsync_ptsz_params, dptr);
+#define SETS(theirs) SAME(abi::AddressParams, address, theirs, dstDevice)
+SETS(cuMemsetD8_v2_params);
+SETS(cuMemsetD16_v2_params);
+SETS(cuMemsetD32_v2_params);
+SETS(cuMemsetD2D8_v2_params);
+SETS(cuMemsetD2D16_v2_params);
+SETS(cuMemsetD2D32_v2_params);
+SETS(cuMemsetD8Async_params);
+SETS(cuMemsetD16Async_params);
+SETS(cuMemsetD32Async_params);
+SETS(cuMemsetD2D8Async_params);
+SETS(cuMemsetD2D16Async_params);
+SETS(cuMemsetD2D32Async_params);
+#define COPIES(theirs, to_member, from_member)        \
+    SAME(abi::CopyParams, to, theirs, to_member);     \
+    SAME(abi::CopyParams, from, theirs, from_member); \
+    SAME(abi::CopyParams, bytes, theirs, ByteCount)
+COPIES(cuMemcpy_params, dst, src);
+COPIES(cuMemcpyHtoD_v2_params, dstDevice, srcHost);
+COPIES(cuMemcpyDtoH_v2_params, dstHost, srcDevice);
+COPIES(cuMemcpyDtoD_v2_params, dstDevice, srcDevice);
+COPIES(cuMemcpyAsync_params, dst, src);
+COPIES(cuMemcpyHtoDAsync_v2_params, dstDevice, srcHost);
+COPIES(cuMemcpyDtoHAsync_v2_params, dstHost, srcDevice);
+COPIES(cuMemcpyDtoDAsync_v2_params, dstDevice, srcDevice);
+SAME(abi::CopyInStreamParams, stream, cuMemcpyAsync_params, hStream);
+SAME(abi::CopyInStreamParams, stream, cuMemcpyHtoDAsync_v2_params, hStream);
+SAME(abi::CopyInStreamParams, stream, cuMemcpyDtoHAsync_v2_params, hStream);
+SAME(abi::CopyInStreamParams, stream, cuMemcpyDtoDAsync_v2_params, hStream);
 
 static_assert(sizeof(fake_cuda::KernelArguments) == sizeof(cuLaunchKernel_params));
 SAME(fake_cuda::KernelArguments, function, cuLaunchKernel_params, f);
@@ -79,3 +132,10 @@ SAME(fake_cuda::KernelExArguments, parameters, cuLaunchKernelEx_params, kernelPa
 static_assert(sizeof(fake_cuda::GraphArguments) == sizeof(cuGraphLaunch_params));
 SAME(fake_cuda::GraphArguments, graph, cuGraphLaunch_params, hGraph);
 SAME(fake_cuda::GraphArguments, stream, cuGraphLaunch_params, hStream);
+SAME(fake_cuda::AllocateArguments, bytes, cuMemAlloc_v2_params, bytesize);
+SAME(fake_cuda::AddressArguments, address, cuMemFree_v2_params, dptr);
+SAME(fake_cuda::SetArguments, stream, cuMemsetD32Async_params, hStream);
+SAME(fake_cuda::SetArguments, count, cuMemsetD8Async_params, N);
+SAME(fake_cuda::CopyArguments, stream, cuMemcpyAsync_params, hStream);
+SAME(fake_cuda::CopyArguments, from, cuMemcpyDtoHAsync_v2_params, srcDevice);
+SAME(fake_cuda::CopyArguments, to, cuMemcpyHtoDAsync_v2_params, dstDevice);

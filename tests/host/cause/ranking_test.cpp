@@ -65,5 +65,13 @@ TEST(Ranking, OfKernelsWhoseOpsAreNotSeenTheMechanismIsAGuess) {
     EXPECT_EQ(winner(f), "U");
 }
 
+TEST(Ranking, OfAKernelOfTheProgramsOwnNoTrainingIsSeen) {
+    Features f = features_of("log<<<>>>", Mechanism::OVF, kPosInf);
+    f.dtype = DType::Float16;
+    f.narrow = true;
+    EXPECT_EQ(winner(f), "U");
+    EXPECT_TRUE(rank_causes(f).facts.empty());
+}
+
 }  // namespace
 }  // namespace numsan

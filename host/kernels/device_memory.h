@@ -1,0 +1,71 @@
+// What a program without a framework has allocated on its devices, and what its buffers hold, as far as calls of the
+// driver's show it. Memory has no type there: a buffer has that of the kernel which was last given it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "host/base/dtype.h"
+
+namespace numsan {
+
+/// A program may keep many buffers in one allocation. Where one of them ends is not known: a buffer ends where the next
+/// begins that a kernel or a copy was given, or with the allocation. Not [MT]. Throws std::bad_alloc.
+class DeviceMemory {
+  public:
+    /// Of beginnings within one allocation; further ones are not told apart.
+    static constexpr size_t kMostBuffers = 4096;
+
+    struct Buffer {
+        uint64_t begin;
+        int64_t bytes;
+        uint64_t allocation;  ///< where that begins
+        int64_t allocation_bytes;
+    };
+
+    void allocated(uint64_t address, int64_t bytes);
+    void freed(uint64_t address);
+    /// Calls were missed: nothing is known any more.
+    void forget();
+
+    /// From `address` to the end of the buffer; none for memory that was not seen to be allocated.
+    std::optional<Buffer> at(uint64_t address) const;
+    /// A buffer begins at `address`.
+    void begins(uint64_t address);
+
+    /// A kernel was given the buffer that begins at `address` as one of numbers of this type.
+    void has_type(uint64_t address, DType dtype);
+    /// Where the buffer begins that `address` lies in; none of memory that is not known.
+    std::optional<uint64_t> beginning_of(uint64_t address) const;
+    /// The type of what lies at `address`: that of the last beginning before it. None where no kernel was given it.
+    std::optional<DType> type_at(uint64_t address) const;
+
+    /// Whether the values of the buffer that begins at `address` are known by what kernels were seen to write there.
+    bool is_known(uint64_t address) const;
+    void known(uint64_t address);
+    /// Something else wrote into the allocation at `address`: a copy, the host.
+    void written(uint64_t address);
+    /// Something may have written anywhere.
+    void all_written() { ++epoch_; }
+
+  private:
+    struct Beginning {
+        std::optional<DType> dtype;
+        uint64_t known_in = 0;  ///< the epoch; 0: never
+    };
+    struct Allocation {
+        int64_t bytes = 0;
+        std::map<uint64_t, Beginning> beginnings;
+    };
+
+    const std::pair<const uint64_t, Allocation>* allocation_of(uint64_t address) const;
+    Beginning* beginning(uint64_t address);
+
+    std::map<uint64_t, Allocation> allocations_;
+    uint64_t epoch_ = 1;
+};
+
+}  // namespace numsan

@@ -1,0 +1,272 @@
+#include "host/kernels/kernel_events.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#include "host/ops/op_traits.h"
+
+namespace numsan {
+namespace {
+
+using Use = KernelParameter::Use;
+
+constexpr int32_t kMostBuffersOfALaunch = 16;  ///< further ones are not looked at
+constexpr int64_t kStride = 1;
+
+uint64_t this_thread_number() noexcept {
+    static constinit std::atomic<uint64_t> last{0};
+    static thread_local constinit uint64_t mine = 0;
+    if (mine == 0) mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    return mine;
+}
+
+/// One of the numbers that a kernel is given by value is infinite: it masks or begins a minimum with it.
+bool is_infinite(const KernelParameter& parameter, const void* argument) {
+    const auto is = [&](auto value) {
+        std::memcpy(&value, argument, sizeof value);
+        return std::isinf(value);
+    };
+    if (parameter.use != Use::Number) return false;
+    return parameter.dtype == DType::Float64 ? is(double{}) : is(float{});
+}
+
+bool is_given_infinity(const SeenLaunch& launch, const KernelSignature& signature) {
+    for (size_t i = 0; i < signature.parameters.size(); ++i) {
+        if (is_infinite(signature.parameters[i], launch.arguments[i])) return true;
+    }
+    return false;
+}
+
+const void* pointer(uint64_t address) { return reinterpret_cast<const void*>(address); }
+
+}  // namespace
+
+/// Views of one event, with the sizes that they point to.
+struct KernelEvents::Views {
+    TensorView read[kMostBuffersOfALaunch], written[kMostBuffersOfALaunch];
+    int64_t sizes[2 * kMostBuffersOfALaunch];
+    int32_t reads = 0, writes = 0;
+    bool complete = true;  ///< false: something that it may write has no view
+};
+
+OpInfo KernelEvents::new_op(const std::string& name, OpClass op_class) {
+    const bool mutates = op_class != OpClass::HostRead;
+    return {names_.emplace_back(name).c_str(), "", op_class, mutates, next_id_++, IntegerOp::None};
+}
+
+KernelEvents::Kernel& KernelEvents::kernel_of(const char* symbol) {
+    const std::string_view name = symbol != nullptr ? symbol : "(unnamed)";
+    if (const auto known = kernels_.find(name); known != kernels_.end()) return known->second;
+    Kernel made;
+    if (std::optional<KernelSignature> signature = kernel_signature(symbol)) {
+        made.typed = true;
+        made.signature = std::move(*signature);
+    }
+    made.op = new_op((made.typed ? made.signature.name : std::string(name)) + std::string(kKernelMark), OpClass::Other);
+    return kernels_.emplace(name, std::move(made)).first->second;
+}
+
+const OpInfo& KernelEvents::copy_op(const char* call) {
+    const auto known = copies_.find(std::string_view(call));
+    if (known != copies_.end()) return known->second;
+    return copies_.emplace(call, new_op(call, OpClass::HostRead)).first->second;
+}
+
+bool KernelEvents::view(Views& views, uint64_t address, DType dtype, bool written) {
+    int32_t& count = written ? views.writes : views.reads;
+    const uint32_t bytes = info(dtype).element_bytes();
+    const std::optional<DeviceMemory::Buffer> buffer = memory_.at(address);
+    if (!buffer || count == kMostBuffersOfALaunch || address % bytes != 0) return false;
+    int64_t& size = views.sizes[2 * count + (written ? 1 : 0)];
+    size = buffer->bytes / bytes;
+    if (size == 0) return true;
+    TensorView& view = (written ? views.written : views.read)[count++];
+    view = {};
+    view.data = view.impl = pointer(address);
+    view.storage = view.storage_data = pointer(buffer->allocation);
+    view.storage_bytes = buffer->allocation_bytes;
+    view.numel = size;
+    view.sizes = &size;
+    view.strides = &kStride;
+    // What it was computed from is not known: it is no more the program's data than a result.
+    view.flags = kLater | kContiguous | (written ? kWritten : kRequiresGrad);
+    view.ndim = 1;
+    view.device_index = -1;  // that of the thread's context
+    view.dtype = dtype;
+    view.device = Device::Cuda;
+    view.argument = static_cast<int16_t>(count - 1);
+    return true;
+}
+
+template <class Take>
+void KernelEvents::each_buffer(const SeenLaunch& launch, const Kernel& kernel, Take take) {
+    const std::vector<KernelParameter>& parameters = kernel.signature.parameters;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+        const bool writes = parameters[i].use == Use::Writes;
+        if (!writes && parameters[i].use != Use::Reads) continue;
+        uint64_t address;
+        std::memcpy(&address, launch.arguments[i], sizeof address);
+        if (address != 0) take(address, parameters[i].dtype, writes);
+    }
+}
+
+void KernelEvents::add_unknown(Views& views, uint64_t address, DType dtype) {
+    const TensorView* const begin = views.written;
+    const auto is_it = [&](const TensorView& other) { return other.data == pointer(address); };
+    if (memory_.is_known(address) || std::any_of(begin, begin + views.writes, is_it)) return;
+    if (view(views, address, dtype, false)) view(views, address, dtype, true);
+    memory_.known(address);
+}
+
+void KernelEvents::look_at_unknown(const Views& views, const DeviceQueue& queue) noexcept {
+    if (views.writes == 0) return;
+    OpEvent event = event_of(contents_, queue);
+    event.inputs = views.read;
+    event.input_count = views.reads;
+    event.outputs = views.written;
+    event.output_count = views.writes;
+    sink_.ignore(true);
+    sink_.op_end(event);
+    sink_.ignore(false);
+}
+
+OpEvent KernelEvents::event_of(const OpInfo& op, const DeviceQueue& queue) const {
+    OpEvent event{};
+    event.op = &op;
+    event.thread = this_thread_number();
+    event.forward_sequence = ~uint64_t(0);
+    event.graph_task = -1;
+    event.on_device = true;
+    event.queue = queue;
+    return event;
+}
+
+void KernelEvents::before_launch(const SeenLaunch& launch) noexcept {
+    Views views;
+    {
+        const std::lock_guard lock(mutex_);
+        try {
+            const Kernel& kernel = kernel_of(launch.symbol);
+            if (!kernel.typed || launch.arguments == nullptr) return;
+            // Where one of its buffers begins another ends.
+            each_buffer(launch, kernel, [&](uint64_t address, DType dtype, bool) { memory_.has_type(address, dtype); });
+            each_buffer(launch, kernel,
+                        [&](uint64_t address, DType dtype, bool) { add_unknown(views, address, dtype); });
+        } catch (const std::bad_alloc&) {
+            return;  // a bad value that was there before may be taken for one of this kernel's
+        }
+    }
+    look_at_unknown(views, launch.queue);
+}
+
+void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
+    Views views;
+    const OpInfo* op = nullptr;
+    bool fills = false;
+    {
+        const std::lock_guard lock(mutex_);
+        try {
+            Kernel& kernel = kernel_of(launch.symbol);
+            op = &kernel.op;
+            const bool readable = kernel.typed && launch.arguments != nullptr;
+            views.complete = readable && !kernel.signature.has(Use::Unknown);
+            if (readable) {
+                each_buffer(launch, kernel, [&](uint64_t address, DType dtype, bool writes) {
+                    view(views, address, dtype, false);  // what it may write it may read, too
+                    if (writes && !view(views, address, dtype, true)) views.complete = false;
+                });
+                // What reads no numbers writes what the program has for it.
+                fills = is_given_infinity(launch, kernel.signature) || !kernel.signature.has(Use::Reads);
+            }
+            ++(views.complete ? kernel.scanned : views.writes > 0 ? kernel.partly : kernel.unseen);
+            if (!views.complete) memory_.all_written();
+            for (int32_t i = 0; i < views.writes; ++i) memory_.known(reinterpret_cast<uint64_t>(views.written[i].data));
+        } catch (const std::bad_alloc&) {
+            memory_.all_written();
+            return;
+        }
+    }
+    if (views.writes == 0) return;
+    OpEvent event = event_of(*op, launch.queue);
+    event.inputs = views.read;
+    event.input_count = views.reads;
+    event.outputs = views.written;
+    event.output_count = views.writes;
+    event.infinite_scalar = fills;
+    event.launches = launch.launches;
+    sink_.op_end(event);
+}
+
+void KernelEvents::after_unknown_launch() noexcept {
+    const std::lock_guard lock(mutex_);
+    memory_.all_written();
+}
+
+void KernelEvents::allocated(uint64_t address, int64_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+        memory_.allocated(address, bytes);
+    } catch (const std::bad_alloc&) {
+        // Memory that is not known is not looked at.
+    }
+}
+
+void KernelEvents::freed(uint64_t address) noexcept {
+    const std::lock_guard lock(mutex_);
+    memory_.freed(address);
+}
+
+void KernelEvents::written(uint64_t address) noexcept {
+    const std::lock_guard lock(mutex_);
+    memory_.written(address);
+}
+
+void KernelEvents::forget() noexcept {
+    const std::lock_guard lock(mutex_);
+    memory_.forget();
+}
+
+void KernelEvents::copied(const char* call, uint64_t to, uint64_t from, int64_t bytes,
+                          const DeviceQueue& queue) noexcept {
+    Views handed, unknown;
+    const OpInfo* op = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        try {
+            if (memory_.at(to)) return memory_.written(to);
+            const std::optional<uint64_t> buffer = memory_.beginning_of(from);
+            const std::optional<DType> dtype = buffer ? memory_.type_at(*buffer) : std::nullopt;
+            if (!dtype || !view(handed, from, *dtype, false)) return;
+            add_unknown(unknown, *buffer, *dtype);
+            op = &copy_op(call);
+        } catch (const std::bad_alloc&) {
+            return;
+        }
+    }
+    if (handed.reads == 0) return;
+    TensorView& source = handed.read[0];
+    const int64_t numbers = bytes / info(source.dtype).element_bytes();
+    handed.sizes[0] = source.numel = std::min(numbers, source.numel);
+    if (source.numel == 0) return;
+    look_at_unknown(unknown, queue);
+    OpEvent event = event_of(*op, queue);
+    event.inputs = handed.read;
+    event.input_count = 1;
+    sink_.op_end(event);
+}
+
+KernelEvents::Counts KernelEvents::counts() const {
+    Counts counts;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [symbol, kernel] : kernels_) {
+        counts.scanned += kernel.scanned;
+        counts.partly += kernel.partly;
+        if (kernel.unseen > 0) counts.unseen[kernel.op.name] += kernel.unseen;
+    }
+    return counts;
+}
+
+}  // namespace numsan

@@ -1,0 +1,100 @@
+// Launches and copies of a program without a framework, made into the events that a session takes: a kernel is an
+// operator that reads and writes the buffers which its name says it is given.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "host/base/adapter_abi.h"
+#include "host/kernels/device_memory.h"
+#include "host/kernels/kernel_signature.h"
+
+namespace numsan {
+
+/// A launch, as the driver was asked for it. Valid during the call.
+struct SeenLaunch {
+    const char* symbol;      ///< the kernel's mangled name; null: it has none
+    void* const* arguments;  ///< where each argument lies; null: they were handed over in another way
+    DeviceQueue queue;
+    LaunchSpan launches = {};  ///< what it is in the log of launches, once it was made
+};
+
+/// [MT] One for the process, called on the program's threads, before and after a call of the driver's. No member throws:
+/// without memory a call is not seen, and what it wrote is not known.
+class KernelEvents {
+  public:
+    /// What takes the events; outlives this. Its calls are made under no lock.
+    class Sink {
+      public:
+        virtual void op_end(const OpEvent& event) noexcept = 0;
+        /// What comes between two of these is no fault of the program's.
+        virtual void ignore(bool begins) noexcept = 0;
+
+      protected:
+        ~Sink() = default;
+    };
+
+    explicit KernelEvents(Sink& sink) : sink_(sink) {}
+
+    /// The kernel is about to be launched: buffers of it whose values are not known are looked at first.
+    void before_launch(const SeenLaunch& launch) noexcept;
+    /// It was launched.
+    void after_launch(const SeenLaunch& launch) noexcept;
+    /// Something was launched that does not say what it writes: a graph.
+    void after_unknown_launch() noexcept;
+
+    void allocated(uint64_t address, int64_t bytes) noexcept;
+    void freed(uint64_t address) noexcept;
+    /// Bytes are copied: from device to host, or anything else into memory of a device. `call` lives for ever.
+    void copied(const char* call, uint64_t to, uint64_t from, int64_t bytes, const DeviceQueue& queue) noexcept;
+    /// Bytes of a device's memory are set.
+    void written(uint64_t address) noexcept;
+    /// Calls were missed.
+    void forget() noexcept;
+
+    struct Counts {
+        int64_t scanned = 0;                    ///< launches of which every buffer of numbers was handed over
+        int64_t partly = 0;                     ///< that may write more than that
+        std::map<std::string, int64_t> unseen;  ///< of which nothing is known but the name of the kernel, by that
+    };
+    /// Throws std::bad_alloc.
+    Counts counts() const;
+
+  private:
+    struct Kernel {
+        bool typed = false;
+        KernelSignature signature;
+        OpInfo op{};
+        int64_t scanned = 0, partly = 0, unseen = 0;  ///< launches
+    };
+    struct Views;
+
+    Kernel& kernel_of(const char* symbol);
+    const OpInfo& copy_op(const char* call);
+    /// Calls take(address, type, whether it may be written) for each buffer of numbers that the launch is given.
+    template <class Take>
+    static void each_buffer(const SeenLaunch& launch, const Kernel& kernel, Take take);
+    /// False: it has no view, being no memory that is known.
+    bool view(Views& views, uint64_t address, DType dtype, bool written);
+    /// The buffer that begins at `address`, where it is not known what is in it.
+    void add_unknown(Views& views, uint64_t address, DType dtype);
+    /// What is in those was there before, whoever wrote it: it is remembered, and nobody's fault.
+    void look_at_unknown(const Views& views, const DeviceQueue& queue) noexcept;
+    OpInfo new_op(const std::string& name, OpClass op_class);
+    OpEvent event_of(const OpInfo& op, const DeviceQueue& queue) const;
+
+    Sink& sink_;
+    mutable std::mutex mutex_;  ///< of what follows
+    DeviceMemory memory_;
+    std::map<std::string, Kernel, std::less<>> kernels_;
+    std::map<std::string, OpInfo, std::less<>> copies_;
+    std::deque<std::string> names_;  ///< of OpInfo, never freed
+    uint32_t next_id_ = 0;
+    const OpInfo contents_ = new_op("contents of memory", OpClass::Other);
+};
+
+}  // namespace numsan

@@ -1,0 +1,37 @@
+// What the name of a kernel says of its parameters. Names of C++ functions have the types of their parameters in them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/base/dtype.h"
+
+namespace numsan {
+
+/// One parameter of a kernel.
+struct KernelParameter {
+    enum class Use : uint8_t {
+        Value,    ///< an integer, or memory that no floating-point number is written to
+        Number,   ///< a float or a double, by value
+        Reads,    ///< points to floating-point numbers that the kernel does not write
+        Writes,   ///< points to floating-point numbers that it may write
+        Unknown,  ///< may lead to memory of any type: a struct, a void*
+    };
+    Use use = Use::Value;
+    DType dtype = DType::Float32;  ///< but for Value and Unknown
+};
+
+/// A kernel as its name in the driver tells of it.
+struct KernelSignature {
+    std::string name;  ///< "ns::scale<float>", without what it returns and takes
+    std::vector<KernelParameter> parameters;
+
+    bool has(KernelParameter::Use use) const;
+};
+
+/// None for a name that is not one of C++'s, so not mangled (extern "C", Triton), or that is not understood. Throws
+/// std::bad_alloc.
+std::optional<KernelSignature> kernel_signature(const char* symbol);
+
+}  // namespace numsan

@@ -1,0 +1,103 @@
+#include "interpose/runtime/plain_session.h"
+
+#include <string>
+#include <utility>
+
+#include "host/scan/cpu_scanner.h"
+#include "interpose/runtime/device_access.h"
+#include "interpose/runtime/op_kernels.h"
+
+namespace numsan {
+namespace {
+
+SessionFacts facts_of() {
+    SessionFacts facts;
+    add_op_kernels(facts);
+    if (!NativeStacks::has_lines())
+        facts.blind_spots.push_back("source lines of native frames: libdw is not installed");
+    return facts;
+}
+
+/// Numbers that are small or large for their type are a training's concern, as are its steps; of a kernel's arguments
+/// no more is known than buffers.
+Options options_of(Options options) {
+    options.underflow = options.diagnose = options.perf = options.break_at = false;
+    options.headroom = 0;
+    options.dump.clear();
+    options.record.clear();
+    return options;
+}
+
+/// Options that were given, and that nothing comes of.
+std::string without_effect(const Options& options) {
+    std::string all;
+    const auto add = [&](bool given, const char* name) {
+        if (given) all += (all.empty() ? "" : ", ") + std::string(name);
+    };
+    add(options.diagnose, "diagnose");
+    add(options.perf, "perf");
+    add(options.break_at, "break");
+    add(!options.dump.empty(), "dump");
+    add(!options.record.empty(), "record");
+    return all;
+}
+
+SeenLaunch seen(const WatchedLaunch& launch) {
+    return {launch.symbol, launch.arguments, DeviceQueue{launch.stream, -1, true}, launch.launches};
+}
+
+std::string launches(int64_t count) {
+    return std::to_string(count) + (count == 1 ? " kernel launch" : " kernel launches");
+}
+
+}  // namespace
+
+PlainSession::PlainSession(const Options& options, void (*coverage)(RunSummary&))
+    : session_(options_of(options), *new CpuScanner, stacks_, facts_of()) {
+    session_.use_devices(make_device_scanner);
+    session_.use_coverage(coverage);
+    if (const std::string none = without_effect(options); !none.empty())
+        session_.reporter().say("no effect in a CUDA program without torch: " + none);
+}
+
+void PlainSession::ignore(bool begins) noexcept {
+    constexpr const char* kIgnore = "numsan:ignore";
+    begins ? session_.scope_begin(kIgnore) : session_.scope_end(kIgnore);
+}
+
+void PlainSession::before_launch(const WatchedLaunch& launch) noexcept { events_.before_launch(seen(launch)); }
+
+void PlainSession::after_launch(const WatchedLaunch& launch) noexcept { events_.after_launch(seen(launch)); }
+
+void PlainSession::after_memory_call(const cupti::MemoryCall& call, const char* name) noexcept {
+    using What = cupti::MemoryCall::What;
+    switch (call.what) {
+        case What::Allocate: return events_.allocated(call.address, call.bytes);
+        case What::Free: return events_.freed(call.address);
+        case What::Set: return events_.written(call.address);
+        case What::Copy:
+            return events_.copied(name, call.address, call.from, call.bytes, DeviceQueue{call.stream, -1, true});
+        case What::Other: return events_.after_unknown_launch();
+    }
+}
+
+void PlainSession::add_coverage(RunSummary& run) const {
+    const KernelEvents::Counts counts = events_.counts();
+    int64_t unseen = 0;
+    std::string most;
+    int64_t of_most = 0;
+    for (const auto& [kernel, count] : counts.unseen) {
+        unseen += count;
+        if (count > of_most) most = kernel;
+        of_most = std::max(of_most, count);
+    }
+    if (counts.partly > 0)
+        run.blind_spots.push_back("part of what kernels write: " + launches(counts.partly) +
+                                  " had arguments whose types do not say what is written through them");
+    if (unseen == 0) return;
+    run.lose("of " + launches(unseen + counts.partly + counts.scanned) + " " + std::to_string(unseen) +
+             (unseen == 1 ? " was" : " were") +
+             " not looked at: the names of their kernels do not say what they write, as that of `" + most + "`");
+}
+
+}  // namespace numsan

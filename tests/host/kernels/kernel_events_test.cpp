@@ -1,0 +1,169 @@
+#include "host/kernels/kernel_events.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace numsan {
+namespace {
+
+/// What it is given, as "name(reads) -> writes", buffers by their addresses and numbers.
+class Seen final : public KernelEvents::Sink {
+  public:
+    void op_end(const OpEvent& event) noexcept override {
+        std::string text = std::string(ignoring_ ? "ignored " : "") + event.op->name + "(";
+        for (int32_t i = 0; i < event.input_count; ++i) text += shown(event.inputs[i]);
+        text += ")";
+        for (int32_t i = 0; i < event.output_count; ++i) text += " ->" + shown(event.outputs[i]);
+        events.push_back(text);
+        meant = event.infinite_scalar;
+        queue = event.queue;
+    }
+    void ignore(bool begins) noexcept override { ignoring_ = begins; }
+
+    std::vector<std::string> take() { return std::exchange(events, {}); }
+
+    std::vector<std::string> events;
+    bool meant = false;
+    DeviceQueue queue{};
+
+  private:
+    static std::string shown(const TensorView& t) {
+        EXPECT_EQ(t.sizes[0], t.numel);
+        EXPECT_EQ(t.flags & kLater, kLater);
+        char text[64];
+        std::snprintf(text, sizeof text, " %zx:%lld", reinterpret_cast<size_t>(t.data),
+                      static_cast<long long>(t.numel));
+        return text;
+    }
+    bool ignoring_ = false;
+};
+
+using Events = std::vector<std::string>;
+
+struct Program {
+    Program() {
+        events.allocated(0x1000, 256);
+        events.allocated(0x2000, 256);
+    }
+    /// scale(float* to, float const* from, float by)
+    void scale(uint64_t to, uint64_t from, float by = 2, const char* symbol = "_Z5scalePfPKff") {
+        void* arguments[] = {&to, &from, &by};
+        const SeenLaunch launch{symbol, arguments, DeviceQueue{nullptr, -1, true}};
+        events.before_launch(launch);
+        events.after_launch(launch);
+    }
+    void run(const char* symbol, uint64_t first) {
+        void* arguments[] = {&first, &first, &first};
+        const SeenLaunch launch{symbol, arguments, DeviceQueue{nullptr, -1, true}};
+        events.before_launch(launch);
+        events.after_launch(launch);
+    }
+
+    Seen seen;
+    KernelEvents events{seen};
+};
+
+const char* const kScaled = "scale<<<>>>( 1000:64 2000:64) -> 1000:64";
+
+TEST(KernelEvents, ALaunchReadsAndWritesItsBuffersAsFarAsTheyGo) {
+    Program p;
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take(), (Events{"ignored contents of memory( 1000:64 2000:64) -> 1000:64 -> 2000:64", kScaled}));
+    EXPECT_FALSE(p.seen.meant);
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take(), Events{kScaled}) << "what is in them is known";
+    p.scale(0x1040, 0x2000);
+    p.seen.take();
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take(), Events{"scale<<<>>>( 1000:16 2000:64) -> 1000:16"}) << "another buffer begins behind it";
+    EXPECT_EQ(p.events.counts().scanned, 4);
+}
+
+TEST(KernelEvents, WhatAnybodyElseWroteIsLookedAtFirst) {
+    const char* const first = "ignored contents of memory( 1000:64) -> 1000:64";
+    Program p;
+    p.scale(0x1000, 0x2000);
+    p.seen.take();
+    p.events.copied("cuMemcpyHtoDAsync_v2", 0x1000, 0x77770000, 256, {});
+    EXPECT_EQ(p.seen.take(), Events{});
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take(), (Events{first, kScaled}));
+    p.events.written(0x1010);
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take(), (Events{first, kScaled}));
+    p.run("opaque", 0x1000);
+    EXPECT_EQ(p.seen.take(), Events{}) << "what it writes is not known";
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take().size(), 2u);
+    p.events.after_unknown_launch();
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take().size(), 2u);
+    p.events.forget();
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take(), Events{}) << "memory that is not known has no end";
+    EXPECT_EQ(p.events.counts().unseen, (std::map<std::string, int64_t>{{"opaque<<<>>>", 1}, {"scale<<<>>>", 1}}));
+}
+
+TEST(KernelEvents, AKernelWithAnArgumentThatMayLeadAnywhereIsSeenInPart) {
+    Program p;
+    p.run("_Z4stepPfPv", 0x1000);  // step(float*, void*)
+    EXPECT_EQ(p.seen.take().size(), 2u);
+    p.run("_Z4stepPfPv", 0x1000);
+    EXPECT_EQ(p.seen.take().size(), 1u) << "its own buffer was looked at when it had written";
+    p.scale(0x1000, 0x2000);
+    p.seen.take();
+    p.run("_Z4stepPfPv", 0x1000);
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take()[1], "ignored contents of memory( 2000:64) -> 2000:64") << "it may have written there";
+    EXPECT_EQ(p.events.counts().partly, 3);
+    EXPECT_EQ(p.events.counts().scanned, 2);
+}
+
+TEST(KernelEvents, InfinitiesOfAFillAreMeant) {
+    Program p;
+    p.run("_Z4fillPfi", 0x1000);
+    EXPECT_TRUE(p.seen.meant) << "it reads no numbers";
+    p.scale(0x1000, 0x2000, INFINITY);
+    EXPECT_TRUE(p.seen.meant) << "it is given one";
+    p.scale(0x1000, 0x2000, 3e38f);
+    EXPECT_FALSE(p.seen.meant);
+}
+
+TEST(KernelEvents, BytesThatGoToTheHostAreOfTheTypeThatAKernelHadThere) {
+    Program p;
+    p.events.copied("cuMemcpyDtoHAsync_v2", 0x77770000, 0x1000, 64, {});
+    EXPECT_EQ(p.seen.take(), Events{}) << "no kernel said what they are";
+    p.scale(0x1000, 0x2000);
+    p.seen.take();
+    int stream = 0;
+    p.events.copied("cuMemcpyDtoHAsync_v2", 0x77770000, 0x1010, 64, {&stream, -1, true});
+    EXPECT_EQ(p.seen.take(), Events{"cuMemcpyDtoHAsync_v2( 1010:16)"});
+    EXPECT_EQ(p.seen.queue.stream, &stream);
+    p.events.copied("cuMemcpyDtoHAsync_v2", 0x77770000, 0x1011, 64, {});
+    p.events.copied("cuMemcpyDtoHAsync_v2", 0x77770000, 0x1010, 3, {});
+    EXPECT_EQ(p.seen.take(), Events{}) << "no whole numbers";
+    p.events.after_unknown_launch();
+    p.events.copied("cuMemcpyDtoHAsync_v2", 0x77770000, 0x1010, 1 << 20, {});
+    EXPECT_EQ(p.seen.take(),
+              (Events{"ignored contents of memory( 1000:64) -> 1000:64", "cuMemcpyDtoHAsync_v2( 1010:60)"}));
+}
+
+TEST(KernelEvents, LaunchesThatSayNothing) {
+    Program p;
+    const SeenLaunch packed{"_Z5scalePfPKff", nullptr, {}};
+    p.events.before_launch(packed);
+    p.events.after_launch(packed);
+    const SeenLaunch unnamed{nullptr, nullptr, {}};
+    p.events.before_launch(unnamed);
+    p.events.after_launch(unnamed);
+    p.run("_Z5scalePfPKff", 0);  // null pointers
+    EXPECT_EQ(p.seen.take(), Events{});
+    EXPECT_EQ(p.events.counts().unseen, (std::map<std::string, int64_t>{{"(unnamed)<<<>>>", 1}, {"scale<<<>>>", 1}}));
+    EXPECT_EQ(p.events.counts().scanned, 1) << "it was given nothing to write";
+}
+
+}  // namespace
+}  // namespace numsan
