@@ -181,7 +181,11 @@ void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
                 // What reads no numbers writes what the program has for it.
                 fills = is_given_infinity(launch, kernel.signature) || !kernel.signature.has(Use::Reads);
             }
-            ++(views.complete ? kernel.scanned : views.writes > 0 ? kernel.partly : kernel.unseen);
+            const bool told = readable && kernel.signature.has(Use::Writes);
+            ++(views.complete     ? kernel.scanned
+               : views.writes > 0 ? kernel.partly
+               : told             ? kernel.elsewhere
+                                  : kernel.unseen);
             if (!views.complete) memory_.all_written();
             for (int32_t i = 0; i < views.writes; ++i) memory_.known(reinterpret_cast<uint64_t>(views.written[i].data));
         } catch (const std::bad_alloc&) {
@@ -264,6 +268,7 @@ KernelEvents::Counts KernelEvents::counts() const {
     for (const auto& [symbol, kernel] : kernels_) {
         counts.scanned += kernel.scanned;
         counts.partly += kernel.partly;
+        counts.elsewhere += kernel.elsewhere;
         if (kernel.unseen > 0) counts.unseen[kernel.op.name] += kernel.unseen;
     }
     return counts;

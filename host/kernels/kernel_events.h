@@ -23,8 +23,8 @@ struct SeenLaunch {
     LaunchSpan launches = {};  ///< what it is in the log of launches, once it was made
 };
 
-/// [MT] One for the process, called on the program's threads, before and after a call of the driver's. No member throws:
-/// without memory a call is not seen, and what it wrote is not known.
+/// [MT] One for the process, called on the program's threads, before and after a call of the driver's. No member but
+/// counts() throws: without memory a call is not seen, and what it wrote is not known.
 class KernelEvents {
   public:
     /// What takes the events; outlives this. Its calls are made under no lock.
@@ -57,9 +57,10 @@ class KernelEvents {
     void forget() noexcept;
 
     struct Counts {
-        int64_t scanned = 0;                    ///< launches of which every buffer of numbers was handed over
-        int64_t partly = 0;                     ///< that may write more than that
-        std::map<std::string, int64_t> unseen;  ///< of which nothing is known but the name of the kernel, by that
+        int64_t scanned = 0;    ///< launches of which every buffer of numbers was handed over
+        int64_t partly = 0;     ///< that may write more than that
+        int64_t elsewhere = 0;  ///< of which nothing was: they write to memory that was not seen to be allocated
+        std::map<std::string, int64_t> unseen;  ///< of kernels whose names do not say what they write, by these
     };
     /// Throws std::bad_alloc.
     Counts counts() const;
@@ -69,7 +70,7 @@ class KernelEvents {
         bool typed = false;
         KernelSignature signature;
         OpInfo op{};
-        int64_t scanned = 0, partly = 0, unseen = 0;  ///< launches
+        int64_t scanned = 0, partly = 0, elsewhere = 0, unseen = 0;  ///< launches
     };
     struct Views;
 

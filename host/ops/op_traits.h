@@ -176,8 +176,8 @@ inline constexpr std::string_view kTorchOperators[] = {"export::access_subclass_
                                                        "streams::wait_event",
                                                        "streams::wait_stream"};
 
-/// The end of the name of a kernel that a program launched itself: "ns::scale<float><<<>>>", as CUDA writes launches. No
-/// operator has such a name.
+/// The end of the name of a kernel that a program launched itself: "ns::scale<float><<<>>>", as CUDA writes launches.
+/// No operator has such a name.
 inline constexpr std::string_view kKernelMark = "<<<>>>";
 constexpr bool is_kernel(std::string_view op) noexcept { return op.ends_with(kKernelMark); }
 

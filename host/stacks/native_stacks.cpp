@@ -102,9 +102,8 @@ std::string demangled(const char* name) {
 
 bool left_out(std::string_view path) {
     const std::string_view file = path.substr(path.rfind('/') + 1);
-    for (const std::string_view prefix :
-         {"libtorch", "libc10", "libnumsan", "libcuda.so", "libcudart", "libcupti", "libc.so", "libc-2", "libpthread",
-          "ld-linux", "libgcc_s", "libstdc++"}) {
+    for (const std::string_view prefix : {"libtorch", "libc10", "libnumsan", "libcuda.so", "libcudart", "libcupti",
+                                          "libc.so", "libc-2", "libpthread", "ld-linux", "libgcc_s", "libstdc++"}) {
         if (file.starts_with(prefix)) return true;
     }
     return false;

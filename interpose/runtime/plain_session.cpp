@@ -1,5 +1,6 @@
 #include "interpose/runtime/plain_session.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -46,9 +47,7 @@ SeenLaunch seen(const WatchedLaunch& launch) {
     return {launch.symbol, launch.arguments, DeviceQueue{launch.stream, -1, true}, launch.launches};
 }
 
-std::string launches(int64_t count) {
-    return std::to_string(count) + (count == 1 ? " kernel launch" : " kernel launches");
-}
+std::string launches(int64_t count) { return std::to_string(count) + (count == 1 ? " launch" : " launches"); }
 
 }  // namespace
 
@@ -83,21 +82,22 @@ void PlainSession::after_memory_call(const cupti::MemoryCall& call, const char* 
 
 void PlainSession::add_coverage(RunSummary& run) const {
     const KernelEvents::Counts counts = events_.counts();
-    int64_t unseen = 0;
+    if (counts.partly > 0)
+        run.blind_spots.push_back("what kernels write through arguments of no type of numbers: " +
+                                  launches(counts.partly) + " looked at in part");
+    if (counts.elsewhere > 0)
+        run.lose("memory whose allocation was not seen: " + launches(counts.elsewhere) +
+                 " that write there not looked at");
+    int64_t unseen = 0, of_most = 0;
     std::string most;
-    int64_t of_most = 0;
     for (const auto& [kernel, count] : counts.unseen) {
         unseen += count;
         if (count > of_most) most = kernel;
         of_most = std::max(of_most, count);
     }
-    if (counts.partly > 0)
-        run.blind_spots.push_back("part of what kernels write: " + launches(counts.partly) +
-                                  " had arguments whose types do not say what is written through them");
-    if (unseen == 0) return;
-    run.lose("of " + launches(unseen + counts.partly + counts.scanned) + " " + std::to_string(unseen) +
-             (unseen == 1 ? " was" : " were") +
-             " not looked at: the names of their kernels do not say what they write, as that of `" + most + "`");
+    if (unseen > 0)
+        run.lose("kernels whose names do not say what they write: " + launches(unseen) + " not looked at, most of `" +
+                 most + "`");
 }
 
 }  // namespace numsan

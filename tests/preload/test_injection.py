@@ -1,5 +1,5 @@
 """CUDA programs without torch, on the fake driver: noticed inside cuInit, run as they would without numsan, and their
-reports say that nothing was scanned."""
+reports say how far they were looked at."""
 import json
 import re
 import shutil
@@ -19,6 +19,10 @@ int main(void) {
     return 7;
 }
 """
+
+
+# What is said of `fill`.
+UNSEEN = "kernels whose names do not say what they write: 1 launch not looked at, most of `fill<<<>>>`"
 
 
 # ---- the variable ----
@@ -69,12 +73,12 @@ def test_the_program_may_change_its_environment(build, tmp_path):
 # ---- what a report says ----
 
 @pytest.mark.parametrize("launcher", ["run", "preload"])
-def test_a_plain_program_is_told_to_have_run_unseen(launcher, cupti, tmp_path):
+def test_a_plain_program_is_looked_at_as_far_as_names_say(launcher, cupti, tmp_path):
     done = both(program(tmp_path, PLAIN), tmp_path, launcher=launcher)
     assert done.returncode == 7 and "0 calls inside of cuInit" in done.stdout, done.describe()
-    assert said_once(done, "4 kernel launches were counted and nothing was scanned"), done.describe()
+    assert said_once(done, UNSEEN), done.describe()
     coverage = done.report["coverage"]
-    assert done.report["verdict"] == "incomplete" and coverage["scanned"] == 0
+    assert done.report["verdict"] == "incomplete" and coverage["scanned"] > 0
     assert coverage["kernels"] == {"launches": 4, "by_name": {"scale(float*, int)": 3, "fill": 1}}
     assert len(coverage["blind_spots"]) == 1 and done.report["run"]["exit_status"] == 7
 
@@ -152,7 +156,7 @@ def test_threads_that_start_cuda_together(cupti, tmp_path):
             return 0;
         }""")
     done = both(threads, tmp_path)
-    assert said_once(done, "3 kernel launches were counted"), done.describe()
+    assert said_once(done, UNSEEN), done.describe()
 
 
 # ---- processes ----
@@ -182,14 +186,14 @@ def test_a_fork_of_a_process_with_cuda_reports_once(cupti, tmp_path):
     forks = program(tmp_path, FORKS.replace("CHILD", "puts(\"child\")") +
                     "int main(void) { set_up(); run(1); int bad = child(); run(1); return bad; }")
     done = both(forks, tmp_path, options={"report": str(tmp_path / "r-%p.json")})
-    assert said_once(done, "4 kernel launches were counted"), done.describe()
+    assert said_once(done, UNSEEN.replace("1 launch", "2 launches")), done.describe()
     assert len(list(tmp_path.glob("r-*.json"))) == 1
 
 
 def test_a_forked_child_that_starts_cuda_itself_reports(cupti, tmp_path):
     forks = program(tmp_path, FORKS.replace("CHILD", "set_up(); run(1)") + "int main(void) { return child(); }")
     done = both(forks, tmp_path, options={"report": str(tmp_path / "r-%p.json")})
-    assert said_once(done, "2 kernel launches were counted"), done.describe()
+    assert said_once(done, UNSEEN), done.describe()
     assert len(list(tmp_path.glob("r-*.json"))) == 1
 
 
@@ -222,7 +226,7 @@ def test_a_process_killed_in_mid_launch_leaves_a_report(number, cupti, tmp_path)
     report = json.loads((tmp_path / "report.json").read_text())
     run_numsan.validate(report)
     assert (report["verdict"], report["run"]["ended"], report["run"]["exit_status"]) == ("incomplete", None, None)
-    assert "kernels" not in report["coverage"] and "nothing was scanned" in report["coverage"]["blind_spots"][0]
+    assert "the run had not ended when this was written" in report["coverage"]["blind_spots"][0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["program", "program.c", "report.json"]
 
 
@@ -242,7 +246,7 @@ def test_another_injection_library_stays_and_cuda_is_noticed_all_the_same(cupti,
     assert said_once(done, f"kernels were not counted: {VARIABLE} names the library of another tool, {theirs}")
     assert done.report["verdict"] == "incomplete"
     done = both(plain, tmp_path, options={"cupti": "on"}, **{VARIABLE: theirs})
-    assert said_once(done, "4 kernel launches were counted"), done.describe()
+    assert said_once(done, UNSEEN), done.describe()
 
 
 def test_an_injection_library_that_is_missing(cupti, tmp_path):
@@ -255,9 +259,9 @@ def test_another_copy_of_numsan_is_no_stranger(cupti, tmp_path):
     copy.parent.mkdir()
     shutil.copy(run_numsan.LIBRARY, copy)
     done = both(program(tmp_path, PLAIN), tmp_path, **{VARIABLE: copy})
-    assert said_once(done, "4 kernel launches were counted"), done.describe()
+    assert said_once(done, UNSEEN), done.describe()
     done = both(program(tmp_path, PLAIN), tmp_path, LD_PRELOAD=copy)
-    assert "4 kernel launches were counted" in done.stderr, done.describe()
+    assert UNSEEN in done.stderr, done.describe()
 
 
 # ---- drivers that are no good ----
@@ -271,7 +275,7 @@ def test_errors_of_the_driver_are_the_programs_own(script, status, cupti, tmp_pa
     assert done.returncode == 3 and f": {status}\n" in done.stdout, done.describe()
     launched = 3 if "Launch" in script else 0
     if launched:
-        assert said_once(done, "3 kernel launches were counted"), done.describe()
+        assert said_once(done, UNSEEN), done.describe()
     else:
         assert (done.stderr, done.report) == ("", None), done.describe()
 
@@ -287,7 +291,7 @@ def test_an_old_driver_and_a_context_that_goes(cupti, tmp_path):
             return 0;
         }""")
     done = both(resets, tmp_path, FAKE_CUDA="version=11040")
-    assert said_once(done, "3 kernel launches were counted"), done.describe()
+    assert said_once(done, UNSEEN), done.describe()
 
 
 def test_no_driver(build, tmp_path):

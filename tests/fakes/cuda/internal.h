@@ -75,7 +75,8 @@ CUresult resolve(CUstream handle, CUstream& stream);
 CUresult submit(CUstream handle, Work work);
 /// What a call that is unsafe during capture has to ask first.
 CUresult check_unsafe();
-/// Runs a call that launches, or is for memory, and tells who watches them (launch_watch.h). `callback` is its number in CUPTI.
+/// Runs a call that launches, or is for memory, and tells who watches such calls (launch_watch.h). `callback` is its
+/// number in CUPTI.
 CUresult watched(uint32_t callback, const char* name, const void* arguments, const char* kernel,
                  const std::function<CUresult()>& run);
 void wait(const Marker& marker);

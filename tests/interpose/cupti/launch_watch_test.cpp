@@ -7,6 +7,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "tests/fakes/cuda/control.h"
 
@@ -29,6 +33,7 @@ class LaunchWatchTest : public testing::Test {
         ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
         ASSERT_EQ(cuModuleLoadData(&module, fake_cuda::kHostImage), CUDA_SUCCESS);
         watch.log_launches();
+        watch.use(heard);
         ASSERT_TRUE(watch.start()) << watch.why();
     }
     void TearDown() override {
@@ -52,6 +57,33 @@ class LaunchWatchTest : public testing::Test {
     }
     using Launches = std::map<std::string, int64_t>;
 
+    /// Launches a kernel itself, where a test asks for it.
+    struct Heard final : DriverListener {
+        void before_launch(const WatchedLaunch& launch) noexcept override { add("before", launch); }
+        void after_launch(const WatchedLaunch& launch) noexcept override {
+            add("after", launch);
+            if (again) again();
+        }
+        void after_other_launch() noexcept override { all.push_back("other"); }
+        void after_memory_call(const cupti::MemoryCall& call, const char* name) noexcept override {
+            constexpr const char* kWhat[] = {"allocate", "free", "copy", "set", "other"};
+            all.push_back(std::string(kWhat[static_cast<int>(call.what)]) + " " + std::to_string(call.bytes) + " " +
+                          name);
+            last = call;
+        }
+        void after_gap() noexcept override { all.push_back("gap"); }
+        void add(const char* when, const WatchedLaunch& launch) {
+            all.push_back(std::string(when) + " " + launch.symbol + (launch.arguments != nullptr ? "" : ", packed"));
+            spans.push_back(launch.launches);
+        }
+        std::vector<std::string> all;
+        std::vector<LaunchSpan> spans;
+        cupti::MemoryCall last{};
+        std::function<void()> again;
+    };
+    using All = std::vector<std::string>;
+    Heard heard;
+
     CUmodule module = nullptr;
     LaunchWatch watch;
 };
@@ -60,6 +92,65 @@ TEST_F(LaunchWatchTest, OwnKernelsAreNotCounted) {
     for (const char* kernel : {"softmax", "numsan_scan_small", "softmax", "numsan_scan_large"}) launch(kernel);
     EXPECT_EQ(watch.launches().launches(), (Launches{{"softmax", 2}}));
     EXPECT_FALSE(watch.has_gaps());
+}
+
+TEST_F(LaunchWatchTest, AListenerHearsOfLaunchesAndOfMemory) {
+    CUdeviceptr memory = 0, other = 0;
+    char host[64];
+    ASSERT_EQ(cuMemAlloc(&memory, 64), CUDA_SUCCESS);
+    EXPECT_EQ(heard.last.address, memory);
+    ASSERT_EQ(cuMemAlloc(&other, 64), CUDA_SUCCESS);
+    launch("softmax");
+    ASSERT_EQ(heard.spans.size(), 2u);
+    EXPECT_EQ(watch.launches_of(heard.spans[1]).size(), 1u) << "itself";
+    CUstream stream;
+    ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD32Async(memory, 0, 4, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemcpyDtoDAsync(other, memory, 16, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemcpyDtoHAsync(host, other, 32, stream), CUDA_SUCCESS);
+    EXPECT_EQ(heard.last.from, other);
+    EXPECT_EQ(heard.last.address, reinterpret_cast<uint64_t>(host));
+    EXPECT_EQ(heard.last.stream, stream);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemFree(memory), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE) << "what fails is not heard of";
+    EXPECT_EQ(heard.all, (All{"allocate 64 cuMemAlloc_v2", "allocate 64 cuMemAlloc_v2", "before softmax",
+                              "after softmax", "set 0 cuMemsetD32Async", "copy 16 cuMemcpyDtoDAsync_v2",
+                              "copy 32 cuMemcpyDtoHAsync_v2", "free 0 cuMemFree_v2"}));
+}
+
+TEST_F(LaunchWatchTest, WhatAListenerCallsItselfIsNotWatched) {
+    heard.again = [this] {
+        CUdeviceptr memory = 0;
+        ASSERT_EQ(cuMemAlloc(&memory, 64), CUDA_SUCCESS);
+        launch("_ZN2at6native6gatherEPf");
+    };
+    launch("softmax");
+    EXPECT_EQ(heard.all, (All{"before softmax", "after softmax"}));
+    EXPECT_EQ(watch.launches().launches(), (Launches{{"softmax", 1}}));
+}
+
+TEST_F(LaunchWatchTest, AListenerIsToldOfAGapAndMayEnd) {
+    watch.yield(false);
+    launch("softmax");
+    watch.take_again();
+    launch("softmax");
+    watch.end_listening();
+    launch("softmax");
+    EXPECT_EQ(heard.all, (All{"gap", "before softmax", "after softmax"}));
+}
+
+TEST(MemoryCalls, ThreadsHaveDefaultStreamsOfTheirOwn) {
+    const cupti::CopyInStreamParams copy{{1, 2, 3}, nullptr};
+    EXPECT_EQ(cupti::memory_call(422, &copy)->stream, cupti::kThreadStream) << "cuMemcpyDtoHAsync_v2_ptsz";
+    EXPECT_EQ(cupti::memory_call(279, &copy)->stream, nullptr);
+    uint64_t address = 0x1000;
+    const size_t pitch = 512;
+    const cupti::AllocateRowsParams rows{&address, &pitch, 500, 4};
+    EXPECT_EQ(cupti::memory_call(244, &rows)->bytes, 2048);
+    EXPECT_EQ(cupti::memory_call(243, nullptr)->what, cupti::MemoryCall::What::Other);
+    EXPECT_EQ(cupti::memory_call(288, &rows)->what, cupti::MemoryCall::What::Other) << "cuMemcpy2DUnaligned_v2";
+    EXPECT_FALSE(cupti::memory_call(307, &rows)) << "a launch";
 }
 
 TEST_F(LaunchWatchTest, ItGivesWayAndComesBackUnlessForGood) {

@@ -1,0 +1,112 @@
+"""Kernels of CUDA programs without torch, on the fake driver: what their names say they write is looked at, and the
+program runs as it does without numsan."""
+import pathlib
+import re
+
+import pytest
+
+import run_numsan
+from cuda_programs import FAKES, both, cc, environment
+
+SOURCE = pathlib.Path(__file__).with_name("plain_kernels.c")
+
+
+@pytest.fixture(scope="session")
+def kernels(cupti, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kernels")
+    return cc(folder / "kernels", SOURCE.read_text(), "-g", "-rdynamic", "-pthread", f"-L{FAKES}", "-l:libcuda.so.1",
+              "-lm")
+
+
+def line_of(text):
+    """Of the first line of the program with this text in it."""
+    lines = SOURCE.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def found(done):
+    return [(f["title"], f["location"]["line"]) for f in done.report["findings"]]
+
+
+@pytest.mark.parametrize("way", ["healthy", "root of positive", "train", "paths", "missing values", "threads"])
+def test_what_is_meant_or_was_there_before_is_no_finding(way, kernels, tmp_path):
+    done = both([kernels, way], tmp_path)
+    assert done.stderr == "" and done.report["findings"] == [], done.describe()
+    assert done.report["verdict"] == "clean" and done.report["coverage"]["scanned"] > 0, done.describe()
+
+
+DIVIDED = """\
+warning[NS115]: first infinity of this run: the kernel `divide<<<>>>` made bad values out of finite ones in 256 of 256 \
+values
+  --> FILE:LINE in launch
+   |
+LINE |     TRY(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, 0));
+   |
+   = seen:     output[0] float32[256]  nan 0  +inf 256  -inf 0  first at [0]
+   = inputs:   input[0]  float32[256]  overwritten before it could be looked at
+               input[1]  float32[256]  1                                               healthy
+               input[2]  float32[256]  0                                               256 zeros
+   = when:     step 0, forward, op 7 (divide<<<>>>)
+   = kernel:   divide(float*, float const*, float const*, int), grid 1x1x1, block 1x1x1, stream 0x0, correlation NUMBER
+   = escaped:  to the host program
+   = category: U not enough evidence (0.23); next N1 invalid data (0.09), N2 unsafe operation (0.09)
+   = because:  every operand that was read was finite, the largest 1; what the kernel computes is its own
+help: guard in `divide<<<>>>` what is divided by, and what goes into roots, logarithms and powers, at the element that \
+is named
+"""
+
+
+def test_the_kernel_that_was_first_and_its_line(kernels, tmp_path):
+    done = both([kernels, "divide"], tmp_path)
+    text = re.sub(r"correlation \d+", "correlation NUMBER", done.stderr.replace(str(kernels.with_suffix(".c")), "FILE"))
+    line = line_of("TRY(cuLaunchKernel(")
+    text = text.replace(f"FILE:{line} ", "FILE:LINE ").replace(f"\n{line} |", "\nLINE |")
+    assert text.startswith(DIVIDED), done.describe()
+    callers = [frame["line"] for frame in done.report["findings"][0]["stack"]]
+    assert callers[:2] == [line, line_of('if (IS("divide") || ')], "the lines of the program, innermost first"
+
+
+@pytest.mark.parametrize("way, kind, kernel, did", [
+    ("zero by zero", "NaN", "divide", "made bad values out of finite ones in 256 of 256 values"),
+    ("root", "NaN", "root", "made bad values in 3 of 256 values"),
+    ("train too fast", "infinity", "math::update<float>", "overflowed in 251 of 256 values"),
+    ("one thread of two", "infinity", "divide", "made bad values out of finite ones in 256 of 256 values"),
+    ("fork", "infinity", "divide", "made bad values out of finite ones in 256 of 256 values"),
+])
+def test_a_bug(way, kind, kernel, did, kernels, tmp_path):
+    done = both([kernels, way], tmp_path)
+    title = f"first {kind} of this run: the kernel `{kernel}<<<>>>` {did}"
+    assert found(done) == [(title, line_of("TRY(cuLaunchKernel("))], done.describe()
+    assert f"{kernel}(float*, " in done.report["findings"][0]["kernel"], done.describe()
+
+
+def test_values_that_unseen_kernels_wrote_are_nobody_elses(kernels, tmp_path):
+    for way in ("opaque", "opaque in place"):
+        done = both([kernels, way], tmp_path)
+        assert done.report["findings"] == [] and done.report["verdict"] == "incomplete", done.describe()
+        assert done.stderr == ("numsan: incomplete: kernels whose names do not say what they write: 1 launch not "
+                               "looked at, most of `opaque<<<>>>`\n"), done.describe()
+    done = both([kernels, "opaque afterwards"], tmp_path)
+    assert [f["op"] for f in done.report["findings"]] == ["divide<<<>>>"], "what was found before it stays"
+
+
+def test_the_run_may_fail_by_what_is_found(kernels, tmp_path):
+    run = dict(options={"raw": "1", "fail_on": "warning"}, cwd=tmp_path, env=environment())
+    assert run_numsan.run_command([str(kernels), "divide"], **run).returncode == 66
+    assert run_numsan.run_command([str(kernels), "healthy"], **run).returncode == 0
+
+
+def test_options_that_need_torch_are_named(kernels, tmp_path):
+    done = both([kernels, "healthy"], tmp_path, options={"perf": "1", "dump": str(tmp_path / "dumps")})
+    assert done.stderr == "numsan: no effect in a CUDA program without torch: perf, dump\n", done.describe()
+
+
+@pytest.mark.parametrize("fault", ["cuModuleLoadData=200:1", "cuMemHostRegister=801", "cuMemHostGetDevicePointer=1"])
+def test_a_device_that_cannot_be_scanned_does_no_harm(fault, kernels, tmp_path):
+    """The first module is the program's; the other calls are numsan's alone."""
+    env = environment()
+    bare = run_numsan.run_plain_command([str(kernels), "divide"], cwd=tmp_path, env=env)
+    done = run_numsan.run_command([str(kernels), "divide"], options={"raw": "1"}, cwd=tmp_path,
+                                  env={**env, "FAKE_CUDA": fault})
+    assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout), done.describe()
+    assert done.report["verdict"] == "incomplete" and done.report["findings"] == [], done.describe()
