@@ -1,10 +1,11 @@
 #include "host/kernels/device_memory.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace numsan {
 
-void DeviceMemory::allocated(uint64_t address, int64_t bytes) {
+void DeviceMemory::allocated(uint64_t address, int64_t bytes, bool of_host) {
     if (bytes <= 0) return;
     // What it overlaps was freed without being seen.
     const uint64_t end = address + static_cast<uint64_t>(bytes);
@@ -14,7 +15,9 @@ void DeviceMemory::allocated(uint64_t address, int64_t bytes) {
         if (before->first + static_cast<uint64_t>(before->second.bytes) > address) first = before;
     }
     allocations_.erase(first, allocations_.lower_bound(end));
-    allocations_[address].bytes = bytes;
+    Allocation& made = allocations_[address];
+    made.bytes = bytes;
+    made.of_host = of_host;
 }
 
 void DeviceMemory::freed(uint64_t address) { allocations_.erase(address); }
@@ -54,7 +57,7 @@ void DeviceMemory::has_type(uint64_t address, DType dtype) {
     Beginning* buffer = beginning(address);
     if (buffer == nullptr || buffer->dtype == dtype) return;
     buffer->dtype = dtype;
-    buffer->known_in = 0;
+    buffer->known_at = 0;
 }
 
 std::optional<uint64_t> DeviceMemory::beginning_of(uint64_t address) const {
@@ -75,17 +78,17 @@ bool DeviceMemory::is_known(uint64_t address) const {
     const auto* found = allocation_of(address);
     if (found == nullptr) return false;
     const auto buffer = found->second.beginnings.find(address);
-    return buffer != found->second.beginnings.end() && buffer->second.known_in == epoch_;
+    return buffer != found->second.beginnings.end() && !found->second.of_host &&
+           buffer->second.known_at > std::max(found->second.written_at, all_written_at_);
 }
 
 void DeviceMemory::known(uint64_t address) {
-    if (Beginning* buffer = beginning(address)) buffer->known_in = epoch_;
+    if (Beginning* buffer = beginning(address)) buffer->known_at = ++clock_;
 }
 
 void DeviceMemory::written(uint64_t address) {
     const auto* found = allocation_of(address);
-    if (found == nullptr) return;
-    for (auto& [begin, buffer] : allocations_.at(found->first).beginnings) buffer.known_in = 0;
+    if (found != nullptr) allocations_.at(found->first).written_at = ++clock_;
 }
 
 }  // namespace numsan

@@ -26,7 +26,8 @@ class DeviceMemory {
         int64_t allocation_bytes;
     };
 
-    void allocated(uint64_t address, int64_t bytes);
+    /// `of_host`: the host may write it at any time, so its values are never known.
+    void allocated(uint64_t address, int64_t bytes, bool of_host);
     void freed(uint64_t address);
     /// Calls were missed: nothing is known any more.
     void forget();
@@ -49,15 +50,17 @@ class DeviceMemory {
     /// Something else wrote into the allocation at `address`: a copy, the host.
     void written(uint64_t address);
     /// Something may have written anywhere.
-    void all_written() { ++epoch_; }
+    void all_written() { all_written_at_ = ++clock_; }
 
   private:
     struct Beginning {
         std::optional<DType> dtype;
-        uint64_t known_in = 0;  ///< the epoch; 0: never
+        uint64_t known_at = 0;  ///< by the clock; 0: never
     };
     struct Allocation {
         int64_t bytes = 0;
+        bool of_host = false;
+        uint64_t written_at = 0;
         std::map<uint64_t, Beginning> beginnings;
     };
 
@@ -65,7 +68,8 @@ class DeviceMemory {
     Beginning* beginning(uint64_t address);
 
     std::map<uint64_t, Allocation> allocations_;
-    uint64_t epoch_ = 1;
+    uint64_t clock_ = 0;  ///< counts what happens to memory
+    uint64_t all_written_at_ = 0;
 };
 
 }  // namespace numsan

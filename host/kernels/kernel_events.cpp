@@ -14,6 +14,7 @@ namespace {
 using Use = KernelParameter::Use;
 
 constexpr int32_t kMostBuffersOfALaunch = 16;  ///< further ones are not looked at
+constexpr size_t kMostKernels = 1 << 13;       ///< names of further ones are not looked into
 constexpr int64_t kStride = 1;
 
 uint64_t this_thread_number() noexcept {
@@ -60,6 +61,7 @@ OpInfo KernelEvents::new_op(const std::string& name, OpClass op_class) {
 KernelEvents::Kernel& KernelEvents::kernel_of(const char* symbol) {
     const std::string_view name = symbol != nullptr ? symbol : "(unnamed)";
     if (const auto known = kernels_.find(name); known != kernels_.end()) return known->second;
+    if (kernels_.size() >= kMostKernels) return others_;
     Kernel made;
     if (std::optional<KernelSignature> signature = kernel_signature(symbol)) {
         made.typed = true;
@@ -105,11 +107,11 @@ template <class Take>
 void KernelEvents::each_buffer(const SeenLaunch& launch, const Kernel& kernel, Take take) {
     const std::vector<KernelParameter>& parameters = kernel.signature.parameters;
     for (size_t i = 0; i < parameters.size(); ++i) {
-        const bool writes = parameters[i].use == Use::Writes;
-        if (!writes && parameters[i].use != Use::Reads) continue;
+        const Use use = parameters[i].use;
+        if (use != Use::Reads && use != Use::Writes && use != Use::Others) continue;
         uint64_t address;
         std::memcpy(&address, launch.arguments[i], sizeof address);
-        if (address != 0) take(address, parameters[i].dtype, writes);
+        if (address != 0) take(address, parameters[i]);
     }
 }
 
@@ -152,9 +154,12 @@ void KernelEvents::before_launch(const SeenLaunch& launch) noexcept {
             const Kernel& kernel = kernel_of(launch.symbol);
             if (!kernel.typed || launch.arguments == nullptr) return;
             // Where one of its buffers begins another ends.
-            each_buffer(launch, kernel, [&](uint64_t address, DType dtype, bool) { memory_.has_type(address, dtype); });
-            each_buffer(launch, kernel,
-                        [&](uint64_t address, DType dtype, bool) { add_unknown(views, address, dtype); });
+            each_buffer(launch, kernel, [&](uint64_t address, const KernelParameter& parameter) {
+                parameter.use == Use::Others ? memory_.begins(address) : memory_.has_type(address, parameter.dtype);
+            });
+            each_buffer(launch, kernel, [&](uint64_t address, const KernelParameter& parameter) {
+                if (parameter.use != Use::Others) add_unknown(views, address, parameter.dtype);
+            });
         } catch (const std::bad_alloc&) {
             return;  // a bad value that was there before may be taken for one of this kernel's
         }
@@ -174,9 +179,11 @@ void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
             const bool readable = kernel.typed && launch.arguments != nullptr;
             views.complete = readable && !kernel.signature.has(Use::Unknown);
             if (readable) {
-                each_buffer(launch, kernel, [&](uint64_t address, DType dtype, bool writes) {
-                    view(views, address, dtype, false);  // what it may write it may read, too
-                    if (writes && !view(views, address, dtype, true)) views.complete = false;
+                each_buffer(launch, kernel, [&](uint64_t address, const KernelParameter& parameter) {
+                    if (parameter.use == Use::Others) return memory_.written(address);
+                    view(views, address, parameter.dtype, false);  // what it may write it may read, too
+                    if (parameter.use == Use::Writes && !view(views, address, parameter.dtype, true))
+                        views.complete = false;
                 });
                 // What reads no numbers writes what the program has for it.
                 fills = is_given_infinity(launch, kernel.signature) || !kernel.signature.has(Use::Reads);
@@ -209,10 +216,10 @@ void KernelEvents::after_unknown_launch() noexcept {
     memory_.all_written();
 }
 
-void KernelEvents::allocated(uint64_t address, int64_t bytes) noexcept {
+void KernelEvents::allocated(uint64_t address, int64_t bytes, bool of_host) noexcept {
     const std::lock_guard lock(mutex_);
     try {
-        memory_.allocated(address, bytes);
+        memory_.allocated(address, bytes, of_host);
     } catch (const std::bad_alloc&) {
         // Memory that is not known is not looked at.
     }
@@ -271,6 +278,7 @@ KernelEvents::Counts KernelEvents::counts() const {
         counts.elsewhere += kernel.elsewhere;
         if (kernel.unseen > 0) counts.unseen[kernel.op.name] += kernel.unseen;
     }
+    if (others_.unseen > 0) counts.unseen[others_.op.name] += others_.unseen;
     return counts;
 }
 

@@ -47,7 +47,8 @@ class KernelEvents {
     /// Something was launched that does not say what it writes: a graph.
     void after_unknown_launch() noexcept;
 
-    void allocated(uint64_t address, int64_t bytes) noexcept;
+    /// `of_host`: the host may write it, too.
+    void allocated(uint64_t address, int64_t bytes, bool of_host) noexcept;
     void freed(uint64_t address) noexcept;
     /// Bytes are copied: from device to host, or anything else into memory of a device. `call` lives for ever.
     void copied(const char* call, uint64_t to, uint64_t from, int64_t bytes, const DeviceQueue& queue) noexcept;
@@ -76,7 +77,7 @@ class KernelEvents {
 
     Kernel& kernel_of(const char* symbol);
     const OpInfo& copy_op(const char* call);
-    /// Calls take(address, type, whether it may be written) for each buffer of numbers that the launch is given.
+    /// Calls take(address, parameter) for each buffer of numbers that the launch is given, or of integers that it writes.
     template <class Take>
     static void each_buffer(const SeenLaunch& launch, const Kernel& kernel, Take take);
     /// False: it has no view, being no memory that is known.
@@ -95,6 +96,7 @@ class KernelEvents {
     std::map<std::string, OpInfo, std::less<>> copies_;
     std::deque<std::string> names_;  ///< of OpInfo, never freed
     uint32_t next_id_ = 0;
+    Kernel others_{.signature = {}, .op = new_op("other kernels", OpClass::Other)};
     const OpInfo contents_ = new_op("contents of memory", OpClass::Other);
 };
 

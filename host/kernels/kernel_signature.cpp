@@ -77,8 +77,8 @@ KernelParameter parameter(std::string_view text) {
     const bool constant = drop_end(text, " const");
     if (const std::optional<DType> dtype = floating(text)) return {constant ? Use::Reads : Use::Writes, *dtype};
     // What is only read through a pointer may be a struct of further pointers.
-    const bool plain = is_one_of(text, kIntegers) || (constant && is_one_of(text, kBytes));
-    return {plain ? Use::Value : Use::Unknown, {}};
+    if (constant && (is_one_of(text, kIntegers) || is_one_of(text, kBytes))) return {Use::Value, {}};
+    return {is_one_of(text, kIntegers) ? Use::Others : Use::Unknown, {}};
 }
 
 /// Where the list of parameters begins in a demangled function, which ends with it; npos: nowhere.

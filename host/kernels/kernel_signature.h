@@ -12,14 +12,15 @@ namespace numsan {
 /// One parameter of a kernel.
 struct KernelParameter {
     enum class Use : uint8_t {
-        Value,    ///< an integer, or memory that no floating-point number is written to
+        Value,    ///< an integer, or memory that is not written
         Number,   ///< a float or a double, by value
         Reads,    ///< points to floating-point numbers that the kernel does not write
         Writes,   ///< points to floating-point numbers that it may write
+        Others,   ///< points to integers that it may write
         Unknown,  ///< may lead to memory of any type: a struct, a void*
     };
     Use use = Use::Value;
-    DType dtype = DType::Float32;  ///< but for Value and Unknown
+    DType dtype = DType::Float32;  ///< of Number, Reads and Writes
 };
 
 /// A kernel as its name in the driver tells of it.

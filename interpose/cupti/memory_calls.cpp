@@ -8,7 +8,7 @@
 namespace numsan::cupti {
 namespace {
 
-enum class Shape : uint8_t { Allocate, AllocateRows, Free, Copy, CopyInStream, Set, Other };
+enum class Shape : uint8_t { Allocate, AllocateManaged, AllocateRows, Free, Copy, CopyInStream, Set, Other };
 
 struct Row {
     uint32_t id;
@@ -45,9 +45,11 @@ std::optional<MemoryCall> memory_call(uint32_t id, const void* parameters) noexc
         MemoryCall call{What::Other};
         if (parameters == nullptr) return call;
         switch (row.shape) {
-            case Shape::Allocate: {
+            case Shape::Allocate:
+            case Shape::AllocateManaged: {
                 const auto& given = as<AllocateParams>(parameters);
                 call = {What::Allocate, *given.address, 0, static_cast<int64_t>(given.bytes)};
+                call.managed = row.shape == Shape::AllocateManaged;
                 break;
             }
             case Shape::AllocateRows: {

@@ -15,6 +15,7 @@ struct MemoryCall {
     uint64_t from = 0;     ///< of a copy: an address of the device or the host
     int64_t bytes = 0;     ///< of what was allocated or copied
     void* stream = nullptr;
+    bool managed = false;  ///< of what was allocated: the host may read and write it, too
 };
 
 /// Numbers of the calls, in the order of memory_callbacks.def.

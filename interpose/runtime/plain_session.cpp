@@ -23,7 +23,8 @@ SessionFacts facts_of() {
 /// no more is known than buffers.
 Options options_of(Options options) {
     options.underflow = options.diagnose = options.perf = options.break_at = false;
-    options.headroom = 0;
+    options.headroom = options.budget = 0;
+    options.tier = Tier::Full;
     options.dump.clear();
     options.record.clear();
     return options;
@@ -71,7 +72,7 @@ void PlainSession::after_launch(const WatchedLaunch& launch) noexcept { events_.
 void PlainSession::after_memory_call(const cupti::MemoryCall& call, const char* name) noexcept {
     using What = cupti::MemoryCall::What;
     switch (call.what) {
-        case What::Allocate: return events_.allocated(call.address, call.bytes);
+        case What::Allocate: return events_.allocated(call.address, call.bytes, call.managed);
         case What::Free: return events_.freed(call.address);
         case What::Set: return events_.written(call.address);
         case What::Copy:

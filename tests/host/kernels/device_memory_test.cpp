@@ -8,7 +8,7 @@ namespace {
 TEST(DeviceMemory, ABufferEndsWithItsAllocationOrWhereTheNextBegins) {
     DeviceMemory memory;
     EXPECT_FALSE(memory.at(0x1000));
-    memory.allocated(0x1000, 256);
+    memory.allocated(0x1000, 256, false);
     ASSERT_TRUE(memory.at(0x1040));
     EXPECT_EQ(memory.at(0x1040)->bytes, 192);
     EXPECT_EQ(memory.at(0x1040)->allocation, 0x1000u);
@@ -23,21 +23,21 @@ TEST(DeviceMemory, ABufferEndsWithItsAllocationOrWhereTheNextBegins) {
 
 TEST(DeviceMemory, WhatIsAllocatedAnewWasFreed) {
     DeviceMemory memory;
-    memory.allocated(0x1000, 256);
-    memory.allocated(0x2000, 256);
+    memory.allocated(0x1000, 256, false);
+    memory.allocated(0x2000, 256, false);
     memory.begins(0x1010);
-    memory.allocated(0x10f0, 0x1000);  // over the end of one and the beginning of another
+    memory.allocated(0x10f0, 0x1000, false);  // over the end of one and the beginning of another
     EXPECT_FALSE(memory.at(0x1000));
     EXPECT_EQ(memory.at(0x2000)->allocation, 0x10f0u);
-    memory.allocated(0x1000, 64);
+    memory.allocated(0x1000, 64, false);
     EXPECT_EQ(memory.at(0x1000)->bytes, 64);
-    memory.allocated(0x3000, 0);
+    memory.allocated(0x3000, 0, false);
     EXPECT_FALSE(memory.at(0x3000));
 }
 
 TEST(DeviceMemory, TheTypeIsThatOfTheBeginningBefore) {
     DeviceMemory memory;
-    memory.allocated(0x1000, 256);
+    memory.allocated(0x1000, 256, false);
     EXPECT_FALSE(memory.type_at(0x1000));
     memory.has_type(0x1000, DType::Float64);
     memory.has_type(0x1080, DType::Float16);
@@ -53,8 +53,8 @@ TEST(DeviceMemory, TheTypeIsThatOfTheBeginningBefore) {
 
 TEST(DeviceMemory, ValuesAreKnownUntilSomethingElseWrites) {
     DeviceMemory memory;
-    memory.allocated(0x1000, 256);
-    memory.allocated(0x2000, 256);
+    memory.allocated(0x1000, 256, false);
+    memory.allocated(0x2000, 256, false);
     EXPECT_FALSE(memory.is_known(0x1000));
     memory.known(0x1000);
     memory.known(0x2000);
@@ -69,9 +69,16 @@ TEST(DeviceMemory, ValuesAreKnownUntilSomethingElseWrites) {
     EXPECT_FALSE(memory.is_known(0x2000));
 }
 
+TEST(DeviceMemory, WhatTheHostMayWriteIsNeverKnown) {
+    DeviceMemory memory;
+    memory.allocated(0x1000, 256, true);
+    memory.known(0x1000);
+    EXPECT_FALSE(memory.is_known(0x1000));
+}
+
 TEST(DeviceMemory, BeginningsAreBounded) {
     DeviceMemory memory;
-    memory.allocated(0x1000, 1 << 20);
+    memory.allocated(0x1000, 1 << 20, false);
     for (uint64_t i = 0; i < 2 * DeviceMemory::kMostBuffers; ++i) memory.begins(0x1000 + 16 * i);
     EXPECT_EQ(memory.at(0x1000)->bytes, 16);
     const uint64_t last = 0x1000 + 16 * (DeviceMemory::kMostBuffers - 1);

@@ -45,8 +45,8 @@ using Events = std::vector<std::string>;
 
 struct Program {
     Program() {
-        events.allocated(0x1000, 256);
-        events.allocated(0x2000, 256);
+        events.allocated(0x1000, 256, false);
+        events.allocated(0x2000, 256, false);
     }
     /// scale(float* to, float const* from, float by)
     void scale(uint64_t to, uint64_t from, float by = 2, const char* symbol = "_Z5scalePfPKff") {
@@ -106,6 +106,29 @@ TEST(KernelEvents, WhatAnybodyElseWroteIsLookedAtFirst) {
     EXPECT_EQ(p.seen.take(), Events{}) << "memory that is not known has no end";
     EXPECT_EQ(p.events.counts().unseen, (std::map<std::string, int64_t>{{"opaque<<<>>>", 1}}));
     EXPECT_EQ(p.events.counts().elsewhere, 1);
+}
+
+TEST(KernelEvents, IntegersInABufferAreNoNumbersOfTheNextKernel) {
+    Program p;
+    p.scale(0x1000, 0x2000);
+    p.run("_Z5countPi", 0x1000);  // count(int*)
+    p.seen.take();
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take(), (Events{"ignored contents of memory( 1000:64) -> 1000:64", kScaled}));
+    EXPECT_EQ(p.events.counts().scanned, 3);
+}
+
+TEST(KernelEvents, MemoryThatTheHostMayWriteIsLookedAtBeforeEachLaunch) {
+    Program p;
+    p.events.allocated(0x2000, 256, true);
+    for (int turn = 0; turn < 2; ++turn) p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take()[2], "ignored contents of memory( 2000:64) -> 2000:64");
+}
+
+TEST(KernelEvents, NamesOfKernelsAreBounded) {
+    Program p;
+    for (int i = 0; i < 10000; ++i) p.run(("made_" + std::to_string(i)).c_str(), 0x1000);
+    EXPECT_EQ(p.events.counts().unseen.at("other kernels"), 10000 - (1 << 13));
 }
 
 TEST(KernelEvents, AKernelWithAnArgumentThatMayLeadAnywhereIsSeenInPart) {

@@ -7,11 +7,11 @@ namespace {
 
 using Use = KernelParameter::Use;
 
-/// A letter for each parameter: v, n, r, w, or ? for Unknown.
+/// A letter for each parameter: v, n, r, w, o for Others, ? for Unknown.
 std::string kinds(const std::optional<KernelSignature>& signature) {
     if (!signature) return "none";
     std::string text;
-    for (const KernelParameter& p : signature->parameters) text += "vnrw?"[static_cast<int>(p.use)];
+    for (const KernelParameter& p : signature->parameters) text += "vnrwo?"[static_cast<int>(p.use)];
     return text;
 }
 
@@ -47,7 +47,7 @@ TEST(KernelSignature, WhatMayLeadAnywhere) {
     EXPECT_EQ(kinds(kernel_signature("_Z1kPA4_f")), "?");                // float (*) [4]
     EXPECT_EQ(kinds(kernel_signature("_Z1kPfPFviE")), "w?");             // void (*)(int)
     EXPECT_EQ(kinds(kernel_signature("_Z1kN2ns4PairIPfPiEEPf")), "?w");  // ns::Pair<float*, int*>, float*
-    EXPECT_EQ(kinds(kernel_signature("_Z1kPiPjPKlbmfd")), "vvvvvnn");
+    EXPECT_EQ(kinds(kernel_signature("_Z1kPiPjPKlbmfd")), "oovvvnn");
 }
 
 TEST(KernelSignature, NoneWithoutATypedName) {
