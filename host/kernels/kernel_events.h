@@ -77,7 +77,8 @@ class KernelEvents {
 
     Kernel& kernel_of(const char* symbol);
     const OpInfo& copy_op(const char* call);
-    /// Calls take(address, parameter) for each buffer of numbers that the launch is given, or of integers that it writes.
+    /// Calls take(address, parameter) for each buffer of numbers that the launch is given, and each of integers that it
+    /// may write.
     template <class Take>
     static void each_buffer(const SeenLaunch& launch, const Kernel& kernel, Take take);
     /// False: it has no view, being no memory that is known.
