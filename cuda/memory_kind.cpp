@@ -1,4 +1,4 @@
-// Asks the driver that the process has, if it has one, about an address.
+// Asks the driver that the process has, if it has one, about an address or a stream.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
@@ -10,22 +10,21 @@
 namespace numsan {
 namespace {
 
-using Ask = PFN_cuPointerGetAttribute_v4000;
-
-/// Null while the process has no driver. Found once: a driver is never unloaded.
-Ask find_ask() noexcept {
-    static std::atomic<Ask> found{nullptr};
-    if (Ask ask = found.load(std::memory_order_relaxed)) return ask;
+/// A call of the process's driver; null while it has none. Found once: a driver is never unloaded.
+template <class Call>
+Call find_call(const char* name, std::atomic<Call>& found) noexcept {
+    if (Call call = found.load(std::memory_order_relaxed)) return call;
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) return nullptr;
-    const auto ask = reinterpret_cast<Ask>(dlsym(library, "cuPointerGetAttribute"));
+    const auto call = reinterpret_cast<Call>(dlsym(library, name));
     dlclose(library);  // the process's own reference stays
-    found.store(ask, std::memory_order_relaxed);
-    return ask;
+    found.store(call, std::memory_order_relaxed);
+    return call;
 }
 
 bool is_memory(const void* data, unsigned int wanted) noexcept {
-    const Ask ask = data != nullptr ? find_ask() : nullptr;
+    static std::atomic<PFN_cuPointerGetAttribute_v4000> found{nullptr};
+    const auto ask = data != nullptr ? find_call("cuPointerGetAttribute", found) : nullptr;
     unsigned int kind = 0;
     return ask != nullptr &&
            ask(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(data)) == CUDA_SUCCESS &&
@@ -36,5 +35,13 @@ bool is_memory(const void* data, unsigned int wanted) noexcept {
 
 bool is_cuda_memory(const void* data) noexcept { return is_memory(data, CU_MEMORYTYPE_DEVICE); }
 bool is_pinned_memory(const void* data) noexcept { return is_memory(data, CU_MEMORYTYPE_HOST); }
+
+bool is_captured(void* stream) noexcept {
+    static std::atomic<PFN_cuStreamIsCapturing_v10000> found{nullptr};
+    const auto ask = find_call("cuStreamIsCapturing", found);
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (ask == nullptr) return false;
+    return ask(static_cast<CUstream>(stream), &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
 
 }  // namespace numsan

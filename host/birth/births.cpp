@@ -1,10 +1,12 @@
 #include "host/birth/births.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "host/base/value_classes.h"
 #include "host/cause/measure.h"
 #include "host/cause/mechanism.h"
 #include "host/cause/remarks.h"
@@ -187,6 +189,19 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
     return true;
 }
 
+/// Of an infinity that a kernel wrote which the program launched itself: many begin a minimum with one, or mask by it.
+/// One that was computed has an operand that is large, or at least as many zeros to divide by.
+static bool operands_explain(const Birth& birth) {
+    if (birth.outputs.empty()) return false;
+    const TensorFact& output = birth.outputs[0];
+    const double large = std::sqrt(largest_value(output.dtype));
+    const int64_t infinities = output.health.pos_inf + output.health.neg_inf;
+    return std::any_of(birth.inputs.begin(), birth.inputs.end(), [&](const TensorFact& operand) {
+        const Health& health = operand.health;
+        return operand.exact && (health.absmax > large || (health.zero > 0 && infinities <= health.zero));
+    });
+}
+
 Births::Origin Births::origin(Kind kind, const OpEvent& event, const OpContext& context, const BirthKinds& before,
                               const BirthKinds& old, const ForwardRecord& forward) {
     const BirthId id = find_origin(kind, event, context, before, old, forward);
@@ -229,6 +244,10 @@ BirthId Births::find_origin(Kind kind, const OpEvent& event, const OpContext& co
     Birth& birth = make(kind, event, context);
     birth.ignored = context.ignored;
     facts_.describe(birth, at);
+    if (kind != kNaN && is_kernel(birth.op) && !operands_explain(birth)) {
+        store_.intend(birth);
+        return birth.id;
+    }
     if (const BirthId first = recomputed(birth, event, context); first != 0) return first;
     if (context.unavailable > 0) {
         birth.evidence.push_back(std::to_string(context.unavailable) +

@@ -31,14 +31,16 @@ const std::pair<const uint64_t, DeviceMemory::Allocation>* DeviceMemory::allocat
     return address - found.first < static_cast<uint64_t>(found.second.bytes) ? &found : nullptr;
 }
 
-std::optional<DeviceMemory::Buffer> DeviceMemory::at(uint64_t address) const {
+std::optional<DeviceMemory::Buffer> DeviceMemory::at(uint64_t address, DType dtype) const {
     const auto* found = allocation_of(address);
     if (found == nullptr) return std::nullopt;
     const Allocation& allocation = found->second;
-    const auto next = allocation.beginnings.upper_bound(address);
-    const uint64_t all = found->first + static_cast<uint64_t>(allocation.bytes);
-    const uint64_t end = next != allocation.beginnings.end() ? next->first : all;
-    return Buffer{address, static_cast<int64_t>(end - address), found->first, allocation.bytes};
+    const auto end = allocation.beginnings.end();
+    const auto other = std::find_if(allocation.beginnings.upper_bound(address), end,
+                                    [&](const auto& beginning) { return beginning.second.dtype != dtype; });
+    const uint64_t last = other != end ? other->first : found->first + static_cast<uint64_t>(allocation.bytes);
+    const auto bytes = static_cast<int64_t>(last - address);
+    return Buffer{address, std::min(bytes, kMostBytes), found->first, allocation.bytes, bytes > kMostBytes};
 }
 
 DeviceMemory::Beginning* DeviceMemory::beginning(uint64_t address) {
@@ -51,7 +53,9 @@ DeviceMemory::Beginning* DeviceMemory::beginning(uint64_t address) {
     return &allocation.beginnings[address];
 }
 
-void DeviceMemory::begins(uint64_t address) { beginning(address); }
+void DeviceMemory::has_integers(uint64_t address) {
+    if (Beginning* buffer = beginning(address)) *buffer = {};
+}
 
 void DeviceMemory::has_type(uint64_t address, DType dtype) {
     Beginning* buffer = beginning(address);

@@ -12,18 +12,21 @@
 
 namespace numsan {
 
-/// A program may keep many buffers in one allocation. Where one of them ends is not known: a buffer ends where the next
-/// begins that a kernel or a copy was given, or with the allocation. Not [MT]. Throws std::bad_alloc.
+/// A program may keep many buffers in one allocation. Where one of them ends is not known: it is taken to go on to where
+/// values of another type begin, or to the end of the allocation. Not [MT]. Throws std::bad_alloc.
 class DeviceMemory {
   public:
     /// Of beginnings within one allocation; further ones are not told apart.
-    static constexpr size_t kMostBuffers = 4096;
+    static constexpr size_t kMostBuffers = 512;
+    /// What is beyond this of a buffer is not part of it.
+    static constexpr int64_t kMostBytes = int64_t(1) << 30;
 
     struct Buffer {
         uint64_t begin;
         int64_t bytes;
         uint64_t allocation;  ///< where that begins
         int64_t allocation_bytes;
+        bool cut;  ///< it has more than kMostBytes
     };
 
     /// `of_host`: the host may write it at any time, so its values are never known.
@@ -32,16 +35,18 @@ class DeviceMemory {
     /// Calls were missed: nothing is known any more.
     void forget();
 
-    /// From `address` to the end of the buffer; none for memory that was not seen to be allocated.
-    std::optional<Buffer> at(uint64_t address) const;
-    /// A buffer begins at `address`.
-    void begins(uint64_t address);
+    /// From `address` to the end of the buffer of that type; none for memory that was not seen to be allocated.
+    std::optional<Buffer> at(uint64_t address, DType dtype) const;
+    bool knows(uint64_t address) const { return allocation_of(address) != nullptr; }
+    /// A kernel was given integers at `address`.
+    void has_integers(uint64_t address);
 
     /// A kernel was given the buffer that begins at `address` as one of numbers of this type.
     void has_type(uint64_t address, DType dtype);
     /// Where the buffer begins that `address` lies in; none of memory that is not known.
     std::optional<uint64_t> beginning_of(uint64_t address) const;
-    /// The type of what lies at `address`: that of the last beginning before it. None where no kernel was given it.
+    /// The type of what lies at `address`: that of the last beginning before it. None where no kernel was given it, or
+    /// it was integers.
     std::optional<DType> type_at(uint64_t address) const;
 
     /// Whether the values of the buffer that begins at `address` are known by what kernels were seen to write there.
@@ -54,8 +59,8 @@ class DeviceMemory {
 
   private:
     struct Beginning {
-        std::optional<DType> dtype;
-        uint64_t known_at = 0;  ///< by the clock; 0: never
+        std::optional<DType> dtype;  ///< none: integers
+        uint64_t known_at = 0;       ///< by the clock; 0: never
     };
     struct Allocation {
         int64_t bytes = 0;

@@ -80,10 +80,11 @@ const OpInfo& KernelEvents::copy_op(const char* call) {
 bool KernelEvents::view(Views& views, uint64_t address, DType dtype, bool written) {
     int32_t& count = written ? views.writes : views.reads;
     const uint32_t bytes = info(dtype).element_bytes();
-    const std::optional<DeviceMemory::Buffer> buffer = memory_.at(address);
+    const std::optional<DeviceMemory::Buffer> buffer = memory_.at(address, dtype);
     if (!buffer || count == kMostBuffersOfALaunch || address % bytes != 0) return false;
     int64_t& size = views.sizes[2 * count + (written ? 1 : 0)];
     size = buffer->bytes / bytes;
+    views.complete = views.complete && !(written && buffer->cut);
     if (size == 0) return true;
     TensorView& view = (written ? views.written : views.read)[count++];
     view = {};
@@ -119,8 +120,7 @@ void KernelEvents::add_unknown(Views& views, uint64_t address, DType dtype) {
     const TensorView* const begin = views.written;
     const auto is_it = [&](const TensorView& other) { return other.data == pointer(address); };
     if (memory_.is_known(address) || std::any_of(begin, begin + views.writes, is_it)) return;
-    if (view(views, address, dtype, false)) view(views, address, dtype, true);
-    memory_.known(address);
+    if (view(views, address, dtype, false) && view(views, address, dtype, true)) memory_.known(address);
 }
 
 void KernelEvents::look_at_unknown(const Views& views, const DeviceQueue& queue) noexcept {
@@ -152,10 +152,11 @@ void KernelEvents::before_launch(const SeenLaunch& launch) noexcept {
         const std::lock_guard lock(mutex_);
         try {
             const Kernel& kernel = kernel_of(launch.symbol);
-            if (!kernel.typed || launch.arguments == nullptr) return;
+            if (!kernel.typed || launch.arguments == nullptr || launch.captured) return;
             // Where one of its buffers begins another ends.
             each_buffer(launch, kernel, [&](uint64_t address, const KernelParameter& parameter) {
-                parameter.use == Use::Others ? memory_.begins(address) : memory_.has_type(address, parameter.dtype);
+                parameter.use == Use::Others ? memory_.has_integers(address)
+                                             : memory_.has_type(address, parameter.dtype);
             });
             each_buffer(launch, kernel, [&](uint64_t address, const KernelParameter& parameter) {
                 if (parameter.use != Use::Others) add_unknown(views, address, parameter.dtype);
@@ -175,6 +176,10 @@ void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
         const std::lock_guard lock(mutex_);
         try {
             Kernel& kernel = kernel_of(launch.symbol);
+            if (launch.captured) {
+                ++captured_;
+                return;
+            }
             op = &kernel.op;
             const bool readable = kernel.typed && launch.arguments != nullptr;
             views.complete = readable && !kernel.signature.has(Use::Unknown);
@@ -247,7 +252,7 @@ void KernelEvents::copied(const char* call, uint64_t to, uint64_t from, int64_t 
     {
         const std::lock_guard lock(mutex_);
         try {
-            if (memory_.at(to)) return memory_.written(to);
+            if (memory_.knows(to)) return memory_.written(to);
             const std::optional<uint64_t> buffer = memory_.beginning_of(from);
             const std::optional<DType> dtype = buffer ? memory_.type_at(*buffer) : std::nullopt;
             if (!dtype || !view(handed, from, *dtype, false)) return;
@@ -272,6 +277,7 @@ void KernelEvents::copied(const char* call, uint64_t to, uint64_t from, int64_t 
 KernelEvents::Counts KernelEvents::counts() const {
     Counts counts;
     const std::lock_guard lock(mutex_);
+    counts.captured = captured_;
     for (const auto& [symbol, kernel] : kernels_) {
         counts.scanned += kernel.scanned;
         counts.partly += kernel.partly;

@@ -20,6 +20,7 @@ struct SeenLaunch {
     const char* symbol;      ///< the kernel's mangled name; null: it has none
     void* const* arguments;  ///< where each argument lies; null: they were handed over in another way
     DeviceQueue queue;
+    bool captured = false;     ///< into a graph: it does not run now
     LaunchSpan launches = {};  ///< what it is in the log of launches, once it was made
 };
 
@@ -60,6 +61,7 @@ class KernelEvents {
     struct Counts {
         int64_t scanned = 0;    ///< launches of which every buffer of numbers was handed over
         int64_t partly = 0;     ///< that may write more than that
+        int64_t captured = 0;   ///< into graphs: those are not looked at
         int64_t elsewhere = 0;  ///< of which nothing was: they write to memory that was not seen to be allocated
         std::map<std::string, int64_t> unseen;  ///< of kernels whose names do not say what they write, by these
     };
@@ -96,6 +98,7 @@ class KernelEvents {
     std::map<std::string, Kernel, std::less<>> kernels_;
     std::map<std::string, OpInfo, std::less<>> copies_;
     std::deque<std::string> names_;  ///< of OpInfo, never freed
+    int64_t captured_ = 0;
     uint32_t next_id_ = 0;
     Kernel others_{.signature = {}, .op = new_op("other kernels", OpClass::Other)};
     const OpInfo contents_ = new_op("contents of memory", OpClass::Other);

@@ -136,7 +136,7 @@ void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* d
     LaunchWatch& watch = *static_cast<LaunchWatch*>(self);
     const LaunchCallback* launch = launch_of(id);
     if (launch == nullptr) {
-        if (call.site == cupti::kExit && succeeded(call)) watch.on_memory_call(id, call);
+        watch.on_memory_call(id, call);
         return;
     }
     const bool graph = launch->what == Launch::Graph;  // it has no kernel's name
@@ -164,10 +164,13 @@ void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* d
 void LaunchWatch::on_memory_call(uint32_t id, const cupti::CallbackData& call) noexcept {
     DriverListener* const listener = listening();
     if (listener == nullptr) return;
+    // Once it has been freed another thread may have been given it.
+    const bool at_exit = !cupti::is_free(id);
+    if ((call.site == cupti::kExit) != at_exit || (at_exit && !succeeded(call))) return;
     const std::optional<cupti::MemoryCall> memory = cupti::memory_call(id, call.function_params);
     if (!memory) return;
     const Inside inside;
-    listener->after_memory_call(*memory, call.function_name);
+    listener->memory_call(*memory, call.function_name);
 }
 
 std::vector<LoggedLaunch> LaunchWatch::launches_of(const LaunchSpan& span) const {

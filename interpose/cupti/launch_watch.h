@@ -34,7 +34,8 @@ class DriverListener {
     /// Of a graph, or on several devices.
     virtual void after_other_launch() noexcept = 0;
     /// `name` lives for ever.
-    virtual void after_memory_call(const cupti::MemoryCall& call, const char* name) noexcept = 0;
+    /// Before memory is freed; after anything else.
+    virtual void memory_call(const cupti::MemoryCall& call, const char* name) noexcept = 0;
     /// Calls were missed.
     virtual void after_gap() noexcept = 0;
 

@@ -1,5 +1,6 @@
 #include "interpose/cupti/memory_calls.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string_view>
 
@@ -37,6 +38,11 @@ const uint32_t kMemoryCallbacks[] = {
 #undef NUMSAN_MEMORY_CALLBACK
 };
 const int kMemoryCallbackCount = static_cast<int>(std::size(kMemoryCallbacks));
+
+bool is_free(uint32_t id) noexcept {
+    return std::any_of(std::begin(kRows), std::end(kRows),
+                       [&](const Row& row) { return row.id == id && row.shape == Shape::Free; });
+}
 
 std::optional<MemoryCall> memory_call(uint32_t id, const void* parameters) noexcept {
     using What = MemoryCall::What;

@@ -22,7 +22,9 @@ struct MemoryCall {
 extern const uint32_t kMemoryCallbacks[];
 extern const int kMemoryCallbackCount;
 
-/// The call with this number, once it was made; none for any other. Allocates nothing. [MT]
+/// The call with this number frees memory. [MT]
+bool is_free(uint32_t id) noexcept;
+/// The call with this number, once it was made, or before it frees; none for any other. Allocates nothing. [MT]
 std::optional<MemoryCall> memory_call(uint32_t id, const void* parameters) noexcept;
 
 }  // namespace numsan::cupti

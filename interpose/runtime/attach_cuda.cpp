@@ -187,6 +187,9 @@ bool cuda_started(const numsan_stub_api& stub) {
 void framework_attaches() noexcept {
     g_framework.store(true);
     launch_watch().end_listening();
+    // The report is that of torch's session from now on.
+    if (PlainRun* const plain = g_plain.load(); plain != nullptr && plain->session != nullptr)
+        plain->session->session().finish(0);
     if (g_counted.load() && process_options().cupti != Cupti::On) launch_watch().yield(true);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "cuda/cuda_device_scanner.h"
 #include "host/scan/cpu_scanner.h"
 #include "interpose/runtime/device_access.h"
 #include "interpose/runtime/op_kernels.h"
@@ -44,8 +45,17 @@ std::string without_effect(const Options& options) {
     return all;
 }
 
+bool goes_into_a_graph(void* stream) {
+#ifdef NUMSAN_CUDA
+    return is_captured(stream);
+#else
+    return false;
+#endif
+}
+
 SeenLaunch seen(const WatchedLaunch& launch) {
-    return {launch.symbol, launch.arguments, DeviceQueue{launch.stream, -1, true}, launch.launches};
+    return {launch.symbol, launch.arguments, DeviceQueue{launch.stream, -1, true}, goes_into_a_graph(launch.stream),
+            launch.launches};
 }
 
 std::string launches(int64_t count) { return std::to_string(count) + (count == 1 ? " launch" : " launches"); }
@@ -69,13 +79,14 @@ void PlainSession::before_launch(const WatchedLaunch& launch) noexcept { events_
 
 void PlainSession::after_launch(const WatchedLaunch& launch) noexcept { events_.after_launch(seen(launch)); }
 
-void PlainSession::after_memory_call(const cupti::MemoryCall& call, const char* name) noexcept {
+void PlainSession::memory_call(const cupti::MemoryCall& call, const char* name) noexcept {
     using What = cupti::MemoryCall::What;
     switch (call.what) {
         case What::Allocate: return events_.allocated(call.address, call.bytes, call.managed);
         case What::Free: return events_.freed(call.address);
         case What::Set: return events_.written(call.address);
         case What::Copy:
+            if (goes_into_a_graph(call.stream)) return;  // the graph is one that says nothing
             return events_.copied(name, call.address, call.from, call.bytes, DeviceQueue{call.stream, -1, true});
         case What::Other: return events_.after_unknown_launch();
     }
@@ -86,6 +97,10 @@ void PlainSession::add_coverage(RunSummary& run) const {
     if (counts.partly > 0)
         run.blind_spots.push_back("what kernels write through arguments of no type of numbers: " +
                                   launches(counts.partly) + " looked at in part");
+    if (counts.captured > 0)
+        run.lose("kernels in CUDA graphs: " + launches(counts.captured) +
+                 " not looked at when the graph was made, nor "
+                 "when it ran");
     if (counts.elsewhere > 0)
         run.lose("memory whose allocation was not seen: " + launches(counts.elsewhere) +
                  " that write there not looked at");

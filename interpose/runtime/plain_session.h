@@ -24,7 +24,7 @@ class PlainSession final : public DriverListener, KernelEvents::Sink {
     void before_launch(const WatchedLaunch& launch) noexcept override;
     void after_launch(const WatchedLaunch& launch) noexcept override;
     void after_other_launch() noexcept override { events_.after_unknown_launch(); }
-    void after_memory_call(const cupti::MemoryCall& call, const char* name) noexcept override;
+    void memory_call(const cupti::MemoryCall& call, const char* name) noexcept override;
     void after_gap() noexcept override { events_.forget(); }
 
   private:

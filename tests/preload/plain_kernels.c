@@ -42,9 +42,12 @@ KERNEL(_Z5relaxPfPKfi, 8, 8, 4) {  // relax(float*, float const*, int)
 KERNEL(_ZN4math6updateIfEEvPT_PKS1_S1_i, 8, 8, 4, 4) {  // void math::update<float>(float*, float const*, float, int)
     for (int i = 0; i < COUNT(3); i++) ARRAY(0)[i] -= NUMBER(2) * ARRAY(1)[i] * ARRAY(1)[i];
 }
+KERNEL(_Z5tracePfPKfi, 8, 8, 4) {  // trace(float*, float const*, int)
+    for (int i = 0; i < COUNT(2); i++) ARRAY(0)[i] = i % 2 ? ARRAY(1)[i] : INFINITY;
+}
 KERNEL(opaque, 8) { ARRAY(0)[3] = NAN; }  // extern "C"
 
-static CUfunction fill, divide, root, relax, update, unnamed;
+static CUfunction fill, divide, root, relax, update, trace, unnamed;
 static CUdeviceptr x, y, z;
 static int n = kCount;
 
@@ -101,6 +104,22 @@ static void divide_in_threads(float first, float second) {
     for (int i = 0; i < 2; i++) TRY(pthread_join(threads[i], 0));
 }
 
+static void replay_on_missing_values(void) {
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec exec;
+    LAUNCH(root, &z, &n);
+    TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    TRY(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    launch(root, stream, (void*[]){&z, &n});
+    TRY(cuStreamEndCapture(stream, &graph));
+    TRY(cuGraphInstantiate(&exec, graph, 0));
+    upload(z, NAN, 0);
+    TRY(cuGraphLaunch(exec, stream));
+    TRY(cuStreamSynchronize(stream));
+    LAUNCH(root, &z, &n);
+}
+
 static int run(const char* way) {
 #define IS(name) (strcmp(way, name) == 0)
     if (IS("healthy")) LAUNCH(divide, &z, &x, &y, &n);
@@ -120,6 +139,16 @@ static int run(const char* way) {
         }
     }
     if (IS("missing values")) upload(x, NAN, 0), LAUNCH(divide, &z, &x, &y, &n);
+    if (IS("misses")) LAUNCH(trace, &z, &x, &n);  // what is not hit is infinitely far
+    if (IS("part of a buffer")) {
+        const CUdeviceptr half = z + sizeof(float) * kCount / 2;
+        int less = kCount / 2;
+        LAUNCH(root, (void*)&half, &less);
+        fill_with(y, 0);
+        LAUNCH(divide, &z, &x, &y, &n);
+        LAUNCH(root, (void*)&half, &less);
+    }
+    if (IS("graph")) replay_on_missing_values();
     if (IS("opaque")) LAUNCH(unnamed, &x), LAUNCH(divide, &z, &x, &y, &n);
     if (IS("opaque in place")) LAUNCH(root, &z, &n), LAUNCH(unnamed, &z), LAUNCH(root, &z, &n);
     if (IS("opaque afterwards")) fill_with(y, 0), LAUNCH(divide, &z, &x, &y, &n), LAUNCH(unnamed, &x);
@@ -152,6 +181,7 @@ int main(int argc, char** argv) {
     TRY(cuModuleGetFunction(&root, module, "_Z4rootPfi"));
     TRY(cuModuleGetFunction(&relax, module, "_Z5relaxPfPKfi"));
     TRY(cuModuleGetFunction(&update, module, "_ZN4math6updateIfEEvPT_PKS1_S1_i"));
+    TRY(cuModuleGetFunction(&trace, module, "_Z5tracePfPKfi"));
     TRY(cuModuleGetFunction(&unnamed, module, "opaque"));
     TRY(cuMemAlloc(&x, sizeof(float) * kCount));
     TRY(cuMemAlloc(&y, sizeof(float) * kCount));

@@ -28,7 +28,8 @@ def found(done):
     return [(f["title"], f["location"]["line"]) for f in done.report["findings"]]
 
 
-@pytest.mark.parametrize("way", ["healthy", "root of positive", "train", "paths", "missing values", "threads"])
+@pytest.mark.parametrize("way", ["healthy", "root of positive", "train", "paths", "missing values", "misses",
+                                 "threads"])
 def test_what_is_meant_or_was_there_before_is_no_finding(way, kernels, tmp_path):
     done = both([kernels, way], tmp_path)
     assert done.stderr == "" and done.report["findings"] == [], done.describe()
@@ -70,6 +71,7 @@ def test_the_kernel_that_was_first_and_its_line(kernels, tmp_path):
     ("zero by zero", "NaN", "divide", "made bad values out of finite ones in 256 of 256 values"),
     ("root", "NaN", "root", "made bad values in 3 of 256 values"),
     ("train too fast", "infinity", "math::update<float>", "overflowed in 251 of 256 values"),
+    ("part of a buffer", "infinity", "divide", "made bad values out of finite ones in 256 of 256 values"),
     ("one thread of two", "infinity", "divide", "made bad values out of finite ones in 256 of 256 values"),
     ("fork", "infinity", "divide", "made bad values out of finite ones in 256 of 256 values"),
 ])
@@ -88,6 +90,12 @@ def test_values_that_unseen_kernels_wrote_are_nobody_elses(kernels, tmp_path):
                                "looked at, most of `opaque<<<>>>`\n"), done.describe()
     done = both([kernels, "opaque afterwards"], tmp_path)
     assert [f["op"] for f in done.report["findings"]] == ["divide<<<>>>"], "what was found before it stays"
+
+
+def test_a_graph_is_not_looked_at(kernels, tmp_path):
+    done = both([kernels, "graph"], tmp_path)
+    assert done.stderr == ("numsan: incomplete: kernels in CUDA graphs: 1 launch not looked at when the graph was made, "
+                           "nor when it ran\n"), done.describe()
 
 
 def test_the_run_may_fail_by_what_is_found(kernels, tmp_path):

@@ -78,8 +78,11 @@ TEST(KernelEvents, ALaunchReadsAndWritesItsBuffersAsFarAsTheyGo) {
     p.scale(0x1040, 0x2000);
     p.seen.take();
     p.scale(0x1000, 0x2000);
-    EXPECT_EQ(p.seen.take(), Events{"scale<<<>>>( 1000:16 2000:64) -> 1000:16"}) << "another buffer begins behind it";
-    EXPECT_EQ(p.events.counts().scanned, 4);
+    EXPECT_EQ(p.seen.take(), Events{kScaled}) << "an address within it";
+    p.run("_Z5countPi", 0x1040);  // count(int*)
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take().back(), "scale<<<>>>( 1000:16 2000:64) -> 1000:16") << "what lies behind is no float";
+    EXPECT_EQ(p.events.counts().scanned, 6);
 }
 
 TEST(KernelEvents, WhatAnybodyElseWroteIsLookedAtFirst) {
@@ -116,6 +119,20 @@ TEST(KernelEvents, IntegersInABufferAreNoNumbersOfTheNextKernel) {
     p.scale(0x1000, 0x2000);
     EXPECT_EQ(p.seen.take(), (Events{"ignored contents of memory( 1000:64) -> 1000:64", kScaled}));
     EXPECT_EQ(p.events.counts().scanned, 3);
+}
+
+TEST(KernelEvents, WhatGoesIntoAGraphIsNotLookedAt) {
+    Program p;
+    uint64_t to = 0x1000, from = 0x2000;
+    float by = 2;
+    void* arguments[] = {&to, &from, &by};
+    const SeenLaunch captured{"_Z5scalePfPKff", arguments, DeviceQueue{nullptr, -1, true}, true};
+    p.events.before_launch(captured);
+    p.events.after_launch(captured);
+    EXPECT_EQ(p.seen.take(), Events{});
+    EXPECT_EQ(p.events.counts().captured, 1);
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take().size(), 2u) << "it has not run";
 }
 
 TEST(KernelEvents, MemoryThatTheHostMayWriteIsLookedAtBeforeEachLaunch) {
