@@ -16,8 +16,8 @@ bool is_cuda_memory(const void* data) noexcept;
 /// Whether it is memory of the host that devices write by themselves: allocated pinned, or registered. [MT]
 bool is_pinned_memory(const void* data) noexcept;
 
-/// Whether what the stream is given now goes into a graph, or cannot be asked about; `stream`: a handle of the driver's.
-/// False without a driver. [MT]
+/// Whether what the stream is given now goes into a graph, or cannot be asked about; `stream`: a handle of the
+/// driver's. False without a driver. [MT]
 bool is_captured(void* stream) noexcept;
 
 }  // namespace numsan

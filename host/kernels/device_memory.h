@@ -12,8 +12,8 @@
 
 namespace numsan {
 
-/// A program may keep many buffers in one allocation. Where one of them ends is not known: it is taken to go on to where
-/// values of another type begin, or to the end of the allocation. Not [MT]. Throws std::bad_alloc.
+/// A program may keep many buffers in one allocation. Where one of them ends is not known: it is taken to go on to
+/// where values of another type begin, or to the end of the allocation. Not [MT]. Throws std::bad_alloc.
 class DeviceMemory {
   public:
     /// Of beginnings within one allocation; further ones are not told apart.

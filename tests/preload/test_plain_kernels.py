@@ -94,8 +94,8 @@ def test_values_that_unseen_kernels_wrote_are_nobody_elses(kernels, tmp_path):
 
 def test_a_graph_is_not_looked_at(kernels, tmp_path):
     done = both([kernels, "graph"], tmp_path)
-    assert done.stderr == ("numsan: incomplete: kernels in CUDA graphs: 1 launch not looked at when the graph was made, "
-                           "nor when it ran\n"), done.describe()
+    assert done.stderr == ("numsan: incomplete: kernels in CUDA graphs: 1 launch not looked at when the graph was "
+                           "made, nor when it ran\n"), done.describe()
 
 
 def test_the_run_may_fail_by_what_is_found(kernels, tmp_path):
