@@ -31,15 +31,15 @@ const std::pair<const uint64_t, DeviceMemory::Allocation>* DeviceMemory::allocat
     return address - found.first < static_cast<uint64_t>(found.second.bytes) ? &found : nullptr;
 }
 
-std::optional<DeviceMemory::Buffer> DeviceMemory::at(uint64_t address, DType dtype) const {
+std::optional<DeviceMemory::Buffer> DeviceMemory::at(uint64_t address, DType dtype, uint64_t end) const {
     const auto* found = allocation_of(address);
     if (found == nullptr) return std::nullopt;
     const Allocation& allocation = found->second;
-    const auto end = allocation.beginnings.end();
-    const auto other = std::find_if(allocation.beginnings.upper_bound(address), end,
+    const auto none = allocation.beginnings.end();
+    const auto other = std::find_if(allocation.beginnings.upper_bound(address), none,
                                     [&](const auto& beginning) { return beginning.second.dtype != dtype; });
-    const uint64_t last = other != end ? other->first : found->first + static_cast<uint64_t>(allocation.bytes);
-    const auto bytes = static_cast<int64_t>(last - address);
+    const uint64_t last = other != none ? other->first : found->first + static_cast<uint64_t>(allocation.bytes);
+    const auto bytes = static_cast<int64_t>(std::min(last, end) - address);
     return Buffer{address, std::min(bytes, kMostBytes), found->first, allocation.bytes, bytes > kMostBytes};
 }
 

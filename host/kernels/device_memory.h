@@ -35,8 +35,9 @@ class DeviceMemory {
     /// Calls were missed: nothing is known any more.
     void forget();
 
-    /// From `address` to the end of the buffer of that type; none for memory that was not seen to be allocated.
-    std::optional<Buffer> at(uint64_t address, DType dtype) const;
+    /// From `address` to the end of the buffer of that type, or to `end` where that is nearer; none for memory that was
+    /// not seen to be allocated.
+    std::optional<Buffer> at(uint64_t address, DType dtype, uint64_t end = ~uint64_t(0)) const;
     bool knows(uint64_t address) const { return allocation_of(address) != nullptr; }
     /// A kernel was given integers at `address`.
     void has_integers(uint64_t address);

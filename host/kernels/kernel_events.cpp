@@ -77,10 +77,10 @@ const OpInfo& KernelEvents::copy_op(const char* call) {
     return copies_.emplace(call, new_op(call, OpClass::HostRead)).first->second;
 }
 
-bool KernelEvents::view(Views& views, uint64_t address, DType dtype, bool written) {
+bool KernelEvents::view(Views& views, uint64_t address, DType dtype, bool written, uint64_t end) {
     int32_t& count = written ? views.writes : views.reads;
     const uint32_t bytes = info(dtype).element_bytes();
-    const std::optional<DeviceMemory::Buffer> buffer = memory_.at(address, dtype);
+    const std::optional<DeviceMemory::Buffer> buffer = memory_.at(address, dtype, end);
     if (!buffer || count == kMostBuffersOfALaunch || address % bytes != 0) return false;
     int64_t& size = views.sizes[2 * count + (written ? 1 : 0)];
     size = buffer->bytes / bytes;
@@ -116,11 +116,20 @@ void KernelEvents::each_buffer(const SeenLaunch& launch, const Kernel& kernel, T
     }
 }
 
-void KernelEvents::add_unknown(Views& views, uint64_t address, DType dtype) {
+uint64_t KernelEvents::end_of(const SeenLaunch& launch, const Kernel& kernel, uint64_t address) {
+    constexpr uint64_t kApart = 256;  // what is nearer is a place in the same buffer: a neighbour, a row
+    uint64_t end = ~uint64_t(0);
+    each_buffer(launch, kernel, [&](uint64_t other, const KernelParameter&) {
+        if (other >= address + kApart) end = std::min(end, other);
+    });
+    return end;
+}
+
+void KernelEvents::add_unknown(Views& views, uint64_t address, DType dtype, uint64_t end) {
     const TensorView* const begin = views.written;
     const auto is_it = [&](const TensorView& other) { return other.data == pointer(address); };
     if (memory_.is_known(address) || std::any_of(begin, begin + views.writes, is_it)) return;
-    if (view(views, address, dtype, false) && view(views, address, dtype, true)) memory_.known(address);
+    if (view(views, address, dtype, false, end) && view(views, address, dtype, true, end)) memory_.known(address);
 }
 
 void KernelEvents::look_at_unknown(const Views& views, const DeviceQueue& queue) noexcept {
@@ -159,7 +168,8 @@ void KernelEvents::before_launch(const SeenLaunch& launch) noexcept {
                                              : memory_.has_type(address, parameter.dtype);
             });
             each_buffer(launch, kernel, [&](uint64_t address, const KernelParameter& parameter) {
-                if (parameter.use != Use::Others) add_unknown(views, address, parameter.dtype);
+                if (parameter.use != Use::Others)
+                    add_unknown(views, address, parameter.dtype, end_of(launch, kernel, address));
             });
         } catch (const std::bad_alloc&) {
             return;  // a bad value that was there before may be taken for one of this kernel's
@@ -186,8 +196,9 @@ void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
             if (readable) {
                 each_buffer(launch, kernel, [&](uint64_t address, const KernelParameter& parameter) {
                     if (parameter.use == Use::Others) return memory_.written(address);
-                    view(views, address, parameter.dtype, false);  // what it may write it may read, too
-                    if (parameter.use == Use::Writes && !view(views, address, parameter.dtype, true))
+                    const uint64_t end = end_of(launch, kernel, address);
+                    view(views, address, parameter.dtype, false, end);  // what it may write it may read, too
+                    if (parameter.use == Use::Writes && !view(views, address, parameter.dtype, true, end))
                         views.complete = false;
                 });
                 // What reads no numbers writes what the program has for it.

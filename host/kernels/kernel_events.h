@@ -84,9 +84,11 @@ class KernelEvents {
     template <class Take>
     static void each_buffer(const SeenLaunch& launch, const Kernel& kernel, Take take);
     /// False: it has no view, being no memory that is known.
-    bool view(Views& views, uint64_t address, DType dtype, bool written);
+    bool view(Views& views, uint64_t address, DType dtype, bool written, uint64_t end = ~uint64_t(0));
+    /// Where the buffer of a launch ends that begins at `address`: another one begins there.
+    static uint64_t end_of(const SeenLaunch& launch, const Kernel& kernel, uint64_t address);
     /// The buffer that begins at `address`, where it is not known what is in it.
-    void add_unknown(Views& views, uint64_t address, DType dtype);
+    void add_unknown(Views& views, uint64_t address, DType dtype, uint64_t end = ~uint64_t(0));
     /// What is in those was there before, whoever wrote it: it is remembered, and nobody's fault.
     void look_at_unknown(const Views& views, const DeviceQueue& queue) noexcept;
     OpInfo new_op(const std::string& name, OpClass op_class);

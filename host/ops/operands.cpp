@@ -18,11 +18,12 @@ bool computes_nothing(const OpEvent& event) noexcept {
 }
 
 bool written_by(const OpEvent& event, const TensorView& input) {
-    // A rank's own part of the buffer that a collective fills is handed on as it is.
+    // A rank's own part of the buffer that a collective fills is handed on as it is. A kernel of a program's own may
+    // have several buffers in one allocation.
     const bool whole = event.op->op_class != OpClass::Collective;
     return std::any_of(event.outputs, event.outputs + event.output_count, [&](const TensorView& output) {
         return (output.flags & kWritten) != 0 && output.storage == input.storage &&
-               (whole || output.impl == input.impl);
+               (output.impl == input.impl || (whole && !is_kernel(event.op->name)));
     });
 }
 

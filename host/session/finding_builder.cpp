@@ -8,6 +8,7 @@
 #include "host/cause/title.h"
 #include "host/finding/traced_frames.h"
 #include "host/log/format.h"
+#include "host/ops/joined_names.h"
 #include "host/ops/op_traits.h"
 
 namespace numsan {
@@ -174,9 +175,12 @@ void add_ranges(std::vector<StackFrame>& stack, const std::vector<std::string>& 
         stack.push_back({kRangeFrame, *name, std::nullopt, std::nullopt});
 }
 
-/// Inductor names a kernel after the ops that it fuses: cpp_fused__softmax_log_0.
+/// Inductor names a kernel after the ops that it fuses: cpp_fused__softmax_log_0. One that has the name of a product
+/// may do no more than prepare an operand of it: products are a library's.
 bool fuses(const std::string& kernel, const std::string& op) {
-    return kernel.find("_" + std::string(plain_op_name(op)) + "_") != std::string::npos;
+    const OpTraits& traits = traits_of(op);
+    const bool of_library = is_matrix_product(traits) || traits.is({Form::Convolve, Form::ConvolveBackward});
+    return !of_library && has_op_name(kernel, plain_op_name(op));
 }
 
 /// Kernels of the compiled region that the op is of. Where many have such an op, which one ran it is not known.

@@ -119,8 +119,14 @@ void OpenRanges::stop(uint64_t key) {
 void OpenRanges::follow_started() {
     uint64_t hash = 0;
     for (const Started& range : started_) hash = hash_inside(hash, range.name);
-    const RangeId left = started_path_.exchange(0, std::memory_order_relaxed);
-    started_path_.store(enter(left, hash, started_), std::memory_order_relaxed);
+    // Other threads read it meanwhile: it is what it was, or what it will be.
+    const RangeId left = started_path_.load(std::memory_order_relaxed);
+    try {
+        started_path_.store(enter(left, hash, started_), std::memory_order_relaxed);
+    } catch (...) {
+        started_path_.store(0, std::memory_order_relaxed);
+        throw;
+    }
 }
 
 void OpenRanges::follow_thread(ThreadRanges& thread) {

@@ -19,13 +19,14 @@ bool has_marking_tool() noexcept {
 void mark_in_tool(const ToolMark& mark) noexcept {
     // No guard, which a fork could find held. Threads that are here at once get the same domain of the tool.
     static constinit std::atomic<nvtxDomainHandle_t> known{nullptr};
-    static constinit std::atomic<bool> over{false};
+    static constinit std::atomic<bool> asked{false}, over{false};
     if (over.load(std::memory_order_acquire)) return;
     nvtxDomainHandle_t domain = known.load(std::memory_order_acquire);
     if (domain == nullptr) {
-        domain = nvtxDomainCreateA("numsan");
+        domain = nvtxDomainCreateA("numsan");  // null where the tool has no domains
+        known.store(domain, std::memory_order_release);
         // The tool is loaded by now, so this runs before its destructors.
-        if (known.exchange(domain, std::memory_order_acq_rel) == nullptr)
+        if (!asked.exchange(true, std::memory_order_acq_rel))
             std::atexit([] { over.store(true, std::memory_order_release); });
     }
     nvtxDomainNameCategoryA(domain, mark.category, mark.category_name);

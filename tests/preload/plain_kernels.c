@@ -45,6 +45,14 @@ KERNEL(_ZN4math6updateIfEEvPT_PKS1_S1_i, 8, 8, 4, 4) {  // void math::update<flo
 KERNEL(_Z5tracePfPKfi, 8, 8, 4) {  // trace(float*, float const*, int)
     for (int i = 0; i < COUNT(2); i++) ARRAY(0)[i] = i % 2 ? ARRAY(1)[i] : INFINITY;
 }
+KERNEL(_ZN4heat4stepIdEEvPKT_PS1_S1_i, 8, 8, 8, 4) {  // void heat::step<double>(double const*, double*, double, int)
+    const double *from = *(double**)arguments[0], rate = *(double*)arguments[2];
+    double* to = *(double**)arguments[1];
+    for (int i = 0; i < COUNT(3); i++) {
+        const double left = i > 0 ? from[i - 1] : 0, right = i + 1 < COUNT(3) ? from[i + 1] : 0;
+        to[i] = from[i] + rate * (left - 2 * from[i] + right);
+    }
+}
 KERNEL(opaque, 8) { ARRAY(0)[3] = NAN; }  // extern "C"
 
 static CUfunction fill, divide, root, relax, update, trace, unnamed;
@@ -120,7 +128,26 @@ static void replay_on_missing_values(void) {
     LAUNCH(root, &z, &n);
 }
 
-static int run(const char* way) {
+/// Both buffers lie in one allocation.
+static void spread_heat(CUmodule module, double rate) {
+    CUfunction step;
+    CUdeviceptr pool;
+    double values[kCount] = {[kCount / 2] = 1};
+    TRY(cuModuleGetFunction(&step, module, "_ZN4heat4stepIdEEvPKT_PS1_S1_i"));
+    TRY(cuMemAlloc(&pool, 2 * sizeof values));
+    CUdeviceptr from = pool, to = pool + sizeof values;
+    TRY(cuMemcpyHtoDAsync(from, values, sizeof values, 0));
+    for (int i = 0; i < 2000; i++) {
+        LAUNCH(step, &from, &to, &rate, &n);
+        const CUdeviceptr next = from;
+        from = to, to = next;
+    }
+    TRY(cuMemcpyDtoHAsync(values, from, sizeof values, 0));
+    TRY(cuCtxSynchronize());
+    printf("%g\n", fabs(values[kCount / 2]));
+}
+
+static int run(const char* way, CUmodule module) {
 #define IS(name) (strcmp(way, name) == 0)
     if (IS("healthy")) LAUNCH(divide, &z, &x, &y, &n);
     if (IS("divide")) fill_with(y, 0);
@@ -148,6 +175,8 @@ static int run(const char* way) {
         LAUNCH(divide, &z, &x, &y, &n);
         LAUNCH(root, (void*)&half, &less);
     }
+    if (IS("heat")) spread_heat(module, 0.4);
+    if (IS("heat too fast")) spread_heat(module, 0.9);
     if (IS("graph")) replay_on_missing_values();
     if (IS("opaque")) LAUNCH(unnamed, &x), LAUNCH(divide, &z, &x, &y, &n);
     if (IS("opaque in place")) LAUNCH(root, &z, &n), LAUNCH(unnamed, &z), LAUNCH(root, &z, &n);
@@ -189,5 +218,5 @@ int main(int argc, char** argv) {
     fill_with(x, 1);
     fill_with(y, 1);
     fill_with(z, 1);
-    return run(argv[1]);
+    return run(argv[1], module);
 }

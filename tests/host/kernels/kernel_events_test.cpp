@@ -121,6 +121,17 @@ TEST(KernelEvents, IntegersInABufferAreNoNumbersOfTheNextKernel) {
     EXPECT_EQ(p.events.counts().scanned, 3);
 }
 
+TEST(KernelEvents, TwoBuffersOfALaunchInOneAllocation) {
+    Program p;
+    p.events.allocated(0x4000, 4096, false);
+    p.scale(0x4000, 0x4800);
+    EXPECT_EQ(p.seen.take().back(), "scale<<<>>>( 4000:512 4800:512) -> 4000:512");
+    p.scale(0x4800, 0x4000);
+    EXPECT_EQ(p.seen.take().back(), "scale<<<>>>( 4800:512 4000:512) -> 4800:512");
+    p.scale(0x4000, 0x4004);
+    EXPECT_EQ(p.seen.take().back(), "scale<<<>>>( 4000:1024 4004:1023) -> 4000:1024") << "a neighbour";
+}
+
 TEST(KernelEvents, WhatGoesIntoAGraphIsNotLookedAt) {
     Program p;
     uint64_t to = 0x1000, from = 0x2000;

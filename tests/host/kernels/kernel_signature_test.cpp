@@ -5,7 +5,7 @@
 namespace numsan {
 namespace {
 
-using Use = KernelParameter::Use;
+using ParameterUse = KernelParameter::Use;
 
 /// A letter for each parameter: v, n, r, w, o for Others, ? for Unknown.
 std::string kinds(const std::optional<KernelSignature>& signature) {
@@ -20,8 +20,8 @@ TEST(KernelSignature, AFunctionOfNumbersAndPointers) {
     EXPECT_EQ(kinds(scale), "wrv");
     EXPECT_EQ(scale->name, "scale");
     EXPECT_EQ(scale->parameters[0].dtype, DType::Float32);
-    EXPECT_TRUE(scale->has(Use::Reads));
-    EXPECT_FALSE(scale->has(Use::Unknown));
+    EXPECT_TRUE(scale->has(ParameterUse::Reads));
+    EXPECT_FALSE(scale->has(ParameterUse::Unknown));
 }
 
 TEST(KernelSignature, OneThatWasMadeFromATemplate) {

@@ -71,6 +71,12 @@ TEST_F(Builder, KernelsOfTheRegionThatFuseTheOpAreNamed) {
     EXPECT_EQ(build().stack.size(), 4u) << "one of three";
     all.insert(all.end(), 1, all[0]);
     EXPECT_EQ(build().stack.size(), 1u) << "one of four is not known";
+    all = {{"cpp_fused__log_softmax_add_0", "/cache/a.py", 12, false},
+           {"cpp_fused_expand_mm_0", "/cache/a.py", 60, false}};
+    EXPECT_EQ(build().stack.size(), 1u) << "a part of another op's name";
+    escaped.birth.op = "aten::mm";
+    EXPECT_EQ(build().stack.size(), 1u) << "it prepares an operand: the product is a library's";
+    all = {{"cpp_fused_div_log_0", "/cache/b.py", 12, true}};
     escaped.birth.op = "aten::div";
     EXPECT_NE(build().stack.back().kind, kKernelFrame) << "of the backward pass alone";
     escaped.birth.node = "LogBackward0";

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Kind = RangeEvent::Kind;
+using RangeKind = RangeEvent::Kind;
 
 class OpenRangesTest : public testing::Test {
   protected:
@@ -25,14 +25,14 @@ class OpenRangesTest : public testing::Test {
     }
 
     void push(const std::string& name, uint64_t domain = 0) {
-        ranges.take(mine, {Kind::Push, false, domain, name.c_str()});
+        ranges.take(mine, {RangeKind::Push, false, domain, name.c_str()});
     }
-    void push_ignored() { ranges.take(mine, {Kind::Push, true, 0, "numsan:ignore"}); }
-    void pop(uint64_t domain = 0) { ranges.take(mine, {Kind::Pop, false, domain, ""}); }
+    void push_ignored() { ranges.take(mine, {RangeKind::Push, true, 0, "numsan:ignore"}); }
+    void pop(uint64_t domain = 0) { ranges.take(mine, {RangeKind::Pop, false, domain, ""}); }
     void start(uint64_t id, const std::string& name, bool ignored = false) {
-        ranges.take(mine, {Kind::Start, ignored, id, name.c_str()});
+        ranges.take(mine, {RangeKind::Start, ignored, id, name.c_str()});
     }
-    void stop(uint64_t id) { ranges.take(mine, {Kind::Stop, false, id, ""}); }
+    void stop(uint64_t id) { ranges.take(mine, {RangeKind::Stop, false, id, ""}); }
     std::vector<std::string> names() const { return ranges.names(ranges.path(mine)); }
 
     OpenRanges ranges;
@@ -113,7 +113,7 @@ TEST_F(OpenRangesTest, IgnoredRangesAreNotShown) {
 
 TEST_F(OpenRangesTest, IgnoredRangeOfAnotherDomainEndsBeforeWhatIsInside) {
     push("outer", 1);
-    ranges.take(mine, {Kind::Push, true, 2, ""});
+    ranges.take(mine, {RangeKind::Push, true, 2, ""});
     push("inner", 1);
     pop(2);
     EXPECT_FALSE(ranges.ignores(mine));
@@ -147,7 +147,7 @@ TEST_F(OpenRangesTest, StartedRangesAreTheProcesss) {
     std::thread([this] {
         ThreadRanges other;
         EXPECT_THAT(ranges.names(ranges.path(other)), ElementsAre("epoch 3", "evaluation"));
-        ranges.take(other, {Kind::Stop, false, 1, ""});
+        ranges.take(other, {RangeKind::Stop, false, 1, ""});
     }).join();
     EXPECT_THAT(names(), ElementsAre("evaluation", "thread"));
     stop(2);
@@ -204,13 +204,13 @@ TEST_F(OpenRangesTest, OpenPathsAreNotForgottenWhateverOthersEnter) {
     push("evaluate");
     std::thread([this] {
         ThreadRanges other;
-        ranges.take(other, {Kind::Push, false, 0, "train"});
+        ranges.take(other, {RangeKind::Push, false, 0, "train"});
         for (size_t i = 0; i < 2 * OpenRanges::kMostPaths; ++i) {
-            ranges.take(other, {Kind::Push, false, 0, ("step " + std::to_string(i)).c_str()});
-            ranges.take(other, {Kind::Pop, false, 0, ""});
+            ranges.take(other, {RangeKind::Push, false, 0, ("step " + std::to_string(i)).c_str()});
+            ranges.take(other, {RangeKind::Pop, false, 0, ""});
         }
         EXPECT_THAT(ranges.names(ranges.path(other)), ElementsAre("epoch 3", "train"));
-        ranges.take(other, {Kind::Pop, false, 0, ""});
+        ranges.take(other, {RangeKind::Pop, false, 0, ""});
     }).join();
     EXPECT_THAT(names(), ElementsAre("epoch 3", "evaluate"));
     stop(1);
@@ -218,18 +218,18 @@ TEST_F(OpenRangesTest, OpenPathsAreNotForgottenWhateverOthersEnter) {
 
 TEST_F(OpenRangesTest, ThreadsThatEndWithOpenRangesAreBounded) {
     std::vector<ThreadRanges> ended(OpenRanges::kMostThreads + 10);
-    for (ThreadRanges& thread : ended) ranges.take(thread, {Kind::Push, false, 0, "left open"});
+    for (ThreadRanges& thread : ended) ranges.take(thread, {RangeKind::Push, false, 0, "left open"});
     EXPECT_THAT(ranges.names(ranges.path(ended.front())), ElementsAre("left open"));
     EXPECT_THAT(ranges.names(ranges.path(ended.back())), IsEmpty());
-    ranges.take(ended.back(), {Kind::Push, true, 0, "numsan:ignore"});
+    ranges.take(ended.back(), {RangeKind::Push, true, 0, "numsan:ignore"});
     EXPECT_TRUE(ranges.ignores(ended.back())) << "without names, too";
-    ranges.take(ended.back(), {Kind::Pop, false, 0, ""});
+    ranges.take(ended.back(), {RangeKind::Pop, false, 0, ""});
     EXPECT_FALSE(ranges.ignores(ended.back()));
-    ranges.take(ended.back(), {Kind::Pop, false, 0, ""});
-    ranges.take(ended.front(), {Kind::Pop, false, 0, ""});
-    ranges.take(ended.back(), {Kind::Push, false, 0, "again"});
+    ranges.take(ended.back(), {RangeKind::Pop, false, 0, ""});
+    ranges.take(ended.front(), {RangeKind::Pop, false, 0, ""});
+    ranges.take(ended.back(), {RangeKind::Push, false, 0, "again"});
     EXPECT_THAT(ranges.names(ranges.path(ended.back())), ElementsAre("again")) << "there is room again";
-    for (ThreadRanges& thread : ended) ranges.take(thread, {Kind::Pop, false, 0, ""});
+    for (ThreadRanges& thread : ended) ranges.take(thread, {RangeKind::Pop, false, 0, ""});
 }
 
 TEST_F(OpenRangesTest, ManyThreadsNameTheSameRanges) {
@@ -239,11 +239,11 @@ TEST_F(OpenRangesTest, ManyThreadsNameTheSameRanges) {
             ThreadRanges own;
             for (int i = 0; i < 2000; ++i) {
                 const std::string inner = "inner " + std::to_string(i % 50) + " of " + std::to_string(t % 2);
-                ranges.take(own, {Kind::Push, false, 0, "outer"});
-                ranges.take(own, {Kind::Push, false, 0, inner.c_str()});
+                ranges.take(own, {RangeKind::Push, false, 0, "outer"});
+                ranges.take(own, {RangeKind::Push, false, 0, inner.c_str()});
                 EXPECT_THAT(ranges.names(ranges.path(own)), ElementsAre("outer", inner));
-                ranges.take(own, {Kind::Pop, false, 0, ""});
-                ranges.take(own, {Kind::Pop, false, 0, ""});
+                ranges.take(own, {RangeKind::Pop, false, 0, ""});
+                ranges.take(own, {RangeKind::Pop, false, 0, ""});
             }
         });
     }
@@ -254,13 +254,13 @@ TEST_F(OpenRangesTest, ChildOfAForkFindsTheLockFree) {
     std::atomic<bool> begun{false}, done{false};
     std::thread other([&] {
         ThreadRanges own;
-        ranges.take(own, {Kind::Push, false, 0, "outer"});
+        ranges.take(own, {RangeKind::Push, false, 0, "outer"});
         while (!done) {  // once round it allocates nothing: the vector has room, the names are short, the path is known
-            ranges.take(own, {Kind::Push, false, 0, "busy"});
-            ranges.take(own, {Kind::Pop, false, 0, ""});
+            ranges.take(own, {RangeKind::Push, false, 0, "busy"});
+            ranges.take(own, {RangeKind::Pop, false, 0, ""});
             begun = true;
         }
-        ranges.take(own, {Kind::Pop, false, 0, ""});
+        ranges.take(own, {RangeKind::Pop, false, 0, ""});
     });
     while (!begun) std::this_thread::yield();
     for (int i = 0; i < 50; ++i) {
