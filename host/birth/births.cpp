@@ -194,10 +194,12 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
 /// Of an infinity that a kernel wrote which the program launched itself: many begin a minimum with one, or mask by it.
 /// One that was computed has an operand that is large, or at least as many zeros to divide by.
 static bool operands_explain(const Birth& birth) {
-    if (birth.outputs.empty()) return false;
-    const TensorFact& output = birth.outputs[0];
-    const double large = std::sqrt(largest_value(output.dtype));
-    const int64_t infinities = output.health.pos_inf + output.health.neg_inf;
+    const auto infinities_of = [](const TensorFact& output) { return output.health.pos_inf + output.health.neg_inf; };
+    const auto output = std::find_if(birth.outputs.begin(), birth.outputs.end(),
+                                     [&](const TensorFact& fact) { return infinities_of(fact) > 0; });
+    if (output == birth.outputs.end()) return false;
+    const double large = std::sqrt(largest_value(output->dtype));
+    const int64_t infinities = infinities_of(*output);
     return std::any_of(birth.inputs.begin(), birth.inputs.end(), [&](const TensorFact& operand) {
         const Health& health = operand.health;
         return operand.exact && (health.absmax > large || (health.zero > 0 && infinities <= health.zero));

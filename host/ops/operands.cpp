@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "host/base/tensor_bytes.h"
 #include "host/ops/collectives.h"
 
 namespace numsan {
@@ -17,13 +18,20 @@ bool computes_nothing(const OpEvent& event) noexcept {
     return only_views(event) || event.op->op_class == OpClass::Allocation;
 }
 
+/// Of two tensors without gaps.
+static bool overlap(const TensorView& a, const TensorView& b) {
+    const auto* a_begin = static_cast<const char*>(a.data);
+    const auto* b_begin = static_cast<const char*>(b.data);
+    return a_begin < b_begin + bytes_of(b) && b_begin < a_begin + bytes_of(a);
+}
+
 bool written_by(const OpEvent& event, const TensorView& input) {
     // A rank's own part of the buffer that a collective fills is handed on as it is. A kernel of a program's own may
     // have several buffers in one allocation.
     const bool whole = event.op->op_class != OpClass::Collective;
     return std::any_of(event.outputs, event.outputs + event.output_count, [&](const TensorView& output) {
         return (output.flags & kWritten) != 0 && output.storage == input.storage &&
-               (output.impl == input.impl || (whole && !is_kernel(event.op->name)));
+               (output.impl == input.impl || (whole && (!is_kernel(event.op->name) || overlap(output, input))));
     });
 }
 
