@@ -192,7 +192,8 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
 }
 
 /// Of an infinity that a kernel wrote which the program launched itself: many begin a minimum with one, or mask by it.
-/// One that was computed has an operand that is large, or at least as many zeros to divide by.
+/// One that was computed has an operand that is large, or at least as many zeros to divide by. Of an operand that is
+/// overwritten by now, what is finite in the result speaks: it grew with the rest.
 static bool operands_explain(const Birth& birth) {
     const auto infinities_of = [](const TensorFact& output) { return output.health.pos_inf + output.health.neg_inf; };
     const auto output = std::find_if(birth.outputs.begin(), birth.outputs.end(),
@@ -201,8 +202,8 @@ static bool operands_explain(const Birth& birth) {
     const double large = std::sqrt(largest_value(output->dtype));
     const int64_t infinities = infinities_of(*output);
     return std::any_of(birth.inputs.begin(), birth.inputs.end(), [&](const TensorFact& operand) {
-        const Health& health = operand.health;
-        return operand.exact && (health.absmax > large || (health.zero > 0 && infinities <= health.zero));
+        const Health& health = operand.exact ? operand.health : output->health;
+        return health.absmax > large || (operand.exact && health.zero > 0 && infinities <= health.zero);
     });
 }
 

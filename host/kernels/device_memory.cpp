@@ -95,4 +95,10 @@ void DeviceMemory::written(uint64_t address) {
     if (found != nullptr) allocations_.at(found->first).written_at = ++clock_;
 }
 
+void DeviceMemory::goes_on(uint64_t address, uint64_t end) {
+    const auto* found = allocation_of(end);
+    if (found == nullptr || found != allocation_of(address)) return;
+    if (found->second.beginnings.contains(end)) beginning(end)->known_at = 0;
+}
+
 }  // namespace numsan

@@ -55,6 +55,9 @@ class DeviceMemory {
     void known(uint64_t address);
     /// Something else wrote into the allocation at `address`: a copy, the host.
     void written(uint64_t address);
+    /// A kernel that was given the buffer at `address` may have gone on into the one of that allocation that begins at
+    /// `end`, if one does.
+    void goes_on(uint64_t address, uint64_t end);
     /// Something may have written anywhere.
     void all_written() { all_written_at_ = ++clock_; }
 

@@ -197,12 +197,13 @@ void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
                 each_buffer(launch, kernel, [&](uint64_t address, const KernelParameter& parameter) {
                     if (parameter.use == Use::Others) return memory_.written(address);
                     const uint64_t end = end_of(launch, kernel, address);
+                    // It may go on beyond a place that it is given, too: a neighbour in the same buffer.
+                    if (parameter.use == Use::Writes) memory_.goes_on(address, end);
                     view(views, address, parameter.dtype, false, end);  // what it may write it may read, too
                     if (parameter.use == Use::Writes && !view(views, address, parameter.dtype, true, end))
                         views.complete = false;
                 });
-                // What reads no numbers writes what the program has for it.
-                fills = is_given_infinity(launch, kernel.signature) || !kernel.signature.has(Use::Reads);
+                fills = is_given_infinity(launch, kernel.signature);
             }
             const bool told = readable && kernel.signature.has(Use::Writes);
             ++(views.complete     ? kernel.scanned

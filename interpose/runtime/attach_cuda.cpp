@@ -48,6 +48,8 @@ struct PlainRun {
     const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
     std::unique_ptr<PlainSession> session;  ///< of kernels that are looked at; null: `unseen` is set
     std::optional<UnseenRun> unseen;
+    std::atomic<bool> ended{false};
+    std::atomic<int> wanted{0};  ///< exit status for what was found before torch came; 0: the program's own
 };
 std::atomic<PlainRun*> g_plain{nullptr};  // never destroyed
 
@@ -102,19 +104,15 @@ RunSummary summary_of(const PlainRun& plain, bool ended) {
     return run;
 }
 
-void on_process_exit(int status, void*) {
-    PlainRun& plain = *g_plain.load();
-    if (g_framework.load() || getpid() != plain.pid) return;
+/// A run that launched nothing leaves no report. The exit status that is wanted. Once: `status` comes back else.
+int end_plain_run(PlainRun& plain, int status) noexcept {
+    if (plain.ended.exchange(true)) return status;
     try {
         if (was_idle()) {
             plain.reporter().withdraw();
-            return;
+            return status;
         }
-        if (plain.session != nullptr) {
-            const int wanted = plain.session->session().finish(status);
-            if (wanted != status) plain.set_exit_status(wanted);
-            return;
-        }
+        if (plain.session != nullptr) return plain.session->session().finish(status);
         RunSummary run = summary_of(plain, true);
         run.ended = now_text();
         run.exit_status = status;
@@ -122,6 +120,21 @@ void on_process_exit(int status, void*) {
     } catch (...) {
         // Out of memory at the very end: the report of the start says as much as is known.
     }
+    return status;
+}
+
+/// Torch's session reports from now on. What was found before fails the process, too, where that was asked for. Of a
+/// run whose kernels are not looked at there is no more to say than what torch's report will.
+void hand_over(PlainRun& plain) noexcept {
+    if (plain.session == nullptr) return;
+    if (const int wanted = end_plain_run(plain, 0); wanted != 0) plain.wanted.store(wanted);
+}
+
+void on_process_exit(int status, void*) {
+    PlainRun& plain = *g_plain.load();
+    if (getpid() != plain.pid) return;
+    const int wanted = g_framework.load() ? plain.wanted.load() : end_plain_run(plain, status);
+    if (status == 0 && wanted != 0) plain.set_exit_status(wanted);
 }
 
 /// What the session does not know itself.
@@ -158,12 +171,12 @@ void start_plain_run(const Options& options, const numsan_stub_api& stub) {
     else if (watches)
         start_watch(stub);
     if (!looks) plain->unseen.emplace(options);
-    g_plain.store(plain);
-    on_exit(on_process_exit, nullptr);
     if (looks)
         plain->session->session().begin_report();
     else
         plain->reporter().begin(summary_of(*plain, false));  // what is left of a process that is killed
+    g_plain.store(plain);
+    on_exit(on_process_exit, nullptr);
 }
 
 }  // namespace
@@ -175,7 +188,10 @@ bool cuda_started(const numsan_stub_api& stub) {
     if (options.tier == Tier::Off) return false;
     if (!g_framework.load()) {
         start_plain_run(options, stub);
-        if (g_framework.load() && options.cupti != Cupti::On) launch_watch().yield(true);  // torch came meanwhile
+        if (g_framework.load()) {  // it came meanwhile
+            hand_over(*g_plain.load());
+            if (options.cupti != Cupti::On) launch_watch().yield(true);
+        }
     } else if (options.cupti == Cupti::On) {
         start_watch(stub);
         if (!g_counted.load() && options.verbosity >= 1 && options.log != "none")
@@ -187,9 +203,7 @@ bool cuda_started(const numsan_stub_api& stub) {
 void framework_attaches() noexcept {
     g_framework.store(true);
     launch_watch().end_listening();
-    // The report is that of torch's session from now on.
-    if (PlainRun* const plain = g_plain.load(); plain != nullptr && plain->session != nullptr)
-        plain->session->session().finish(0);
+    if (PlainRun* const plain = g_plain.load(); plain != nullptr) hand_over(*plain);
     if (g_counted.load() && process_options().cupti != Cupti::On) launch_watch().yield(true);
 }
 

@@ -36,6 +36,9 @@ KERNEL(_Z6dividePfPKfS1_i, 8, 8, 8, 4) {  // divide(float*, float const*, float 
 KERNEL(_Z4rootPfi, 8, 4) {  // root(float*, int)
     for (int i = 0; i < COUNT(1); i++) ARRAY(0)[i] = sqrtf(ARRAY(0)[i]);
 }
+KERNEL(_Z4growPffi, 8, 4, 4) {  // grow(float*, float, int)
+    for (int i = 0; i < COUNT(2); i++) ARRAY(0)[i] *= NUMBER(1);
+}
 KERNEL(_Z5relaxPfPKfi, 8, 8, 4) {  // relax(float*, float const*, int)
     for (int i = 1; i < COUNT(2); i++) ARRAY(0)[i] = fminf(ARRAY(0)[i], ARRAY(0)[i - 1] + ARRAY(1)[i]);
 }
@@ -55,7 +58,7 @@ KERNEL(_ZN4heat4stepIdEEvPKT_PS1_S1_i, 8, 8, 8, 4) {  // void heat::step<double>
 }
 KERNEL(opaque, 8) { ARRAY(0)[3] = NAN; }  // extern "C"
 
-static CUfunction fill, divide, root, relax, update, trace, unnamed;
+static CUfunction fill, divide, root, grow, relax, update, trace, unnamed;
 static CUdeviceptr x, y, z;
 static int n = kCount;
 
@@ -81,6 +84,12 @@ static void show(CUdeviceptr from) {
 
 static void train(float rate) {
     for (int step = 0; step < 30; step++) LAUNCH(update, &x, &y, &rate, &n);
+    show(x);
+}
+
+static void grow_by(float factor) {
+    upload(x, 1, 1);
+    for (int step = 0; step < 20; step++) LAUNCH(grow, &x, &factor, &n);
     show(x);
 }
 
@@ -156,6 +165,8 @@ static int run(const char* way, CUmodule module) {
     if (IS("root")) upload(z, -3, 1);
     if (IS("root of positive")) upload(z, 3, 1);
     if (IS("root") || IS("root of positive")) LAUNCH(root, &z, &n);
+    if (IS("grow")) grow_by(2);
+    if (IS("grow too fast")) grow_by(100);
     if (IS("train")) train(1e-3f);
     if (IS("train too fast")) upload(y, 1e18f, 1e18f), train(10);
     if (IS("paths")) {  // infinities that are meant
@@ -208,6 +219,7 @@ int main(int argc, char** argv) {
     TRY(cuModuleGetFunction(&fill, module, "_Z4fillPffi"));
     TRY(cuModuleGetFunction(&divide, module, "_Z6dividePfPKfS1_i"));
     TRY(cuModuleGetFunction(&root, module, "_Z4rootPfi"));
+    TRY(cuModuleGetFunction(&grow, module, "_Z4growPffi"));
     TRY(cuModuleGetFunction(&relax, module, "_Z5relaxPfPKfi"));
     TRY(cuModuleGetFunction(&update, module, "_ZN4math6updateIfEEvPT_PKS1_S1_i"));
     TRY(cuModuleGetFunction(&trace, module, "_Z5tracePfPKfi"));

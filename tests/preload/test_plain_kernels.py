@@ -2,6 +2,7 @@
 program runs as it does without numsan."""
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -28,7 +29,7 @@ def found(done):
     return [(f["title"], f["location"]["line"]) for f in done.report["findings"]]
 
 
-@pytest.mark.parametrize("way", ["healthy", "root of positive", "train", "paths", "missing values", "misses", "heat",
+@pytest.mark.parametrize("way", ["healthy", "root of positive", "grow", "train", "paths", "missing values", "misses", "heat",
                                  "threads"])
 def test_what_is_meant_or_was_there_before_is_no_finding(way, kernels, tmp_path):
     done = both([kernels, way], tmp_path)
@@ -70,6 +71,7 @@ def test_the_kernel_that_was_first_and_its_line(kernels, tmp_path):
 @pytest.mark.parametrize("way, kind, kernel, did", [
     ("zero by zero", "NaN", "divide", "made bad values out of finite ones in 256 of 256 values"),
     ("root", "NaN", "root", "made bad values in 3 of 256 values"),
+    ("grow too fast", "infinity", "grow", "made bad values in 253 of 256 values"),
     ("train too fast", "infinity", "math::update<float>", "overflowed in 251 of 256 values"),
     ("heat too fast", "infinity", "heat::step<double>", "overflowed in 20 of 256 values"),
     ("part of a buffer", "infinity", "divide", "made bad values out of finite ones in 256 of 256 values"),
@@ -103,6 +105,25 @@ def test_the_run_may_fail_by_what_is_found(kernels, tmp_path):
     run = dict(options={"raw": "1", "fail_on": "warning"}, cwd=tmp_path, env=environment())
     assert run_numsan.run_command([str(kernels), "divide"], **run).returncode == 66
     assert run_numsan.run_command([str(kernels), "healthy"], **run).returncode == 0
+
+
+TORCH_COMES = """\
+import ctypes, sys
+program = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)  # its kernels are looked up in the process
+program.main(2, (ctypes.c_char_p * 2)(b"", sys.argv[2].encode()))
+import torch
+print(float(torch.ones(2).sum()))
+"""
+
+
+@pytest.mark.parametrize("way, status", [("divide", 66), ("healthy", 0)])
+def test_what_was_found_before_torch_came_fails_the_run(way, status, kernels, tmp_path):
+    library = cc(tmp_path / "kernels.so", SOURCE.read_text(), "-g", "-shared", "-fPIC", "-pthread", f"-L{FAKES}",
+                 "-l:libcuda.so.1", "-lm")
+    command = [sys.executable, "-c", TORCH_COMES, str(library), way]
+    done = run_numsan.run_command(command, options={"raw": "1", "fail_on": "warning"}, cwd=tmp_path, env=environment())
+    assert done.returncode == status and done.stdout.endswith("2.0\n"), done.describe()
+    assert ("the kernel `divide<<<>>>` made" in done.stderr) == (way == "divide"), done.describe()
 
 
 def test_options_that_need_torch_are_named(kernels, tmp_path):
