@@ -63,10 +63,12 @@ LAYERS = {
         "interpose/adapter",
         "interpose/cupti",
         "interpose/debugger",
+        "interpose/libraries",
         "interpose/nvtx",
         "interpose/python",
         "cuda/cuda_device_scanner.h",
     ),
+    "interpose/libraries": ("host/base", "host/kernels"),
     # Between a session and the interpreter.
     "interpose/debugger": (*JUDGING, "host/event", "host/breaks", "host/report", "host/dump", "host/session",
                            "interpose/python"),

@@ -155,7 +155,7 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
     const bool in_program = context.node == nullptr && !context.in_optimizer;
     if (inf != 0) {
         birth.mechanism = Mechanism::INDET;
-        birth.evidence.push_back(is_kernel(birth.op)
+        birth.evidence.push_back(is_of_plain_program(birth.op)
                                      ? "an operand held infinities, which were taken to be meant"
                                      : "an operand held infinities that the program wrote there on purpose");
     } else if (adopts) {

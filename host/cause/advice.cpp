@@ -96,6 +96,7 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "compiled") return f.op == kCompiledRegion;
     if (fact == "package") return f.package;
     if (fact == "kernel") return is_kernel(f.op);
+    if (fact == "library_call") return is_library_call(f.op);
     if (fact == "scaler") return f.scaler;
     if (fact == "no_scaler") return !f.scaler;
     return false;

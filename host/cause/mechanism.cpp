@@ -36,7 +36,7 @@ MechanismVerdict opaque(const MechanismFacts& facts, bool seen, double top) {
     if (seen) verdict.evidence.push_back("every operand that was read was finite, the largest " + number(top, 4));
     if (is_kernel(facts.op)) {
         verdict.evidence.push_back("what the kernel computes is its own");
-    } else if (!is_of_torch(facts.op)) {
+    } else if (!is_of_torch(facts.op) && !is_library_call(facts.op)) {
         verdict.evidence.push_back("`" + std::string(facts.op) +
                                    "` is no operator of torch's: what it computes is its own");
     }
@@ -127,6 +127,8 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
         evidence.push_back(said_of(facts.parameter_growth));
         return {Mechanism::HYPER, evidence};
     }
+    // Of finite factors a product of matrices makes a bad value only where a sum does not fit, or two that do not meet.
+    if (is_library_call(facts.op)) return seen ? MechanismVerdict{Mechanism::OVF, evidence} : opaque(facts, seen, top);
     // Half of the exponent range: below it no product of two operands overflows.
     const bool large = top > std::sqrt(largest_value(facts.dtype));
     if (!is_of_torch(facts.op) && (facts.kind == kNaN || !large)) return opaque(facts, seen, top);

@@ -22,11 +22,10 @@ constexpr Row kRules[] = {
     {"N7", model_structure},  {"N8", precision, true},      {"N9", system_fault, true},
 };
 
-/// Kernels whose ops are not seen made it, and the mechanism is a guess; a kernel of a program of which no training is
-/// seen; or code that is no op wrote it over what was
-/// computed, and the op only read it first.
+/// Kernels whose ops are not seen made it, and the mechanism is a guess; a kernel or a library of a program of which no
+/// training is seen did; or code that is no op wrote it over what was computed, and the op only read it first.
 bool is_unseen(const Features& f) {
-    return f.op == kCompiledRegion || is_kernel(f.op) || (f.overwritten && f.mechanism == Mechanism::DATA);
+    return f.op == kCompiledRegion || is_of_plain_program(f.op) || (f.overwritten && f.mechanism == Mechanism::DATA);
 }
 
 }  // namespace
@@ -42,7 +41,7 @@ Ranking rank_causes(const Features& features) {
     scored.push_back({"U", kUnknownTotal, {}});  // first: a cause that is as likely as not knowing is not named
     for (const Row& row : kRules) {
         Score score;
-        const bool asked = row.of_the_run ? !is_kernel(features.op) : !is_unseen(features);
+        const bool asked = row.of_the_run ? !is_of_plain_program(features.op) : !is_unseen(features);
         if (asked) row.rule(features, score);
         ranking.weighed.insert(ranking.weighed.end(), score.weighed().begin(), score.weighed().end());
         scored.push_back({row.id, score.total(), std::move(score)});

@@ -73,9 +73,9 @@ std::string happened(const Birth& birth) {
         if (birth.has_forward) {
             text += "the backward of `" + birth.forward_op + "`";
         } else {
-            text += (is_of_torch(birth.op) ? "`"
-                     : is_kernel(birth.op) ? "the kernel `"
-                                           : "the custom operator `") +
+            text += (is_of_torch(birth.op) || is_library_call(birth.op) ? "`"
+                     : is_kernel(birth.op)                              ? "the kernel `"
+                                                                        : "the custom operator `") +
                     birth.op + "`";
         }
         text += " " + (birth.near_overflow ? how_near_overflow(birth) : what_it_did(birth, reads));

@@ -51,6 +51,8 @@ struct KernelEvents::Views {
     int64_t sizes[2 * kMostBuffersOfALaunch];
     int32_t reads = 0, writes = 0;
     bool complete = true;  ///< false: something that it may write has no view
+
+    TensorView& add(uint64_t address, DType dtype, const DeviceMemory::Buffer& buffer, bool is_written);
 };
 
 OpInfo KernelEvents::new_op(const std::string& name, OpClass op_class) {
@@ -71,14 +73,33 @@ KernelEvents::Kernel& KernelEvents::kernel_of(const char* symbol) {
     return kernels_.emplace(name, std::move(made)).first->second;
 }
 
-const OpInfo& KernelEvents::copy_op(const char* call) {
-    const auto known = copies_.find(std::string_view(call));
-    if (known != copies_.end()) return known->second;
-    return copies_.emplace(call, new_op(call, OpClass::HostRead)).first->second;
+const OpInfo& KernelEvents::call_op(const char* call, OpClass op_class) {
+    const auto known = calls_.find(std::string_view(call));
+    if (known != calls_.end()) return known->second;
+    const std::string name = call + std::string(op_class == OpClass::HostRead ? "" : kLibraryCallMark);
+    return calls_.emplace(call, new_op(name, op_class)).first->second;
+}
+
+/// A view of what begins at `address` in the buffer; its sizes are for the caller to set.
+TensorView& KernelEvents::Views::add(uint64_t address, DType dtype, const DeviceMemory::Buffer& buffer,
+                                     bool is_written) {
+    int32_t& count = is_written ? writes : reads;
+    TensorView& view = (is_written ? written : read)[count++];
+    view = {};
+    view.data = view.impl = pointer(address);
+    view.storage = view.storage_data = pointer(buffer.allocation);
+    view.storage_bytes = buffer.allocation_bytes;
+    // What it was computed from is not known: it is no more the program's data than a result.
+    view.flags = kLater | (is_written ? kWritten : kRequiresGrad);
+    view.device_index = -1;  // that of the thread's context
+    view.dtype = dtype;
+    view.device = Device::Cuda;
+    view.argument = static_cast<int16_t>(count - 1);
+    return view;
 }
 
 bool KernelEvents::view(Views& views, uint64_t address, DType dtype, bool written, uint64_t end) {
-    int32_t& count = written ? views.writes : views.reads;
+    const int32_t count = written ? views.writes : views.reads;
     const uint32_t bytes = info(dtype).element_bytes();
     const std::optional<DeviceMemory::Buffer> buffer = memory_.at(address, dtype, end);
     if (!buffer || count == kMostBuffersOfALaunch || address % bytes != 0) return false;
@@ -86,21 +107,32 @@ bool KernelEvents::view(Views& views, uint64_t address, DType dtype, bool writte
     size = buffer->bytes / bytes;
     views.complete = views.complete && !(written && buffer->cut);
     if (size == 0) return true;
-    TensorView& view = (written ? views.written : views.read)[count++];
-    view = {};
-    view.data = view.impl = pointer(address);
-    view.storage = view.storage_data = pointer(buffer->allocation);
-    view.storage_bytes = buffer->allocation_bytes;
+    TensorView& view = views.add(address, dtype, *buffer, written);
     view.numel = size;
     view.sizes = &size;
     view.strides = &kStride;
-    // What it was computed from is not known: it is no more the program's data than a result.
-    view.flags = kLater | kContiguous | (written ? kWritten : kRequiresGrad);
+    view.flags |= kContiguous;
     view.ndim = 1;
-    view.device_index = -1;  // that of the thread's context
-    view.dtype = dtype;
-    view.device = Device::Cuda;
-    view.argument = static_cast<int16_t>(count - 1);
+    return true;
+}
+
+bool KernelEvents::view(Views& views, const LibraryCall::Buffer& given, bool written) {
+    const std::optional<DeviceMemory::Buffer> buffer = memory_.at(given.address, given.dtype);
+    const int64_t extent = given.extent();
+    const auto offset = buffer ? static_cast<int64_t>(given.address - buffer->allocation) : 0;
+    if (!buffer || extent == 0 || extent > buffer->allocation_bytes - offset) return false;
+    TensorView& view = views.add(given.address, given.dtype, *buffer, written);
+    int64_t dense = 1;
+    view.numel = 1;
+    view.flags |= kContiguous;
+    for (int32_t d = given.ndim - 1; d >= 0; --d) {
+        if (given.sizes[d] != 1 && given.strides[d] != dense) view.flags &= ~uint32_t(kContiguous);
+        dense *= given.sizes[d];
+    }
+    view.numel = dense;
+    view.sizes = given.sizes;
+    view.strides = given.strides;
+    view.ndim = given.ndim;
     return true;
 }
 
@@ -228,6 +260,66 @@ void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
     sink_.op_end(event);
 }
 
+void KernelEvents::before_call(const LibraryCall& call) noexcept {
+    if (call.captured) return;
+    Views views;
+    {
+        const std::lock_guard lock(mutex_);
+        try {
+            for (int i = 0; i < call.count; ++i) memory_.has_type(call.buffers[i].address, call.buffers[i].dtype);
+            for (int i = 0; i < call.count; ++i) {
+                const LibraryCall::Buffer& buffer = call.buffers[i];
+                uint64_t end = ~uint64_t(0);
+                for (int k = 0; k < call.count; ++k) {
+                    if (call.buffers[k].address > buffer.address) end = std::min(end, call.buffers[k].address);
+                }
+                add_unknown(views, buffer.address, buffer.dtype, end);
+            }
+        } catch (const std::bad_alloc&) {
+            return;
+        }
+    }
+    look_at_unknown(views, call.queue);
+}
+
+void KernelEvents::after_call(const LibraryCall& call) noexcept {
+    Views views;
+    const OpInfo* op = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        try {
+            if (call.captured) {
+                ++captured_;
+                return;
+            }
+            op = &call_op(call.name, OpClass::Other);
+            views.complete = call.complete;
+            for (int i = 0; i < call.count; ++i) {
+                const LibraryCall::Buffer& buffer = call.buffers[i];
+                if (buffer.read) view(views, buffer, false);
+                if (buffer.written && !view(views, buffer, true)) views.complete = false;
+            }
+            ++(views.complete ? calls_scanned_ : views.writes > 0 ? calls_partly_ : calls_elsewhere_);
+            if (call.scratch != 0) memory_.written(call.scratch);
+            if (!views.complete) memory_.all_written();
+            for (int32_t i = 0; i < views.writes; ++i) memory_.known(reinterpret_cast<uint64_t>(views.written[i].data));
+        } catch (const std::bad_alloc&) {
+            memory_.all_written();
+            return;
+        }
+    }
+    if (views.writes == 0) return;
+    OpEvent event = event_of(*op, call.queue);
+    event.inputs = views.read;
+    event.input_count = views.reads;
+    event.outputs = views.written;
+    event.output_count = views.writes;
+    event.scalars = call.numbers;
+    event.scalar_count = call.number_count;
+    event.launches = call.launches;
+    sink_.op_end(event);
+}
+
 void KernelEvents::after_unknown_launch() noexcept {
     const std::lock_guard lock(mutex_);
     memory_.all_written();
@@ -269,7 +361,7 @@ void KernelEvents::copied(const char* call, uint64_t to, uint64_t from, int64_t 
             const std::optional<DType> dtype = buffer ? memory_.type_at(*buffer) : std::nullopt;
             if (!dtype || !view(handed, from, *dtype, false)) return;
             add_unknown(unknown, *buffer, *dtype);
-            op = &copy_op(call);
+            op = &call_op(call, OpClass::HostRead);
         } catch (const std::bad_alloc&) {
             return;
         }
@@ -290,6 +382,9 @@ KernelEvents::Counts KernelEvents::counts() const {
     Counts counts;
     const std::lock_guard lock(mutex_);
     counts.captured = captured_;
+    counts.scanned = calls_scanned_;
+    counts.partly = calls_partly_;
+    counts.elsewhere = calls_elsewhere_;
     for (const auto& [symbol, kernel] : kernels_) {
         counts.scanned += kernel.scanned;
         counts.partly += kernel.partly;

@@ -12,6 +12,7 @@
 #include "host/base/adapter_abi.h"
 #include "host/kernels/device_memory.h"
 #include "host/kernels/kernel_signature.h"
+#include "host/kernels/library_call.h"
 
 namespace numsan {
 
@@ -48,6 +49,10 @@ class KernelEvents {
     /// Something was launched that does not say what it writes: a graph.
     void after_unknown_launch() noexcept;
 
+    /// A call of a library's: as a kernel that reads and writes its buffers. Its own launches are not shown.
+    void before_call(const LibraryCall& call) noexcept;
+    void after_call(const LibraryCall& call) noexcept;
+
     /// `of_host`: the host may write it, too.
     void allocated(uint64_t address, int64_t bytes, bool of_host) noexcept;
     void freed(uint64_t address) noexcept;
@@ -59,7 +64,7 @@ class KernelEvents {
     void forget() noexcept;
 
     struct Counts {
-        int64_t scanned = 0;    ///< launches of which every buffer of numbers was handed over
+        int64_t scanned = 0;    ///< launches and calls of libraries of which every buffer of numbers was handed over
         int64_t partly = 0;     ///< that may write more than that
         int64_t captured = 0;   ///< into graphs: those are not looked at
         int64_t elsewhere = 0;  ///< of which nothing was: they write to memory that was not seen to be allocated
@@ -78,11 +83,13 @@ class KernelEvents {
     struct Views;
 
     Kernel& kernel_of(const char* symbol);
-    const OpInfo& copy_op(const char* call);
+    const OpInfo& call_op(const char* call, OpClass op_class);
     /// Calls take(address, parameter) for each buffer of numbers that the launch is given, and each of integers that it
     /// may write.
     template <class Take>
     static void each_buffer(const SeenLaunch& launch, const Kernel& kernel, Take take);
+    /// Adds the elements of a buffer of a call's. False: they are in no memory that is known.
+    bool view(Views& views, const LibraryCall::Buffer& buffer, bool written);
     /// False: it has no view, being no memory that is known.
     bool view(Views& views, uint64_t address, DType dtype, bool written, uint64_t end = ~uint64_t(0));
     /// Where the buffer of a launch ends that begins at `address`: another one begins there.
@@ -98,7 +105,8 @@ class KernelEvents {
     mutable std::mutex mutex_;  ///< of what follows
     DeviceMemory memory_;
     std::map<std::string, Kernel, std::less<>> kernels_;
-    std::map<std::string, OpInfo, std::less<>> copies_;
+    std::map<std::string, OpInfo, std::less<>> calls_;  ///< copies, and those of libraries
+    int64_t calls_scanned_ = 0, calls_partly_ = 0, calls_elsewhere_ = 0;
     std::deque<std::string> names_;  ///< of OpInfo, never freed
     int64_t captured_ = 0;
     uint32_t next_id_ = 0;

@@ -181,10 +181,18 @@ inline constexpr std::string_view kTorchOperators[] = {"export::access_subclass_
 inline constexpr std::string_view kKernelMark = "<<<>>>";
 constexpr bool is_kernel(std::string_view op) noexcept { return op.ends_with(kKernelMark); }
 
+/// The end of the name of a call of a library's that a program made itself: "cublasSgemm()". All of those are products
+/// of matrices.
+inline constexpr std::string_view kLibraryCallMark = "()";
+constexpr bool is_library_call(std::string_view op) noexcept { return op.ends_with(kLibraryCallMark); }
+
+/// It was seen in a program without a framework, of which nothing is known but such ops.
+constexpr bool is_of_plain_program(std::string_view op) noexcept { return is_kernel(op) || is_library_call(op); }
+
 /// Whether torch defines the operator; any other is the program's or a library's own. `op` with its namespace.
 constexpr bool is_of_torch(std::string_view op) noexcept {
     if (op.substr(0, 6) == "aten::") return true;
-    if (is_kernel(op)) return false;
+    if (is_of_plain_program(op)) return false;
     const size_t colons = op.find("::");
     if (colons == std::string_view::npos) return true;
     for (const std::string_view one : kTorchNamespaces) {

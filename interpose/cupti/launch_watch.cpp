@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "cuda/kernel/scan_table.h"
 #include "host/base/cupti_places.h"
@@ -75,12 +76,7 @@ bool succeeded(const cupti::CallbackData& call) noexcept {
     return call.return_value != nullptr && *static_cast<const int*>(call.return_value) == 0;
 }
 
-/// The calling thread is in a listener: what calls of the driver's it makes are numsan's own.
-thread_local constinit bool inside_listener = false;
-struct Inside {
-    Inside() { inside_listener = true; }
-    ~Inside() { inside_listener = false; }
-};
+thread_local constinit bool own_calls = false;  ///< what calls of the driver's the thread makes are numsan's own
 
 bool is_own_kernel(const char* name) noexcept {
     return name != nullptr && std::any_of(std::begin(gpu::kKernelNames), std::end(gpu::kKernelNames),
@@ -123,6 +119,10 @@ std::string demangled(const std::string& name) {
     return status == 0 && text != nullptr ? std::string(text.get()) : name;
 }
 
+OwnCalls::OwnCalls() noexcept : before_(std::exchange(own_calls, true)) {}
+
+OwnCalls::~OwnCalls() { own_calls = before_; }
+
 LaunchWatch& launch_watch() {
     static LaunchWatch* watch = new LaunchWatch;
     return *watch;
@@ -132,7 +132,7 @@ LaunchWatch& launch_watch() {
 /// the thread's own memory at its first launch, where it has run no op before. A listener may do more.
 void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* data) {
     const auto& call = *static_cast<const cupti::CallbackData*>(data);
-    if (domain != cupti::kDriverApi || inside_listener) return;
+    if (domain != cupti::kDriverApi || own_calls) return;
     LaunchWatch& watch = *static_cast<LaunchWatch*>(self);
     const LaunchCallback* launch = launch_of(id);
     if (launch == nullptr) {
@@ -145,7 +145,7 @@ void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* d
     DriverListener* const listener = watch.listening();
     if (call.site != cupti::kExit) {
         if (listener == nullptr || !described) return;
-        const Inside inside;
+        const OwnCalls own;
         listener->before_launch(watched(call, *launch));
         return;
     }
@@ -154,7 +154,7 @@ void LaunchWatch::on_callback(void* self, int domain, uint32_t id, const void* d
     const uint64_t number = watch.log_.count();
     if (described && watch.logs_.load(std::memory_order_relaxed)) watch.log_.add(logged(call, launch->what, name));
     if (listener == nullptr) return;
-    const Inside inside;
+    const OwnCalls own;
     if (!described) return listener->after_other_launch();
     WatchedLaunch seen = watched(call, *launch);
     seen.launches = watch.log_.since(number);
@@ -169,7 +169,7 @@ void LaunchWatch::on_memory_call(uint32_t id, const cupti::CallbackData& call) n
     if ((call.site == cupti::kExit) != at_exit || (at_exit && !succeeded(call))) return;
     const std::optional<cupti::MemoryCall> memory = cupti::memory_call(id, call.function_params);
     if (!memory) return;
-    const Inside inside;
+    const OwnCalls own;
     listener->memory_call(*memory, call.function_name);
 }
 

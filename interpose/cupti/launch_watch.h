@@ -43,6 +43,18 @@ class DriverListener {
     ~DriverListener() = default;
 };
 
+/// While it lives, calls of the driver's that this thread makes are numsan's own: they are not watched.
+class OwnCalls {
+  public:
+    OwnCalls() noexcept;
+    ~OwnCalls();
+    OwnCalls(const OwnCalls&) = delete;
+    OwnCalls& operator=(const OwnCalls&) = delete;
+
+  private:
+    bool before_;
+};
+
 /// One for the process, never destroyed. [MT] No lock is held over a fork: in a forked child, which has no CUDA, every
 /// call but after_fork_in_child() does nothing.
 class LaunchWatch {

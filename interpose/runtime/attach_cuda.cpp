@@ -154,7 +154,11 @@ bool look_at_kernels(PlainRun& plain, const numsan_stub_api& stub) {
     start_watch(stub);
     if (g_counted.load()) {
         pthread_atfork([] { forks->session().before_fork(); }, [] { forks->session().after_fork_in_parent(); },
-                       [] { forks->session().after_fork_in_child(); });
+                       [] {
+                           end_library_calls();  // a forked child has no CUDA
+                           forks->session().after_fork_in_child();
+                       });
+        hear_library_calls(*forks);
         return true;
     }
     plain.session.release();  // the watch knows it
@@ -203,6 +207,7 @@ bool cuda_started(const numsan_stub_api& stub) {
 void framework_attaches() noexcept {
     g_framework.store(true);
     launch_watch().end_listening();
+    end_library_calls();
     if (PlainRun* const plain = g_plain.load(); plain != nullptr) hand_over(*plain);
     if (g_counted.load() && process_options().cupti != Cupti::On) launch_watch().yield(true);
 }

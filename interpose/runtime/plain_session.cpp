@@ -75,12 +75,34 @@ void PlainSession::ignore(bool begins) noexcept {
     begins ? session_.scope_begin(kIgnore) : session_.scope_end(kIgnore);
 }
 
-void PlainSession::before_launch(const WatchedLaunch& launch) noexcept { events_.before_launch(seen(launch)); }
+void PlainSession::before_launch(const WatchedLaunch& launch) noexcept {
+    if (!inside_library_call()) events_.before_launch(seen(launch));
+}
 
-void PlainSession::after_launch(const WatchedLaunch& launch) noexcept { events_.after_launch(seen(launch)); }
+void PlainSession::after_launch(const WatchedLaunch& launch) noexcept {
+    if (!inside_library_call()) events_.after_launch(seen(launch));
+}
+
+void PlainSession::after_other_launch() noexcept {
+    if (!inside_library_call()) events_.after_unknown_launch();
+}
+
+void PlainSession::before_call(LibraryCall& call) noexcept {
+    const OwnCalls own;
+    call.captured = goes_into_a_graph(call.queue.stream);
+    events_.before_call(call);
+    call.launches.first = launch_watch().next_launch();
+}
+
+void PlainSession::after_call(LibraryCall& call, bool made) noexcept {
+    const OwnCalls own;
+    call.launches = launch_watch().since(call.launches.first);
+    if (made) events_.after_call(call);
+}
 
 void PlainSession::memory_call(const cupti::MemoryCall& call, const char* name) noexcept {
     using What = cupti::MemoryCall::What;
+    if (inside_library_call() && call.what != What::Allocate && call.what != What::Free) return;
     switch (call.what) {
         case What::Allocate: return events_.allocated(call.address, call.bytes, call.managed);
         case What::Free: return events_.freed(call.address);

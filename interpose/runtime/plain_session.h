@@ -8,11 +8,12 @@
 #include "host/session/session.h"
 #include "host/stacks/native_stacks.h"
 #include "interpose/cupti/launch_watch.h"
+#include "interpose/libraries/library_calls.h"
 
 namespace numsan {
 
 /// Lives as long as the process. [MT]
-class PlainSession final : public DriverListener, KernelEvents::Sink {
+class PlainSession final : public DriverListener, public LibraryListener, KernelEvents::Sink {
   public:
     /// `coverage` adds what the process knows of launches. Calls nothing of CUDA's. Throws std::bad_alloc.
     PlainSession(const Options& options, void (*coverage)(RunSummary&));
@@ -23,9 +24,11 @@ class PlainSession final : public DriverListener, KernelEvents::Sink {
 
     void before_launch(const WatchedLaunch& launch) noexcept override;
     void after_launch(const WatchedLaunch& launch) noexcept override;
-    void after_other_launch() noexcept override { events_.after_unknown_launch(); }
+    void after_other_launch() noexcept override;
     void memory_call(const cupti::MemoryCall& call, const char* name) noexcept override;
     void after_gap() noexcept override { events_.forget(); }
+    void before_call(LibraryCall& call) noexcept override;
+    void after_call(LibraryCall& call, bool made) noexcept override;
 
   private:
     void op_end(const OpEvent& event) noexcept override { session_.op_end(event); }

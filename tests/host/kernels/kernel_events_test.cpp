@@ -139,8 +139,8 @@ TEST(KernelEvents, WhatAKernelMayHaveWrittenBeyondAPlaceThatItIsGivenIsLookedAtF
     p.scale(0x4000, 0x4800);
     p.seen.take();
     p.scale(0x1000, 0x4800);
-    EXPECT_EQ(p.seen.take(),
-              (Events{"ignored contents of memory( 4800:512) -> 4800:512", "scale<<<>>>( 1000:64 4800:512) -> 1000:64"}));
+    EXPECT_EQ(p.seen.take(), (Events{"ignored contents of memory( 4800:512) -> 4800:512",
+                                     "scale<<<>>>( 1000:64 4800:512) -> 1000:64"}));
 }
 
 TEST(KernelEvents, WhatGoesIntoAGraphIsNotLookedAt) {

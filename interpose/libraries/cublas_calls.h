@@ -1,0 +1,11 @@
+// Products of matrices by cuBLAS and cuBLASLt: cublas_calls.def has the functions.
+#pragma once
+
+#include "interpose/libraries/import_table.h"
+
+namespace numsan::cublas {
+
+extern const ReplacedImport kImports[];
+extern const int kImportCount;
+
+}  // namespace numsan::cublas

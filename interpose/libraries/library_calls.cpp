@@ -1,0 +1,18 @@
+#include "interpose/libraries/library_calls.h"
+
+#include "interpose/libraries/cublas_calls.h"
+#include "interpose/libraries/import_table.h"
+#include "interpose/libraries/listened_call.h"
+
+namespace numsan {
+
+void hear_library_calls(LibraryListener& listener) {
+    ListenedCall::listen(&listener);
+    replace_imports(cublas::kImports, cublas::kImportCount);
+}
+
+void end_library_calls() noexcept { ListenedCall::listen(nullptr); }
+
+bool inside_library_call() noexcept { return ListenedCall::is_open(); }
+
+}  // namespace numsan
