@@ -6,6 +6,7 @@
 
 #include "host/base/tensor_bytes.h"
 #include "host/ops/collectives.h"
+#include "host/ops/op_traits.h"
 
 namespace numsan {
 

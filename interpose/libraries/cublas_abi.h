@@ -26,7 +26,13 @@ enum DataType : int {
 };
 
 /// cublasComputeType_t: the widths of what alpha and beta point to.
-enum ComputeType : int { kCompute16 = 64, kCompute16Pedantic = 65, kCompute64 = 70, kCompute64Pedantic = 71 };
+enum ComputeType : int {
+    kCompute16 = 64,
+    kCompute16Pedantic = 65,
+    kCompute64 = 70,
+    kCompute64Pedantic = 71,
+    kCompute64Emulated = 79,
+};
 
 /// cublasLtMatrixLayoutAttribute_t
 enum LayoutAttribute : int {
@@ -50,8 +56,6 @@ enum MatmulAttribute : int {
     kMatmulAuxLeading = 12,
     kMatmulScaleOfA = 17,
     kMatmulScaleOfB = 18,
-    kMatmulScaleOfC = 19,
-    kMatmulScaleOfD = 20,
     kMatmulAuxType = 22,
     kMatmulBiasType = 26,
 };

@@ -34,8 +34,8 @@ void add(LibraryCall& call, const Matrix& matrix, bool read, bool written) noexc
         buffer.strides[buffer.ndim++] = stride;
     };
     if (matrix.count > 1) dim(matrix.count, matrix.batch_stride);
-    if (matrix.columns != 1) dim(matrix.columns, matrix.leading);
     dim(matrix.rows, 1);
+    if (matrix.columns != 1) dim(matrix.columns, matrix.leading);
 }
 
 bool Factors::has_no_beta() const noexcept {
@@ -61,7 +61,8 @@ DType factor_type(int compute, DType result) noexcept {
         case kCompute16:
         case kCompute16Pedantic: return complex ? DType::Complex32 : DType::Float16;
         case kCompute64:
-        case kCompute64Pedantic: return complex ? DType::Complex128 : DType::Float64;
+        case kCompute64Pedantic:
+        case kCompute64Emulated: return complex ? DType::Complex128 : DType::Float64;
         default: return complex ? DType::Complex64 : DType::Float32;
     }
 }

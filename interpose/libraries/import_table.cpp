@@ -23,30 +23,11 @@ constexpr uint64_t kJumpSlot = R_AARCH64_JUMP_SLOT, kData = R_AARCH64_GLOB_DAT;
 constexpr uint64_t kJumpSlot = R_X86_64_JUMP_SLOT, kData = R_X86_64_GLOB_DAT;
 #endif
 
-/// A binary of the process.
-struct Binary {
-    std::string name;  ///< "" for the program
-    uintptr_t base = 0;
-    uintptr_t sealed = 0, sealed_end = 0;  ///< read-only once it has been loaded (PT_GNU_RELRO)
-};
-
-int add_binary(dl_phdr_info* object, size_t, void* data) {
-    Binary found{object->dlpi_name, object->dlpi_addr};
-    for (int i = 0; i < object->dlpi_phnum; ++i) {
-        const ElfW(Phdr)& header = object->dlpi_phdr[i];
-        if (header.p_type != PT_GNU_RELRO) continue;
-        found.sealed = object->dlpi_addr + header.p_vaddr;
-        found.sealed_end = found.sealed + header.p_memsz;
-    }
-    static_cast<std::vector<Binary>*>(data)->push_back(std::move(found));
-    return 0;
-}
-
 /// What a binary imports, as its dynamic section says.
 class Imports {
   public:
-    explicit Imports(const link_map& map) : base_(map.l_addr) {
-        for (const ElfW(Dyn)* entry = map.l_ld; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
+    Imports(uintptr_t base, const ElfW(Dyn) * entries) : base_(base) {
+        for (const ElfW(Dyn)* entry = entries; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
             switch (entry->d_tag) {
                 case DT_SYMTAB: symbols_ = at<ElfW(Sym)>(entry->d_un.d_ptr); break;
                 case DT_STRTAB: names_ = at<char>(entry->d_un.d_ptr); break;
@@ -89,6 +70,51 @@ class Imports {
     size_t data_count_ = 0, calls_count_ = 0;
 };
 
+const ReplacedImport* replaced(const ReplacedImport* imports, int count, std::string_view name) {
+    const auto* const end = imports + count;
+    const auto* const found = std::find_if(imports, end, [&](const ReplacedImport& one) { return name == one.name; });
+    return found != end ? found : nullptr;
+}
+
+bool is_own(std::string_view name) {
+    const size_t slash = name.rfind('/');
+    return name.substr(slash == std::string_view::npos ? 0 : slash + 1).starts_with("libnumsan");
+}
+
+/// A binary of the process that imports one of the functions.
+struct Binary {
+    std::string name;  ///< "" for the program
+    uintptr_t base = 0;
+    uintptr_t sealed = 0, sealed_end = 0;  ///< read-only once it has been loaded (PT_GNU_RELRO)
+};
+struct Search {
+    const ReplacedImport* imports;
+    int count;
+    std::vector<Binary> found;
+};
+
+/// Under the dynamic linker's lock, so that the binary stays: nothing is loaded or looked up here.
+int look_into(dl_phdr_info* object, size_t, void* data) {
+    Search& search = *static_cast<Search*>(data);
+    Binary binary{object->dlpi_name, object->dlpi_addr};
+    const ElfW(Dyn)* entries = nullptr;
+    for (int i = 0; i < object->dlpi_phnum; ++i) {
+        const ElfW(Phdr)& header = object->dlpi_phdr[i];
+        const uintptr_t address = object->dlpi_addr + header.p_vaddr;
+        if (header.p_type == PT_DYNAMIC) entries = reinterpret_cast<const ElfW(Dyn)*>(address);
+        if (header.p_type != PT_GNU_RELRO) continue;
+        binary.sealed = address;
+        binary.sealed_end = address + header.p_memsz;
+    }
+    bool imports = false;
+    Imports(binary.base, entries).each([&](void** slot, const char* name) {
+        const ReplacedImport* const import = replaced(search.imports, search.count, name);
+        imports = imports || (import != nullptr && *slot != import->ours);
+    });
+    if (imports && !is_own(binary.name)) search.found.push_back(std::move(binary));
+    return 0;
+}
+
 void write(void** slot, void* value, const Binary& binary) {
     static std::mutex mutex;  // the dynamic linker is not called under it
     const auto address = reinterpret_cast<uintptr_t>(slot);
@@ -101,29 +127,17 @@ void write(void** slot, void* value, const Binary& binary) {
     if (sealed) mprotect(start, page, PROT_READ);
 }
 
-const ReplacedImport* replaced(const ReplacedImport* imports, int count, std::string_view name) {
-    const auto* const end = imports + count;
-    const auto* const found = std::find_if(imports, end, [&](const ReplacedImport& one) { return name == one.name; });
-    return found != end ? found : nullptr;
-}
-
-bool is_own(std::string_view name) {
-    const size_t slash = name.rfind('/');
-    return name.substr(slash == std::string_view::npos ? 0 : slash + 1).starts_with("libnumsan");
-}
-
 }  // namespace
 
 void replace_imports(const ReplacedImport* imports, int count) {
-    std::vector<Binary> binaries;
-    dl_iterate_phdr(add_binary, &binaries);  // nothing may be loaded or looked up under its lock
-    for (const Binary& binary : binaries) {
-        if (is_own(binary.name)) continue;
+    Search search{imports, count, {}};
+    dl_iterate_phdr(look_into, &search);
+    for (const Binary& binary : search.found) {
         void* const handle = dlopen(binary.name.empty() ? nullptr : binary.name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-        if (handle == nullptr) continue;  // the kernel's, or gone
+        if (handle == nullptr) continue;  // it is gone
         link_map* map = nullptr;
         if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_addr == binary.base) {
-            Imports(*map).each([&](void** slot, const char* name) {
+            Imports(binary.base, map->l_ld).each([&](void** slot, const char* name) {
                 const ReplacedImport* const import = replaced(imports, count, name);
                 if (import == nullptr || *slot == import->ours) return;
                 void* const theirs = dlsym(handle, name);

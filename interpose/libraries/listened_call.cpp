@@ -10,9 +10,7 @@ thread_local constinit bool open = false;
 
 }  // namespace
 
-void ListenedCall::listen(LibraryListener* listener) noexcept {
-    g_listener.store(listener, std::memory_order_release);
-}
+void ListenedCall::listen(LibraryListener* listener) noexcept { g_listener.store(listener, std::memory_order_release); }
 
 bool ListenedCall::is_open() noexcept { return open; }
 

@@ -1,0 +1,104 @@
+// Whether what numsan writes down of cuBLAS is what the toolkit's headers say. Nothing here runs.
+#include <cublasLt.h>
+#include <cublas_v2.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "interpose/libraries/cublas_abi.h"
+
+namespace abi = numsan::cublas;
+
+namespace {
+
+/// Arguments go the same way: pointers as pointers, integers and enumerations by their sizes.
+template <class Ours, class Theirs>
+constexpr bool passes_alike() {
+    return sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>;
+}
+template <class Ours, class Theirs>
+struct Same;
+template <class Result, class... Ours, class Status, class... Theirs>
+struct Same<Result(Ours...), Status(Theirs...)> {
+    static constexpr bool check() {
+        if constexpr (sizeof...(Ours) != sizeof...(Theirs))
+            return false;
+        else
+            return passes_alike<Result, Status>() && (passes_alike<Ours, Theirs>() && ...);
+    }
+};
+
+}  // namespace
+
+// Two of these names are also functions for C++, which take a type where the library's take a mode: theirs are told by
+// their types.
+template <class Int>
+using TheirGemmEx = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, Int, Int, Int, const void*,
+                                   const void*, cudaDataType, Int, const void*, cudaDataType, Int, const void*, void*,
+                                   cudaDataType, Int, cublasComputeType_t, cublasGemmAlgo_t);
+template <class Int>
+using TheirGemmBatchedEx = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, Int, Int, Int,
+                                          const void*, const void*, cudaDataType, Int, long long, const void*,
+                                          cudaDataType, Int, long long, const void*, void*, cudaDataType, Int,
+                                          long long, Int, cublasComputeType_t, cublasGemmAlgo_t);
+#define THEIRS_Gemm(function, integer) &(function)
+#define THEIRS_GemmBatched(function, integer) &(function)
+#define THEIRS_LtMatmul(function, integer) &(function)
+#define THEIRS_GemmEx(function, integer) static_cast<TheirGemmEx<integer>*>(&(function))
+#define THEIRS_GemmBatchedEx(function, integer) static_cast<TheirGemmBatchedEx<integer>*>(&(function))
+
+#define NUMSAN_CUBLAS_CALL(function, shown, form, integer, dtype) \
+    static_assert(Same<abi::form<integer>, std::remove_pointer_t<decltype(THEIRS_##form(function, integer))>>::check());
+#include "interpose/libraries/cublas_calls.def"
+#undef NUMSAN_CUBLAS_CALL
+
+static_assert(Same<abi::GetStream, decltype(cublasGetStream_v2)>::check());
+static_assert(Same<abi::GetPointerMode, decltype(cublasGetPointerMode_v2)>::check());
+static_assert(Same<abi::GetAttribute, decltype(cublasLtMatrixLayoutGetAttribute)>::check());
+static_assert(Same<abi::GetAttribute, decltype(cublasLtMatmulDescGetAttribute)>::check());
+
+#define SAME(ours, theirs) static_assert(static_cast<int>(abi::ours) == static_cast<int>(theirs))
+SAME(kSuccess, CUBLAS_STATUS_SUCCESS);
+SAME(kPointersOfHost, CUBLAS_POINTER_MODE_HOST);
+SAME(kPointersOfHost, CUBLASLT_POINTER_MODE_HOST);
+SAME(kNoTranspose, CUBLAS_OP_N);
+SAME(kReal32, CUDA_R_32F);
+SAME(kReal64, CUDA_R_64F);
+SAME(kReal16, CUDA_R_16F);
+SAME(kComplex32, CUDA_C_32F);
+SAME(kComplex64, CUDA_C_64F);
+SAME(kComplex16, CUDA_C_16F);
+SAME(kRealB16, CUDA_R_16BF);
+SAME(kRealE4M3, CUDA_R_8F_E4M3);
+SAME(kRealE5M2, CUDA_R_8F_E5M2);
+SAME(kCompute16, CUBLAS_COMPUTE_16F);
+SAME(kCompute16Pedantic, CUBLAS_COMPUTE_16F_PEDANTIC);
+SAME(kCompute64, CUBLAS_COMPUTE_64F);
+SAME(kCompute64Pedantic, CUBLAS_COMPUTE_64F_PEDANTIC);
+SAME(kCompute64Emulated, CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT);
+SAME(kLayoutType, CUBLASLT_MATRIX_LAYOUT_TYPE);
+SAME(kLayoutOrder, CUBLASLT_MATRIX_LAYOUT_ORDER);
+SAME(kLayoutRows, CUBLASLT_MATRIX_LAYOUT_ROWS);
+SAME(kLayoutColumns, CUBLASLT_MATRIX_LAYOUT_COLS);
+SAME(kLayoutLeading, CUBLASLT_MATRIX_LAYOUT_LD);
+SAME(kLayoutBatch, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+SAME(kLayoutBatchOffset, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+SAME(kByColumns, CUBLASLT_ORDER_COL);
+SAME(kByRows, CUBLASLT_ORDER_ROW);
+SAME(kMatmulScaleType, CUBLASLT_MATMUL_DESC_SCALE_TYPE);
+SAME(kMatmulPointerMode, CUBLASLT_MATMUL_DESC_POINTER_MODE);
+SAME(kMatmulEpilogue, CUBLASLT_MATMUL_DESC_EPILOGUE);
+SAME(kMatmulBias, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+SAME(kMatmulAux, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
+SAME(kMatmulAuxLeading, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+SAME(kMatmulScaleOfA, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER);
+SAME(kMatmulScaleOfB, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER);
+SAME(kMatmulAuxType, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE);
+SAME(kMatmulBiasType, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE);
+SAME(kEpilogueBias, CUBLASLT_EPILOGUE_BIAS);
+SAME(kEpilogueGelu, CUBLASLT_EPILOGUE_GELU);
+static_assert((abi::kEpilogueGelu | abi::kEpilogueAux) == int(CUBLASLT_EPILOGUE_GELU_AUX));
+static_assert((abi::kEpilogueGeluBackward | abi::kEpilogueAux) == int(CUBLASLT_EPILOGUE_DGELU));
+static_assert((abi::kEpilogueBiasGradients & int(CUBLASLT_EPILOGUE_DGELU_BGRAD)) != 0);
+static_assert((abi::kEpilogueBiasGradients & int(CUBLASLT_EPILOGUE_BGRADA)) != 0);
+SAME(kEpilogueBiasGradientOfB, CUBLASLT_EPILOGUE_BGRADB);

@@ -1,0 +1,96 @@
+"""Products of matrices by cuBLAS in CUDA programs without torch, on the fakes: what the program gives the library is
+looked at, and the program runs as it does without numsan."""
+import pathlib
+import re
+
+import pytest
+
+from cuda_programs import FAKES, both, cc
+
+SOURCE = pathlib.Path(__file__).with_name("plain_products.c")
+
+pytestmark = pytest.mark.skipif(not (FAKES / "libcublas.so.13").exists(),
+                                reason="no fake cuBLAS was built: its headers were not found")
+
+LINKED = {"lazy": (), "at once": ("-Wl,-z,now",), "at a fixed address": ("-no-pie", "-Wl,-z,lazy")}
+
+
+@pytest.fixture(scope="session")
+def make(cupti, tmp_path_factory):
+    """make(how it is linked) is the program."""
+    made = {}
+
+    def program(linked="lazy"):
+        if linked not in made:
+            folder = tmp_path_factory.mktemp("products")
+            made[linked] = cc(folder / "products", SOURCE.read_text(), "-g", "-rdynamic", f"-L{FAKES}",
+                              "-l:libcublas.so.13", "-l:libcuda.so.1", "-lm", *LINKED[linked])
+        return made[linked]
+    return program
+
+
+def line_of(text):
+    lines = SOURCE.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+@pytest.mark.parametrize("way", ["healthy", "missing values", "what is not read", "what is added to", "a refused call",
+                                 "factor of the device", "part", "halves", "batch", "lt", "lt with a missing bias",
+                                 "train"])
+def test_what_is_healthy_or_was_there_before_is_no_finding(way, make, tmp_path):
+    done = both([make(), way], tmp_path)
+    assert done.stderr == "" and done.report["findings"] == [], done.describe()
+    assert done.report["verdict"] == "clean" and done.report["coverage"]["scanned"] > 0, done.describe()
+
+
+OVERFLOWED = """\
+warning[NS104]: first infinity of this run: `cublasSgemm()` overflowed in 32 of 32 values
+  --> FILE:LINE in multiply
+   |
+LINE |     TRY(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, (float*)a, kRows, (float*)b, \
+kInner,
+   |
+   = seen:     output[0] float32[8,4]  nan 0  +inf 32  -inf 0  first at [0,0]
+   = inputs:   input[0]  float32[8,16]  1.0e+20        large for float32
+               input[1]  float32[16,4]  1.0e+20        large for float32
+   = when:     step 0, forward, op 1 (cublasSgemm())
+   = kernel:   fake_cublas_product, grid 1x1x1, block 1x1x1, stream 0x0, correlation NUMBER
+   = escaped:  to the host program
+   = category: U not enough evidence (0.23); next N1 invalid data (0.09), N2 unsafe operation (0.09)
+   = because:  every operand was finite, the largest 1e+20
+help: scale down what `cublasSgemm()` is given, or let it add up and write in a wider type: float32 ends at 3.40282e+38
+"""
+
+
+@pytest.mark.parametrize("linked", LINKED)
+def test_the_call_and_its_line(linked, make, tmp_path):
+    program = make(linked)
+    done = both([program, "overflow"], tmp_path)
+    line = line_of("TRY(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows")
+    text = re.sub(r"correlation \d+", "correlation NUMBER", done.stderr.replace(str(program.with_suffix(".c")), "FILE"))
+    text = text.replace(f"FILE:{line} ", "FILE:LINE ").replace(f"\n{line} |", "\nLINE |")
+    assert text.startswith(OVERFLOWED), done.describe()
+
+
+@pytest.mark.parametrize("way, title, line", [
+    ("sums that cancel", "first infinity of this run: `cublasSgemm()` overflowed in 32 of 32 values", "&beta, (float*)c"),
+    ("part overflows", "first infinity of this run: `cublasSgemm()` overflowed in 32 of 32 values", "(float*)wide"),
+    ("halves overflow", "first infinity of this run: `cublasGemmEx()` overflowed in 64 of 64 values", "cublasGemmEx("),
+    ("batch overflows", "first infinity of this run: `cublasSgemmStridedBatched()` overflowed in 64 of 128 values",
+     "cublasSgemmStridedBatched("),
+    ("lt overflows", "first infinity of this run: `cublasLtMatmul()` overflowed in 32 of 32 values", "cublasLtMatmul("),
+    ("a bad factor", "first NaN of this run: `cublasSgemm()` took in a bad value in 32 of 32 values", "&bad, (float*)a"),
+    ("train too fast", "first infinity of this run: the kernel `square<<<>>>` overflowed in 32 of 32 values",
+     "_Z6squarePfPKfi\", (void*)"),
+])
+def test_a_bug(way, title, line, make, tmp_path):
+    done = both([make(), way], tmp_path)
+    assert [f["title"] for f in done.report["findings"]] == [title], done.describe()
+    first = line_of(line)
+    assert first - 2 <= done.report["findings"][0]["location"]["line"] <= first, done.describe()
+
+
+def test_a_product_in_a_graph_is_not_looked_at(make, tmp_path):
+    done = both([make(), "in a graph"], tmp_path)
+    assert done.stderr == ("numsan: incomplete: kernels in CUDA graphs: 1 launch not looked at when the graph was "
+                           "made, nor when it ran\n"), done.describe()
