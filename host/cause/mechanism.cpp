@@ -127,10 +127,10 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
         evidence.push_back(said_of(facts.parameter_growth));
         return {Mechanism::HYPER, evidence};
     }
-    // Of finite factors a product of matrices makes a bad value only where a sum does not fit, or two that do not meet.
-    if (is_library_call(facts.op)) return seen ? MechanismVerdict{Mechanism::OVF, evidence} : opaque(facts, seen, top);
     // Half of the exponent range: below it no product of two operands overflows.
     const bool large = top > std::sqrt(largest_value(facts.dtype));
+    // Products of matrices have no infinity of finite operands but where a sum does not fit.
+    if (is_library_call(facts.op) && seen && (facts.kind != kNaN || large)) return {Mechanism::OVF, evidence};
     if (!is_of_torch(facts.op) && (facts.kind == kNaN || !large)) return opaque(facts, seen, top);
     if (facts.kind != kNaN) {
         if (facts.backward && !large && !is_exponential(traits) && traits.form != Form::Hyperbolic)

@@ -32,7 +32,8 @@ bool written_by(const OpEvent& event, const TensorView& input) {
     const bool whole = event.op->op_class != OpClass::Collective;
     return std::any_of(event.outputs, event.outputs + event.output_count, [&](const TensorView& output) {
         return (output.flags & kWritten) != 0 && output.storage == input.storage &&
-               (output.impl == input.impl || (whole && (!is_of_plain_program(event.op->name) || overlap(output, input))));
+               (output.impl == input.impl ||
+                (whole && (!is_of_plain_program(event.op->name) || overlap(output, input))));
     });
 }
 

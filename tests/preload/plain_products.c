@@ -46,8 +46,7 @@ static CUfunction kernel(const char* name) {
     TRY(cuModuleGetFunction(&found, module, name));
     return found;
 }
-#define LAUNCH(name, ...) \
-    TRY(cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, 0, (void*[]){__VA_ARGS__}, 0))
+#define LAUNCH(name, ...) TRY(cuLaunchKernel(kernel(name), 1, 1, 1, 1, 1, 1, 0, 0, (void*[]){__VA_ARGS__}, 0))
 
 static void upload(CUdeviceptr to, float value, int count) {
     float* values = (float*)malloc(sizeof(float) * (size_t)count);
@@ -130,14 +129,15 @@ static void multiply_by_lt(float value, float bias) {
     TRY(cublasLtMatrixLayoutCreate(&of_a, CUDA_R_32F, kRows, kInner, kRows));
     TRY(cublasLtMatrixLayoutCreate(&of_b, CUDA_R_32F, kInner, kColumns, kInner));
     TRY(cublasLtMatrixLayoutCreate(&of_c, CUDA_R_32F, kRows, kColumns, kRows));
-    TRY(cublasLtMatmul(lt, product, &one, (void*)a, of_a, (void*)b, of_b, &zero, (void*)c, of_c, (void*)c, of_c, 0, 0, 0,
-                       0));
+    TRY(cublasLtMatmul(lt, product, &one, (void*)a, of_a, (void*)b, of_b, &zero, (void*)c, of_c, (void*)c, of_c, 0, 0,
+                       0, 0));
     show(c, kRows * kColumns);
 }
 
 /// A layer of a square activation, fitted to targets by gradient descent: the learning rate decides.
 static void train(float rate) {
-    const CUdeviceptr w = floats(kRows * kInner, 0.1f), x = floats(kInner * kColumns, 1), y = floats(kRows * kColumns, 0);
+    const CUdeviceptr w = floats(kRows * kInner, 0.1f), x = floats(kInner * kColumns, 1),
+                      y = floats(kRows * kColumns, 0);
     const CUdeviceptr hidden = floats(kRows * kColumns, 0), target = floats(kRows * kColumns, 1);
     const CUdeviceptr error = floats(kRows * kColumns, 0), gradient = floats(kRows * kInner, 0);
     int outputs = kRows * kColumns, weights = kRows * kInner;
@@ -157,7 +157,7 @@ static int run(const char* way) {
 #define IS(name) (strcmp(way, name) == 0)
     if (IS("healthy")) multiply(1e10f, 1e10f, 0);
     if (IS("overflow")) multiply(1e20f, 1e20f, 0);
-    if (IS("sums that cancel")) multiply(1e20f, -1e20f, 1);
+    if (IS("sums below zero")) multiply(1e20f, -1e20f, 1);
     if (IS("missing values")) multiply(NAN, 1, 0);
     if (IS("what is not read")) upload(c, NAN, kRows * kColumns), multiply(1, 1, 0);
     if (IS("what is added to")) upload(c, NAN, kRows * kColumns), multiply(1, 1, 1);
@@ -190,7 +190,7 @@ static int run(const char* way) {
     show(c, kRows * kColumns);
     if (IS("part")) multiply_into_a_part(1);
     if (IS("part overflows")) multiply_into_a_part(3e38f);
-    if (IS("halves")) multiply_halves(0x4900);  // 10
+    if (IS("halves")) multiply_halves(0x4900);           // 10
     if (IS("halves overflow")) multiply_halves(0x5640);  // 100
     if (IS("batch")) multiply_batch(2);
     if (IS("batch overflows")) multiply_batch(1e30f);

@@ -29,8 +29,8 @@ def found(done):
     return [(f["title"], f["location"]["line"]) for f in done.report["findings"]]
 
 
-@pytest.mark.parametrize("way", ["healthy", "root of positive", "grow", "train", "paths", "missing values", "misses", "heat",
-                                 "threads"])
+@pytest.mark.parametrize("way", ["healthy", "root of positive", "grow", "train", "paths", "missing values", "misses",
+                                 "heat", "threads"])
 def test_what_is_meant_or_was_there_before_is_no_finding(way, kernels, tmp_path):
     done = both([kernels, way], tmp_path)
     assert done.stderr == "" and done.report["findings"] == [], done.describe()

@@ -218,6 +218,7 @@ const Case kCases[] = {
     {"U", Mechanism::INDET, {.op = kCompiledRegion, .package = true}},
     {"U", Mechanism::OVF, {.op = "ns::update<<<>>>"}},
     {"U", Mechanism::OPAQUE, {.op = "update<<<>>>"}},
+    {"U", Mechanism::OVF, {.op = "cublasSgemm()"}},
     {"N1", Mechanism::HYPER, {.op = "binary_cross_entropy_with_logits", .step = 9, .loss_growth = 5000}},
     {"N8", Mechanism::UDF, {.op = "rsqrt", .dtype = DType::Float16, .flushed = "the number that was added is zero"}},
     {"N5", Mechanism::DOM, {.op = "log", .operand_constant = true, .first_run = true}},

@@ -31,7 +31,9 @@ class Seen final : public KernelEvents::Sink {
 
   private:
     static std::string shown(const TensorView& t) {
-        EXPECT_EQ(t.sizes[0], t.numel);
+        int64_t numbers = 1;
+        for (int32_t d = 0; d < t.ndim; ++d) numbers *= t.sizes[d];
+        EXPECT_EQ(numbers, t.numel);
         EXPECT_EQ(t.flags & kLater, kLater);
         char text[64];
         std::snprintf(text, sizeof text, " %zx:%lld", reinterpret_cast<size_t>(t.data),
@@ -224,6 +226,73 @@ TEST(KernelEvents, LaunchesThatSayNothing) {
     EXPECT_EQ(p.seen.take(), Events{});
     EXPECT_EQ(p.events.counts().unseen, (std::map<std::string, int64_t>{{"(unnamed)<<<>>>", 1}, {"scale<<<>>>", 1}}));
     EXPECT_EQ(p.events.counts().scanned, 1) << "it was given nothing to write";
+}
+
+/// c = a b, of 4 x 4 matrices of float32 at those addresses.
+LibraryCall product(uint64_t a, uint64_t b, uint64_t c, bool adds = false) {
+    LibraryCall call{};
+    call.name = "cublasSgemm";
+    call.queue = DeviceQueue{nullptr, -1, true};
+    for (const uint64_t address : {a, b}) {
+        call.buffers[call.count++] = {address, DType::Float32, true, false, 2, {4, 4}, {1, 4}};
+    }
+    call.buffers[call.count++] = {c, DType::Float32, adds, true, 2, {4, 4}, {1, 4}};
+    return call;
+}
+void make(Program& p, const LibraryCall& call) {
+    p.events.before_call(call);
+    p.events.after_call(call);
+}
+
+TEST(KernelEvents, ACallOfALibraryReadsAndWritesWhatItIsGiven) {
+    Program p;
+    p.events.allocated(0x3000, 256, false);
+    make(p, product(0x1000, 0x2000, 0x3000));
+    EXPECT_EQ(p.seen.take(),
+              (Events{"ignored contents of memory( 1000:64 2000:64 3000:64) -> 1000:64 -> 2000:64 -> 3000:64",
+                      "cublasSgemm()( 1000:16 2000:16) -> 3000:16"}));
+    make(p, product(0x1000, 0x2000, 0x3000, true));
+    EXPECT_EQ(p.seen.take(), (Events{"cublasSgemm()( 1000:16 2000:16 3000:16) -> 3000:16"})) << "all of it is known";
+    p.scale(0x1000, 0x3000);
+    EXPECT_EQ(p.seen.take().size(), 1u) << "a kernel knows what the call wrote";
+    EXPECT_EQ(p.events.counts().scanned, 3);
+}
+
+TEST(KernelEvents, ACallThatMayWriteMoreThanItSaysMakesAllUnknown) {
+    Program p;
+    p.scale(0x1000, 0x2000);
+    LibraryCall call = product(0x1000, 0x1000, 0x2000);
+    call.complete = false;
+    make(p, call);
+    p.seen.take();
+    p.scale(0x2000, 0x1000);
+    EXPECT_EQ(p.seen.take()[0], "ignored contents of memory( 1000:64) -> 1000:64");
+    EXPECT_EQ(p.events.counts().partly, 1);
+}
+
+TEST(KernelEvents, WhatACallUsesAsScratchIsNotKnown) {
+    Program p;
+    p.events.allocated(0x3000, 256, false);
+    p.scale(0x3000, 0x1000);
+    LibraryCall call = product(0x1000, 0x1000, 0x2000);
+    call.scratch = 0x3000;
+    make(p, call);
+    p.seen.take();
+    p.scale(0x1000, 0x3000);
+    EXPECT_EQ(p.seen.take()[0], "ignored contents of memory( 3000:64) -> 3000:64");
+}
+
+TEST(KernelEvents, ACallBeyondAnAllocationOrInNoneIsNotLookedAt) {
+    Program p;
+    make(p, product(0x1000, 0x2000, 0x77770000));
+    LibraryCall call = product(0x1000, 0x1000, 0x2000);
+    call.buffers[2].strides[1] = 100;
+    make(p, call);
+    for (const std::string& event : p.seen.take()) EXPECT_TRUE(event.starts_with("ignored")) << event;
+    EXPECT_EQ(p.events.counts().elsewhere, 2);
+    call.captured = true;
+    make(p, call);
+    EXPECT_EQ(p.events.counts().captured, 1);
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+#include "interpose/libraries/import_table.h"
+
+#include <gnu/libc-version.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace numsan {
+namespace {
+
+void* theirs = nullptr;
+
+const char* ours() { return "ours"; }
+
+TEST(ImportTable, CallsOfAnotherBinaryGoToOursAndItsOwnIsKept) {
+    const std::string before = gnu_get_libc_version();
+    const ReplacedImport import{"gnu_get_libc_version", reinterpret_cast<void*>(&ours), &theirs};
+    for (int turn = 0; turn < 2; ++turn) {
+        replace_imports(&import, 1);
+        EXPECT_STREQ(gnu_get_libc_version(), "ours");
+        ASSERT_NE(theirs, nullptr);
+        ASSERT_NE(theirs, import.ours) << "ours is not taken for theirs, though it stands in their place";
+        EXPECT_EQ(reinterpret_cast<const char* (*)()>(theirs)(), before);
+    }
+    void* none = nullptr;
+    const ReplacedImport back{"gnu_get_libc_version", theirs, &none};
+    replace_imports(&back, 1);
+    EXPECT_EQ(gnu_get_libc_version(), before);
+}
+
+TEST(ImportTable, WhatNobodyImportsIsLeftAlone) {
+    void* none = nullptr;
+    const ReplacedImport import{"a_function_of_no_library", reinterpret_cast<void*>(&ours), &none};
+    replace_imports(&import, 1);
+    EXPECT_EQ(none, nullptr);
+}
+
+}  // namespace
+}  // namespace numsan
