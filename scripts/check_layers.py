@@ -107,6 +107,7 @@ THIRD_PARTY = {
     "rapidjson": ("host/report",),
     "kainjow": ("host/format",),
     "zlib.h": ("host/record",),
+    "toml++": ("host/kernels",),
     "gtest": (),
     "gmock": (),
     "benchmark": (),

@@ -1,5 +1,8 @@
 #include "host/kernels/kernel_events.h"
 
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -41,6 +44,36 @@ bool is_given_infinity(const SeenLaunch& launch, const KernelSignature& signatur
     return false;
 }
 
+template <class T>
+T loaded(const void* from) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
+
+/// Memory of this process that may not be there, through the kernel: an error in place of a fault.
+template <class T>
+std::optional<T> read_if_there(const void* from) {
+    T value{};
+    const iovec to{&value, sizeof value}, remote{const_cast<void*>(from), sizeof value};
+    return process_vm_readv(getpid(), &to, 1, &remote, 1, 0) == sizeof value ? std::optional(value) : std::nullopt;
+}
+
+constexpr uint64_t kNowhere = ~uint64_t(0);
+
+/// The pointer in an argument that a user speaks of. A kernel may have fewer arguments than he says: where there is none
+/// it is one into memory that nobody has.
+uint64_t declared_pointer(const SeenLaunch& launch, const KernelParameter& parameter) {
+    const auto argument = read_if_there<const char*>(launch.arguments + parameter.argument);
+    return argument ? read_if_there<uint64_t>(*argument + parameter.offset).value_or(kNowhere) : kNowhere;
+}
+
+/// Where a buffer of that many numbers ends; of none, nowhere.
+uint64_t end_of_count(uint64_t address, const KernelParameter& parameter) {
+    const uint64_t bytes = info(parameter.dtype).element_bytes();
+    return parameter.count > 0 ? address + static_cast<uint64_t>(parameter.count) * bytes : ~uint64_t(0);
+}
+
 const void* pointer(uint64_t address) { return reinterpret_cast<const void*>(address); }
 
 }  // namespace
@@ -68,6 +101,12 @@ KernelEvents::Kernel& KernelEvents::kernel_of(const char* symbol) {
     if (std::optional<KernelSignature> signature = kernel_signature(symbol)) {
         made.typed = true;
         made.signature = std::move(*signature);
+    }
+    if (const auto* const declared = manifest_.find(name, made.signature.name); declared != nullptr) {
+        made.typed = true;
+        if (made.signature.name.empty()) made.signature.name = name;
+        made.signature.parameters = *declared;
+        made.signature.declared = true;
     }
     made.op = new_op((made.typed ? made.signature.name : std::string(name)) + std::string(kKernelMark), OpClass::Other);
     return kernels_.emplace(name, std::move(made)).first->second;
@@ -138,13 +177,12 @@ bool KernelEvents::view(Views& views, const LibraryCall::Buffer& given, bool wri
 
 template <class Take>
 void KernelEvents::each_buffer(const SeenLaunch& launch, const Kernel& kernel, Take take) {
-    const std::vector<KernelParameter>& parameters = kernel.signature.parameters;
-    for (size_t i = 0; i < parameters.size(); ++i) {
-        const Use use = parameters[i].use;
+    for (const KernelParameter& parameter : kernel.signature.parameters) {
+        const Use use = parameter.use;
         if (use != Use::Reads && use != Use::Writes && use != Use::Others) continue;
-        uint64_t address;
-        std::memcpy(&address, launch.arguments[i], sizeof address);
-        if (address != 0) take(address, parameters[i]);
+        const uint64_t address = kernel.signature.declared ? declared_pointer(launch, parameter)
+                                                           : loaded<uint64_t>(launch.arguments[parameter.argument]);
+        if (address != 0) take(address, parameter);
     }
 }
 
@@ -231,8 +269,9 @@ void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
                     const uint64_t end = end_of(launch, kernel, address);
                     // It may go on beyond a place that it is given, too: a neighbour in the same buffer.
                     if (parameter.use == Use::Writes) memory_.goes_on(address, end);
-                    view(views, address, parameter.dtype, false, end);  // what it may write it may read, too
-                    if (parameter.use == Use::Writes && !view(views, address, parameter.dtype, true, end))
+                    const uint64_t last = std::min(end, end_of_count(address, parameter));
+                    view(views, address, parameter.dtype, false, last);  // what it may write it may read, too
+                    if (parameter.use == Use::Writes && !view(views, address, parameter.dtype, true, last))
                         views.complete = false;
                 });
                 fills = is_given_infinity(launch, kernel.signature);

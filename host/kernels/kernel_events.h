@@ -7,10 +7,12 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/base/adapter_abi.h"
 #include "host/kernels/device_memory.h"
+#include "host/kernels/kernel_manifest.h"
 #include "host/kernels/kernel_signature.h"
 #include "host/kernels/library_call.h"
 
@@ -40,7 +42,8 @@ class KernelEvents {
         ~Sink() = default;
     };
 
-    explicit KernelEvents(Sink& sink) : sink_(sink) {}
+    /// What `manifest` says of a kernel counts, whatever its name says.
+    explicit KernelEvents(Sink& sink, KernelManifest manifest = {}) : sink_(sink), manifest_(std::move(manifest)) {}
 
     /// The kernel is about to be launched: buffers of it whose values are not known are looked at first.
     void before_launch(const SeenLaunch& launch) noexcept;
@@ -102,6 +105,7 @@ class KernelEvents {
     OpEvent event_of(const OpInfo& op, const DeviceQueue& queue) const;
 
     Sink& sink_;
+    const KernelManifest manifest_;
     mutable std::mutex mutex_;  ///< of what follows
     DeviceMemory memory_;
     std::map<std::string, Kernel, std::less<>> kernels_;

@@ -70,15 +70,16 @@ KernelParameter parameter(std::string_view text) {
         return floating(name) || is_one_of(name, kIntegers) || is_one_of(name, kBytes);
     };
     if (!drop_end(text, "*")) {
-        if (text == "float" || text == "double") return {Use::Number, *floating(text)};
-        return {is_number(text) ? Use::Value : Use::Unknown, {}};
+        if (text == "float" || text == "double") return {.use = Use::Number, .dtype = *floating(text)};
+        return {.use = is_number(text) ? Use::Value : Use::Unknown};
     }
     drop_end(text, " volatile");
     const bool constant = drop_end(text, " const");
-    if (const std::optional<DType> dtype = floating(text)) return {constant ? Use::Reads : Use::Writes, *dtype};
+    if (const std::optional<DType> dtype = floating(text))
+        return {.use = constant ? Use::Reads : Use::Writes, .dtype = *dtype};
     // What is only read through a pointer may be a struct of further pointers.
-    if (constant && (is_one_of(text, kIntegers) || is_one_of(text, kBytes))) return {Use::Value, {}};
-    return {is_one_of(text, kIntegers) ? Use::Others : Use::Unknown, {}};
+    if (constant && (is_one_of(text, kIntegers) || is_one_of(text, kBytes))) return {.use = Use::Value};
+    return {.use = is_one_of(text, kIntegers) ? Use::Others : Use::Unknown};
 }
 
 /// Where the list of parameters begins in a demangled function, which ends with it; npos: nowhere.
@@ -134,7 +135,10 @@ std::optional<KernelSignature> kernel_signature(const char* symbol) {
     if (inside.empty()) return signature;
     const auto parts = parts_of(inside);
     if (!parts) return std::nullopt;
-    for (const std::string_view part : *parts) signature.parameters.push_back(parameter(part));
+    for (const std::string_view part : *parts) {
+        signature.parameters.push_back(parameter(part));
+        signature.parameters.back().argument = static_cast<int16_t>(signature.parameters.size() - 1);
+    }
     return signature;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cuda/cuda_device_scanner.h"
+#include "host/log/log.h"
 #include "host/scan/cpu_scanner.h"
 #include "interpose/runtime/device_access.h"
 #include "interpose/runtime/op_kernels.h"
@@ -45,6 +46,14 @@ std::string without_effect(const Options& options) {
     return all;
 }
 
+/// What is wrong with it is said on stderr, as complaints about options are.
+KernelManifest manifest_of(const Options& options) {
+    std::vector<std::string> complaints;
+    KernelManifest manifest = KernelManifest::read(options.kernels, complaints);
+    for (const std::string& complaint : complaints) stderr_log().line(Level::Always, complaint);
+    return manifest;
+}
+
 bool goes_into_a_graph(void* stream) {
 #ifdef NUMSAN_CUDA
     return is_captured(stream);
@@ -63,7 +72,7 @@ std::string launches(int64_t count) { return std::to_string(count) + (count == 1
 }  // namespace
 
 PlainSession::PlainSession(const Options& options, void (*coverage)(RunSummary&))
-    : session_(options_of(options), *new CpuScanner, stacks_, facts_of()) {
+    : session_(options_of(options), *new CpuScanner, stacks_, facts_of()), events_(*this, manifest_of(options)) {
     session_.use_devices(make_device_scanner);
     session_.use_coverage(coverage);
     if (const std::string none = without_effect(options); !none.empty())

@@ -36,7 +36,7 @@ class PlainSession final : public DriverListener, public LibraryListener, Kernel
 
     NativeStacks stacks_;
     Session session_;
-    KernelEvents events_{*this};
+    KernelEvents events_;
 };
 
 }  // namespace numsan

@@ -95,6 +95,19 @@ def test_values_that_unseen_kernels_wrote_are_nobody_elses(kernels, tmp_path):
     assert [f["op"] for f in done.report["findings"]] == ["divide<<<>>>"], "what was found before it stays"
 
 
+def test_a_kernel_that_a_user_describes_is_looked_at(kernels, tmp_path):
+    manifest = tmp_path / "kernels.toml"
+    manifest.write_text('[[kernel]]\nsymbol = "opaque"\nwrites = [{ argument = 0, type = "float32" }]\n')
+    done = both([kernels, "opaque"], tmp_path, options={"kernels": manifest})
+    assert found(done) == [("first NaN of this run: the kernel `opaque<<<>>>` made bad values in 1 of 256 values",
+                            line_of("TRY(cuLaunchKernel("))], done.describe()
+    assert done.report["verdict"] == "findings", done.describe()
+    manifest.write_text('[[kernel]]\nsymbol = "opaque"\nwrites = [{ argument = 0 }]\n')
+    done = both([kernels, "opaque"], tmp_path, options={"kernels": manifest})
+    assert done.stderr.startswith(f"numsan: kernels: {manifest}:3:11: a buffer has no 'type' that is one of float64, "), \
+        done.describe()
+
+
 def test_a_graph_is_not_looked_at(kernels, tmp_path):
     done = both([kernels, "graph"], tmp_path)
     assert done.stderr == ("numsan: incomplete: kernels in CUDA graphs: 1 launch not looked at when the graph was "

@@ -295,5 +295,48 @@ TEST(KernelEvents, ACallBeyondAnAllocationOrInNoneIsNotLookedAt) {
     EXPECT_EQ(p.events.counts().captured, 1);
 }
 
+TEST(KernelEvents, WhatAUserSaysOfAKernelCounts) {
+    std::vector<std::string> complaints;
+    KernelManifest manifest = KernelManifest::parse(R"(
+        [[kernel]]
+        symbol = "opaque"
+        writes = [{ argument = 0, type = "float32", count = 8 }]
+        reads = [{ argument = 1, type = "float16", offset = 8 }, { argument = 900, type = "float32" }]
+    )",
+                                                    "kernels.toml", complaints);
+    ASSERT_TRUE(complaints.empty());
+    Seen seen;
+    KernelEvents events(seen, std::move(manifest));
+    events.allocated(0x1000, 256, false);
+    events.allocated(0x2000, 256, false);
+    uint64_t to = 0x1000;
+    const struct {
+        int64_t count;
+        uint64_t from;
+    } given{3, 0x2000};
+    const void* arguments[] = {&to, &given};
+    const SeenLaunch launch{"opaque", const_cast<void**>(arguments), DeviceQueue{nullptr, -1, true}};
+    events.before_launch(launch);
+    events.after_launch(launch);
+    EXPECT_EQ(seen.take(), (Events{"ignored contents of memory( 1000:64 2000:128) -> 1000:64 -> 2000:128",
+                                   "opaque<<<>>>( 1000:8 2000:128) -> 1000:8"}));
+    EXPECT_EQ(events.counts().scanned, 1);
+    EXPECT_TRUE(events.counts().unseen.empty());
+}
+
+TEST(KernelEvents, AnArgumentThatIsNotThereIsNoHarm) {
+    std::vector<std::string> complaints;
+    Seen seen;
+    KernelEvents events(seen, KernelManifest::parse("[[kernel]]\nsymbol = \"f\"\nwrites = [{argument = 1, type = "
+                                                    "\"float32\"}]\n",
+                                                    "kernels.toml", complaints));
+    void* arguments[] = {nullptr, reinterpret_cast<void*>(8)};
+    const SeenLaunch launch{"f", arguments, DeviceQueue{nullptr, -1, true}};
+    events.before_launch(launch);
+    events.after_launch(launch);
+    EXPECT_EQ(seen.take(), Events{});
+    EXPECT_EQ(events.counts().elsewhere, 1) << "nothing of what it is said to write was looked at";
+}
+
 }  // namespace
 }  // namespace numsan

@@ -1,0 +1,36 @@
+// What a user says of kernels whose names do not tell what they are given: a TOML file, the option `kernels`.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/kernels/kernel_signature.h"
+
+namespace numsan {
+
+/// Tables `[[kernel]]` with `symbol`, and lists `writes` and `reads` of buffers:
+/// `{ argument = 0, type = "float32", count = 256, offset = 8 }`. Const members are [MT].
+class KernelManifest {
+  public:
+    static constexpr size_t kLargestFile = 1 << 20;  ///< bytes
+    static constexpr int kMostArguments = 4096;      ///< of a kernel
+
+    /// A kernel that is described badly makes a complaint, and is left out; a file that is no TOML leaves out all.
+    /// `name` is what complaints call the text. Throws std::bad_alloc.
+    static KernelManifest parse(std::string_view text, const std::string& name, std::vector<std::string>& complaints);
+    /// Of a file; of none that can be read: one complaint, and no kernel. An empty path: no kernel.
+    static KernelManifest read(const std::string& path, std::vector<std::string>& complaints);
+
+    /// The buffers of a kernel by its name in the driver, or by what C++ calls it, with or without parameters; null: it
+    /// is not described.
+    const std::vector<KernelParameter>* find(std::string_view symbol, std::string_view name) const;
+    size_t size() const { return kernels_.size(); }
+
+  private:
+    std::map<std::string, std::vector<KernelParameter>, std::less<>> kernels_;
+};
+
+}  // namespace numsan
