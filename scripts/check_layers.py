@@ -43,7 +43,7 @@ LAYERS = {
     "host/breaks": (*JUDGING, "host/event"),
     "host/perf": (*BELOW, "host/track", "host/finding"),
     # What programs without a framework do, as events.
-    "host/kernels": ("host/base", "host/ops"),
+    "host/kernels": ("host/base", "host/ops", "host/options"),
     # What is known of the process itself.
     "host/process": (*BELOW, "host/finding", "host/report"),
     "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/breaks", "host/perf", "host/device",
@@ -107,7 +107,6 @@ THIRD_PARTY = {
     "rapidjson": ("host/report",),
     "kainjow": ("host/format",),
     "zlib.h": ("host/record",),
-    "toml++": ("host/kernels",),
     "gtest": (),
     "gmock": (),
     "benchmark": (),

@@ -12,20 +12,13 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/kernels/device_memory.h"
+#include "host/kernels/event_views.h"
 #include "host/kernels/kernel_manifest.h"
 #include "host/kernels/kernel_signature.h"
 #include "host/kernels/library_call.h"
+#include "host/kernels/seen_launch.h"
 
 namespace numsan {
-
-/// A launch, as the driver was asked for it. Valid during the call.
-struct SeenLaunch {
-    const char* symbol;      ///< the kernel's mangled name; null: it has none
-    void* const* arguments;  ///< where each argument lies; null: they were handed over in another way
-    DeviceQueue queue;
-    bool captured = false;     ///< into a graph: it does not run now
-    LaunchSpan launches = {};  ///< what it is in the log of launches, once it was made
-};
 
 /// [MT] One for the process, called on the program's threads, before and after a call of the driver's. No member but
 /// counts() throws: without memory a call is not seen, and what it wrote is not known.
@@ -83,24 +76,13 @@ class KernelEvents {
         OpInfo op{};
         int64_t scanned = 0, partly = 0, elsewhere = 0, unseen = 0;  ///< launches
     };
-    struct Views;
 
     Kernel& kernel_of(const char* symbol);
     const OpInfo& call_op(const char* call, OpClass op_class);
-    /// Calls take(address, parameter) for each buffer of numbers that the launch is given, and each of integers that it
-    /// may write.
-    template <class Take>
-    static void each_buffer(const SeenLaunch& launch, const Kernel& kernel, Take take);
-    /// Adds the elements of a buffer of a call's. False: they are in no memory that is known.
-    bool view(Views& views, const LibraryCall::Buffer& buffer, bool written);
-    /// False: it has no view, being no memory that is known.
-    bool view(Views& views, uint64_t address, DType dtype, bool written, uint64_t end = ~uint64_t(0));
-    /// Where the buffer of a launch ends that begins at `address`: another one begins there.
-    static uint64_t end_of(const SeenLaunch& launch, const Kernel& kernel, uint64_t address);
     /// The buffer that begins at `address`, where it is not known what is in it.
-    void add_unknown(Views& views, uint64_t address, DType dtype, uint64_t end = ~uint64_t(0));
+    void add_unknown(EventViews& views, uint64_t address, DType dtype, uint64_t end = ~uint64_t(0));
     /// What is in those was there before, whoever wrote it: it is remembered, and nobody's fault.
-    void look_at_unknown(const Views& views, const DeviceQueue& queue) noexcept;
+    void look_at_unknown(const EventViews& views, const DeviceQueue& queue) noexcept;
     OpInfo new_op(const std::string& name, OpClass op_class);
     OpEvent event_of(const OpInfo& op, const DeviceQueue& queue) const;
 

@@ -1,30 +1,28 @@
 #include "host/kernels/kernel_manifest.h"
 
 #include <sys/stat.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <sstream>
 #include <utility>
 
+#include "host/kernels/manifest_reader.h"
+#include "host/options/one_line.h"
+
 namespace numsan {
 namespace {
 
-using Use = KernelParameter::Use;
+using Word = ManifestWord;
 
-/// What is wrong, and where it stands.
-struct Wrong {
-    std::string what;
-    toml::source_position at;
-};
+constexpr size_t kMostComplaints = 20;  ///< further kernels are counted
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + one_line(text, 80) + "'"; }
 
 std::string types() {
     std::string all;
@@ -32,69 +30,105 @@ std::string types() {
     return all;
 }
 
-void check_keys(const toml::table& table, std::initializer_list<std::string_view> known) {
-    for (const auto& [key, value] : table) {
-        if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
-        std::string names;
-        for (const std::string_view name : known) names += (names.empty() ? "" : ", ") + std::string(name);
-        throw Wrong{"unknown key " + quoted(key.str()) + ": expected one of " + names, key.source().begin};
-    }
+/// The next word is a name followed by "=".
+Word key(ManifestReader& reader, const char* known) {
+    if (reader.word().kind != Word::Kind::Name) reader.fail(std::string("expected one of ") + known);
+    Word name = reader.take();
+    reader.expect('=', "=");
+    return name;
 }
 
-/// None where the key is missing.
-std::optional<int64_t> whole_number(const toml::table& table, const char* key, int64_t smallest, int64_t largest) {
-    const toml::node* const node = table.get(key);
-    if (node == nullptr) return std::nullopt;
-    const std::optional<int64_t> number = node->value_exact<int64_t>();
-    if (!number || *number < smallest || *number > largest)
-        throw Wrong{
-            quoted(key) + " is no whole number of " + std::to_string(smallest) + " to " + std::to_string(largest),
-            node->source().begin};
+[[noreturn]] void refuse(const Word& name, const char* known) {
+    throw ManifestError{"unknown key " + in_quotes(name.text) + ": expected one of " + known, name.line, name.column};
+}
+
+int64_t whole_number(ManifestReader& reader, const std::string& name, int64_t smallest, int64_t largest) {
+    const Word word = reader.word();
+    int64_t number = 0;
+    const char* const end = word.text.data() + word.text.size();
+    const auto read = std::from_chars(word.text.data(), end, number);
+    const bool is_number = word.kind == Word::Kind::Name && read.ec == std::errc() && read.ptr == end;
+    if (!is_number || number < smallest || number > largest)
+        reader.fail(in_quotes(name) + " is no whole number of " + std::to_string(smallest) + " to " +
+                    std::to_string(largest));
+    reader.take();
     return number;
 }
 
-KernelParameter buffer_of(const toml::node& node, Use use) {
-    const toml::table* const table = node.as_table();
-    if (table == nullptr)
-        throw Wrong{"a buffer is no table: expected { argument = 0, type = \"float32\" }", node.source().begin};
-    check_keys(*table, {"argument", "type", "count", "offset"});
-    const auto argument = whole_number(*table, "argument", 0, KernelManifest::kMostArguments - 1);
-    if (!argument)
-        throw Wrong{"a buffer has no 'argument': its place among those of the kernel, from 0", node.source().begin};
-    const std::optional<std::string_view> type = (*table)["type"].value<std::string_view>();
-    const std::optional<DType> dtype = type ? dtype_of(*type) : std::nullopt;
-    if (!dtype) throw Wrong{"a buffer has no 'type' that is one of " + types(), node.source().begin};
-    KernelParameter parameter{use, *dtype};
+/// { argument = 0, type = "float32" }
+KernelParameter buffer(ManifestReader& reader, KernelParameter::Use use) {
+    constexpr const char* kKeys = "argument, type, count, offset";
+    const Word begin = reader.word();
+    reader.expect('{', "a buffer, { argument = 0, type = \"float32\" }");
+    KernelParameter parameter{use};
+    std::optional<int64_t> argument;
+    std::optional<DType> dtype;
+    while (!reader.word().is('}')) {
+        const Word name = key(reader, kKeys);
+        if (name.text == "argument") {
+            argument = whole_number(reader, name.text, 0, KernelManifest::kMostArguments - 1);
+        } else if (name.text == "count") {
+            parameter.count = whole_number(reader, name.text, 1, std::numeric_limits<int64_t>::max() / 16);
+        } else if (name.text == "offset") {
+            parameter.offset = static_cast<int32_t>(whole_number(reader, name.text, 0, 1 << 15));
+        } else if (name.text == "type") {
+            dtype = reader.word().kind == Word::Kind::Text ? dtype_of(reader.word().text) : std::nullopt;
+            if (!dtype) reader.fail("'type' is none of " + types());
+            reader.take();
+        } else {
+            refuse(name, kKeys);
+        }
+        if (!reader.word().is('}')) reader.expect(',', ", or }");
+    }
+    reader.take();
+    const auto lacks = [&](const std::string& what) {
+        throw ManifestError{"a buffer has no " + what, begin.line, begin.column};
+    };
+    if (!argument) lacks("'argument': its place among those of the kernel, from 0");
+    if (!dtype) lacks("'type': one of " + types());
     parameter.argument = static_cast<int16_t>(*argument);
-    parameter.offset = static_cast<int32_t>(whole_number(*table, "offset", 0, 1 << 15).value_or(0));
-    parameter.count = whole_number(*table, "count", 1, std::numeric_limits<int64_t>::max() / 16).value_or(0);
+    parameter.dtype = *dtype;
     return parameter;
 }
 
-void add_buffers(const toml::table& kernel, const char* key, Use use, std::vector<KernelParameter>& parameters) {
-    const toml::node* const node = kernel.get(key);
-    if (node == nullptr) return;
-    const toml::array* const list = node->as_array();
-    if (list == nullptr)
-        throw Wrong{quoted(key) + " is no list: expected [{ argument = 0, type = \"float32\" }]", node->source().begin};
-    for (const toml::node& buffer : *list) parameters.push_back(buffer_of(buffer, use));
+void add_buffers(ManifestReader& reader, KernelParameter::Use use, std::vector<KernelParameter>& parameters) {
+    reader.expect('[', "a list, [{ argument = 0, type = \"float32\" }]");
+    while (!reader.word().is(']')) {
+        parameters.push_back(buffer(reader, use));
+        if (!reader.word().is(']')) reader.expect(',', ", or ]");
+    }
+    reader.take();
 }
 
-std::pair<std::string, std::vector<KernelParameter>> kernel_of(const toml::node& node) {
-    const toml::table* const table = node.as_table();
-    if (table == nullptr) throw Wrong{"'kernel' is no list of tables: expected [[kernel]]", node.source().begin};
-    check_keys(*table, {"symbol", "writes", "reads"});
-    const std::optional<std::string> symbol = (*table)["symbol"].value<std::string>();
-    if (!symbol || symbol->empty()) throw Wrong{"a kernel has no 'symbol', its name", node.source().begin};
-    std::pair<std::string, std::vector<KernelParameter>> made{*symbol, {}};
-    add_buffers(*table, "writes", Use::Writes, made.second);
-    add_buffers(*table, "reads", Use::Reads, made.second);
+/// [[kernel]] and what belongs to it.
+std::pair<std::string, std::vector<KernelParameter>> kernel(ManifestReader& reader) {
+    constexpr const char* kKeys = "symbol, writes, reads";
+    const Word begin = reader.word();
+    reader.expect('[', "[[kernel]]");
+    reader.expect('[', "[[kernel]]");
+    if (reader.word().kind != Word::Kind::Name || reader.word().text != "kernel") reader.fail("expected [[kernel]]");
+    reader.take();
+    reader.expect(']', "[[kernel]]");
+    reader.expect(']', "[[kernel]]");
+    std::pair<std::string, std::vector<KernelParameter>> made;
+    while (reader.word().kind != Word::Kind::End && !reader.word().is('[')) {
+        const Word name = key(reader, kKeys);
+        if (name.text == "symbol") {
+            if (reader.word().kind != Word::Kind::Text || reader.word().text.empty())
+                reader.fail("'symbol' is no text, \"name\"");
+            made.first = reader.take().text;
+        } else if (name.text == "writes") {
+            add_buffers(reader, KernelParameter::Use::Writes, made.second);
+        } else if (name.text == "reads") {
+            add_buffers(reader, KernelParameter::Use::Reads, made.second);
+        } else {
+            refuse(name, kKeys);
+        }
+        if (reader.word().line == name.line && reader.word().kind != Word::Kind::End)
+            reader.fail("expected a new line");
+    }
+    if (made.first.empty()) throw ManifestError{"a kernel has no 'symbol', its name", begin.line, begin.column};
     return made;
-}
-
-std::string complaint(const std::string& name, const toml::source_position& at, std::string_view what) {
-    return "kernels: " + name + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " +
-           std::string(what);
 }
 
 }  // namespace
@@ -102,26 +136,31 @@ std::string complaint(const std::string& name, const toml::source_position& at, 
 KernelManifest KernelManifest::parse(std::string_view text, const std::string& name,
                                      std::vector<std::string>& complaints) {
     KernelManifest manifest;
-    try {
-        const toml::table document = toml::parse(text);
-        check_keys(document, {"kernel"});
-        const toml::node* const kernels = document.get("kernel");
-        if (kernels == nullptr) throw Wrong{"no kernel is described: expected tables [[kernel]]", {1, 1}};
-        if (!kernels->is_array())
-            throw Wrong{"'kernel' is no list of tables: expected [[kernel]]", kernels->source().begin};
-        for (const toml::node& node : *kernels->as_array()) {
-            try {
-                auto [symbol, parameters] = kernel_of(node);
-                manifest.kernels_[symbol] = std::move(parameters);
-            } catch (const Wrong& wrong) {
-                complaints.push_back(complaint(name, wrong.at, wrong.what + "; the kernel is left out"));
-            }
+    size_t bad = 0;
+    const auto complain = [&](const ManifestError& error) {
+        if (++bad > kMostComplaints) return;
+        complaints.push_back("kernels: " + name + ":" + std::to_string(error.line) + ":" +
+                             std::to_string(error.column) + ": " + error.what + "; the kernel is left out");
+    };
+    ManifestReader reader(text);
+    bool at_kernel = false;  // else at what stands before the first, or is left of a bad one
+    do {
+        try {
+            if (!at_kernel) bad == 0 ? reader.next() : reader.skip_to_table();
+            at_kernel = true;
+            if (reader.word().kind == Word::Kind::End) break;
+            auto [symbol, parameters] = kernel(reader);
+            manifest.kernels_[symbol] = std::move(parameters);
+        } catch (const ManifestError& error) {
+            complain(error);
+            at_kernel = false;
         }
-    } catch (const toml::parse_error& error) {
-        complaints.push_back(complaint(name, error.source().begin, error.description()) + "; all kernels are left out");
-    } catch (const Wrong& wrong) {
-        complaints.push_back(complaint(name, wrong.at, wrong.what) + "; all kernels are left out");
-    }
+    } while (true);
+    if (bad > kMostComplaints)
+        complaints.push_back("kernels: " + name + ": " + std::to_string(bad - kMostComplaints) +
+                             " further kernels are left out");
+    if (bad == 0 && manifest.kernels_.empty())
+        complaints.push_back("kernels: " + name + ": no kernel is described: expected [[kernel]]");
     return manifest;
 }
 
@@ -142,7 +181,7 @@ KernelManifest KernelManifest::read(const std::string& path, std::vector<std::st
         if (!file) problem = "cannot be read";
     }
     if (problem.empty()) return parse(text.str(), path, complaints);
-    complaints.push_back("kernels: " + quoted(path) + " " + problem + "; no kernel is described");
+    complaints.push_back("kernels: " + in_quotes(path) + " " + problem + "; no kernel is described");
     return {};
 }
 
@@ -151,6 +190,12 @@ const std::vector<KernelParameter>* KernelManifest::find(std::string_view symbol
         if (const auto found = kernels_.find(one); found != kernels_.end()) return &found->second;
     }
     return nullptr;
+}
+
+std::vector<std::string> KernelManifest::symbols() const {
+    std::vector<std::string> all;
+    for (const auto& [symbol, buffers] : kernels_) all.push_back(symbol);
+    return all;
 }
 
 }  // namespace numsan

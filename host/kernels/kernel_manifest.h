@@ -28,6 +28,8 @@ class KernelManifest {
     /// is not described.
     const std::vector<KernelParameter>* find(std::string_view symbol, std::string_view name) const;
     size_t size() const { return kernels_.size(); }
+    /// Of all kernels, in order.
+    std::vector<std::string> symbols() const;
 
   private:
     std::map<std::string, std::vector<KernelParameter>, std::less<>> kernels_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "host/base/adapter_abi.h"
 #include "host/base/dtype.h"
@@ -10,10 +11,11 @@ namespace numsan {
 
 /// Valid during the call.
 struct LibraryCall {
-    static constexpr int kMostBuffers = 8;
+    static constexpr int kMostBuffers = 12;
+    static constexpr int kMostOthers = 6;
     static constexpr int kMostDims = 3;
 
-    /// Elements of a buffer: sizes and strides as a tensor's, outermost first.
+    /// Elements of a buffer: sizes and strides as a tensor's, outermost first. It has some.
     struct Buffer {
         uint64_t address;
         DType dtype;
@@ -21,29 +23,46 @@ struct LibraryCall {
         int32_t ndim;
         int64_t sizes[kMostDims], strides[kMostDims];
 
-        /// Bytes from its first element to the end of its last; 0 of one without elements, or with negative sizes.
-        int64_t extent() const noexcept;
+        /// Bytes from its first element to the end of its last; none where they are no number, or a stride is negative.
+        std::optional<int64_t> extent() const noexcept;
     };
+
+    /// What is written there is not looked at: integers, a mask, scratch.
+    void add_other(const void* memory) noexcept;
 
     const char* name;  ///< "cublasSgemm", lives for ever
     DeviceQueue queue;
     bool captured = false;  ///< into a graph: it does not run now
-    bool complete = true;   ///< false: it may write more than `buffers`
-    uint64_t scratch = 0;   ///< memory of the program's that it uses as it likes; 0: none
+    bool complete = true;   ///< false: it may write more than `buffers` and `others`
+    bool explained = true;  ///< false: it reads numbers that are not in `buffers`; what is bad may come of those
     int32_t number_count = 0;
     double numbers[2] = {};  ///< that it is given by value: factors
     int count = 0;
     Buffer buffers[kMostBuffers] = {};
+    int other_count = 0;
+    uint64_t others[kMostOthers] = {};
     LaunchSpan launches = {};  ///< what it launched, once it was made
 };
 
-inline int64_t LibraryCall::Buffer::extent() const noexcept {
-    int64_t last = 0;
+inline std::optional<int64_t> LibraryCall::Buffer::extent() const noexcept {
+    int64_t last = 0, bytes = 0;
     for (int32_t d = 0; d < ndim; ++d) {
-        if (sizes[d] <= 0 || strides[d] < 0) return 0;
-        last += (sizes[d] - 1) * strides[d];
+        int64_t steps = 0;
+        if (sizes[d] <= 0 || strides[d] < 0 || __builtin_mul_overflow(sizes[d] - 1, strides[d], &steps) ||
+            __builtin_add_overflow(last, steps, &last))
+            return std::nullopt;
     }
-    return (last + 1) * info(dtype).element_bytes();
+    const bool fits = !__builtin_add_overflow(last, 1, &last) &&
+                      !__builtin_mul_overflow(last, static_cast<int64_t>(info(dtype).element_bytes()), &bytes);
+    return fits ? std::optional(bytes) : std::nullopt;
+}
+
+inline void LibraryCall::add_other(const void* memory) noexcept {
+    if (memory == nullptr) return;
+    if (other_count == kMostOthers)
+        complete = false;
+    else
+        others[other_count++] = reinterpret_cast<uint64_t>(memory);
 }
 
 }  // namespace numsan

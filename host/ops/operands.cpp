@@ -28,12 +28,12 @@ static bool overlap(const TensorView& a, const TensorView& b) {
 
 bool written_by(const OpEvent& event, const TensorView& input) {
     // A rank's own part of the buffer that a collective fills is handed on as it is. A kernel of a program's own may
-    // have several buffers in one allocation.
-    const bool whole = event.op->op_class != OpClass::Collective;
+    // have several buffers in one allocation, and a library's call parts of one matrix, which it may not mix.
+    const std::string_view op = event.op->name;
+    const bool whole = event.op->op_class != OpClass::Collective && !is_library_call(op);
     return std::any_of(event.outputs, event.outputs + event.output_count, [&](const TensorView& output) {
         return (output.flags & kWritten) != 0 && output.storage == input.storage &&
-               (output.impl == input.impl ||
-                (whole && (!is_of_plain_program(event.op->name) || overlap(output, input))));
+               (output.impl == input.impl || (whole && (!is_kernel(op) || overlap(output, input))));
     });
 }
 

@@ -274,6 +274,7 @@ void LaunchWatch::yield(bool for_good) noexcept {
     watching_.store(false, std::memory_order_release);
     gaps_.store(true, std::memory_order_relaxed);
     calls_.unsubscribe(subscriber_);
+    if (DriverListener* const listener = listening()) listener->after_gap();
 }
 
 void LaunchWatch::take_again() noexcept {

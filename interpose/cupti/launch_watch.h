@@ -36,7 +36,7 @@ class DriverListener {
     /// `name` lives for ever.
     /// Before memory is freed; after anything else.
     virtual void memory_call(const cupti::MemoryCall& call, const char* name) noexcept = 0;
-    /// Calls were missed.
+    /// Calls will be missed from now on, or were.
     virtual void after_gap() noexcept = 0;
 
   protected:

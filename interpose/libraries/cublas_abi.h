@@ -9,7 +9,8 @@
 namespace numsan::cublas {
 
 inline constexpr int kSuccess = 0;
-inline constexpr int kPointersOfHost = 0;  ///< alpha and beta, by cublasPointerMode_t and cublasLtPointerMode_t
+inline constexpr int kPointersOfHost = 0;    ///< alpha and beta, by cublasPointerMode_t and cublasLtPointerMode_t
+inline constexpr int kPointersOfDevice = 1;  ///< the same
 inline constexpr int kNoTranspose = 0;
 
 /// cudaDataType
@@ -20,7 +21,12 @@ enum DataType : int {
     kComplex32 = 4,
     kComplex64 = 5,
     kComplex16 = 6,
+    kInteger8 = 3,
+    kComplexInteger8 = 7,     ///< from here on integers, up to
+    kComplexUnsigned32 = 13,  ///< this
     kRealB16 = 14,
+    kInteger4 = 16,           ///< as above, up to
+    kComplexUnsigned64 = 27,  ///< this
     kRealE4M3 = 28,
     kRealE5M2 = 29,
 };
@@ -43,6 +49,8 @@ enum LayoutAttribute : int {
     kLayoutLeading = 4,
     kLayoutBatch = 5,
     kLayoutBatchOffset = 6,
+    kLayoutPlaneOffset = 7,
+    kLayoutBatchMode = 8,
 };
 enum Order : int { kByColumns = 0, kByRows = 1 };
 
@@ -52,12 +60,25 @@ enum MatmulAttribute : int {
     kMatmulPointerMode = 2,
     kMatmulEpilogue = 7,
     kMatmulBias = 8,
+    kMatmulBiasStride = 10,
     kMatmulAux = 11,
     kMatmulAuxLeading = 12,
+    kMatmulAuxStride = 13,
     kMatmulScaleOfA = 17,
     kMatmulScaleOfB = 18,
+    kMatmulScaleOfC = 19,
+    kMatmulScaleOfD = 20,
+    kMatmulLargestOfD = 21,
     kMatmulAuxType = 22,
+    kMatmulScaleOfAux = 23,
+    kMatmulLargestOfAux = 24,
     kMatmulBiasType = 26,
+    kMatmulModeOfA = 31,
+    kMatmulModeOfB = 32,
+    kMatmulModeOfC = 33,
+    kMatmulModeOfD = 34,
+    kMatmulModeOfAux = 35,
+    kMatmulScaleOutOfD = 36,
 };
 /// cublasLtEpilogue_t, by its bits.
 enum Epilogue : uint32_t {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "interpose/libraries/cublas_abi.h"
+#include "interpose/libraries/cublas_lt.h"
 #include "interpose/libraries/cublas_matrix.h"
 #include "interpose/libraries/listened_call.h"
 
@@ -33,24 +34,21 @@ Function* original(int id) {
     return reinterpret_cast<Function*>(__atomic_load_n(&theirs[id], __ATOMIC_ACQUIRE));
 }
 
-/// A function of the library's that ours ask, found once. [MT]
+/// Functions of the libraries that ours ask; null: not found. Set by find_asked(). [MT]
 template <class Function>
 class Asked {
   public:
     explicit constexpr Asked(const char* name) : name_(name) {}
 
-    /// Of the library that has function `id`; null: it has none of that name.
-    Function* in_library_of(int id) noexcept {
-        void* found = found_.load(std::memory_order_acquire);
+    Function* get() const noexcept { return reinterpret_cast<Function*>(found_.load(std::memory_order_acquire)); }
+    /// In the library that has `function`.
+    void find_beside(void* function) noexcept {
         Dl_info info;
-        if (found == nullptr && dladdr(reinterpret_cast<void*>(original<void()>(id)), &info) != 0) {
-            if (void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) {
-                found = dlsym(library, name_);
-                dlclose(library);
-                found_.store(found, std::memory_order_release);
-            }
-        }
-        return reinterpret_cast<Function*>(found);
+        if (get() != nullptr || function == nullptr || dladdr(function, &info) == 0) return;
+        void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+        if (library == nullptr) return;
+        found_.store(dlsym(library, name_), std::memory_order_release);
+        dlclose(library);
     }
 
   private:
@@ -69,7 +67,7 @@ struct Product {
     int trans_a, trans_b;
     int64_t m, n, k;
     const void *alpha, *a, *b, *beta, *c;
-    std::optional<DType> type_a, type_b, type_c;
+    Elements type_a, type_b, type_c;
     int64_t lda, ldb, ldc;
     int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0;
     DType factor;
@@ -79,16 +77,18 @@ struct Product {
 bool describe(LibraryCall& call, int id, const Product& p) {
     void* stream = nullptr;
     int mode = kPointersOfHost;
-    GetStream* const stream_of = get_stream.in_library_of(id);
-    GetPointerMode* const get_mode = get_pointer_mode.in_library_of(id);
-    if (stream_of == nullptr || stream_of(p.handle, &stream) != kSuccess) return false;
-    const bool of_host = get_mode != nullptr && get_mode(p.handle, &mode) == kSuccess && mode == kPointersOfHost;
+    GetStream* const stream_of = get_stream.get();
+    GetPointerMode* const mode_of = get_pointer_mode.get();
+    if (stream_of == nullptr || mode_of == nullptr || stream_of(p.handle, &stream) != kSuccess ||
+        mode_of(p.handle, &mode) != kSuccess)
+        return false;
     call.name = kShown[id];
     call.queue = DeviceQueue{stream, -1, true};
     const bool plain_a = p.trans_a == kNoTranspose, plain_b = p.trans_b == kNoTranspose;
     add(call, {p.a, p.type_a, plain_a ? p.m : p.k, plain_a ? p.k : p.m, p.lda, p.batch, p.stride_a}, true, false);
     add(call, {p.b, p.type_b, plain_b ? p.k : p.n, plain_b ? p.n : p.k, p.ldb, p.batch, p.stride_b}, true, false);
-    const Factors factors{p.alpha, p.beta, of_host, p.factor};
+    const Factors factors{p.alpha, p.beta, mode == kPointersOfHost ? Factors::Place::Host : Factors::Place::Device,
+                          p.factor};
     factors.add_to(call);
     add(call, {p.c, p.type_c, p.m, p.n, p.ldc, p.batch, p.stride_c}, !factors.has_no_beta(), true);
     return true;
@@ -103,8 +103,8 @@ int gemm(void* handle, int trans_a, int trans_b, Int m, Int n, Int k, const void
         return original<Gemm<Int>>(id)(handle, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     };
     ListenedCall listened;
-    const Product product{handle, trans_a, trans_b, m,   n,   k,   alpha, a, b, beta, c,
-                          dtype,  dtype,   dtype,   lda, ldb, ldc, 1,     0, 0, 0,    dtype};
+    const Product product{handle,  trans_a, trans_b, m,   n,   k,   alpha, a, b, beta, c,
+                          {dtype}, {dtype}, {dtype}, lda, ldb, ldc, 1,     0, 0, 0,    dtype};
     return listened && describe(listened.call, id, product) ? listened.make(make) : make();
 }
 
@@ -117,7 +117,7 @@ int gemm_ex(void* handle, int trans_a, int trans_b, Int m, Int n, Int k, const v
                                          c, type_c, ldc, compute, algorithm);
     };
     ListenedCall listened;
-    const std::optional<DType> result = dtype_of(type_c);
+    const Elements result = elements_of(type_c);
     const Product product{handle,
                           trans_a,
                           trans_b,
@@ -129,8 +129,8 @@ int gemm_ex(void* handle, int trans_a, int trans_b, Int m, Int n, Int k, const v
                           b,
                           beta,
                           c,
-                          dtype_of(type_a),
-                          dtype_of(type_b),
+                          elements_of(type_a),
+                          elements_of(type_b),
                           result,
                           lda,
                           ldb,
@@ -139,7 +139,7 @@ int gemm_ex(void* handle, int trans_a, int trans_b, Int m, Int n, Int k, const v
                           0,
                           0,
                           0,
-                          factor_type(compute, result.value_or(DType::Float32))};
+                          factor_type(compute, result.dtype.value_or(DType::Float32))};
     return listened && describe(listened.call, id, product) ? listened.make(make) : make();
 }
 
@@ -152,8 +152,8 @@ int gemm_batched(void* handle, int trans_a, int trans_b, Int m, Int n, Int k, co
                                               stride_b, beta, c, ldc, stride_c, batch);
     };
     ListenedCall listened;
-    const Product product{handle, trans_a, trans_b, m,   n,   k,   alpha, a,        b,        beta,     c,
-                          dtype,  dtype,   dtype,   lda, ldb, ldc, batch, stride_a, stride_b, stride_c, dtype};
+    const Product product{handle,  trans_a, trans_b, m,   n,   k,   alpha, a,        b,        beta,     c,
+                          {dtype}, {dtype}, {dtype}, lda, ldb, ldc, batch, stride_a, stride_b, stride_c, dtype};
     return listened && describe(listened.call, id, product) ? listened.make(make) : make();
 }
 
@@ -168,7 +168,7 @@ int gemm_batched_ex(void* handle, int trans_a, int trans_b, Int m, Int n, Int k,
                                                 algorithm);
     };
     ListenedCall listened;
-    const std::optional<DType> result = dtype_of(type_c);
+    const Elements result = elements_of(type_c);
     const Product product{handle,
                           trans_a,
                           trans_b,
@@ -180,8 +180,8 @@ int gemm_batched_ex(void* handle, int trans_a, int trans_b, Int m, Int n, Int k,
                           b,
                           beta,
                           c,
-                          dtype_of(type_a),
-                          dtype_of(type_b),
+                          elements_of(type_a),
+                          elements_of(type_b),
                           result,
                           lda,
                           ldb,
@@ -190,69 +190,8 @@ int gemm_batched_ex(void* handle, int trans_a, int trans_b, Int m, Int n, Int k,
                           stride_a,
                           stride_b,
                           stride_c,
-                          factor_type(compute, result.value_or(DType::Float32))};
+                          factor_type(compute, result.dtype.value_or(DType::Float32))};
     return listened && describe(listened.call, id, product) ? listened.make(make) : make();
-}
-
-// ---- cuBLASLt, whose descriptors are asked
-
-/// Attributes of a layout or a description of a product.
-class Attributes {
-  public:
-    Attributes(GetAttribute* get, void* of) : get_(get), of_(of) {}
-    template <class T>
-    T value(int attribute, T missing) const {
-        T found = missing;
-        size_t written = 0;
-        const bool had = get_(of_, attribute, &found, sizeof found, &written) == kSuccess && written == sizeof found;
-        return had ? found : missing;
-    }
-
-  private:
-    GetAttribute* get_;
-    void* of_;
-};
-
-/// None of an order that is neither by columns nor by rows.
-std::optional<Matrix> matrix_of(GetAttribute* get, void* layout, const void* data) {
-    const Attributes of(get, layout);
-    const auto order = of.value<int32_t>(kLayoutOrder, kByColumns);
-    if (order != kByColumns && order != kByRows) return std::nullopt;
-    const auto rows = static_cast<int64_t>(of.value<uint64_t>(kLayoutRows, 0));
-    const auto columns = static_cast<int64_t>(of.value<uint64_t>(kLayoutColumns, 0));
-    const bool by_rows = order == kByRows;
-    return Matrix{data,
-                  dtype_of(static_cast<int>(of.value<uint32_t>(kLayoutType, kReal32))),
-                  by_rows ? columns : rows,
-                  by_rows ? rows : columns,
-                  of.value<int64_t>(kLayoutLeading, rows),
-                  of.value<int32_t>(kLayoutBatch, 1),
-                  of.value<int64_t>(kLayoutBatchOffset, 0)};
-}
-
-/// What is read and written besides the matrices: a bias, what the backward pass of an activation needs, scales.
-void add_epilogue(LibraryCall& call, const Attributes& of, const Matrix& result, int64_t m, int64_t n) {
-    const auto epilogue = of.value<uint32_t>(kMatmulEpilogue, 1);
-    const auto type_of = [&](int attribute) {
-        const auto type = of.value<int32_t>(attribute, -1);
-        return type < 0 ? result.dtype : dtype_of(type);
-    };
-    const bool gradient = (epilogue & kEpilogueBiasGradients) != 0;
-    if (gradient || (epilogue & kEpilogueBias) != 0) {
-        const int64_t numbers = (epilogue & kEpilogueBiasGradientOfB) != 0 ? n : m;
-        const auto* const data = of.value<const void*>(kMatmulBias, nullptr);
-        add(call, {data, type_of(kMatmulBiasType), numbers, 1, numbers}, !gradient, gradient);
-    }
-    const bool backward = (epilogue & kEpilogueGeluBackward) != 0;
-    if ((epilogue & kEpilogueAux) != 0 && (backward || (epilogue & kEpilogueGelu) != 0)) {  // else bits of a mask
-        const auto* const data = of.value<const void*>(kMatmulAux, nullptr);
-        const auto leading = of.value<int64_t>(kMatmulAuxLeading, result.leading);
-        add(call, {data, type_of(kMatmulAuxType), result.rows, result.columns, leading}, backward, !backward);
-    }
-    for (const int scale : {kMatmulScaleOfA, kMatmulScaleOfB}) {
-        const auto* const data = of.value<const void*>(scale, nullptr);
-        add(call, {data, DType::Float32, 1, 1, 1}, true, false);
-    }
 }
 
 template <int id, class, DType>
@@ -264,32 +203,12 @@ int lt_matmul(void* handle, void* description, const void* alpha, const void* a,
                                            layout_d, algorithm, workspace, workspace_bytes, stream);
     };
     ListenedCall listened;
-    GetAttribute* const of_layout = get_of_layout.in_library_of(id);
-    GetAttribute* const of_matmul = get_of_matmul.in_library_of(id);
+    GetAttribute *const of_layout = get_of_layout.get(), *const of_matmul = get_of_matmul.get();
     if (!listened || of_layout == nullptr || of_matmul == nullptr) return make();
-    LibraryCall& call = listened.call;
-    call.name = kShown[id];
-    call.queue = DeviceQueue{stream, -1, true};
-    call.scratch = reinterpret_cast<uint64_t>(workspace);
-    const Attributes of(of_matmul, description);
-    const auto add_matrix = [&](void* layout, const void* data, bool read, bool written) {
-        if (const std::optional<Matrix> matrix = matrix_of(of_layout, layout, data)) add(call, *matrix, read, written);
-    };
-    add_matrix(layout_a, a, true, false);
-    add_matrix(layout_b, b, true, false);
-    const Factors factors{alpha, beta, of.value<int32_t>(kMatmulPointerMode, kPointersOfHost) == kPointersOfHost,
-                          dtype_of(of.value<int32_t>(kMatmulScaleType, kReal32)).value_or(DType::Float32)};
-    factors.add_to(call);
-    const bool reads_c = !factors.has_no_beta();
-    if (reads_c && c != d) add_matrix(layout_c, c, true, false);
-    if (const std::optional<Matrix> result = matrix_of(of_layout, layout_d, d)) {
-        const Attributes shape(of_layout, layout_d);
-        add(call, *result, reads_c && c == d, true);
-        add_epilogue(call, of, *result, static_cast<int64_t>(shape.value<uint64_t>(kLayoutRows, 0)),
-                     static_cast<int64_t>(shape.value<uint64_t>(kLayoutColumns, 0)));
-    } else {
-        call.complete = false;
-    }
+    listened.call.name = kShown[id];
+    const LtProduct product{description, alpha,    a, layout_a, b,         layout_b, beta,
+                            c,           layout_c, d, layout_d, workspace, stream};
+    describe(listened.call, product, of_layout, of_matmul);
     return listened.make(make);
 }
 
@@ -321,5 +240,18 @@ const ReplacedImport kImports[] = {
 #undef NUMSAN_CUBLAS_CALL
 };
 const int kImportCount = static_cast<int>(std::size(kImports));
+
+void find_asked() noexcept {
+    for (int id = 0; id < kIdCount; ++id) {
+        void* const function = __atomic_load_n(&theirs[id], __ATOMIC_ACQUIRE);
+        if (id == k_cublasLtMatmul) {
+            get_of_layout.find_beside(function);
+            get_of_matmul.find_beside(function);
+        } else {
+            get_stream.find_beside(function);
+            get_pointer_mode.find_beside(function);
+        }
+    }
+}
 
 }  // namespace numsan::cublas

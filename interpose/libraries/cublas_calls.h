@@ -8,4 +8,7 @@ namespace numsan::cublas {
 extern const ReplacedImport kImports[];
 extern const int kImportCount;
 
+/// Once they were replaced: finds what ours ask of the libraries. Until then they look at nothing.
+void find_asked() noexcept;
+
 }  // namespace numsan::cublas

@@ -6,41 +6,50 @@
 
 namespace numsan::cublas {
 
-std::optional<DType> dtype_of(int type) noexcept {
+Elements elements_of(int type) noexcept {
     switch (type) {
-        case kReal32: return DType::Float32;
-        case kReal64: return DType::Float64;
-        case kReal16: return DType::Float16;
-        case kRealB16: return DType::BFloat16;
-        case kComplex16: return DType::Complex32;
-        case kComplex32: return DType::Complex64;
-        case kComplex64: return DType::Complex128;
-        case kRealE4M3: return DType::Float8E4M3Fn;
-        case kRealE5M2: return DType::Float8E5M2;
-        default: return std::nullopt;
+        case kReal32: return {DType::Float32};
+        case kReal64: return {DType::Float64};
+        case kReal16: return {DType::Float16};
+        case kRealB16: return {DType::BFloat16};
+        case kComplex16: return {DType::Complex32};
+        case kComplex32: return {DType::Complex64};
+        case kComplex64: return {DType::Complex128};
+        case kRealE4M3: return {DType::Float8E4M3Fn};
+        case kRealE5M2: return {DType::Float8E5M2};
+        default: break;
     }
+    const bool of_bytes_or_more = type == kInteger8 || (type >= kComplexInteger8 && type <= kComplexUnsigned32);
+    return {std::nullopt, of_bytes_or_more || (type >= kInteger4 && type <= kComplexUnsigned64)};
 }
 
 void add(LibraryCall& call, const Matrix& matrix, bool read, bool written) noexcept {
-    if (!matrix.dtype || matrix.data == nullptr) return;  // integers are no concern of numsan's
+    if (matrix.rows <= 0 || matrix.columns <= 0 || matrix.count <= 0) return;
+    if (!matrix.elements.dtype || matrix.data == nullptr) {
+        call.explained = call.explained && !(read && !matrix.elements.integers);
+        call.complete = call.complete && !(written && matrix.data == nullptr);
+        if (written) call.add_other(matrix.data);
+        return;
+    }
     if (call.count == LibraryCall::kMostBuffers) {
         call.complete = call.complete && !written;
+        call.explained = call.explained && !read;
         return;
     }
     LibraryCall::Buffer& buffer = call.buffers[call.count++];
-    buffer = {reinterpret_cast<uint64_t>(matrix.data), *matrix.dtype, read, written, 0, {}, {}};
+    buffer = {reinterpret_cast<uint64_t>(matrix.data), *matrix.elements.dtype, read, written, 0, {}, {}};
     const auto dim = [&](int64_t size, int64_t stride) {
         buffer.sizes[buffer.ndim] = size;
         buffer.strides[buffer.ndim++] = stride;
     };
     if (matrix.count > 1) dim(matrix.count, matrix.batch_stride);
-    dim(matrix.rows, 1);
-    if (matrix.columns != 1) dim(matrix.columns, matrix.leading);
+    dim(matrix.rows, matrix.by_rows ? matrix.leading : 1);
+    if (matrix.columns != 1) dim(matrix.columns, matrix.by_rows ? 1 : matrix.leading);
 }
 
 bool Factors::has_no_beta() const noexcept {
     static constexpr unsigned char kZeros[16] = {};
-    return beta != nullptr && of_host && std::memcmp(beta, kZeros, info(dtype).element_bytes()) == 0;
+    return beta != nullptr && place == Place::Host && std::memcmp(beta, kZeros, info(dtype).element_bytes()) == 0;
 }
 
 void Factors::add_to(LibraryCall& call) const noexcept {
@@ -48,8 +57,11 @@ void Factors::add_to(LibraryCall& call) const noexcept {
         std::memcpy(&number, factor, sizeof number);
         call.numbers[call.number_count++] = static_cast<double>(number);
     };
+    call.explained = call.explained && place != Place::Elsewhere;
     for (const void* factor : {alpha, beta}) {
-        if (factor == nullptr || !of_host) continue;
+        if (factor == nullptr) continue;
+        if (place == Place::Device) add(call, {factor, {dtype}, 1, 1, 1}, true, false);
+        if (place != Place::Host) continue;
         if (info(dtype).lane_bytes == sizeof(float)) add_as(float{}, factor);
         if (info(dtype).lane_bytes == sizeof(double)) add_as(double{}, factor);
     }

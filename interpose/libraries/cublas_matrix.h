@@ -9,29 +9,42 @@
 
 namespace numsan::cublas {
 
-/// Of a cudaDataType; none of integers, and of types that have no row in dtype.def.
-std::optional<DType> dtype_of(int type) noexcept;
-
-/// A matrix as it lies in memory, by columns: `count` of them, one `batch_stride` after the other. Sizes in elements.
-struct Matrix {
-    const void* data;
-    std::optional<DType> dtype;
-    int64_t rows, columns, leading;
-    int64_t count = 1, batch_stride = 0;
+/// What a matrix has for elements.
+struct Elements {
+    std::optional<DType> dtype;  ///< none: of integers, or of a type that has no row in dtype.def
+    bool integers = false;
 };
 
-/// Adds it to what the call reads or writes. Where there is no room the call is not complete.
+/// Of a cudaDataType.
+Elements elements_of(int type) noexcept;
+
+/// A matrix as it lies in memory: `count` of them, one `batch_stride` after the other. Sizes in elements.
+struct Matrix {
+    const void* data;
+    Elements elements;
+    int64_t rows, columns;
+    int64_t leading;  ///< from one column to the next; `by_rows`: from one row to the next
+    int64_t count = 1, batch_stride = 0;
+    bool by_rows = false;
+};
+
+/// Adds it to what the call reads or writes; one without elements is nothing.
 void add(LibraryCall& call, const Matrix& matrix, bool read, bool written) noexcept;
 
 /// What the matrices are multiplied by, or a sum of products begins with.
 struct Factors {
+    enum class Place : uint8_t {
+        Host,
+        Device,
+        Elsewhere,  ///< vectors of them, or one here and one there
+    };
     const void *alpha, *beta;
-    bool of_host;  ///< false: they lie in a device's memory, and are not read here
+    Place place;
     DType dtype;
 
     /// Beta is 0: what it would be multiplied with is not read.
     bool has_no_beta() const noexcept;
-    /// Adds those that can be read to the numbers of the call.
+    /// Adds those that lie on the host to the numbers of the call, and others to what it reads.
     void add_to(LibraryCall& call) const noexcept;
 };
 

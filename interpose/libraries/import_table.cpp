@@ -81,37 +81,51 @@ bool is_own(std::string_view name) {
     return name.substr(slash == std::string_view::npos ? 0 : slash + 1).starts_with("libnumsan");
 }
 
+uintptr_t page_of(uintptr_t address) {
+    static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    return address & ~(page - 1);
+}
+
 /// A binary of the process that imports one of the functions.
 struct Binary {
-    std::string name;  ///< "" for the program
+    const char* name;  ///< in Search::names; "" for the program
     uintptr_t base = 0;
     uintptr_t sealed = 0, sealed_end = 0;  ///< read-only once it has been loaded (PT_GNU_RELRO)
 };
 struct Search {
     const ReplacedImport* imports;
     int count;
-    std::vector<Binary> found;
+    std::vector<Binary> found = {};
+    std::string names = {};
 };
 
-/// Under the dynamic linker's lock, so that the binary stays: nothing is loaded or looked up here.
+/// Under the dynamic linker's lock, so that the binary stays: nothing is loaded or looked up here, and no memory is
+/// asked for, of which an allocator that looks at stacks would ask the dynamic linker. What finds no room is left out.
 int look_into(dl_phdr_info* object, size_t, void* data) {
     Search& search = *static_cast<Search*>(data);
-    Binary binary{object->dlpi_name, object->dlpi_addr};
+    Binary binary{object->dlpi_name, object->dlpi_addr, 0, 0};
     const ElfW(Dyn)* entries = nullptr;
     for (int i = 0; i < object->dlpi_phnum; ++i) {
         const ElfW(Phdr)& header = object->dlpi_phdr[i];
         const uintptr_t address = object->dlpi_addr + header.p_vaddr;
         if (header.p_type == PT_DYNAMIC) entries = reinterpret_cast<const ElfW(Dyn)*>(address);
         if (header.p_type != PT_GNU_RELRO) continue;
-        binary.sealed = address;
-        binary.sealed_end = address + header.p_memsz;
+        // As the dynamic linker does: what does not fill a page stays as it was.
+        binary.sealed = page_of(address);
+        binary.sealed_end = page_of(address + header.p_memsz);
     }
     bool imports = false;
     Imports(binary.base, entries).each([&](void** slot, const char* name) {
         const ReplacedImport* const import = replaced(search.imports, search.count, name);
         imports = imports || (import != nullptr && *slot != import->ours);
     });
-    if (imports && !is_own(binary.name)) search.found.push_back(std::move(binary));
+    const size_t bytes = std::strlen(binary.name) + 1;
+    const bool room =
+        search.found.size() < search.found.capacity() && bytes <= search.names.capacity() - search.names.size();
+    if (!imports || !room || is_own(binary.name)) return 0;
+    search.names.append(binary.name, bytes);
+    binary.name = search.names.data() + search.names.size() - bytes;
+    search.found.push_back(binary);
     return 0;
 }
 
@@ -119,28 +133,59 @@ void write(void** slot, void* value, const Binary& binary) {
     static std::mutex mutex;  // the dynamic linker is not called under it
     const auto address = reinterpret_cast<uintptr_t>(slot);
     const bool sealed = address >= binary.sealed && address < binary.sealed_end;
-    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    void* const start = reinterpret_cast<void*>(address & ~(page - 1));
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    void* const start = reinterpret_cast<void*>(page_of(address));
     const std::lock_guard lock(mutex);
     if (sealed && mprotect(start, page, PROT_READ | PROT_WRITE) != 0) return;
     __atomic_store_n(slot, value, __ATOMIC_RELEASE);
     if (sealed) mprotect(start, page, PROT_READ);
 }
 
+/// The function itself is there: not an entry of a binary that calls it, which in a program at a fixed address may stand
+/// for the function everywhere, nor one of ours.
+bool is_function(void* address) {
+    Dl_info info;
+    const ElfW(Sym)* symbol = nullptr;
+    if (address == nullptr ||
+        dladdr1(address, &info, const_cast<void**>(reinterpret_cast<const void**>(&symbol)), RTLD_DL_SYMENT) == 0)
+        return false;
+    return symbol != nullptr && symbol->st_shndx != SHN_UNDEF && !is_own(info.dli_fname);
+}
+
+/// What the slot calls, or would call: a tool that stands before the library is kept.
+void* theirs_of(void** slot, const char* name, void* handle, const link_map& map) {
+    for (void* const found :
+         {__atomic_load_n(slot, __ATOMIC_ACQUIRE), dlsym(RTLD_DEFAULT, name), dlsym(handle, name)}) {
+        if (is_function(found)) return found;
+    }
+    for (const link_map* other = map.l_next; other != nullptr; other = other->l_next) {
+        if (std::strstr(other->l_name, "libcupti") != nullptr) continue;  // to open it says that a profiler comes
+        void* const library = dlopen(other->l_name, RTLD_LAZY | RTLD_NOLOAD);
+        if (library == nullptr) continue;
+        void* const found = dlsym(library, name);
+        dlclose(library);
+        if (is_function(found)) return found;
+    }
+    return nullptr;
+}
+
 }  // namespace
 
 void replace_imports(const ReplacedImport* imports, int count) {
-    Search search{imports, count, {}};
+    constexpr size_t kMostBinaries = 256, kNameBytes = 1 << 16;
+    Search search{imports, count};
+    search.found.reserve(kMostBinaries);
+    search.names.reserve(kNameBytes);
     dl_iterate_phdr(look_into, &search);
     for (const Binary& binary : search.found) {
-        void* const handle = dlopen(binary.name.empty() ? nullptr : binary.name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+        void* const handle = dlopen(binary.name[0] == '\0' ? nullptr : binary.name, RTLD_LAZY | RTLD_NOLOAD);
         if (handle == nullptr) continue;  // it is gone
         link_map* map = nullptr;
         if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_addr == binary.base) {
             Imports(binary.base, map->l_ld).each([&](void** slot, const char* name) {
                 const ReplacedImport* const import = replaced(imports, count, name);
                 if (import == nullptr || *slot == import->ours) return;
-                void* const theirs = dlsym(handle, name);
+                void* const theirs = theirs_of(slot, name, handle, *map);
                 if (theirs == nullptr) return;
                 void* none = nullptr;
                 __atomic_compare_exchange_n(import->theirs, &none, theirs, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);

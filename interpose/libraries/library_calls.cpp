@@ -9,6 +9,7 @@ namespace numsan {
 void hear_library_calls(LibraryListener& listener) {
     ListenedCall::listen(&listener);
     replace_imports(cublas::kImports, cublas::kImportCount);
+    cublas::find_asked();
 }
 
 void end_library_calls() noexcept { ListenedCall::listen(nullptr); }

@@ -193,6 +193,7 @@ bool cuda_started(const numsan_stub_api& stub) {
     if (!g_framework.load()) {
         start_plain_run(options, stub);
         if (g_framework.load()) {  // it came meanwhile
+            end_library_calls();
             hand_over(*g_plain.load());
             if (options.cupti != Cupti::On) launch_watch().yield(true);
         }

@@ -97,6 +97,7 @@ void PlainSession::after_other_launch() noexcept {
 }
 
 void PlainSession::before_call(LibraryCall& call) noexcept {
+    if (!launch_watch().watching()) return;
     const OwnCalls own;
     call.captured = goes_into_a_graph(call.queue.stream);
     events_.before_call(call);
@@ -104,9 +105,13 @@ void PlainSession::before_call(LibraryCall& call) noexcept {
 }
 
 void PlainSession::after_call(LibraryCall& call, bool made) noexcept {
+    if (!launch_watch().watching()) return;
     const OwnCalls own;
     call.launches = launch_watch().since(call.launches.first);
-    if (made) events_.after_call(call);
+    if (made)
+        events_.after_call(call);
+    else if (!call.launches.empty())
+        events_.after_unknown_launch();
 }
 
 void PlainSession::memory_call(const cupti::MemoryCall& call, const char* name) noexcept {

@@ -34,11 +34,6 @@ if(NOT NUMSAN_MUSTACHE)
   message(FATAL_ERROR "kainjow/mustache.hpp was not found, which fills the templates of HTML reports: "
                       "scripts/setup installs it (libkainjow-mustache-dev)")
 endif()
-find_path(NUMSAN_TOML toml++/toml.h)  # the file that describes kernels: TOML with the places of errors
-if(NOT NUMSAN_TOML)
-  message(FATAL_ERROR "toml++/toml.h was not found, which reads the option kernels' file: scripts/setup installs it "
-                      "(libtomlplusplus-dev)")
-endif()
 include(CMakeDependentOption)              # the default follows a GTest that is installed later
 find_package(GTest 1.12 QUIET)             # unit tests
 if(NUMSAN_TESTS AND NOT GTest_FOUND)

@@ -3,11 +3,14 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define TRY(call)                              \
     do {                                       \
@@ -41,6 +44,9 @@ static cublasHandle_t blas;
 static CUdeviceptr a, b, c;
 static const float one = 1, zero = 0;
 
+/// In a program at a fixed address this is an entry of its own.
+static __typeof__(cublasSgemm)* const multiply_floats = cublasSgemm;
+
 static CUfunction kernel(const char* name) {
     CUfunction found;
     TRY(cuModuleGetFunction(&found, module, name));
@@ -73,8 +79,8 @@ static void show(CUdeviceptr from, int count) {
 static void multiply(float first, float second, float beta) {
     upload(a, first, kRows * kInner);
     upload(b, second, kInner * kColumns);
-    TRY(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, (float*)a, kRows, (float*)b, kInner,
-                    &beta, (float*)c, kRows));
+    TRY(multiply_floats(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, (float*)a, kRows, (float*)b,
+                        kInner, &beta, (float*)c, kRows));
 }
 
 /// The rows of c lie further apart than there are, and what lies between is nobody's.
@@ -160,6 +166,24 @@ static int run(const char* way) {
     if (IS("sums below zero")) multiply(1e20f, -1e20f, 1);
     if (IS("missing values")) multiply(NAN, 1, 0);
     if (IS("what is not read")) upload(c, NAN, kRows * kColumns), multiply(1, 1, 0);
+    if (IS("over what is not read")) upload(c, NAN, kRows * kColumns), multiply(1e20f, 1e20f, 0);
+    if (IS("a profiler comes")) {
+        TRY(dlopen("libcupti.so.13", RTLD_NOW) == 0);
+        multiply(1e20f, 1e20f, 0);
+    }
+    if (IS("fork")) {
+        multiply(1, 1, 0);
+        const pid_t child = fork();
+        if (child == 0) _exit(0);
+        int status = 1;
+        waitpid(child, &status, 0);
+        multiply(1e20f, 1e20f, status);
+    }
+    if (IS("nothing")) {
+        multiply(1, 1, 0);
+        TRY(multiply_floats(blas, CUBLAS_OP_N, CUBLAS_OP_N, 0, kColumns, kInner, &one, (float*)a, kRows, (float*)b,
+                            kInner, &zero, (float*)c, kRows));
+    }
     if (IS("what is added to")) upload(c, NAN, kRows * kColumns), multiply(1, 1, 1);
     if (IS("in a graph")) {
         CUstream stream;

@@ -102,10 +102,10 @@ def test_a_kernel_that_a_user_describes_is_looked_at(kernels, tmp_path):
     assert found(done) == [("first NaN of this run: the kernel `opaque<<<>>>` made bad values in 1 of 256 values",
                             line_of("TRY(cuLaunchKernel("))], done.describe()
     assert done.report["verdict"] == "findings", done.describe()
-    manifest.write_text('[[kernel]]\nsymbol = "opaque"\nwrites = [{ argument = 0 }]\n')
+    manifest.write_text('[[kernel]]\nsymbol = "opaque"\nwrites = [{ argument = 0, type = "int" }]\n')
     done = both([kernels, "opaque"], tmp_path, options={"kernels": manifest})
-    assert done.stderr.startswith(f"numsan: kernels: {manifest}:3:11: a buffer has no 'type' that is one of float64, "), \
-        done.describe()
+    said = f"numsan: kernels: {manifest}:3:34: 'type' is none of float64, "
+    assert done.stderr.startswith(said), done.describe()
 
 
 def test_a_graph_is_not_looked_at(kernels, tmp_path):

@@ -12,7 +12,7 @@ SOURCE = pathlib.Path(__file__).with_name("plain_products.c")
 pytestmark = pytest.mark.skipif(not (FAKES / "libcublas.so.13").exists(),
                                 reason="no fake cuBLAS was built: its headers were not found")
 
-LINKED = {"lazy": (), "at once": ("-Wl,-z,now",), "at a fixed address": ("-no-pie", "-Wl,-z,lazy")}
+LINKED = {"lazy": (), "at once": ("-Wl,-z,now",), "at a fixed address": ("-no-pie", "-fno-pie", "-Wl,-z,lazy")}
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def make(cupti, tmp_path_factory):
         if linked not in made:
             folder = tmp_path_factory.mktemp("products")
             made[linked] = cc(folder / "products", SOURCE.read_text(), "-g", "-rdynamic", f"-L{FAKES}",
-                              "-l:libcublas.so.13", "-l:libcuda.so.1", "-lm", *LINKED[linked])
+                              *LINKED[linked], "-l:libcublas.so.13", "-l:libcuda.so.1", "-lm", "-ldl")
         return made[linked]
     return program
 
@@ -35,7 +35,7 @@ def line_of(text):
 
 
 @pytest.mark.parametrize("way", ["healthy", "missing values", "what is not read", "what is added to", "a refused call",
-                                 "factor of the device", "part", "halves", "batch", "lt", "lt with a missing bias",
+                                 "nothing", "factor of the device", "part", "halves", "batch", "lt", "lt with a missing bias",
                                  "train"])
 def test_what_is_healthy_or_was_there_before_is_no_finding(way, make, tmp_path):
     done = both([make(), way], tmp_path)
@@ -47,8 +47,7 @@ OVERFLOWED = """\
 warning[NS104]: first infinity of this run: `cublasSgemm()` overflowed in 32 of 32 values
   --> FILE:LINE in multiply
    |
-LINE |     TRY(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, (float*)a, kRows, (float*)b, \
-kInner,
+LINE |     TRY(multiply_floats(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, (float*)a, kRows, (float*)b,
    |
    = seen:     output[0] float32[8,4]  nan 0  +inf 32  -inf 0  first at [0,0]
    = inputs:   input[0]  float32[8,16]  1.0e+20        large for float32
@@ -66,7 +65,7 @@ help: scale down what `cublasSgemm()` is given, or let it add up and write in a 
 def test_the_call_and_its_line(linked, make, tmp_path):
     program = make(linked)
     done = both([program, "overflow"], tmp_path)
-    line = line_of("TRY(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows")
+    line = line_of("TRY(multiply_floats(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows")
     text = re.sub(r"correlation \d+", "correlation NUMBER", done.stderr.replace(str(program.with_suffix(".c")), "FILE"))
     text = text.replace(f"FILE:{line} ", "FILE:LINE ").replace(f"\n{line} |", "\nLINE |")
     assert text.startswith(OVERFLOWED), done.describe()
@@ -74,6 +73,8 @@ def test_the_call_and_its_line(linked, make, tmp_path):
 
 @pytest.mark.parametrize("way, kind, did, line", [
     ("sums below zero", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "&beta, (float*)c"),
+    ("over what is not read", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "&beta, (float*)c"),
+    ("fork", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "&beta, (float*)c"),
     ("part overflows", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "(float*)wide"),
     ("halves overflow", "infinity", "`cublasGemmEx()` overflowed in 64 of 64 values", "cublasGemmEx("),
     ("batch overflows", "infinity", "`cublasSgemmStridedBatched()` overflowed in 64 of 128 values",
@@ -94,3 +95,34 @@ def test_a_product_in_a_graph_is_not_looked_at(make, tmp_path):
     done = both([make(), "in a graph"], tmp_path)
     assert done.stderr == ("numsan: incomplete: kernels in CUDA graphs: 1 launch not looked at when the graph was "
                            "made, nor when it ran\n"), done.describe()
+
+
+def test_nothing_is_looked_at_once_a_profiler_has_come(make, tmp_path):
+    done = both([make(), "a profiler comes"], tmp_path)
+    assert done.report["findings"] == [], done.describe()
+    blind = done.report["coverage"]["blind_spots"]
+    assert "kernel launches since another tool took CUPTI: not counted" in blind, done.describe()
+
+
+SHIM = """
+#define _GNU_SOURCE
+#include <cublas_v2.h>
+#include <dlfcn.h>
+#include <stdio.h>
+cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
+                              int k, const float* alpha, const float* a, int lda, const float* b, int ldb,
+                              const float* beta, float* c, int ldc) {
+    __typeof__(cublasSgemm_v2)* next = (__typeof__(cublasSgemm_v2)*)dlsym(RTLD_NEXT, "cublasSgemm_v2");
+    puts("a tool of the program's");
+    return next(handle, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+"""
+
+
+def test_a_tool_that_stands_before_the_library_is_kept(cupti, tmp_path):
+    cc(tmp_path / "libshim.so", SHIM, "-shared", "-fPIC", "-ldl")
+    program = cc(tmp_path / "products", SOURCE.read_text(), "-g", "-rdynamic", f"-L{tmp_path}", f"-Wl,-rpath,{tmp_path}",
+                 "-lshim", f"-L{FAKES}", "-l:libcublas.so.13", "-l:libcuda.so.1", "-lm", "-ldl")
+    done = both([program, "overflow"], tmp_path)
+    assert done.stdout.startswith("a tool of the program's\n"), done.describe()
+    assert [f["op"] for f in done.report["findings"]] == ["cublasSgemm()"], done.describe()

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace numsan {
@@ -266,7 +267,7 @@ TEST(KernelEvents, ACallThatMayWriteMoreThanItSaysMakesAllUnknown) {
     make(p, call);
     p.seen.take();
     p.scale(0x2000, 0x1000);
-    EXPECT_EQ(p.seen.take()[0], "ignored contents of memory( 1000:64) -> 1000:64");
+    EXPECT_EQ(p.seen.take()[0], "ignored contents of memory( 2000:64 1000:64) -> 2000:64 -> 1000:64");
     EXPECT_EQ(p.events.counts().partly, 1);
 }
 
@@ -275,24 +276,50 @@ TEST(KernelEvents, WhatACallUsesAsScratchIsNotKnown) {
     p.events.allocated(0x3000, 256, false);
     p.scale(0x3000, 0x1000);
     LibraryCall call = product(0x1000, 0x1000, 0x2000);
-    call.scratch = 0x3000;
+    call.add_other(reinterpret_cast<void*>(0x3000));
     make(p, call);
     p.seen.take();
     p.scale(0x1000, 0x3000);
     EXPECT_EQ(p.seen.take()[0], "ignored contents of memory( 3000:64) -> 3000:64");
 }
 
+TEST(KernelEvents, ScratchBehindTheResultIsNotTakenForWhatItHas) {
+    Program p;
+    p.events.allocated(0x4000, 4096, false);
+    LibraryCall call = product(0x1000, 0x2000, 0x4000);
+    call.add_other(reinterpret_cast<void*>(0x4400));
+    make(p, call);
+    p.seen.take();
+    p.scale(0x1000, 0x4000);
+    EXPECT_EQ(p.seen.take()[0], "ignored contents of memory( 4000:256) -> 4000:256") << "up to the scratch";
+}
+
 TEST(KernelEvents, ACallBeyondAnAllocationOrInNoneIsNotLookedAt) {
     Program p;
-    make(p, product(0x1000, 0x2000, 0x77770000));
+    p.scale(0x2000, 0x1000);
+    make(p, product(0x1000, 0x1000, 0x77770000));
     LibraryCall call = product(0x1000, 0x1000, 0x2000);
     call.buffers[2].strides[1] = 100;
     make(p, call);
-    for (const std::string& event : p.seen.take()) EXPECT_TRUE(event.starts_with("ignored")) << event;
+    for (const std::string& event : p.seen.take())
+        EXPECT_TRUE(event.starts_with("ignored") || event.starts_with("scale")) << event;
     EXPECT_EQ(p.events.counts().elsewhere, 2);
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take()[0], "ignored contents of memory( 2000:64) -> 2000:64") << "something was written there";
     call.captured = true;
     make(p, call);
     EXPECT_EQ(p.events.counts().captured, 1);
+}
+
+TEST(KernelEvents, WhatACallMakesOfNumbersThatAreNotSeenIsNobodysFault) {
+    Program p;
+    make(p, product(0x1000, 0x77770000, 0x2000));
+    EXPECT_EQ(p.seen.take().back(), "ignored cublasSgemm()( 1000:16) -> 2000:16");
+    LibraryCall call = product(0x1000, 0x1000, 0x2000);
+    call.explained = false;
+    make(p, call);
+    EXPECT_EQ(p.seen.take().back(), "ignored cublasSgemm()( 1000:16 1000:16) -> 2000:16");
+    EXPECT_EQ(p.events.counts().partly, 2);
 }
 
 TEST(KernelEvents, WhatAUserSaysOfAKernelCounts) {

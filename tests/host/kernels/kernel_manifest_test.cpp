@@ -50,42 +50,64 @@ TEST(KernelManifest, SaysWhatKernelsAreGiven) {
     EXPECT_EQ(manifest.find("other", "other"), nullptr);
 }
 
+/// Of one kernel that is left out.
+void expect_complaint(const std::string& text, const std::string& said) {
+    EXPECT_THAT(complaints_about(text), ElementsAre("kernels: kernels.toml:" + said + "; the kernel is left out"))
+        << text;
+}
+
 TEST(KernelManifest, ComplaintsNameThePlaceAndWhatWasExpected) {
-    EXPECT_THAT(complaints_about("[[kernel]\n"), ElementsAre(StartsWith("kernels: kernels.toml:1:")));
-    EXPECT_THAT(
-        complaints_about(""),
-        ElementsAre("kernels: kernels.toml:1:1: no kernel is described: expected tables [[kernel]]; all kernels "
-                    "are left out"));
-    EXPECT_THAT(complaints_about("kernel = 3\n"),
-                ElementsAre("kernels: kernels.toml:1:10: 'kernel' is no list of tables: expected [[kernel]]; all "
-                            "kernels are left out"));
-    EXPECT_THAT(complaints_about("kernels = []\n"),
-                ElementsAre("kernels: kernels.toml:1:1: unknown key 'kernels': expected one of kernel; all kernels are "
-                            "left out"));
-    EXPECT_THAT(complaints_about("[[kernel]]\nname = \"f\"\n"),
-                ElementsAre("kernels: kernels.toml:2:1: unknown key 'name': expected one of symbol, writes, reads; the "
-                            "kernel is left out"));
-    EXPECT_THAT(complaints_about("[[kernel]]\nwrites = []\n"),
-                ElementsAre("kernels: kernels.toml:1:1: a kernel has no 'symbol', its name; the kernel is left out"));
-    EXPECT_THAT(complaints_about("[[kernel]]\nsymbol = \"f\"\nwrites = 0\n"),
-                ElementsAre("kernels: kernels.toml:3:10: 'writes' is no list: expected [{ argument = 0, type = "
-                            "\"float32\" }]; the kernel is left out"));
-    const std::string buffer = "[[kernel]]\nsymbol = \"f\"\nwrites = [";
-    EXPECT_THAT(complaints_about(buffer + "0]\n"),
-                ElementsAre("kernels: kernels.toml:3:11: a buffer is no table: expected { argument = 0, type = "
-                            "\"float32\" }; the kernel is left out"));
-    EXPECT_THAT(complaints_about(buffer + "{ type = \"float32\" }]\n"),
-                ElementsAre("kernels: kernels.toml:3:11: a buffer has no 'argument': its place among those of the "
-                            "kernel, from 0; the kernel is left out"));
-    EXPECT_THAT(
-        complaints_about(buffer + "{ argument = -1, type = \"float32\" }]\n"),
-        ElementsAre("kernels: kernels.toml:3:24: 'argument' is no whole number of 0 to 4095; the kernel is left "
-                    "out"));
-    EXPECT_THAT(complaints_about(buffer + "{ argument = 0, type = \"int32\" }]\n"),
-                ElementsAre(StartsWith("kernels: kernels.toml:3:11: a buffer has no 'type' that is one of float64, "
-                                       "float32, ")));
-    EXPECT_THAT(complaints_about(buffer + "{ argument = 0, type = \"float32\", count = 1.5 }]\n"),
-                ElementsAre(StartsWith("kernels: kernels.toml:3:53: 'count' is no whole number of 1 to ")));
+    EXPECT_THAT(complaints_about("# nothing\n"),
+                ElementsAre("kernels: kernels.toml: no kernel is described: expected [[kernel]]"));
+    expect_complaint("[[kernel]\n", "2:1: expected [[kernel]]");
+    expect_complaint("kernel = 3\n", "1:1: expected [[kernel]]");
+    expect_complaint("[[kernels]]\n", "1:3: expected [[kernel]]");
+    expect_complaint("[[kernel]]\nname = \"f\"\n", "2:1: unknown key 'name': expected one of symbol, writes, reads");
+    expect_complaint("[[kernel]]\nwrites = []\n", "1:1: a kernel has no 'symbol', its name");
+    expect_complaint("[[kernel]]\nsymbol = 3\n", "2:10: 'symbol' is no text, \"name\"");
+    expect_complaint("[[kernel]]\nsymbol \"f\"\n", "2:8: expected =");
+    expect_complaint("[[kernel]]\n\"symbol\" = \"f\"\n", "2:1: expected one of symbol, writes, reads");
+    expect_complaint("[[kernel]]\nsymbol = \"f\" writes = []\n", "2:14: expected a new line");
+    expect_complaint("[[kernel]]\nsymbol = \"f\n", "2:10: a text has no end on its line");
+    expect_complaint("[[kernel]]\nsymbol = \"\\n\"\n",
+                     "2:10: of what a backslash may stand before only \\\" and \\\\ are known");
+    expect_complaint("[[kernel]]\nsymbol = \"\x1b[31m\"\n", "2:10: byte 0x1b in a text");
+    expect_complaint("[[kernel]]\n\xef = 1\n", "2:1: byte 0xef begins no word");
+    expect_complaint("[[kernel]]\nsymbol = \"f\"\nwrites = 0\n",
+                     "3:10: expected a list, [{ argument = 0, type = \"float32\" }]");
+    const std::string list = "[[kernel]]\nsymbol = \"f\"\nwrites = [";
+    expect_complaint(list + "0]\n", "3:11: expected a buffer, { argument = 0, type = \"float32\" }");
+    expect_complaint(list + "{ type = \"float32\" }]\n",
+                     "3:11: a buffer has no 'argument': its place among those of the kernel, from 0");
+    expect_complaint(list + "{ argument = -1 }]\n", "3:24: 'argument' is no whole number of 0 to 4095");
+    expect_complaint(list + "{ argument = 0, type = \"float32\", count = 1.5 }]\n",
+                     "3:53: 'count' is no whole number of 1 to 576460752303423487");
+    expect_complaint(list + "{ argument = 0, size = 1 }]\n",
+                     "3:27: unknown key 'size': expected one of argument, type, count, offset");
+    expect_complaint(list + "{ argument = 0 ]\n", "3:26: expected , or }");
+    expect_complaint(list + "{ argument = 0, type = \"float32\" } }\n", "3:46: expected , or ]");
+    EXPECT_THAT(complaints_about(list + "{ argument = 0, type = \"int32\" }]\n"),
+                ElementsAre(StartsWith("kernels: kernels.toml:3:34: 'type' is none of float64, float32, float16, ")));
+}
+
+TEST(KernelManifest, TextsAndLists) {
+    std::vector<std::string> complaints;
+    const KernelManifest manifest = KernelManifest::parse(
+        "[[kernel]]\r\nsymbol = 'a\\b'  # literal\r\n[[kernel]]\nsymbol = \"a\\\"b\\\\\"\nwrites = [\n  # one\n"
+        "  { argument = 0, type = 'float32', },\n]",
+        "kernels.toml", complaints);
+    EXPECT_THAT(complaints, IsEmpty());
+    EXPECT_THAT(manifest.symbols(), ElementsAre("a\"b\\", "a\\b"));
+    EXPECT_THAT(*manifest.find("a\"b\\", ""), SizeIs(1));
+}
+
+TEST(KernelManifest, ManyBadKernelsAreCounted) {
+    std::string text;
+    for (int i = 0; i < 25; ++i) text += "[[kernel]]\nsymbol =\n";
+    const std::vector<std::string> complaints = complaints_about(text);
+    ASSERT_THAT(complaints, SizeIs(21));
+    EXPECT_EQ(complaints.front(), "kernels: kernels.toml:3:1: 'symbol' is no text, \"name\"; the kernel is left out");
+    EXPECT_EQ(complaints.back(), "kernels: kernels.toml: 5 further kernels are left out");
 }
 
 TEST(KernelManifest, OneBadKernelLeavesTheOthers) {

@@ -1,0 +1,59 @@
+#include "host/kernels/seen_launch.h"
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace numsan {
+namespace {
+
+constexpr uint64_t kNowhere = ~uint64_t(0);
+
+bool is_infinite_number(const KernelParameter& parameter, const void* argument) {
+    const auto is = [&](auto value) {
+        std::memcpy(&value, argument, sizeof value);
+        return std::isinf(value);
+    };
+    if (parameter.use != KernelParameter::Use::Number) return false;
+    return parameter.dtype == DType::Float64 ? is(double{}) : is(float{});
+}
+
+/// Through the system, which has an error in place of a fault.
+template <class T>
+std::optional<T> read_if_there(const void* from) {
+    T value{};
+    const iovec to{&value, sizeof value}, remote{const_cast<void*>(from), sizeof value};
+    return process_vm_readv(getpid(), &to, 1, &remote, 1, 0) == sizeof value ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+bool gives_infinity(const SeenLaunch& launch, const KernelSignature& signature) {
+    return std::any_of(signature.parameters.begin(), signature.parameters.end(), [&](const KernelParameter& one) {
+        return is_infinite_number(one, launch.arguments[one.argument]);
+    });
+}
+
+uint64_t declared_pointer(const SeenLaunch& launch, const KernelParameter& parameter) {
+    const auto argument = read_if_there<const char*>(launch.arguments + parameter.argument);
+    return argument ? read_if_there<uint64_t>(*argument + parameter.offset).value_or(kNowhere) : kNowhere;
+}
+
+uint64_t end_of(const SeenLaunch& launch, const KernelSignature& signature, uint64_t address) {
+    constexpr uint64_t kApart = 256;  // what is nearer is a place in the same buffer: a neighbour, a row
+    uint64_t end = kNowhere;
+    each_buffer(launch, signature, [&](uint64_t other, const KernelParameter&) {
+        if (other > address && other - address >= kApart) end = std::min(end, other);
+    });
+    return end;
+}
+
+uint64_t end_of_count(uint64_t address, const KernelParameter& parameter) {
+    const uint64_t bytes = info(parameter.dtype).element_bytes();
+    return parameter.count > 0 ? address + static_cast<uint64_t>(parameter.count) * bytes : kNowhere;
+}
+
+}  // namespace numsan
