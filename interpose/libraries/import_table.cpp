@@ -141,8 +141,8 @@ void write(void** slot, void* value, const Binary& binary) {
     if (sealed) mprotect(start, page, PROT_READ);
 }
 
-/// The function itself is there: not an entry of a binary that calls it, which in a program at a fixed address may stand
-/// for the function everywhere, nor one of ours.
+/// The function itself is there: not an entry of a binary that calls it, which may stand for it everywhere in a program
+/// at a fixed address, nor one of ours.
 bool is_function(void* address) {
     Dl_info info;
     const ElfW(Sym)* symbol = nullptr;

@@ -45,7 +45,7 @@ static CUdeviceptr a, b, c;
 static const float one = 1, zero = 0;
 
 /// In a program at a fixed address this is an entry of its own.
-static __typeof__(cublasSgemm)* const multiply_floats = cublasSgemm;
+static __typeof__(cublasSgemm)* const sgemm = cublasSgemm;
 
 static CUfunction kernel(const char* name) {
     CUfunction found;
@@ -79,8 +79,8 @@ static void show(CUdeviceptr from, int count) {
 static void multiply(float first, float second, float beta) {
     upload(a, first, kRows * kInner);
     upload(b, second, kInner * kColumns);
-    TRY(multiply_floats(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, (float*)a, kRows, (float*)b,
-                        kInner, &beta, (float*)c, kRows));
+    TRY(sgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, (float*)a, kRows, (float*)b, kInner, &beta,
+              (float*)c, kRows));
 }
 
 /// The rows of c lie further apart than there are, and what lies between is nobody's.
@@ -181,8 +181,8 @@ static int run(const char* way) {
     }
     if (IS("nothing")) {
         multiply(1, 1, 0);
-        TRY(multiply_floats(blas, CUBLAS_OP_N, CUBLAS_OP_N, 0, kColumns, kInner, &one, (float*)a, kRows, (float*)b,
-                            kInner, &zero, (float*)c, kRows));
+        TRY(sgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, 0, kColumns, kInner, &one, (float*)a, kRows, (float*)b, kInner, &zero,
+                  (float*)c, kRows));
     }
     if (IS("what is added to")) upload(c, NAN, kRows * kColumns), multiply(1, 1, 1);
     if (IS("in a graph")) {

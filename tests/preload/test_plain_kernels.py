@@ -3,6 +3,7 @@ program runs as it does without numsan."""
 import pathlib
 import re
 import sys
+import tomllib
 
 import pytest
 
@@ -106,6 +107,15 @@ def test_a_kernel_that_a_user_describes_is_looked_at(kernels, tmp_path):
     done = both([kernels, "opaque"], tmp_path, options={"kernels": manifest})
     said = f"numsan: kernels: {manifest}:3:34: 'type' is none of float64, "
     assert done.stderr.startswith(said), done.describe()
+
+
+def test_the_file_that_the_documents_show_is_read(kernels, tmp_path):
+    text = (run_numsan.REPO / "docs/cuda.md").read_text()
+    shown = re.search(r"^```toml\n(.*?)^```$", text, re.M | re.S)[1]
+    assert tomllib.loads(shown)["kernel"][0]["symbol"] == "fused_update", "it is TOML"
+    (tmp_path / "kernels.toml").write_text(shown)
+    done = both([kernels, "healthy"], tmp_path, options={"kernels": "kernels.toml"})
+    assert done.stderr == "" and done.report["verdict"] == "clean", done.describe()
 
 
 def test_a_graph_is_not_looked_at(kernels, tmp_path):

@@ -12,6 +12,7 @@ SOURCE = pathlib.Path(__file__).with_name("plain_products.c")
 pytestmark = pytest.mark.skipif(not (FAKES / "libcublas.so.13").exists(),
                                 reason="no fake cuBLAS was built: its headers were not found")
 
+LIBRARIES = (f"-L{FAKES}", "-l:libcublas.so.13", "-l:libcuda.so.1", "-lm", "-ldl")
 LINKED = {"lazy": (), "at once": ("-Wl,-z,now",), "at a fixed address": ("-no-pie", "-fno-pie", "-Wl,-z,lazy")}
 
 
@@ -23,8 +24,7 @@ def make(cupti, tmp_path_factory):
     def program(linked="lazy"):
         if linked not in made:
             folder = tmp_path_factory.mktemp("products")
-            made[linked] = cc(folder / "products", SOURCE.read_text(), "-g", "-rdynamic", f"-L{FAKES}",
-                              *LINKED[linked], "-l:libcublas.so.13", "-l:libcuda.so.1", "-lm", "-ldl")
+            made[linked] = cc(folder / "products", SOURCE.read_text(), "-g", "-rdynamic", *LINKED[linked], *LIBRARIES)
         return made[linked]
     return program
 
@@ -35,8 +35,8 @@ def line_of(text):
 
 
 @pytest.mark.parametrize("way", ["healthy", "missing values", "what is not read", "what is added to", "a refused call",
-                                 "nothing", "factor of the device", "part", "halves", "batch", "lt", "lt with a missing bias",
-                                 "train"])
+                                 "nothing", "factor of the device", "part", "halves", "batch", "lt",
+                                 "lt with a missing bias", "train"])
 def test_what_is_healthy_or_was_there_before_is_no_finding(way, make, tmp_path):
     done = both([make(), way], tmp_path)
     assert done.stderr == "" and done.report["findings"] == [], done.describe()
@@ -47,7 +47,8 @@ OVERFLOWED = """\
 warning[NS104]: first infinity of this run: `cublasSgemm()` overflowed in 32 of 32 values
   --> FILE:LINE in multiply
    |
-LINE |     TRY(multiply_floats(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, (float*)a, kRows, (float*)b,
+LINE |     TRY(sgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, (float*)a, kRows, (float*)b, \
+kInner, &beta,
    |
    = seen:     output[0] float32[8,4]  nan 0  +inf 32  -inf 0  first at [0,0]
    = inputs:   input[0]  float32[8,16]  1.0e+20        large for float32
@@ -65,16 +66,16 @@ help: scale down what `cublasSgemm()` is given, or let it add up and write in a 
 def test_the_call_and_its_line(linked, make, tmp_path):
     program = make(linked)
     done = both([program, "overflow"], tmp_path)
-    line = line_of("TRY(multiply_floats(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows")
+    line = line_of("TRY(sgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows")
     text = re.sub(r"correlation \d+", "correlation NUMBER", done.stderr.replace(str(program.with_suffix(".c")), "FILE"))
     text = text.replace(f"FILE:{line} ", "FILE:LINE ").replace(f"\n{line} |", "\nLINE |")
     assert text.startswith(OVERFLOWED), done.describe()
 
 
 @pytest.mark.parametrize("way, kind, did, line", [
-    ("sums below zero", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "&beta, (float*)c"),
-    ("over what is not read", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "&beta, (float*)c"),
-    ("fork", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "&beta, (float*)c"),
+    ("sums below zero", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "(float*)b, kInner, &beta,"),
+    ("over what is not read", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "(float*)b, kInner, &beta,"),
+    ("fork", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "(float*)b, kInner, &beta,"),
     ("part overflows", "infinity", "`cublasSgemm()` overflowed in 32 of 32 values", "(float*)wide"),
     ("halves overflow", "infinity", "`cublasGemmEx()` overflowed in 64 of 64 values", "cublasGemmEx("),
     ("batch overflows", "infinity", "`cublasSgemmStridedBatched()` overflowed in 64 of 128 values",
@@ -121,8 +122,8 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa, c
 
 def test_a_tool_that_stands_before_the_library_is_kept(cupti, tmp_path):
     cc(tmp_path / "libshim.so", SHIM, "-shared", "-fPIC", "-ldl")
-    program = cc(tmp_path / "products", SOURCE.read_text(), "-g", "-rdynamic", f"-L{tmp_path}", f"-Wl,-rpath,{tmp_path}",
-                 "-lshim", f"-L{FAKES}", "-l:libcublas.so.13", "-l:libcuda.so.1", "-lm", "-ldl")
+    program = cc(tmp_path / "products", SOURCE.read_text(), "-g", "-rdynamic", f"-L{tmp_path}",
+                 f"-Wl,-rpath,{tmp_path}", "-lshim", *LIBRARIES)
     done = both([program, "overflow"], tmp_path)
     assert done.stdout.startswith("a tool of the program's\n"), done.describe()
     assert [f["op"] for f in done.report["findings"]] == ["cublasSgemm()"], done.describe()
