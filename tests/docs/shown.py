@@ -7,7 +7,7 @@ from run_numsan import REPO
 DOCUMENTS = [REPO / "README.md", REPO / "ARCHITECTURE.md", *sorted((REPO / "docs").glob("**/*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A command in a fence without a language would be missed.
-LANGUAGES = {"sh", "python", "text", "bash", "yaml", "dockerfile"}
+LANGUAGES = {"sh", "python", "text", "bash", "yaml", "dockerfile", "toml"}
 
 
 @dataclass

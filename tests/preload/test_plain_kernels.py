@@ -3,7 +3,6 @@ program runs as it does without numsan."""
 import pathlib
 import re
 import sys
-import tomllib
 
 import pytest
 
@@ -110,6 +109,7 @@ def test_a_kernel_that_a_user_describes_is_looked_at(kernels, tmp_path):
 
 
 def test_the_file_that_the_documents_show_is_read(kernels, tmp_path):
+    tomllib = pytest.importorskip("tomllib", reason="Python has it since 3.11")
     text = (run_numsan.REPO / "docs/cuda.md").read_text()
     shown = re.search(r"^```toml\n(.*?)^```$", text, re.M | re.S)[1]
     assert tomllib.loads(shown)["kernel"][0]["symbol"] == "fused_update", "it is TOML"
