@@ -36,14 +36,39 @@ KernelEvents::Kernel& KernelEvents::kernel_of(const char* symbol) {
         made.typed = true;
         made.signature = std::move(*signature);
     }
-    if (const auto* const declared = manifest_.find(name, made.signature.name); declared != nullptr) {
-        made.typed = true;
-        if (made.signature.name.empty()) made.signature.name = name;
-        made.signature.parameters = *declared;
-        made.signature.declared = true;
-    }
+    add_declared(name, made);
     made.op = new_op((made.typed ? made.signature.name : std::string(name)) + std::string(kKernelMark), OpClass::Other);
     return kernels_.emplace(name, std::move(made)).first->second;
+}
+
+/// Another type of number is said of a parameter than its name has, or there is no such parameter.
+static bool contradicts(const std::vector<KernelParameter>& declared, const KernelSignature& signature) {
+    return std::any_of(declared.begin(), declared.end(), [&](const KernelParameter& one) {
+        const auto argument = static_cast<size_t>(one.argument);
+        if (argument >= signature.parameters.size()) return true;
+        const KernelParameter& named = signature.parameters[argument];
+        return (named.use == Use::Reads || named.use == Use::Writes) && named.dtype != one.dtype;
+    });
+}
+
+void KernelEvents::add_declared(std::string_view symbol, Kernel& kernel) {
+    KernelSignature& signature = kernel.signature;
+    for (const std::string_view name :
+         {symbol, std::string_view(signature.with_parameters), std::string_view(signature.name)}) {
+        const auto* const declared = name.empty() ? nullptr : manifest_.find(name);
+        if (declared == nullptr || (kernel.typed && contradicts(*declared, signature))) continue;
+        met_.insert(std::string(name));
+        std::vector<KernelParameter>& all = signature.parameters;
+        const auto is_declared = [&](const KernelParameter& named) {
+            return std::any_of(declared->begin(), declared->end(),
+                               [&](const KernelParameter& one) { return one.argument == named.argument; });
+        };
+        all.erase(std::remove_if(all.begin(), all.end(), is_declared), all.end());
+        all.insert(all.end(), declared->begin(), declared->end());
+        if (signature.name.empty()) signature.name = symbol;
+        kernel.typed = true;
+        return;
+    }
 }
 
 const OpInfo& KernelEvents::call_op(const char* call, OpClass op_class) {
@@ -197,7 +222,8 @@ void KernelEvents::after_call(const LibraryCall& call) noexcept {
                 memory_.written(call.others[i]);
             }
             if (!call.complete) memory_.all_written();
-            ++(views.complete && explained ? calls_scanned_ : views.writes > 0 ? calls_partly_ : calls_elsewhere_);
+            if (!explained && views.writes > 0) ++calls_unexplained_;
+            ++(views.complete ? calls_scanned_ : views.writes > 0 ? calls_partly_ : calls_elsewhere_);
         } catch (const std::bad_alloc&) {
             memory_.all_written();
             return;
@@ -280,6 +306,10 @@ KernelEvents::Counts KernelEvents::counts() const {
     counts.scanned = calls_scanned_;
     counts.partly = calls_partly_;
     counts.elsewhere = calls_elsewhere_;
+    counts.unexplained = calls_unexplained_;
+    for (const std::string& symbol : manifest_.symbols()) {
+        if (!met_.contains(symbol)) counts.unmet.push_back(symbol);
+    }
     for (const auto& [symbol, kernel] : kernels_) {
         counts.scanned += kernel.scanned;
         counts.partly += kernel.partly;

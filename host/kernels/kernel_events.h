@@ -6,7 +6,9 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,10 +62,12 @@ class KernelEvents {
     void forget() noexcept;
 
     struct Counts {
-        int64_t scanned = 0;    ///< launches and calls of libraries of which every buffer of numbers was handed over
-        int64_t partly = 0;     ///< that may write more than that
-        int64_t captured = 0;   ///< into graphs: those are not looked at
-        int64_t elsewhere = 0;  ///< of which nothing was: they write to memory that was not seen to be allocated
+        int64_t scanned = 0;      ///< launches and calls of libraries of which every buffer of numbers was handed over
+        int64_t partly = 0;       ///< that may write more than that
+        int64_t captured = 0;     ///< into graphs: those are not looked at
+        int64_t elsewhere = 0;    ///< of which nothing was: they write to memory that was not seen to be allocated
+        int64_t unexplained = 0;  ///< calls of which nothing is told: not all that they read was looked at
+        std::vector<std::string> unmet;         ///< kernels that a user describes, and that were not launched
         std::map<std::string, int64_t> unseen;  ///< of kernels whose names do not say what they write, by these
     };
     /// Throws std::bad_alloc.
@@ -78,6 +82,8 @@ class KernelEvents {
     };
 
     Kernel& kernel_of(const char* symbol);
+    /// What a user says of the kernel is part of its signature now, where he does.
+    void add_declared(std::string_view symbol, Kernel& kernel);
     const OpInfo& call_op(const char* call, OpClass op_class);
     /// The buffer that begins at `address`, where it is not known what is in it.
     void add_unknown(EventViews& views, uint64_t address, DType dtype, uint64_t end = ~uint64_t(0));
@@ -92,7 +98,8 @@ class KernelEvents {
     DeviceMemory memory_;
     std::map<std::string, Kernel, std::less<>> kernels_;
     std::map<std::string, OpInfo, std::less<>> calls_;  ///< copies, and those of libraries
-    int64_t calls_scanned_ = 0, calls_partly_ = 0, calls_elsewhere_ = 0;
+    int64_t calls_scanned_ = 0, calls_partly_ = 0, calls_elsewhere_ = 0, calls_unexplained_ = 0;
+    std::set<std::string> met_;      ///< of the kernels that a user describes
     std::deque<std::string> names_;  ///< of OpInfo, never freed
     int64_t captured_ = 0;
     uint32_t next_id_ = 0;

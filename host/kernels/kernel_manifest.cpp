@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -42,6 +43,11 @@ Word key(ManifestReader& reader, const char* known) {
     throw ManifestError{"unknown key " + in_quotes(name.text) + ": expected one of " + known, name.line, name.column};
 }
 
+void once(const Word& name, std::set<std::string>& seen) {
+    if (!seen.insert(name.text).second)
+        throw ManifestError{in_quotes(name.text) + " stands twice", name.line, name.column};
+}
+
 int64_t whole_number(ManifestReader& reader, const std::string& name, int64_t smallest, int64_t largest) {
     const Word word = reader.word();
     int64_t number = 0;
@@ -61,10 +67,13 @@ KernelParameter buffer(ManifestReader& reader, KernelParameter::Use use) {
     const Word begin = reader.word();
     reader.expect('{', "a buffer, { argument = 0, type = \"float32\" }");
     KernelParameter parameter{use};
+    parameter.declared = true;
+    std::set<std::string> seen;
     std::optional<int64_t> argument;
     std::optional<DType> dtype;
     while (!reader.word().is('}')) {
         const Word name = key(reader, kKeys);
+        once(name, seen);
         if (name.text == "argument") {
             argument = whole_number(reader, name.text, 0, KernelManifest::kMostArguments - 1);
         } else if (name.text == "count") {
@@ -111,8 +120,10 @@ std::pair<std::string, std::vector<KernelParameter>> kernel(ManifestReader& read
     reader.expect(']', "[[kernel]]");
     reader.expect(']', "[[kernel]]");
     std::pair<std::string, std::vector<KernelParameter>> made;
+    std::set<std::string> seen;
     while (reader.word().kind != Word::Kind::End && !reader.word().is('[')) {
         const Word name = key(reader, kKeys);
+        once(name, seen);
         if (name.text == "symbol") {
             if (reader.word().kind != Word::Kind::Text || reader.word().text.empty())
                 reader.fail("'symbol' is no text, \"name\"");
@@ -127,7 +138,11 @@ std::pair<std::string, std::vector<KernelParameter>> kernel(ManifestReader& read
         if (reader.word().line == name.line && reader.word().kind != Word::Kind::End)
             reader.fail("expected a new line");
     }
+    if (reader.word().is('[') && !reader.stands_at("[[kernel]]")) reader.fail("expected [[kernel]]");
     if (made.first.empty()) throw ManifestError{"a kernel has no 'symbol', its name", begin.line, begin.column};
+    if (!seen.contains("writes") && !seen.contains("reads"))
+        throw ManifestError{"a kernel has neither 'writes' nor 'reads': `writes = []` for one that writes no numbers",
+                            begin.line, begin.column};
     return made;
 }
 
@@ -149,8 +164,11 @@ KernelManifest KernelManifest::parse(std::string_view text, const std::string& n
             if (!at_kernel) bad == 0 ? reader.next() : reader.skip_to_table();
             at_kernel = true;
             if (reader.word().kind == Word::Kind::End) break;
+            const Word begin = reader.word();
             auto [symbol, parameters] = kernel(reader);
-            manifest.kernels_[symbol] = std::move(parameters);
+            if (!manifest.kernels_.emplace(symbol, std::move(parameters)).second)
+                throw ManifestError{"a kernel " + in_quotes(symbol) + " was described before", begin.line,
+                                    begin.column};
         } catch (const ManifestError& error) {
             complain(error);
             at_kernel = false;
@@ -185,11 +203,9 @@ KernelManifest KernelManifest::read(const std::string& path, std::vector<std::st
     return {};
 }
 
-const std::vector<KernelParameter>* KernelManifest::find(std::string_view symbol, std::string_view name) const {
-    for (const std::string_view one : {symbol, name}) {
-        if (const auto found = kernels_.find(one); found != kernels_.end()) return &found->second;
-    }
-    return nullptr;
+const std::vector<KernelParameter>* KernelManifest::find(std::string_view symbol) const {
+    const auto found = kernels_.find(symbol);
+    return found != kernels_.end() ? &found->second : nullptr;
 }
 
 std::vector<std::string> KernelManifest::symbols() const {

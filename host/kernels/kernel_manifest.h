@@ -24,9 +24,8 @@ class KernelManifest {
     /// Of a file; of none that can be read: one complaint, and no kernel. An empty path: no kernel.
     static KernelManifest read(const std::string& path, std::vector<std::string>& complaints);
 
-    /// The buffers of a kernel by its name in the driver, or by what C++ calls it, with or without parameters; null: it
-    /// is not described.
-    const std::vector<KernelParameter>* find(std::string_view symbol, std::string_view name) const;
+    /// The buffers of the kernel with that symbol; null: none is described by it.
+    const std::vector<KernelParameter>* find(std::string_view symbol) const;
     size_t size() const { return kernels_.size(); }
     /// Of all kernels, in order.
     std::vector<std::string> symbols() const;

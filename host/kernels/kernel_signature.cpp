@@ -132,6 +132,7 @@ std::optional<KernelSignature> kernel_signature(const char* symbol) {
     std::string_view name = text.substr(0, list);
     if (name.starts_with(kVoid)) name.remove_prefix(kVoid.size());
     signature.name = name;
+    signature.with_parameters = std::string(name) + std::string(text.substr(list));
     if (inside.empty()) return signature;
     const auto parts = parts_of(inside);
     if (!parts) return std::nullopt;

@@ -24,13 +24,14 @@ struct KernelParameter {
     int16_t argument = 0;          ///< its place among those of the kernel
     int32_t offset = 0;            ///< bytes from where the argument begins to the pointer: of a struct
     int64_t count = 0;             ///< numbers that the buffer has; 0: it goes on to its end
+    bool declared = false;         ///< a user says so: there may be no such argument
 };
 
 /// A kernel as its name in the driver tells of it.
 struct KernelSignature {
-    std::string name;  ///< "ns::scale<float>", without what it returns and takes
+    std::string name;             ///< "ns::scale<float>", without what it returns and takes
+    std::string with_parameters;  ///< "ns::scale<float>(float*, int)"
     std::vector<KernelParameter> parameters;
-    bool declared = false;  ///< a user says what the parameters are: they may not be
 
     bool has(KernelParameter::Use use) const;
 };

@@ -41,6 +41,7 @@ struct LibraryCall {
     Buffer buffers[kMostBuffers] = {};
     int other_count = 0;
     uint64_t others[kMostOthers] = {};
+    bool looked_at = false;    ///< before it was made
     LaunchSpan launches = {};  ///< what it launched, once it was made
 };
 

@@ -22,11 +22,14 @@ std::string hex(char c) {
 }  // namespace
 
 void ManifestReader::step() {
-    if (text_[at_++] == '\n') {
+    const char passed = text_[at_++];
+    if (passed == '\n') {
         ++line_;
         column_ = 1;
+        only_blanks_ = true;
     } else {
         ++column_;
+        only_blanks_ = only_blanks_ && is_blank(passed);
     }
 }
 
@@ -40,6 +43,7 @@ void ManifestReader::next() {
     }
     word_ = {ManifestWord::Kind::End, {}, line_, column_};
     begin_ = at_;
+    begins_line_ = only_blanks_;
     if (at_ == text_.size()) return;
     const char first = at();
     if (is_sign(first)) {
@@ -83,12 +87,16 @@ void ManifestReader::expect(char sign, const char* expected) {
 }
 
 void ManifestReader::skip_to_table() {
-    const auto begins = [&] { return column_ == 1 && at() == '[' && at(1) == '['; };
-    if (word_.is('[') && word_.column == 1) {  // it has been read already, as what should not have come
+    const auto begins = [&] { return only_blanks_ && at() == '[' && at(1) == '['; };
+    if (word_.is('[') && begins_line_) {  // it has been read already, as what should not have come
         at_ = begin_;
-        column_ = 1;
+        column_ = word_.column;
+        only_blanks_ = true;
     }
+    // Where it stands now nothing was good.
+    if (begins() && at_ == failed_) step();
     while (at_ < text_.size() && !begins()) step();
+    failed_ = at_;
     next();
 }
 

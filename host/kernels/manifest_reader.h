@@ -33,14 +33,18 @@ struct ManifestWord {
 class ManifestReader {
   public:
     /// At no word yet: next() goes on to the first one.
-    explicit ManifestReader(std::string_view text) : text_(text) {}
+    explicit ManifestReader(std::string_view text) : text_(text) {
+        if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);  // what some editors begin a file with
+    }
 
     const ManifestWord& word() const { return word_; }
     /// The word, and goes on to the next one.
     ManifestWord take();
     /// The word is that sign, and goes on; an error that says what was expected else.
     void expect(char sign, const char* expected);
-    /// Goes on to the next line that begins with "[[", or to the end.
+    /// The word and what follows it are that text.
+    bool stands_at(std::string_view text) const { return text_.substr(begin_).starts_with(text); }
+    /// Goes on to the next line that begins with "[[", blanks aside, or to the end.
     void skip_to_table();
     void next();
     [[noreturn]] void fail(const std::string& what) const { throw ManifestError{what, word_.line, word_.column}; }
@@ -53,6 +57,8 @@ class ManifestReader {
     std::string_view text_;
     size_t at_ = 0, begin_ = 0;  ///< behind the word, and where it begins
     int line_ = 1, column_ = 1;
+    bool only_blanks_ = true, begins_line_ = true;  ///< up to here on this line, and up to the word
+    size_t failed_ = ~size_t(0);                    ///< where skip_to_table() went last
     ManifestWord word_;
 };
 

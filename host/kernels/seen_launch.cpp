@@ -37,6 +37,11 @@ bool gives_infinity(const SeenLaunch& launch, const KernelSignature& signature) 
     });
 }
 
+bool can_read_arguments() {
+    const int known = 42;
+    return read_if_there<int>(&known) == known;
+}
+
 uint64_t declared_pointer(const SeenLaunch& launch, const KernelParameter& parameter) {
     const auto argument = read_if_there<const char*>(launch.arguments + parameter.argument);
     return argument ? read_if_there<uint64_t>(*argument + parameter.offset).value_or(kNowhere) : kNowhere;

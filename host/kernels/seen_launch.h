@@ -23,7 +23,11 @@ bool gives_infinity(const SeenLaunch& launch, const KernelSignature& signature);
 
 /// The pointer in an argument that a user describes. A kernel may have fewer arguments: where there is none it is one
 /// into memory that nobody has. Of memory that is not there nothing is read.
+/// Without can_read_arguments() it is always that.
 uint64_t declared_pointer(const SeenLaunch& launch, const KernelParameter& parameter);
+
+/// The system lets a process read its own memory without a fault. A sandbox may not.
+bool can_read_arguments();
 
 /// Calls take(address, parameter) for each buffer of numbers that the launch is given, and each of integers that it may
 /// write.
@@ -34,7 +38,7 @@ void each_buffer(const SeenLaunch& launch, const KernelSignature& signature, Tak
         const Use use = parameter.use;
         if (use != Use::Reads && use != Use::Writes && use != Use::Others) continue;
         uint64_t address;
-        if (signature.declared)
+        if (parameter.declared)
             address = declared_pointer(launch, parameter);
         else
             std::memcpy(&address, launch.arguments[parameter.argument], sizeof address);

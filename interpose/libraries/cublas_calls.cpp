@@ -46,9 +46,10 @@ class Asked {
         Dl_info info;
         if (get() != nullptr || function == nullptr || dladdr(function, &info) == 0) return;
         void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-        if (library == nullptr) return;
-        found_.store(dlsym(library, name_), std::memory_order_release);
-        dlclose(library);
+        void* found = library != nullptr ? dlsym(library, name_) : nullptr;
+        if (library != nullptr) dlclose(library);
+        if (found == nullptr) found = dlsym(RTLD_DEFAULT, name_);  // a tool stands before the library
+        found_.store(found, std::memory_order_release);
     }
 
   private:

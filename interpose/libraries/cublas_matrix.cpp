@@ -48,8 +48,13 @@ void add(LibraryCall& call, const Matrix& matrix, bool read, bool written) noexc
 }
 
 bool Factors::has_no_beta() const noexcept {
-    static constexpr unsigned char kZeros[16] = {};
-    return beta != nullptr && place == Place::Host && std::memcmp(beta, kZeros, info(dtype).element_bytes()) == 0;
+    if (beta == nullptr || place != Place::Host) return false;
+    const auto* const bytes = static_cast<const unsigned char*>(beta);
+    for (uint32_t i = 0; i < info(dtype).element_bytes(); ++i) {
+        const bool has_sign = (i + 1) % info(dtype).lane_bytes == 0;  // the last byte of a number; -0 is 0
+        if ((bytes[i] & (has_sign ? 0x7f : 0xff)) != 0) return false;
+    }
+    return true;
 }
 
 void Factors::add_to(LibraryCall& call) const noexcept {

@@ -23,6 +23,12 @@ constexpr uint64_t kJumpSlot = R_AARCH64_JUMP_SLOT, kData = R_AARCH64_GLOB_DAT;
 constexpr uint64_t kJumpSlot = R_X86_64_JUMP_SLOT, kData = R_X86_64_GLOB_DAT;
 #endif
 
+const ReplacedImport* replaced(const ReplacedImport* imports, int count, std::string_view name) {
+    const auto* const end = imports + count;
+    const auto* const found = std::find_if(imports, end, [&](const ReplacedImport& one) { return name == one.name; });
+    return found != end ? found : nullptr;
+}
+
 /// What a binary imports, as its dynamic section says.
 class Imports {
   public:
@@ -40,20 +46,29 @@ class Imports {
         }
     }
 
-    /// Calls take(slot, name) for each place that holds the address of a function of another binary.
+    /// Calls take(slot, import) for each place from which the binary calls one of the functions. Where it has such a
+    /// place for calls alone, another one is for comparing addresses, and left as it is.
     template <class Take>
-    void each(Take take) const {
+    void each(const ReplacedImport* imports, int count, Take take) const {
         if (symbols_ == nullptr || names_ == nullptr) return;
-        const auto look = [&](const ElfW(Rela) * entries, size_t count) {
-            for (size_t i = 0; entries != nullptr && i < count; ++i) {
-                const uint64_t type = ELF64_R_TYPE(entries[i].r_info);
-                if (type != kJumpSlot && type != kData) continue;
-                const ElfW(Sym)& symbol = symbols_[ELF64_R_SYM(entries[i].r_info)];
-                take(reinterpret_cast<void**>(base_ + entries[i].r_offset), names_ + symbol.st_name);
+        const auto look = [&](const ElfW(Rela) * entries, size_t entry_count, uint64_t type) {
+            for (size_t i = 0; i < entry_count; ++i) {
+                if (ELF64_R_TYPE(entries[i].r_info) != type) continue;
+                const uint64_t symbol = ELF64_R_SYM(entries[i].r_info);
+                const ReplacedImport* const import = replaced(imports, count, names_ + symbols_[symbol].st_name);
+                if (import == nullptr || (type == kData && calls(symbol))) continue;
+                take(reinterpret_cast<void**>(base_ + entries[i].r_offset), *import);
             }
         };
-        look(calls_, calls_count_);
-        look(data_, data_count_);
+        look(calls_, calls_count_, kJumpSlot);
+        look(data_, data_count_, kData);
+    }
+    /// Calls take(name) for each library that the binary asks for.
+    template <class Take>
+    void each_needed(const ElfW(Dyn) * entries, Take take) const {
+        for (const ElfW(Dyn)* entry = entries; names_ != nullptr && entry->d_tag != DT_NULL; ++entry) {
+            if (entry->d_tag == DT_NEEDED) take(names_ + entry->d_un.d_val);
+        }
     }
 
   private:
@@ -63,18 +78,18 @@ class Imports {
         return reinterpret_cast<const T*>(given < base_ ? base_ + given : given);
     }
 
+    bool calls(uint64_t symbol) const {
+        return std::any_of(calls_, calls_ + calls_count_, [&](const ElfW(Rela) & entry) {
+            return ELF64_R_TYPE(entry.r_info) == kJumpSlot && ELF64_R_SYM(entry.r_info) == symbol;
+        });
+    }
+
     uintptr_t base_;
     const ElfW(Sym) * symbols_ = nullptr;
     const char* names_ = nullptr;
     const ElfW(Rela) * data_ = nullptr, *calls_ = nullptr;
     size_t data_count_ = 0, calls_count_ = 0;
 };
-
-const ReplacedImport* replaced(const ReplacedImport* imports, int count, std::string_view name) {
-    const auto* const end = imports + count;
-    const auto* const found = std::find_if(imports, end, [&](const ReplacedImport& one) { return name == one.name; });
-    return found != end ? found : nullptr;
-}
 
 bool is_own(std::string_view name) {
     const size_t slash = name.rfind('/');
@@ -90,7 +105,8 @@ uintptr_t page_of(uintptr_t address) {
 struct Binary {
     const char* name;  ///< in Search::names; "" for the program
     uintptr_t base = 0;
-    uintptr_t sealed = 0, sealed_end = 0;  ///< read-only once it has been loaded (PT_GNU_RELRO)
+    uintptr_t begin = ~uintptr_t(0), end = 0;  ///< of its segments
+    uintptr_t sealed = 0, sealed_end = 0;      ///< read-only once it has been loaded (PT_GNU_RELRO)
 };
 struct Search {
     const ReplacedImport* imports;
@@ -103,11 +119,15 @@ struct Search {
 /// asked for, of which an allocator that looks at stacks would ask the dynamic linker. What finds no room is left out.
 int look_into(dl_phdr_info* object, size_t, void* data) {
     Search& search = *static_cast<Search*>(data);
-    Binary binary{object->dlpi_name, object->dlpi_addr, 0, 0};
+    Binary binary{object->dlpi_name, object->dlpi_addr};
     const ElfW(Dyn)* entries = nullptr;
     for (int i = 0; i < object->dlpi_phnum; ++i) {
         const ElfW(Phdr)& header = object->dlpi_phdr[i];
         const uintptr_t address = object->dlpi_addr + header.p_vaddr;
+        if (header.p_type == PT_LOAD) {
+            binary.begin = std::min(binary.begin, address);
+            binary.end = std::max(binary.end, address + header.p_memsz);
+        }
         if (header.p_type == PT_DYNAMIC) entries = reinterpret_cast<const ElfW(Dyn)*>(address);
         if (header.p_type != PT_GNU_RELRO) continue;
         // As the dynamic linker does: what does not fill a page stays as it was.
@@ -115,9 +135,8 @@ int look_into(dl_phdr_info* object, size_t, void* data) {
         binary.sealed_end = page_of(address + header.p_memsz);
     }
     bool imports = false;
-    Imports(binary.base, entries).each([&](void** slot, const char* name) {
-        const ReplacedImport* const import = replaced(search.imports, search.count, name);
-        imports = imports || (import != nullptr && *slot != import->ours);
+    Imports(binary.base, entries).each(search.imports, search.count, [&](void** slot, const ReplacedImport& import) {
+        imports = imports || *slot != import.ours;
     });
     const size_t bytes = std::strlen(binary.name) + 1;
     const bool room =
@@ -141,32 +160,44 @@ void write(void** slot, void* value, const Binary& binary) {
     if (sealed) mprotect(start, page, PROT_READ);
 }
 
-/// The function itself is there: not an entry of a binary that calls it, which may stand for it everywhere in a program
-/// at a fixed address, nor one of ours.
-bool is_function(void* address) {
-    Dl_info info;
-    const ElfW(Sym)* symbol = nullptr;
-    if (address == nullptr ||
-        dladdr1(address, &info, const_cast<void**>(reinterpret_cast<const void**>(&symbol)), RTLD_DL_SYMENT) == 0)
-        return false;
-    return symbol != nullptr && symbol->st_shndx != SHN_UNDEF && !is_own(info.dli_fname);
-}
+/// What the dynamic linker knows of an address.
+struct Known {
+    explicit Known(void* address) {
+        const void* entry = nullptr;
+        Dl_info info{};
+        if (address == nullptr || dladdr1(address, &info, const_cast<void**>(&entry), RTLD_DL_SYMENT) == 0) return;
+        own = is_own(info.dli_fname);
+        const auto* const symbol = static_cast<const ElfW(Sym)*>(entry);
+        // A program at a fixed address may have an entry that stands for a function everywhere: it calls through a slot.
+        is_entry = symbol != nullptr && symbol->st_shndx == SHN_UNDEF;
+        is_function = symbol != nullptr && !is_entry && !own;
+    }
+    bool own = false, is_entry = false, is_function = false;
+};
 
-/// What the slot calls, or would call: a tool that stands before the library is kept.
-void* theirs_of(void** slot, const char* name, void* handle, const link_map& map) {
-    for (void* const found :
-         {__atomic_load_n(slot, __ATOMIC_ACQUIRE), dlsym(RTLD_DEFAULT, name), dlsym(handle, name)}) {
-        if (is_function(found)) return found;
-    }
-    for (const link_map* other = map.l_next; other != nullptr; other = other->l_next) {
-        if (std::strstr(other->l_name, "libcupti") != nullptr) continue;  // to open it says that a profiler comes
-        void* const library = dlopen(other->l_name, RTLD_LAZY | RTLD_NOLOAD);
-        if (library == nullptr) continue;
-        void* const found = dlsym(library, name);
-        dlclose(library);
-        if (is_function(found)) return found;
-    }
-    return nullptr;
+/// What the slot calls, or would call; null where that is not certain. A tool that stands before the library is kept.
+void* theirs_of(void** slot, const char* name, void* handle, const Binary& binary, const link_map& map) {
+    void* const now = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+    const auto address = reinterpret_cast<uintptr_t>(now);
+    const Known known(now);
+    const bool bound = address < binary.begin || address >= binary.end;  // else its first call finds the function
+    if (bound && !known.is_entry) return known.own ? nullptr : now;
+    // The version that the binary asks for is not looked at: two libraries that have the function are one too many.
+    void* const of_all = dlsym(RTLD_DEFAULT, name);
+    void* const of_binary = dlsym(handle, name);
+    const bool all = Known(of_all).is_function, own = Known(of_binary).is_function;
+    if (all && own) return of_all == of_binary ? of_all : nullptr;
+    if (all || own) return all ? of_all : of_binary;
+    void* found = nullptr;
+    Imports(binary.base, map.l_ld).each_needed(map.l_ld, [&](const char* library) {
+        if (found != nullptr || std::strncmp(library, "libcupti", 8) == 0) return;  // opened, it means a profiler
+        void* const needed = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+        if (needed == nullptr) return;
+        void* const there = dlsym(needed, name);
+        dlclose(needed);
+        if (Known(there).is_function) found = there;
+    });
+    return found;
 }
 
 }  // namespace
@@ -182,14 +213,13 @@ void replace_imports(const ReplacedImport* imports, int count) {
         if (handle == nullptr) continue;  // it is gone
         link_map* map = nullptr;
         if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_addr == binary.base) {
-            Imports(binary.base, map->l_ld).each([&](void** slot, const char* name) {
-                const ReplacedImport* const import = replaced(imports, count, name);
-                if (import == nullptr || *slot == import->ours) return;
-                void* const theirs = theirs_of(slot, name, handle, *map);
+            Imports(binary.base, map->l_ld).each(imports, count, [&](void** slot, const ReplacedImport& import) {
+                if (*slot == import.ours) return;
+                void* const theirs = theirs_of(slot, import.name, handle, binary, *map);
                 if (theirs == nullptr) return;
                 void* none = nullptr;
-                __atomic_compare_exchange_n(import->theirs, &none, theirs, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-                if (none == nullptr || none == theirs) write(slot, import->ours, binary);
+                __atomic_compare_exchange_n(import.theirs, &none, theirs, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+                if (none == nullptr || none == theirs) write(slot, import.ours, binary);
             });
         }
         dlclose(handle);

@@ -50,6 +50,12 @@ std::string without_effect(const Options& options) {
 KernelManifest manifest_of(const Options& options) {
     std::vector<std::string> complaints;
     KernelManifest manifest = KernelManifest::read(options.kernels, complaints);
+    if (manifest.size() > 0 && !can_read_arguments()) {
+        complaints.push_back(
+            "kernels: this system lets no process read its own memory by process_vm_readv; no kernel is "
+            "described");
+        manifest = {};
+    }
     for (const std::string& complaint : complaints) stderr_log().line(Level::Always, complaint);
     return manifest;
 }
@@ -102,10 +108,11 @@ void PlainSession::before_call(LibraryCall& call) noexcept {
     call.captured = goes_into_a_graph(call.queue.stream);
     events_.before_call(call);
     call.launches.first = launch_watch().next_launch();
+    call.looked_at = true;
 }
 
 void PlainSession::after_call(LibraryCall& call, bool made) noexcept {
-    if (!launch_watch().watching()) return;
+    if (!call.looked_at || !launch_watch().watching()) return;
     const OwnCalls own;
     call.launches = launch_watch().since(call.launches.first);
     if (made)
@@ -137,6 +144,11 @@ void PlainSession::add_coverage(RunSummary& run) const {
         run.lose("kernels in CUDA graphs: " + launches(counts.captured) +
                  " not looked at when the graph was made, nor "
                  "when it ran");
+    if (counts.unexplained > 0)
+        run.lose("products that read what cannot be looked at: " + std::to_string(counts.unexplained) +
+                 " of which nothing is told");
+    for (const std::string& symbol : counts.unmet)
+        run.blind_spots.push_back("kernels: no kernel was launched that is '" + symbol + "'");
     if (counts.elsewhere > 0)
         run.lose("memory whose allocation was not seen: " + launches(counts.elsewhere) +
                  " that write there not looked at");

@@ -116,6 +116,8 @@ def test_the_file_that_the_documents_show_is_read(kernels, tmp_path):
     (tmp_path / "kernels.toml").write_text(shown)
     done = both([kernels, "healthy"], tmp_path, options={"kernels": "kernels.toml"})
     assert done.stderr == "" and done.report["verdict"] == "clean", done.describe()
+    unmet = "kernels: no kernel was launched that is 'fused_update'"
+    assert unmet in done.report["coverage"]["blind_spots"], done.describe()
 
 
 def test_a_graph_is_not_looked_at(kernels, tmp_path):

@@ -319,7 +319,7 @@ TEST(KernelEvents, WhatACallMakesOfNumbersThatAreNotSeenIsNobodysFault) {
     call.explained = false;
     make(p, call);
     EXPECT_EQ(p.seen.take().back(), "ignored cublasSgemm()( 1000:16 1000:16) -> 2000:16");
-    EXPECT_EQ(p.events.counts().partly, 2);
+    EXPECT_EQ(p.events.counts().unexplained, 2);
 }
 
 TEST(KernelEvents, WhatAUserSaysOfAKernelCounts) {
@@ -349,6 +349,44 @@ TEST(KernelEvents, WhatAUserSaysOfAKernelCounts) {
                                    "opaque<<<>>>( 1000:8 2000:128) -> 1000:8"}));
     EXPECT_EQ(events.counts().scanned, 1);
     EXPECT_TRUE(events.counts().unseen.empty());
+}
+
+/// What a launch of scale(float* to, float const* from, float by) is taken for where a file says so of it.
+std::string scaled_as_described(const std::string& kernels, std::vector<std::string>* unmet = nullptr) {
+    std::vector<std::string> complaints;
+    Seen seen;
+    KernelEvents events(seen, KernelManifest::parse(kernels, "kernels.toml", complaints));
+    EXPECT_TRUE(complaints.empty()) << complaints.front();
+    events.allocated(0x1000, 256, false);
+    events.allocated(0x2000, 256, false);
+    uint64_t to = 0x1000, from = 0x2000;
+    float by = INFINITY;
+    void* arguments[] = {&to, &from, &by};
+    const SeenLaunch launch{"_Z5scalePfPKff", arguments, DeviceQueue{nullptr, -1, true}};
+    events.before_launch(launch);
+    seen.take();
+    events.after_launch(launch);
+    EXPECT_TRUE(seen.meant) << "the number that it is given by value is still seen";
+    if (unmet != nullptr) *unmet = events.counts().unmet;
+    return seen.take().at(0);
+}
+
+TEST(KernelEvents, ADescriptionIsForTheKernelThatItMeans) {
+    const auto described = [](const std::string& symbol, const std::string& rest) {
+        return "[[kernel]]\nsymbol = \"" + symbol + "\"\nwrites = [{ argument = 0, " + rest + "]\n";
+    };
+    const std::string of_eight = "type = \"float32\", count = 8 }";
+    const std::string cut = "scale<<<>>>( 2000:64 1000:8) -> 1000:8";
+    std::vector<std::string> unmet;
+    EXPECT_EQ(scaled_as_described(described("_Z5scalePfPKff", of_eight)), cut);
+    EXPECT_EQ(scaled_as_described(described("scale(float*, float const*, float)", of_eight)), cut);
+    EXPECT_EQ(scaled_as_described(described("scale", of_eight), &unmet), cut);
+    EXPECT_EQ(unmet, std::vector<std::string>{});
+    EXPECT_EQ(scaled_as_described(described("scale", "type = \"float16\" }"), &unmet), kScaled)
+        << "another kernel of that name is meant";
+    EXPECT_EQ(unmet, std::vector<std::string>{"scale"});
+    EXPECT_EQ(scaled_as_described(described("scale", of_eight + ", { argument = 3, type = \"float32\" }")), kScaled)
+        << "it has no fourth parameter";
 }
 
 TEST(KernelEvents, AnArgumentThatIsNotThereIsNoHarm) {

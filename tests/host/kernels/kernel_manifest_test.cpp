@@ -29,6 +29,7 @@ reads = [{ argument = 2, type = "bfloat16" }, { argument = 3, type = "float16", 
 
 [[kernel]]
 symbol = "ns::opaque"
+writes = []
 )";
 
 TEST(KernelManifest, SaysWhatKernelsAreGiven) {
@@ -36,7 +37,7 @@ TEST(KernelManifest, SaysWhatKernelsAreGiven) {
     const KernelManifest manifest = KernelManifest::parse(kTwo, "kernels.toml", complaints);
     EXPECT_THAT(complaints, IsEmpty());
     ASSERT_EQ(manifest.size(), 2u);
-    const auto* const update = manifest.find("fused_update", "");
+    const auto* const update = manifest.find("fused_update");
     ASSERT_NE(update, nullptr);
     ASSERT_THAT(*update, SizeIs(3));
     EXPECT_EQ((*update)[0].use, KernelParameter::Use::Writes);
@@ -46,8 +47,8 @@ TEST(KernelManifest, SaysWhatKernelsAreGiven) {
     EXPECT_EQ((*update)[1].dtype, DType::BFloat16);
     EXPECT_EQ((*update)[1].count, 0);
     EXPECT_EQ((*update)[2].offset, 8);
-    EXPECT_THAT(*manifest.find("_ZN2ns6opaqueEPv", "ns::opaque"), IsEmpty()) << "one that writes no numbers";
-    EXPECT_EQ(manifest.find("other", "other"), nullptr);
+    EXPECT_THAT(*manifest.find("ns::opaque"), IsEmpty()) << "one that writes no numbers";
+    EXPECT_EQ(manifest.find("other"), nullptr);
 }
 
 /// Of one kernel that is left out.
@@ -86,6 +87,15 @@ TEST(KernelManifest, ComplaintsNameThePlaceAndWhatWasExpected) {
                      "3:27: unknown key 'size': expected one of argument, type, count, offset");
     expect_complaint(list + "{ argument = 0 ]\n", "3:26: expected , or }");
     expect_complaint(list + "{ argument = 0, type = \"float32\" } }\n", "3:46: expected , or ]");
+    expect_complaint(list + "]\nwrites = []\n", "4:1: 'writes' stands twice");
+    expect_complaint(list + "{ argument = 0, argument = 1 }]\n", "3:27: 'argument' stands twice");
+    expect_complaint("[[kernel]]\nsymbol = \"f\"\n",
+                     "1:1: a kernel has neither 'writes' nor 'reads': `writes = []` for one that writes no numbers");
+    EXPECT_THAT(complaints_about(list + "]\n[[kernel]]\nsymbol = \"f\"\nreads = []\n"),
+                ElementsAre("kernels: kernels.toml:4:1: a kernel 'f' was described before; the kernel is left out"));
+    EXPECT_THAT(complaints_about("[[kernel]]\nsymbol = \"f\"\n[[kernel.writes]]\nargument = 0\n"),
+                ElementsAre("kernels: kernels.toml:3:1: expected [[kernel]]; the kernel is left out",
+                            "kernels: kernels.toml:3:3: expected [[kernel]]; the kernel is left out"));
     EXPECT_THAT(complaints_about(list + "{ argument = 0, type = \"int32\" }]\n"),
                 ElementsAre(StartsWith("kernels: kernels.toml:3:34: 'type' is none of float64, float32, float16, ")));
 }
@@ -93,12 +103,13 @@ TEST(KernelManifest, ComplaintsNameThePlaceAndWhatWasExpected) {
 TEST(KernelManifest, TextsAndLists) {
     std::vector<std::string> complaints;
     const KernelManifest manifest = KernelManifest::parse(
-        "[[kernel]]\r\nsymbol = 'a\\b'  # literal\r\n[[kernel]]\nsymbol = \"a\\\"b\\\\\"\nwrites = [\n  # one\n"
+        "\xef\xbb\xbf[[kernel]]\r\nsymbol = 'a\\b'  # literal\r\nreads = []\r\n  [[kernel]]\nsymbol = "
+        "\"a\\\"b\\\\\"\nwrites = [\n  # one\n"
         "  { argument = 0, type = 'float32', },\n]",
         "kernels.toml", complaints);
     EXPECT_THAT(complaints, IsEmpty());
     EXPECT_THAT(manifest.symbols(), ElementsAre("a\"b\\", "a\\b"));
-    EXPECT_THAT(*manifest.find("a\"b\\", ""), SizeIs(1));
+    EXPECT_THAT(*manifest.find("a\"b\\"), SizeIs(1));
 }
 
 TEST(KernelManifest, ManyBadKernelsAreCounted) {
@@ -112,9 +123,12 @@ TEST(KernelManifest, ManyBadKernelsAreCounted) {
 
 TEST(KernelManifest, OneBadKernelLeavesTheOthers) {
     std::vector<std::string> complaints;
-    const std::string bad = "[[kernel]]\nsymbol = 3\n";
+    const std::string bad = "  [[kernel]]\n  symbol = 3\n  ";
     EXPECT_EQ(KernelManifest::parse(bad + kTwo, "kernels.toml", complaints).size(), 2u);
-    EXPECT_THAT(complaints, SizeIs(1));
+    EXPECT_EQ(
+        KernelManifest::parse(bad + "[[kernel]]\n  symbol = 'f'\n  reads = []\n", "kernels.toml", complaints).size(),
+        1u);
+    EXPECT_THAT(complaints, SizeIs(2));
 }
 
 TEST(KernelManifest, AFileThatCannotBeReadDescribesNone) {

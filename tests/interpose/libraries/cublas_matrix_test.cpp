@@ -94,7 +94,8 @@ TEST(CublasMatrix, ThatFindsNoRoomIsSaid) {
 }
 
 TEST(CublasFactors, AreReadWhereTheyLieOnTheHost) {
-    const float one = 1, zero = 0;
+    const float one = 1, zero = 0, minus_zero = -0.0f;
+    EXPECT_TRUE((Factors{&one, &minus_zero, Factors::Place::Host, DType::Float32}.has_no_beta()));
     const double infinite = std::numeric_limits<double>::infinity();
     const float complex_zero[] = {0, 0}, imaginary[] = {0, 1};
     EXPECT_TRUE((Factors{&one, &zero, Factors::Place::Host, DType::Float32}.has_no_beta()));
