@@ -168,7 +168,7 @@ struct Known {
         if (address == nullptr || dladdr1(address, &info, const_cast<void**>(&entry), RTLD_DL_SYMENT) == 0) return;
         own = is_own(info.dli_fname);
         const auto* const symbol = static_cast<const ElfW(Sym)*>(entry);
-        // A program at a fixed address may have an entry that stands for a function everywhere: it calls through a slot.
+        // A program at a fixed address may have an entry that stands for a function: it calls through a slot.
         is_entry = symbol != nullptr && symbol->st_shndx == SHN_UNDEF;
         is_function = symbol != nullptr && !is_entry && !own;
     }
