@@ -12,13 +12,12 @@ namespace {
 
 constexpr uint64_t kNowhere = ~uint64_t(0);
 
-bool is_infinite_number(const KernelParameter& parameter, const void* argument) {
+bool is_infinite_number(DType dtype, const void* argument) {
     const auto is = [&](auto value) {
         std::memcpy(&value, argument, sizeof value);
         return std::isinf(value);
     };
-    if (parameter.use != KernelParameter::Use::Number) return false;
-    return parameter.dtype == DType::Float64 ? is(double{}) : is(float{});
+    return dtype == DType::Float64 ? is(double{}) : is(float{});
 }
 
 /// Through the system, which has an error in place of a fault.
@@ -33,7 +32,7 @@ std::optional<T> read_if_there(const void* from) {
 
 bool gives_infinity(const SeenLaunch& launch, const KernelSignature& signature) {
     return std::any_of(signature.parameters.begin(), signature.parameters.end(), [&](const KernelParameter& one) {
-        return is_infinite_number(one, launch.arguments[one.argument]);
+        return one.use == KernelParameter::Use::Number && is_infinite_number(one.dtype, launch.arguments[one.argument]);
     });
 }
 

@@ -137,7 +137,7 @@ TEST_F(LaunchWatchTest, AListenerIsToldOfAGapAndMayEnd) {
     launch("softmax");
     watch.end_listening();
     launch("softmax");
-    EXPECT_EQ(heard.all, (All{"gap", "before softmax", "after softmax"}));
+    EXPECT_EQ(heard.all, (All{"gap", "gap", "before softmax", "after softmax"})) << "as it begins, and as it ends";
 }
 
 TEST(MemoryCalls, ThreadsHaveDefaultStreamsOfTheirOwn) {
