@@ -62,20 +62,29 @@ Asked<GetPointerMode> get_pointer_mode("cublasGetPointerMode_v2");
 Asked<GetAttribute> get_of_layout("cublasLtMatrixLayoutGetAttribute");
 Asked<GetAttribute> get_of_matmul("cublasLtMatmulDescGetAttribute");
 
-/// What all forms of a product say of it.
-struct Product {
+/// A matrix as a call says it; `leading` and `batch_stride` in elements.
+struct Operand {
+    const void* data;
+    Elements elements;
+    int64_t leading;
+    int64_t batch_stride = 0;
+};
+
+struct Shape {
     void* handle;
     int trans_a, trans_b;
     int64_t m, n, k;
-    const void *alpha, *a, *b, *beta, *c;
-    Elements type_a, type_b, type_c;
-    int64_t lda, ldb, ldc;
-    int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0;
-    DType factor;
+    int64_t batch = 1;
 };
 
-/// False: what it is given cannot be found out.
-bool describe(LibraryCall& call, int id, const Product& p) {
+struct Scaling {
+    const void *alpha, *beta;
+    DType dtype;
+};
+
+/// What all forms of a product say of it. False: what it is given cannot be found out.
+bool describe(LibraryCall& call, int id, const Shape& p, const Operand& a, const Operand& b, const Operand& c,
+              const Scaling& scaling) {
     void* stream = nullptr;
     int mode = kPointersOfHost;
     GetStream* const stream_of = get_stream.get();
@@ -85,13 +94,16 @@ bool describe(LibraryCall& call, int id, const Product& p) {
         return false;
     call.name = kShown[id];
     call.queue = DeviceQueue{stream, -1, true};
+    const auto add_matrix = [&](const Operand& one, int64_t rows, int64_t columns, bool read, bool written) {
+        add(call, {one.data, one.elements, rows, columns, one.leading, p.batch, one.batch_stride}, read, written);
+    };
     const bool plain_a = p.trans_a == kNoTranspose, plain_b = p.trans_b == kNoTranspose;
-    add(call, {p.a, p.type_a, plain_a ? p.m : p.k, plain_a ? p.k : p.m, p.lda, p.batch, p.stride_a}, true, false);
-    add(call, {p.b, p.type_b, plain_b ? p.k : p.n, plain_b ? p.n : p.k, p.ldb, p.batch, p.stride_b}, true, false);
-    const Factors factors{p.alpha, p.beta, mode == kPointersOfHost ? Factors::Place::Host : Factors::Place::Device,
-                          p.factor};
+    add_matrix(a, plain_a ? p.m : p.k, plain_a ? p.k : p.m, true, false);
+    add_matrix(b, plain_b ? p.k : p.n, plain_b ? p.n : p.k, true, false);
+    const Factors factors{scaling.alpha, scaling.beta,
+                          mode == kPointersOfHost ? Factors::Place::Host : Factors::Place::Device, scaling.dtype};
     factors.add_to(call);
-    add(call, {p.c, p.type_c, p.m, p.n, p.ldc, p.batch, p.stride_c}, !factors.has_no_beta(), true);
+    add_matrix(c, p.m, p.n, !factors.has_no_beta(), true);
     return true;
 }
 
@@ -104,9 +116,11 @@ int gemm(void* handle, int trans_a, int trans_b, Int m, Int n, Int k, const void
         return original<Gemm<Int>>(id)(handle, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     };
     ListenedCall listened;
-    const Product product{handle,  trans_a, trans_b, m,   n,   k,   alpha, a, b, beta, c,
-                          {dtype}, {dtype}, {dtype}, lda, ldb, ldc, 1,     0, 0, 0,    dtype};
-    return listened && describe(listened.call, id, product) ? listened.make(make) : make();
+    const auto says = [&] {
+        return describe(listened.call, id, {handle, trans_a, trans_b, m, n, k}, {a, {dtype}, lda}, {b, {dtype}, ldb},
+                        {c, {dtype}, ldc}, {alpha, beta, dtype});
+    };
+    return listened && says() ? listened.make(make) : make();
 }
 
 template <int id, class Int, DType>
@@ -118,30 +132,12 @@ int gemm_ex(void* handle, int trans_a, int trans_b, Int m, Int n, Int k, const v
                                          c, type_c, ldc, compute, algorithm);
     };
     ListenedCall listened;
-    const Elements result = elements_of(type_c);
-    const Product product{handle,
-                          trans_a,
-                          trans_b,
-                          m,
-                          n,
-                          k,
-                          alpha,
-                          a,
-                          b,
-                          beta,
-                          c,
-                          elements_of(type_a),
-                          elements_of(type_b),
-                          result,
-                          lda,
-                          ldb,
-                          ldc,
-                          1,
-                          0,
-                          0,
-                          0,
-                          factor_type(compute, result.dtype.value_or(DType::Float32))};
-    return listened && describe(listened.call, id, product) ? listened.make(make) : make();
+    const auto says = [&] {
+        const Elements result = elements_of(type_c);
+        return describe(listened.call, id, {handle, trans_a, trans_b, m, n, k}, {a, elements_of(type_a), lda},
+                        {b, elements_of(type_b), ldb}, {c, result, ldc}, {alpha, beta, factor_type(compute, result)});
+    };
+    return listened && says() ? listened.make(make) : make();
 }
 
 template <int id, class Int, DType dtype>
@@ -153,9 +149,11 @@ int gemm_batched(void* handle, int trans_a, int trans_b, Int m, Int n, Int k, co
                                               stride_b, beta, c, ldc, stride_c, batch);
     };
     ListenedCall listened;
-    const Product product{handle,  trans_a, trans_b, m,   n,   k,   alpha, a,        b,        beta,     c,
-                          {dtype}, {dtype}, {dtype}, lda, ldb, ldc, batch, stride_a, stride_b, stride_c, dtype};
-    return listened && describe(listened.call, id, product) ? listened.make(make) : make();
+    const auto says = [&] {
+        return describe(listened.call, id, {handle, trans_a, trans_b, m, n, k, batch}, {a, {dtype}, lda, stride_a},
+                        {b, {dtype}, ldb, stride_b}, {c, {dtype}, ldc, stride_c}, {alpha, beta, dtype});
+    };
+    return listened && says() ? listened.make(make) : make();
 }
 
 template <int id, class Int, DType>
@@ -169,30 +167,13 @@ int gemm_batched_ex(void* handle, int trans_a, int trans_b, Int m, Int n, Int k,
                                                 algorithm);
     };
     ListenedCall listened;
-    const Elements result = elements_of(type_c);
-    const Product product{handle,
-                          trans_a,
-                          trans_b,
-                          m,
-                          n,
-                          k,
-                          alpha,
-                          a,
-                          b,
-                          beta,
-                          c,
-                          elements_of(type_a),
-                          elements_of(type_b),
-                          result,
-                          lda,
-                          ldb,
-                          ldc,
-                          batch,
-                          stride_a,
-                          stride_b,
-                          stride_c,
-                          factor_type(compute, result.dtype.value_or(DType::Float32))};
-    return listened && describe(listened.call, id, product) ? listened.make(make) : make();
+    const auto says = [&] {
+        const Elements result = elements_of(type_c);
+        return describe(listened.call, id, {handle, trans_a, trans_b, m, n, k, batch},
+                        {a, elements_of(type_a), lda, stride_a}, {b, elements_of(type_b), ldb, stride_b},
+                        {c, result, ldc, stride_c}, {alpha, beta, factor_type(compute, result)});
+    };
+    return listened && says() ? listened.make(make) : make();
 }
 
 template <int id, class, DType>

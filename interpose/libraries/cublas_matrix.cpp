@@ -72,8 +72,8 @@ void Factors::add_to(LibraryCall& call) const noexcept {
     }
 }
 
-DType factor_type(int compute, DType result) noexcept {
-    const bool complex = info(result).lanes == 2;
+DType factor_type(int compute, const Elements& result) noexcept {
+    const bool complex = result.dtype && info(*result.dtype).lanes == 2;
     switch (compute) {
         case kCompute16:
         case kCompute16Pedantic: return complex ? DType::Complex32 : DType::Float16;

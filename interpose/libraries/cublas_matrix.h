@@ -48,7 +48,7 @@ struct Factors {
     void add_to(LibraryCall& call) const noexcept;
 };
 
-/// The type of factors where a cublasComputeType_t says it, for results of type `result`.
-DType factor_type(int compute, DType result) noexcept;
+/// The type of factors where a cublasComputeType_t says it, for such results.
+DType factor_type(int compute, const Elements& result) noexcept;
 
 }  // namespace numsan::cublas

@@ -121,11 +121,11 @@ TEST(CublasFactors, AreReadWhereTheyLieOnTheHost) {
 }
 
 TEST(CublasFactors, HaveTheTypeOfTheComputation) {
-    EXPECT_EQ(factor_type(kCompute16, DType::Float16), DType::Float16);
-    EXPECT_EQ(factor_type(68, DType::BFloat16), DType::Float32);
-    EXPECT_EQ(factor_type(kCompute64, DType::Float64), DType::Float64);
-    EXPECT_EQ(factor_type(68, DType::Complex64), DType::Complex64);
-    EXPECT_EQ(factor_type(kCompute64Emulated, DType::Complex128), DType::Complex128);
+    EXPECT_EQ(factor_type(kCompute16, {DType::Float16}), DType::Float16);
+    EXPECT_EQ(factor_type(68, {DType::BFloat16}), DType::Float32);
+    EXPECT_EQ(factor_type(kCompute64, {DType::Float64}), DType::Float64);
+    EXPECT_EQ(factor_type(68, {DType::Complex64}), DType::Complex64);
+    EXPECT_EQ(factor_type(kCompute64Emulated, {DType::Complex128}), DType::Complex128);
 }
 
 }  // namespace
