@@ -112,14 +112,15 @@ void KernelEvents::before_launch(const SeenLaunch& launch) noexcept {
             const Kernel& kernel = kernel_of(launch.symbol);
             if (!kernel.typed || launch.arguments == nullptr || launch.captured) return;
             // Where one of its buffers begins another ends.
-            each_buffer(launch, kernel.signature, [&](uint64_t address, const KernelParameter& parameter) {
-                parameter.use == Use::Others ? memory_.has_integers(address)
-                                             : memory_.has_type(address, parameter.dtype);
-            });
-            each_buffer(launch, kernel.signature, [&](uint64_t address, const KernelParameter& parameter) {
-                if (parameter.use != Use::Others)
-                    add_unknown(views, address, parameter.dtype, end_of(launch, kernel.signature, address));
-            });
+            const std::vector<GivenBuffer> buffers = buffers_of(launch, kernel.signature);
+            for (const auto& [address, parameter] : buffers) {
+                parameter->use == Use::Others ? memory_.has_integers(address)
+                                              : memory_.has_type(address, parameter->dtype);
+            }
+            for (const auto& [address, parameter] : buffers) {
+                if (parameter->use != Use::Others)
+                    add_unknown(views, address, parameter->dtype, end_of(buffers, address));
+            }
         } catch (const std::bad_alloc&) {
             return;  // a bad value that was there before may be taken for one of this kernel's
         }
@@ -142,18 +143,23 @@ void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
             op = &kernel.op;
             const bool readable = kernel.typed && launch.arguments != nullptr;
             views.complete = readable && !kernel.signature.has(Use::Unknown);
+            std::vector<GivenBuffer> buffers;
             if (readable) {
-                each_buffer(launch, kernel.signature, [&](uint64_t address, const KernelParameter& parameter) {
-                    if (parameter.use == Use::Others) return memory_.written(address);
-                    const uint64_t end = end_of(launch, kernel.signature, address);
-                    // It may go on beyond a place that it is given, too: a neighbour in the same buffer.
-                    if (parameter.use == Use::Writes) memory_.goes_on(address, end);
-                    const uint64_t last = std::min(end, end_of_count(address, parameter));
-                    views.add(memory_, address, parameter.dtype, false, last);  // what it may write it may read, too
-                    if (parameter.use == Use::Writes && !views.add(memory_, address, parameter.dtype, true, last))
-                        views.complete = false;
-                });
+                buffers = buffers_of(launch, kernel.signature);
                 fills = gives_infinity(launch, kernel.signature);
+            }
+            for (const auto& [address, parameter] : buffers) {
+                if (parameter->use == Use::Others) {
+                    memory_.written(address);
+                    continue;
+                }
+                const bool writes = parameter->use == Use::Writes;
+                const uint64_t end = end_of(buffers, address);
+                // It may go on beyond a place that it is given, too: a neighbour in the same buffer.
+                if (writes) memory_.goes_on(address, end);
+                const uint64_t last = std::min(end, end_of_count(address, *parameter));
+                views.add(memory_, address, parameter->dtype, false, last);  // what it may write it may read, too
+                if (writes && !views.add(memory_, address, parameter->dtype, true, last)) views.complete = false;
             }
             const bool told = readable && kernel.signature.has(Use::Writes);
             ++(views.complete     ? kernel.scanned
@@ -161,7 +167,9 @@ void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
                : told             ? kernel.elsewhere
                                   : kernel.unseen);
             if (!views.complete) memory_.all_written();
-            for (int32_t i = 0; i < views.writes; ++i) memory_.known(reinterpret_cast<uint64_t>(views.written[i].data));
+            for (const auto& [address, parameter] : buffers) {  // of one that was looked at in part no more is known
+                if (parameter->count == 0 && views.writes_at(address)) memory_.known(address);
+            }
         } catch (const std::bad_alloc&) {
             memory_.all_written();
             return;

@@ -37,7 +37,7 @@ class KernelEvents {
         ~Sink() = default;
     };
 
-    /// What `manifest` says of a kernel counts, whatever its name says.
+    /// What `manifest` says of a kernel counts beside its name, and nothing of it where the two contradict each other.
     explicit KernelEvents(Sink& sink, KernelManifest manifest = {}) : sink_(sink), manifest_(std::move(manifest)) {}
 
     /// The kernel is about to be launched: buffers of it whose values are not known are looked at first.
@@ -67,7 +67,7 @@ class KernelEvents {
         int64_t captured = 0;     ///< into graphs: those are not looked at
         int64_t elsewhere = 0;    ///< of which nothing was: they write to memory that was not seen to be allocated
         int64_t unexplained = 0;  ///< calls of which nothing is told: not all that they read was looked at
-        std::vector<std::string> unmet;         ///< kernels that a user describes, and that were not launched
+        std::vector<std::string> unmet;         ///< kernels that a user describes, and that none was found to be
         std::map<std::string, int64_t> unseen;  ///< of kernels whose names do not say what they write, by these
     };
     /// Throws std::bad_alloc.

@@ -138,7 +138,6 @@ std::pair<std::string, std::vector<KernelParameter>> kernel(ManifestReader& read
         if (reader.word().line == name.line && reader.word().kind != Word::Kind::End)
             reader.fail("expected a new line");
     }
-    if (reader.word().is('[') && !reader.stands_at("[[kernel]]")) reader.fail("expected [[kernel]]");
     if (made.first.empty()) throw ManifestError{"a kernel has no 'symbol', its name", begin.line, begin.column};
     if (!seen.contains("writes") && !seen.contains("reads"))
         throw ManifestError{"a kernel has neither 'writes' nor 'reads': `writes = []` for one that writes no numbers",

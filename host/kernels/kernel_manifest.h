@@ -18,7 +18,7 @@ class KernelManifest {
     static constexpr size_t kLargestFile = 1 << 20;  ///< bytes
     static constexpr int kMostArguments = 4096;      ///< of a kernel
 
-    /// A kernel that is described badly makes a complaint, and is left out; a file that is no TOML leaves out all.
+    /// A kernel that is described badly makes a complaint, and is left out: reading goes on at the next line with "[[".
     /// `name` is what complaints call the text. Throws std::bad_alloc.
     static KernelManifest parse(std::string_view text, const std::string& name, std::vector<std::string>& complaints);
     /// Of a file; of none that can be read: one complaint, and no kernel. An empty path: no kernel.

@@ -1,5 +1,5 @@
-// The words of a file that describes kernels. It is TOML, and no more of it than such a file needs: libraries that read
-// all of TOML abort, or read beyond what they are given, where a file is not as they expect.
+// The words of a file that describes kernels. It is TOML, and no more of it than such a file needs (decision 62 says
+// why no library reads it).
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,6 @@ class ManifestReader {
     ManifestWord take();
     /// The word is that sign, and goes on; an error that says what was expected else.
     void expect(char sign, const char* expected);
-    /// The word and what follows it are that text.
-    bool stands_at(std::string_view text) const { return text_.substr(begin_).starts_with(text); }
     /// Goes on to the next line that begins with "[[", blanks aside, or to the end.
     void skip_to_table();
     void next();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
 
 namespace numsan {
@@ -28,6 +29,12 @@ std::optional<T> read_if_there(const void* from) {
     return process_vm_readv(getpid(), &to, 1, &remote, 1, 0) == sizeof value ? std::optional(value) : std::nullopt;
 }
 
+/// Where there is no such argument it is one into memory that nobody has.
+uint64_t declared_pointer(const SeenLaunch& launch, const KernelParameter& parameter) {
+    const auto argument = read_if_there<const char*>(launch.arguments + parameter.argument);
+    return argument ? read_if_there<uint64_t>(*argument + parameter.offset).value_or(kNowhere) : kNowhere;
+}
+
 }  // namespace
 
 bool gives_infinity(const SeenLaunch& launch, const KernelSignature& signature) {
@@ -41,17 +48,27 @@ bool can_read_arguments() {
     return read_if_there<int>(&known) == known;
 }
 
-uint64_t declared_pointer(const SeenLaunch& launch, const KernelParameter& parameter) {
-    const auto argument = read_if_there<const char*>(launch.arguments + parameter.argument);
-    return argument ? read_if_there<uint64_t>(*argument + parameter.offset).value_or(kNowhere) : kNowhere;
+std::vector<GivenBuffer> buffers_of(const SeenLaunch& launch, const KernelSignature& signature) {
+    using Use = KernelParameter::Use;
+    std::vector<GivenBuffer> buffers;
+    for (const KernelParameter& parameter : signature.parameters) {
+        if (parameter.use != Use::Reads && parameter.use != Use::Writes && parameter.use != Use::Others) continue;
+        uint64_t address = 0;
+        if (parameter.declared)
+            address = declared_pointer(launch, parameter);
+        else
+            std::memcpy(&address, launch.arguments[parameter.argument], sizeof address);
+        if (address != 0) buffers.push_back({address, &parameter});
+    }
+    return buffers;
 }
 
-uint64_t end_of(const SeenLaunch& launch, const KernelSignature& signature, uint64_t address) {
+uint64_t end_of(const std::vector<GivenBuffer>& buffers, uint64_t address) {
     constexpr uint64_t kApart = 256;  // what is nearer is a place in the same buffer: a neighbour, a row
     uint64_t end = kNowhere;
-    each_buffer(launch, signature, [&](uint64_t other, const KernelParameter&) {
-        if (other > address && other - address >= kApart) end = std::min(end, other);
-    });
+    for (const GivenBuffer& other : buffers) {
+        if (other.address > address && other.address - address >= kApart) end = std::min(end, other.address);
+    }
     return end;
 }
 

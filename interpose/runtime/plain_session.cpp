@@ -148,9 +148,9 @@ void PlainSession::add_coverage(RunSummary& run) const {
         run.lose("products that read what cannot be looked at: " + std::to_string(counts.unexplained) +
                  " of which nothing is told");
     for (const std::string& symbol : counts.unmet)
-        run.blind_spots.push_back("kernels: no kernel was launched that is '" + symbol + "'");
+        run.blind_spots.push_back("kernels: no kernel was launched that is '" + symbol + "' and has such arguments");
     if (counts.elsewhere > 0)
-        run.lose("memory whose allocation was not seen: " + launches(counts.elsewhere) +
+        run.lose("memory whose allocation was not seen, or of more than a GB: " + launches(counts.elsewhere) +
                  " that write there not looked at");
     int64_t unseen = 0, of_most = 0;
     std::string most;

@@ -94,8 +94,12 @@ TEST(KernelManifest, ComplaintsNameThePlaceAndWhatWasExpected) {
     EXPECT_THAT(complaints_about(list + "]\n[[kernel]]\nsymbol = \"f\"\nreads = []\n"),
                 ElementsAre("kernels: kernels.toml:4:1: a kernel 'f' was described before; the kernel is left out"));
     EXPECT_THAT(complaints_about("[[kernel]]\nsymbol = \"f\"\n[[kernel.writes]]\nargument = 0\n"),
-                ElementsAre("kernels: kernels.toml:3:1: expected [[kernel]]; the kernel is left out",
+                ElementsAre(StartsWith("kernels: kernels.toml:1:1: a kernel has neither 'writes' nor 'reads'"),
                             "kernels: kernels.toml:3:3: expected [[kernel]]; the kernel is left out"));
+    std::vector<std::string> complaints;
+    EXPECT_EQ(KernelManifest::parse(list + "]\n[other]\n", "kernels.toml", complaints).size(), 1u)
+        << "what follows a kernel does not undo it";
+    EXPECT_THAT(complaints, SizeIs(1));
     EXPECT_THAT(complaints_about(list + "{ argument = 0, type = \"int32\" }]\n"),
                 ElementsAre(StartsWith("kernels: kernels.toml:3:34: 'type' is none of float64, float32, float16, ")));
 }
