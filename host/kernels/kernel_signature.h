@@ -25,6 +25,8 @@ struct KernelParameter {
     int32_t offset = 0;            ///< bytes from where the argument begins to the pointer: of a struct
     int64_t count = 0;             ///< numbers that the buffer has; 0: it goes on to its end
     bool declared = false;         ///< a user says so: there may be no such argument
+
+    bool is_buffer() const { return use == Use::Reads || use == Use::Writes || use == Use::Others; }
 };
 
 /// A kernel as its name in the driver tells of it.

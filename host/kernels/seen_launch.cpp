@@ -49,10 +49,9 @@ bool can_read_arguments() {
 }
 
 std::vector<GivenBuffer> buffers_of(const SeenLaunch& launch, const KernelSignature& signature) {
-    using Use = KernelParameter::Use;
     std::vector<GivenBuffer> buffers;
     for (const KernelParameter& parameter : signature.parameters) {
-        if (parameter.use != Use::Reads && parameter.use != Use::Writes && parameter.use != Use::Others) continue;
+        if (!parameter.is_buffer()) continue;
         uint64_t address = 0;
         if (parameter.declared)
             address = declared_pointer(launch, parameter);
