@@ -88,18 +88,25 @@ void Escapes::send(const BirthKinds& kinds, const OpEvent& event, const OpContex
     }
 }
 
+/// The birth whose finding stands for this one, too: a diverged run is one, wherever it overflows next, and so is a
+/// value that the program may have read and given back. Null: it is a finding of its own.
+const Birth* Escapes::reported_before(const Birth& birth) const {
+    if (birth.mechanism == Mechanism::HYPER) return births_.divergence_before(birth.id);
+    const Birth* repeated = birth.may_repeat != 0 ? births_.find(birth.may_repeat) : nullptr;
+    return repeated != nullptr && repeated->escaped ? repeated : nullptr;
+}
+
 void Escapes::report(Birth& birth, const PendingEscape escape, Severity severity, Outcome& outcome) {
     if (escape.into == EscapeInto::Parameter && !birth.intended) births_.poisoned = birth.id;
-    // One finding, wherever a diverged run overflows next.
-    const Birth* diverged = birth.mechanism == Mechanism::HYPER ? births_.divergence_before(birth.id) : nullptr;
+    const Birth* reported = reported_before(birth);
     if (is_state(escape.into))
-        contaminate(diverged != nullptr ? *diverged : birth, escape.into, escape.impl, escape.step, outcome);
+        contaminate(reported != nullptr ? *reported : birth, escape.into, escape.impl, escape.step, outcome);
     if (birth.escaped) return;
     birth.escaped = true;
-    if (diverged != nullptr) return;
+    if (!birth.intended) ++escaped_;
+    if (reported != nullptr) return;
     // Zeros end with the update that takes them up: what overflows later does not come from them.
     if (birth.mechanism == Mechanism::HYPER && !escape.muted) births_.diverged = birth.id;
-    if (!birth.intended) ++escaped_;
     birth.features.into = escape.into;
     birth.features.scaler = scaler_seen_;
     birth.features.loss_known = loss_seq_ > birth.forward_seq;

@@ -88,6 +88,7 @@ class Escapes {
     static constexpr int kMostChains = 64;  ///< places whose values' way is looked up
 
     bool is_new(const std::string& place);
+    const Birth* reported_before(const Birth& birth) const;
     std::optional<std::vector<CollectiveLog::Begun>> begun_before(OpSeq seq) const;
 
     const StackFacts& stacks_;

@@ -127,9 +127,8 @@ TEST(VerdictRepeat, ValueFromOutsideBesideABadOperandIsFound) {
 }
 
 TEST(VerdictRepeat, WhatMayBeAForgottenTensorIsNotCalledData) {
-    // A tensor that was just made of the program's own values, or allocated, is no old one.
-    for (const char* made : {"", "aten::lift_fresh", "aten::empty"}) {
-        const bool fresh = *made != '\0';
+    for (const char* made : {"", "aten::empty"}) {
+        const bool fresh = *made != '\0';  // what was just allocated is no old tensor
         GoneBad run;
         std::deque<MadeUp> dead;
         for (size_t n = 0; n <= 2 * Ledger::kManyBad; ++n) {
@@ -139,12 +138,77 @@ TEST(VerdictRepeat, WhatMayBeAForgottenTensorIsNotCalledData) {
         }
         MadeUp old{kNan}, total{kNan};
         ASSERT_GT(run.s.verdict.forgotten().at("bad tensors"), 0);
-        if (made == std::string("aten::lift_fresh")) run.s.op(made, {old.view()}, {old.returned()}, OpClass::Constant);
-        if (made == std::string("aten::empty")) run.s.op(made, {}, {old.returned()}, OpClass::Allocation);
+        if (fresh) run.s.op(made, {}, {old.returned()}, OpClass::Allocation);
         run.s.op("aten::sum", {old.view()}, {total.returned()});
         run.s.loss(total);
         EXPECT_EQ(run.s.outcome.escaped.size(), fresh ? 2u : 1u) << made;
     }
+}
+
+/// A program computes a value and then brings one in memory of its own: `torch.tensor([values])`.
+struct GivenBack {
+    explicit GivenBack(float value, float brought = kNan) : computed{value}, own{1, brought}, total{brought} {
+        s.op("aten::log", {x.view()}, {computed.returned()});
+    }
+    void bring() {
+        s.op("aten::lift_fresh", {own.view()}, {own.returned()}, OpClass::Constant);
+        s.op("aten::sum", {own.view()}, {total.returned()});
+    }
+    /// Mechanisms of what is reported.
+    std::vector<Mechanism> reported() const {
+        std::vector<Mechanism> found;
+        for (const EscapedBirth& one : s.outcome.escaped) found.push_back(one.birth.mechanism);
+        return found;
+    }
+    Stream s;
+    MadeUp x{-1}, computed, own, total;
+};
+
+TEST(VerdictRepeat, WhatTheProgramMayHaveReadAndGivenBackIsNoFindingBesideThatOne) {
+    GivenBack run(kNan);
+    run.bring();
+    run.s.loss(run.computed);
+    run.s.loss(run.total);
+    EXPECT_EQ(run.reported(), std::vector{Mechanism::DOM});
+    run.s.finish();
+    EXPECT_EQ(run.s.verdict.counts().absorbed, 0);
+}
+
+TEST(VerdictRepeat, WhatReachesALossBeforeTheValueThatItMayRepeatIsData) {
+    GivenBack run(kNan);
+    run.bring();
+    run.s.loss(run.total);
+    EXPECT_EQ(run.reported(), std::vector{Mechanism::DATA}) << "the other one may well stay masked";
+}
+
+TEST(VerdictRepeat, WhatIsOfAnotherKindOrAnotherStepOrReplacedIsNotGivenBack) {
+    const auto both = std::vector{Mechanism::DOM, Mechanism::DATA};
+    for (const char* how : {"kind", "step", "replaced"}) {
+        GivenBack run(kNan, how == std::string("kind") ? kInf : kNan);
+        MadeUp kept{kNan};
+        run.s.op("aten::mul", {run.computed.view(), run.x.view()}, {kept.returned()});
+        run.s.loss(kept);
+        if (how == std::string("step")) ++run.s.context.step;
+        if (how == std::string("replaced")) {
+            for (MadeUp* one : {&run.computed, &kept}) {
+                one->values[0] = 0;
+                run.s.op("aten::fill_", {one->view()}, {one->written()}, OpClass::Constant);
+            }
+        }
+        run.bring();
+        run.s.loss(run.total);
+        EXPECT_EQ(run.reported(), both) << how;
+    }
+}
+
+TEST(VerdictRepeat, WhatAParameterThatWentBadMadeMayBeGivenBackAtAnyTime) {
+    GoneBad run;
+    MadeUp own{kNan}, total{kNan};
+    run.s.context.step += 5;
+    run.s.op("aten::lift_fresh", {own.view()}, {own.returned()}, OpClass::Constant);
+    run.s.op("aten::sum", {own.view()}, {total.returned()});
+    run.s.loss(total);
+    EXPECT_EQ(run.s.outcome.escaped.size(), 1u);
 }
 
 TEST(VerdictRepeat, ParameterThatIsGoodAgainAndGoesBadAnewIsAFindingOfItsOwn) {
