@@ -259,7 +259,7 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
         explain_written_over(birth, *write);
     } else {
         explain_held(birth, event, context, parameter);
-        if (birth.unread) birth.may_repeat = first_bad_now(kind, MadeBy::Ops, context);
+        if (birth.mechanism == Mechanism::DATA) birth.may_repeat = first_bad_now(kind, MadeBy::Ops, context);
     }
     facts_.measure(birth, event, context, {});
     if (compiled) {
