@@ -1,28 +1,20 @@
 // Reading and matching of allow-list rules.
 #include "host/finding/allow_list.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <system_error>
 
 #include "host/finding/tables.h"
 #include "host/options/nearest.h"
 #include "host/options/one_line.h"
+#include "host/options/user_file.h"
 
 namespace numsan {
 namespace {
 
 constexpr const char* kFields[] = {"op", "file", "module", "code", "category"};  // in the order of AllowList::Field
 constexpr size_t kMostComplaints = 20;
-constexpr size_t kLargestFile = size_t(1) << 20;
 constexpr std::string_view kBlanks = " \t\r\v\f";
-
-std::string quoted(std::string_view text) { return "'" + one_line(text, 80) + "'"; }
 
 /// The words of a line up to its comment; a `#` inside a word is part of it.
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -66,11 +58,6 @@ bool path_matches(std::string_view pattern, std::string_view path) {
         if (glob_matches(pattern, path.substr(at + 1))) return true;
     }
     return false;
-}
-
-std::string read_error(const std::string& path) {
-    const std::string reason = std::generic_category().message(errno);
-    return "allow: " + quoted(path) + " was not read: " + reason + "; no finding is suppressed";
 }
 
 }  // namespace
@@ -168,33 +155,9 @@ AllowList AllowList::parse(std::string_view text, const std::string& name, std::
 
 AllowList AllowList::read(const std::string& path, std::vector<std::string>& complaints) {
     if (path.empty()) return {};
-    // a pipe without a writer must not hang the program
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        complaints.push_back(read_error(path));
-        return {};
-    }
-    std::string text;
-    struct stat facts {};
-    std::string problem;
-    if (fstat(fd, &facts) != 0) {
-        problem = read_error(path);
-    } else if (!S_ISREG(facts.st_mode)) {
-        problem = "allow: " + quoted(path) + " is not a regular file; no finding is suppressed";
-    } else if (static_cast<size_t>(facts.st_size) > kLargestFile) {
-        problem = "allow: " + quoted(path) + " is larger than 1 MiB; no finding is suppressed";
-    } else {
-        char buffer[4096];
-        ssize_t got = 0;
-        while ((got = ::read(fd, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR)) {
-            if (got > 0) text.append(buffer, static_cast<size_t>(got));
-            if (text.size() > kLargestFile) break;
-        }
-        if (got < 0) problem = read_error(path);
-    }
-    close(fd);
-    if (problem.empty()) return parse(text, path, complaints);
-    complaints.push_back(problem);
+    const UserFile file = read_user_file(path);
+    if (file.problem.empty()) return parse(file.text, path, complaints);
+    complaints.push_back("allow: " + quoted(path) + " " + file.problem + "; no finding is suppressed");
     return {};
 }
 

@@ -41,14 +41,21 @@ KernelEvents::Kernel& KernelEvents::kernel_of(const char* symbol) {
     return kernels_.emplace(name, std::move(made)).first->second;
 }
 
-/// Another type of number is said of a parameter than its name has, or there is no such parameter.
-static bool contradicts(const std::vector<KernelParameter>& declared, const KernelSignature& signature) {
-    return std::any_of(declared.begin(), declared.end(), [&](const KernelParameter& one) {
+/// Why a kernel of that name cannot be as it is described: it has no such parameter, or numbers of another type. Empty:
+/// it can.
+static std::string contradiction(const std::vector<KernelParameter>& declared, const KernelSignature& signature) {
+    for (const KernelParameter& one : declared) {
         const auto argument = static_cast<size_t>(one.argument);
-        if (argument >= signature.parameters.size()) return true;
+        const std::string said = "argument " + std::to_string(one.argument);
+        if (argument >= signature.parameters.size())
+            return "there is no " + said + " in `" + signature.with_parameters + "`";
         const KernelParameter& named = signature.parameters[argument];
-        return (named.use == Use::Reads || named.use == Use::Writes) && named.dtype != one.dtype;
-    });
+        const bool numbers = named.use == Use::Reads || named.use == Use::Writes;
+        if (numbers && named.dtype != one.dtype)
+            return said + " of `" + signature.with_parameters + "` is " + info(named.dtype).name + ", not " +
+                   info(one.dtype).name;
+    }
+    return "";
 }
 
 void KernelEvents::add_declared(std::string_view symbol, Kernel& kernel) {
@@ -56,7 +63,11 @@ void KernelEvents::add_declared(std::string_view symbol, Kernel& kernel) {
     for (const std::string_view name :
          {symbol, std::string_view(signature.with_parameters), std::string_view(signature.name)}) {
         const auto* const declared = name.empty() ? nullptr : manifest_.find(name);
-        if (declared == nullptr || (kernel.typed && contradicts(*declared, signature))) continue;
+        if (declared == nullptr) continue;
+        if (std::string why = kernel.typed ? contradiction(*declared, signature) : ""; !why.empty()) {
+            contradicted_.emplace(name, std::move(why));
+            continue;
+        }
         met_.insert(std::string(name));
         std::vector<KernelParameter>& all = signature.parameters;
         const auto is_declared = [&](const KernelParameter& named) {
@@ -316,7 +327,9 @@ KernelEvents::Counts KernelEvents::counts() const {
     counts.elsewhere = calls_elsewhere_;
     counts.unexplained = calls_unexplained_;
     for (const std::string& symbol : manifest_.symbols()) {
-        if (!met_.contains(symbol)) counts.unmet.push_back(symbol);
+        if (met_.contains(symbol)) continue;
+        const auto why = contradicted_.find(symbol);
+        counts.unmet.emplace_back(symbol, why != contradicted_.end() ? why->second : "");
     }
     for (const auto& [symbol, kernel] : kernels_) {
         counts.scanned += kernel.scanned;

@@ -67,7 +67,8 @@ class KernelEvents {
         int64_t captured = 0;     ///< into graphs: those are not looked at
         int64_t elsewhere = 0;    ///< of which nothing was: they write to memory that was not seen to be allocated
         int64_t unexplained = 0;  ///< calls of which nothing is told: not all that they read was looked at
-        std::vector<std::string> unmet;         ///< kernels that a user describes, and that none was found to be
+        /// Kernels that a user describes and that none was found to be, with why one of that name was not.
+        std::vector<std::pair<std::string, std::string>> unmet;
         std::map<std::string, int64_t> unseen;  ///< of kernels whose names do not say what they write, by these
     };
     /// Throws std::bad_alloc.
@@ -99,8 +100,9 @@ class KernelEvents {
     std::map<std::string, Kernel, std::less<>> kernels_;
     std::map<std::string, OpInfo, std::less<>> calls_;  ///< copies, and those of libraries
     int64_t calls_scanned_ = 0, calls_partly_ = 0, calls_elsewhere_ = 0, calls_unexplained_ = 0;
-    std::set<std::string> met_;      ///< of the kernels that a user describes
-    std::deque<std::string> names_;  ///< of OpInfo, never freed
+    std::set<std::string> met_;                        ///< of the kernels that a user describes
+    std::map<std::string, std::string> contradicted_;  ///< the others of those, with why
+    std::deque<std::string> names_;                    ///< of OpInfo, never freed
     int64_t captured_ = 0;
     uint32_t next_id_ = 0;
     Kernel others_{.signature = {}, .op = new_op("other kernels", OpClass::Other)};

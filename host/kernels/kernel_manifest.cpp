@@ -1,20 +1,15 @@
 #include "host/kernels/kernel_manifest.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "host/kernels/manifest_reader.h"
 #include "host/options/one_line.h"
+#include "host/options/user_file.h"
 
 namespace numsan {
 namespace {
@@ -22,8 +17,6 @@ namespace {
 using Word = ManifestWord;
 
 constexpr size_t kMostComplaints = 20;  ///< further kernels are counted
-
-std::string in_quotes(std::string_view text) { return "'" + one_line(text, 80) + "'"; }
 
 std::string types() {
     std::string all;
@@ -40,12 +33,12 @@ Word key(ManifestReader& reader, const char* known) {
 }
 
 [[noreturn]] void refuse(const Word& name, const char* known) {
-    throw ManifestError{"unknown key " + in_quotes(name.text) + ": expected one of " + known, name.line, name.column};
+    throw ManifestError{"unknown key " + quoted(name.text) + ": expected one of " + known, name.line, name.column};
 }
 
 void once(const Word& name, std::set<std::string>& seen) {
     if (!seen.insert(name.text).second)
-        throw ManifestError{in_quotes(name.text) + " stands twice", name.line, name.column};
+        throw ManifestError{quoted(name.text) + " stands twice", name.line, name.column};
 }
 
 int64_t whole_number(ManifestReader& reader, const std::string& name, int64_t smallest, int64_t largest) {
@@ -55,7 +48,7 @@ int64_t whole_number(ManifestReader& reader, const std::string& name, int64_t sm
     const auto read = std::from_chars(word.text.data(), end, number);
     const bool is_number = word.kind == Word::Kind::Name && read.ec == std::errc() && read.ptr == end;
     if (!is_number || number < smallest || number > largest)
-        reader.fail(in_quotes(name) + " is no whole number of " + std::to_string(smallest) + " to " +
+        reader.fail(quoted(name) + " is no whole number of " + std::to_string(smallest) + " to " +
                     std::to_string(largest));
     reader.take();
     return number;
@@ -166,8 +159,7 @@ KernelManifest KernelManifest::parse(std::string_view text, const std::string& n
             const Word begin = reader.word();
             auto [symbol, parameters] = kernel(reader);
             if (!manifest.kernels_.emplace(symbol, std::move(parameters)).second)
-                throw ManifestError{"a kernel " + in_quotes(symbol) + " was described before", begin.line,
-                                    begin.column};
+                throw ManifestError{"a kernel " + quoted(symbol) + " was described before", begin.line, begin.column};
         } catch (const ManifestError& error) {
             complain(error);
             at_kernel = false;
@@ -183,22 +175,9 @@ KernelManifest KernelManifest::parse(std::string_view text, const std::string& n
 
 KernelManifest KernelManifest::read(const std::string& path, std::vector<std::string>& complaints) {
     if (path.empty()) return {};
-    struct stat facts {};
-    std::string problem;
-    if (stat(path.c_str(), &facts) != 0)
-        problem = std::string("cannot be read: ") + std::strerror(errno);
-    else if (!S_ISREG(facts.st_mode))
-        problem = "is not a regular file";
-    else if (static_cast<size_t>(facts.st_size) > kLargestFile)
-        problem = "is larger than 1 MiB";
-    std::ostringstream text;
-    if (problem.empty()) {
-        std::ifstream file(path);
-        text << file.rdbuf();
-        if (!file) problem = "cannot be read";
-    }
-    if (problem.empty()) return parse(text.str(), path, complaints);
-    complaints.push_back("kernels: " + in_quotes(path) + " " + problem + "; no kernel is described");
+    const UserFile file = read_user_file(path);
+    if (file.problem.empty()) return parse(file.text, path, complaints);
+    complaints.push_back("kernels: " + quoted(path) + " " + file.problem + "; no kernel is described");
     return {};
 }
 

@@ -15,8 +15,7 @@ namespace numsan {
 /// `{ argument = 0, type = "float32", count = 256, offset = 8 }`. Const members are [MT].
 class KernelManifest {
   public:
-    static constexpr size_t kLargestFile = 1 << 20;  ///< bytes
-    static constexpr int kMostArguments = 4096;      ///< of a kernel
+    static constexpr int kMostArguments = 4096;  ///< of a kernel
 
     /// A kernel that is described badly makes a complaint, and is left out: reading goes on at the next line with "[[".
     /// `name` is what complaints call the text. Throws std::bad_alloc.

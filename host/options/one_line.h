@@ -11,4 +11,7 @@ namespace numsan {
 /// Control characters (C0, DEL, and C1 as UTF-8; ECMA-48) become '?'. [MT]
 std::string one_line(std::string_view text, size_t longest);
 
+/// The first 80 bytes of it so, between quotation marks. [MT]
+inline std::string quoted(std::string_view text) { return "'" + one_line(text, 80) + "'"; }
+
 }  // namespace numsan

@@ -268,6 +268,7 @@ bool attach(const numsan_stub_api& stub) {
         g_core.op_end = op_end_measured;
     }
     if (options.cupti == Cupti::On && g_recorder == nullptr) watch_op_kernels(g_core);
+    if (!options.kernels.empty()) say("kernels=PATH has no effect: it is for CUDA programs without torch");
     if (options.break_at && !has_python) say("break=1 has no effect: there is no Python in this program");
     if (breaks && !start_break_stops(*python, *g_session, *stacks, facts, stub.lib_dir))
         say("break=1 has no effect: the interpreter did not run what it needs");

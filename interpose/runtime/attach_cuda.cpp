@@ -175,6 +175,8 @@ void start_plain_run(const Options& options, const numsan_stub_api& stub) {
     else if (watches)
         start_watch(stub);
     if (!looks) plain->unseen.emplace(options);
+    if (!options.raw && !options.kernels.empty())
+        plain->reporter().say("kernels=PATH has no effect without raw=1: no kernel is looked at");
     if (looks)
         plain->session->session().begin_report();
     else

@@ -6,6 +6,7 @@
 
 #include "cuda/cuda_device_scanner.h"
 #include "host/log/log.h"
+#include "host/options/one_line.h"
 #include "host/scan/cpu_scanner.h"
 #include "interpose/runtime/device_access.h"
 #include "interpose/runtime/op_kernels.h"
@@ -147,8 +148,9 @@ void PlainSession::add_coverage(RunSummary& run) const {
     if (counts.unexplained > 0)
         run.lose("products that read what cannot be looked at: " + std::to_string(counts.unexplained) +
                  " of which nothing is told");
-    for (const std::string& symbol : counts.unmet)
-        run.blind_spots.push_back("kernels: no kernel was launched that is '" + symbol + "' and has such arguments");
+    for (const auto& [symbol, why] : counts.unmet)
+        run.blind_spots.push_back("kernels: no kernel was launched that is " + quoted(symbol) +
+                                  (why.empty() ? "" : " as it is described: " + why));
     if (counts.elsewhere > 0)
         run.lose("memory whose allocation was not seen, or of more than a GB: " + launches(counts.elsewhere) +
                  " that write there not looked at");

@@ -116,8 +116,14 @@ def test_the_file_that_the_documents_show_is_read(kernels, tmp_path):
     (tmp_path / "kernels.toml").write_text(shown)
     done = both([kernels, "healthy"], tmp_path, options={"kernels": "kernels.toml"})
     assert done.stderr == "" and done.report["verdict"] == "clean", done.describe()
-    unmet = "kernels: no kernel was launched that is 'fused_update' and has such arguments"
+    unmet = "kernels: no kernel was launched that is 'fused_update'"
     assert unmet in done.report["coverage"]["blind_spots"], done.describe()
+
+
+def test_a_file_of_kernels_without_raw_has_no_effect(kernels, tmp_path):
+    done = run_numsan.run_command([str(kernels), "healthy"], options={"kernels": "k.toml", "cupti": "on"},
+                                  cwd=tmp_path, env=environment())
+    assert "numsan: kernels=PATH has no effect without raw=1: no kernel is looked at\n" in done.stderr, done.describe()
 
 
 def test_a_graph_is_not_looked_at(kernels, tmp_path):

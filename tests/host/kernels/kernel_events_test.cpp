@@ -351,8 +351,10 @@ TEST(KernelEvents, WhatAUserSaysOfAKernelCounts) {
     EXPECT_TRUE(events.counts().unseen.empty());
 }
 
+using Unmet = std::vector<std::pair<std::string, std::string>>;
+
 /// What a launch of scale(float* to, float const* from, float by) is taken for where a file says so of it.
-std::string scaled_as_described(const std::string& kernels, std::vector<std::string>* unmet = nullptr) {
+std::string scaled_as_described(const std::string& kernels, Unmet* unmet = nullptr) {
     std::vector<std::string> complaints;
     Seen seen;
     KernelEvents events(seen, KernelManifest::parse(kernels, "kernels.toml", complaints));
@@ -377,16 +379,20 @@ TEST(KernelEvents, ADescriptionIsForTheKernelThatItMeans) {
     };
     const std::string of_eight = "type = \"float32\", count = 8 }";
     const std::string cut = "scale<<<>>>( 2000:64 1000:8) -> 1000:8";
-    std::vector<std::string> unmet;
+    Unmet unmet;
     EXPECT_EQ(scaled_as_described(described("_Z5scalePfPKff", of_eight)), cut);
     EXPECT_EQ(scaled_as_described(described("scale(float*, float const*, float)", of_eight)), cut);
     EXPECT_EQ(scaled_as_described(described("scale", of_eight), &unmet), cut);
-    EXPECT_EQ(unmet, std::vector<std::string>{});
+    EXPECT_EQ(unmet, Unmet{});
     EXPECT_EQ(scaled_as_described(described("scale", "type = \"float16\" }"), &unmet), kScaled)
         << "another kernel of that name is meant";
-    EXPECT_EQ(unmet, std::vector<std::string>{"scale"});
-    EXPECT_EQ(scaled_as_described(described("scale", of_eight + ", { argument = 3, type = \"float32\" }")), kScaled)
-        << "it has no fourth parameter";
+    const std::string of = "`scale(float*, float const*, float)`";
+    EXPECT_EQ(unmet, (Unmet{{"scale", "argument 0 of " + of + " is float32, not float16"}}));
+    const std::string fourth = of_eight + ", { argument = 3, type = \"float32\" }";
+    EXPECT_EQ(scaled_as_described(described("scale", fourth), &unmet), kScaled);
+    EXPECT_EQ(unmet, (Unmet{{"scale", "there is no argument 3 in " + of}}));
+    EXPECT_EQ(scaled_as_described(described("other", of_eight), &unmet), kScaled);
+    EXPECT_EQ(unmet, (Unmet{{"other", ""}}));
 }
 
 TEST(KernelEvents, AnArgumentThatIsNotThereIsNoHarm) {

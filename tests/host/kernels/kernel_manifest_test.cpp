@@ -1,4 +1,5 @@
 #include "host/kernels/kernel_manifest.h"
+#include "host/options/user_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -145,7 +146,7 @@ TEST(KernelManifest, AFileThatCannotBeReadDescribesNone) {
     mkfifo(pipe.c_str(), 0600);
     KernelManifest::read(pipe, complaints);
     EXPECT_THAT(complaints,
-                ElementsAre("kernels: '/nowhere/kernels.toml' cannot be read: No such file or directory; no kernel is "
+                ElementsAre("kernels: '/nowhere/kernels.toml' was not read: No such file or directory; no kernel is "
                             "described",
                             "kernels: '/' is not a regular file; no kernel is described",
                             "kernels: '" + pipe + "' is not a regular file; no kernel is described"));
@@ -153,7 +154,7 @@ TEST(KernelManifest, AFileThatCannotBeReadDescribesNone) {
     const std::string path = testing::TempDir() + "kernels.toml";
     std::ofstream(path) << kTwo;
     EXPECT_EQ(KernelManifest::read(path, complaints).size(), 2u);
-    std::ofstream(path) << std::string(KernelManifest::kLargestFile + 1, ' ');
+    std::ofstream(path) << std::string(UserFile::kLargest + 1, ' ');
     EXPECT_EQ(KernelManifest::read(path, complaints).size(), 0u);
     EXPECT_EQ(complaints.back(), "kernels: '" + path + "' is larger than 1 MiB; no kernel is described");
     remove(path.c_str());
