@@ -74,7 +74,8 @@ def assert_ran(done, stdout="3.0\n"):
     pytest.param({"budget": "lots"}, ["budget", "lots"], marks=pytest.mark.nightly),
     pytest.param({"halt": "maybe"}, ["halt", "maybe"], marks=pytest.mark.nightly),
     pytest.param({"max_findings": "-3"}, ["max_findings", "-3"], marks=pytest.mark.nightly),
-], ids=["unknown", "value", "number", "switch", "negative"])
+    ({"kernels": "kernels.toml"}, ["kernels=PATH has no effect: it is for CUDA programs without torch"]),
+], ids=["unknown", "value", "number", "switch", "negative", "no effect"])
 def test_bad_option_is_named_and_the_run_goes_on(options, words, warm, healthy, tmp_path):
     done = run_numsan.run(healthy, options=options, cwd=tmp_path)
     assert_ran(done)
