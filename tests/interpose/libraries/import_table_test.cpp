@@ -8,22 +8,22 @@
 namespace numsan {
 namespace {
 
-void* theirs = nullptr;
+void* found_there = nullptr;
 
 const char* ours() { return "ours"; }
 
 TEST(ImportTable, CallsOfAnotherBinaryGoToOursAndItsOwnIsKept) {
     const std::string before = gnu_get_libc_version();
-    const ReplacedImport import{"gnu_get_libc_version", reinterpret_cast<void*>(&ours), &theirs};
+    const ReplacedImport import{"gnu_get_libc_version", reinterpret_cast<void*>(&ours), &found_there};
     for (int turn = 0; turn < 2; ++turn) {
         replace_imports(&import, 1);
         EXPECT_STREQ(gnu_get_libc_version(), "ours");
-        ASSERT_NE(theirs, nullptr);
-        ASSERT_NE(theirs, import.ours) << "ours is not taken for theirs, though it stands in their place";
-        EXPECT_EQ(reinterpret_cast<const char* (*)()>(theirs)(), before);
+        ASSERT_NE(found_there, nullptr);
+        ASSERT_NE(found_there, import.ours) << "ours is not taken for found_there, though it stands in their place";
+        EXPECT_EQ(reinterpret_cast<const char* (*)()>(found_there)(), before);
     }
     void* none = nullptr;
-    const ReplacedImport back{"gnu_get_libc_version", theirs, &none};
+    const ReplacedImport back{"gnu_get_libc_version", found_there, &none};
     replace_imports(&back, 1);
     EXPECT_EQ(gnu_get_libc_version(), before);
 }
