@@ -1,6 +1,16 @@
-// Of a library of translated kernels, how the fake driver runs them (tests/fakes/cuda/translated.h).
+// A library of a program's translated kernels, which the fake driver loads (tests/fakes/cuda/translated.h).
 #include <string>
+#include <vector>
 
 #include "tests/cuda/ptx/machine.h"
 
-extern "C" void numsan_ptx_run(const numsan::ptx::Launch* launch, std::string* fault) { *fault = run(*launch); }
+namespace numsan::ptx::NUMSAN_PTX_PROGRAM {
+extern const std::vector<Kernel> kernels;
+}
+
+#pragma GCC visibility push(default)
+extern "C" {
+const void* numsan_ptx_kernels() { return &numsan::ptx::NUMSAN_PTX_PROGRAM::kernels; }
+void numsan_ptx_run(const numsan::ptx::Launch* launch, std::string* fault) { *fault = run(*launch); }
+}
+#pragma GCC visibility pop

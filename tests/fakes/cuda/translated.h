@@ -1,5 +1,5 @@
-// Kernels of a program that nvcc compiled, which the fake driver runs as C++: a library of them, made of their PTX by
-// numsan_cuda_program() of tests/programs_cuda/CMakeLists.txt.
+// Kernels of a program that nvcc compiled, which the fake driver runs as C++: a library of them, made of their PTX
+// (tests/programs_cuda/CMakeLists.txt).
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace fake_cuda {
 /// What such a library exports, under this name and type.
 inline constexpr char kTranslatedRun[] = "numsan_ptx_run";
 using TranslatedRun = void (*)(const numsan::ptx::Launch* launch, std::string* fault);
-inline constexpr char kTranslatedKernels[] = "program_kernels";
+inline constexpr char kTranslatedKernels[] = "numsan_ptx_kernels";
 using TranslatedKernels = const void* (*)();  ///< to a std::vector<numsan::ptx::Kernel>
 
 /// As FAKE_CUDA says, "kernels=PATH". It is loaded when a kernel of it is asked for.
