@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "host/stacks/launch_stub.h"
+
 namespace numsan {
 namespace {
 
@@ -248,6 +250,7 @@ std::vector<SourceFrame> NativeStacks::resolve(StackId id) const {
         }
         result.insert(result.end(), known->second.begin(), known->second.end());
     }
+    leave_out_launch_stub(result);
     return result;
 }
 
