@@ -7,8 +7,8 @@
 
 namespace numsan {
 
-/// nvcc makes each kernel a function for the host, whose line is that of the kernel, and stubs that it calls. The stack,
-/// innermost frame first, then begins with the line that launches. One without debug information stays as it is.
+/// nvcc makes of each kernel a function for the host, whose line is that of the kernel, and stubs that it calls. Without
+/// these the stack, innermost frame first, begins with the line that launches. Needs debug information.
 void leave_out_launch_stub(std::vector<SourceFrame>& stack);
 
 }  // namespace numsan

@@ -1,5 +1,5 @@
 // Trains a perceptron of one hidden layer on made-up data by gradient descent: cuBLAS multiplies, kernels do the rest.
-// The first argument is the learning rate: with 0.1 it learns, with 100 the weights grow until float32 ends.
+// The first argument is the learning rate: with 1 it learns, with 10 the weights grow until float32 ends.
 #include <cublas_v2.h>
 
 #include <cstdint>
@@ -99,7 +99,7 @@ float loss_of(const float* error, float scale) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const float rate = argc > 1 ? std::strtof(argv[1], nullptr) : 0.1f;
+    const float rate = argc > 1 ? std::strtof(argv[1], nullptr) : 1.0f;
     Numbers numbers;
     std::vector<float> samples(kInputs * kBatch), wanted(kOutputs * kBatch);
     for (float& value : samples) value = numbers.next();
@@ -129,8 +129,8 @@ int main(int argc, char** argv) {
         error_gradient<<<blocks_for(kOutputs * kBatch), kThreads>>>(d_outputs, outputs, targets, scale,
                                                                     kOutputs * kBatch);
         // Backward.
-        CHECK(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_T, kOutputs, kHidden, kBatch, &one, d_outputs, kOutputs, hidden,
-                          kHidden, &none, d_w2, kOutputs));
+        CHECK(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_T, kOutputs, kHidden, kBatch, &one, d_outputs, kOutputs,  // BUG
+                          hidden, kHidden, &none, d_w2, kOutputs));
         sum_columns<<<blocks_for(kOutputs), kThreads>>>(d_b2, d_outputs, kOutputs, kBatch);
         CHECK(cublasSgemm(blas, CUBLAS_OP_T, CUBLAS_OP_N, kHidden, kBatch, kOutputs, &one, w2, kOutputs, d_outputs,
                           kOutputs, &none, d_hidden, kHidden));

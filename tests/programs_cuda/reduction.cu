@@ -1,6 +1,6 @@
 // The mean of many float16 numbers, as a library of templates would have it: each block adds up by shuffles and shared
 // memory, and a second launch adds up what the blocks have. The sum is a float16, too: the first argument is what the
-// numbers are scaled by; with 1 it fits, with 16 it is beyond 65504.
+// numbers are scaled by; with 1 it fits, with 16 it is beyond 65504, and with 1e6 the scaled numbers are.
 #include <cuda_fp16.h>
 
 #include <cstdint>
@@ -71,15 +71,15 @@ int main(int argc, char** argv) {
     CHECK(cudaMemcpy(values, numbers.data(), kCount * sizeof(__half), cudaMemcpyHostToDevice));
 
     const __half zero = __float2half(0.0f);
-    scale<<<kCount / kThreads, kThreads>>>(values, factor, kCount);
+    scale<<<kCount / kThreads, kThreads>>>(values, factor, kCount);  // with a factor beyond float16
     reduce::blocks<kThreads><<<kBlocks, kThreads>>>(values, sums, kCount, zero, reduce::Plus());
-    reduce::blocks<kThreads><<<1, kThreads>>>(sums, mean, kBlocks, zero, reduce::Plus());
+    reduce::blocks<kThreads><<<1, kThreads>>>(sums, mean, kBlocks, zero, reduce::Plus());  // BUG
     __half total, result;
     CHECK(cudaMemcpy(&total, mean, sizeof total, cudaMemcpyDeviceToHost));
     divide<<<1, 1>>>(mean, __float2half(static_cast<float>(kCount)));
     CHECK(cudaGetLastError());
     CHECK(cudaMemcpy(&result, mean, sizeof result, cudaMemcpyDeviceToHost));
-    std::printf("sum %.9g mean %.9g\n", __half2float(total), __half2float(result));
+    std::printf("sum %.17g mean %.17g\n", __half2float(total), __half2float(result));
     for (__half* memory : {values, sums, mean}) CHECK(cudaFree(memory));
     return 0;
 }

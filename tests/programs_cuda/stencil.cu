@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     CHECK(cudaStreamCreate(&stream));
     const dim3 block(kTileX, kTileY), grid(kColumns / kTileX, kRows / kTileY);
     for (int step = 0; step < kSteps; ++step) {
-        heat::diffuse<<<grid, block, 0, stream>>>(to, from, of_cells, 0.05, kColumns, kRows);
+        heat::diffuse<<<grid, block, 0, stream>>>(to, from, of_cells, 0.05, kColumns, kRows);  // BUG
         CHECK(cudaGetLastError());
         std::swap(from, to);
     }

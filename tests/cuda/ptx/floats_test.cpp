@@ -45,9 +45,7 @@ std::vector<uint16_t> halves(uint16_t a, uint16_t b, uint16_t c = 0) {
     return launched<uint16_t>("halves", 1, 1, a, b, c);
 }
 std::vector<uint32_t> singles(float a, float b, float c = 0) { return launched<uint32_t>("singles", 1, 1, a, b, c); }
-std::vector<uint64_t> doubles(double a, double b, double c = 0) {
-    return launched<uint64_t>("doubles", 1, 1, a, b, c);
-}
+std::vector<uint64_t> doubles(double a, double b, double c = 0) { return launched<uint64_t>("doubles", 1, 1, a, b, c); }
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -160,7 +158,9 @@ TEST(FloatingPoint, Comparisons) {
 }
 
 TEST(FloatingPoint, IsConverted) {
-    const auto converted = [](float single, double wide) { return launched<uint32_t>("to_others", 1, 1, single, wide); };
+    const auto converted = [](float single, double wide) {
+        return launched<uint32_t>("to_others", 1, 1, single, wide);
+    };
     const std::vector<uint32_t> large = converted(65520, 65519.999);
     EXPECT_EQ(large[0], 0x7bff7c00u) << "float32 in the lower half";
     EXPECT_EQ(large[1], 0x7f800000u) << "an infinity of float16";

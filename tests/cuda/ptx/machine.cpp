@@ -205,7 +205,8 @@ const Memory* Machine::memory_at(uint64_t address, size_t bytes) const {
 Block::Block(Machine& machine, const Launch& launch, uint32_t number)
     : machine_(machine), number_(number), shared_(launch.kernel.shared_bytes), touched_(launch.kernel.shared_bytes) {
     for (unsigned char& byte : shared_) byte = static_cast<unsigned char>(machine.random_());
-    for (uint32_t i = 0; i < launch.threads.count(); ++i) threads_.push_back(std::make_unique<Thread>(machine, *this, i));
+    for (uint32_t i = 0; i < launch.threads.count(); ++i)
+        threads_.push_back(std::make_unique<Thread>(machine, *this, i));
 }
 
 bool Block::release() {

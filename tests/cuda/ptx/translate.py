@@ -4,8 +4,8 @@
 usage: translate.py KERNELS.ptx OUT.cpp --namespace NAME [--count]
 
 Knows the instructions that nvcc makes of the scan kernels and of the programs in tests/programs_cuda, by the PTX ISA's
-description of them. At any other it stops and names the line. With --count NAME_executed[LINE] is how often threads got to the instruction of a line,
-whether its predicate held or not, and NAME_lines how many there are.
+description of them. At any other it stops and names the line. With --count NAME_executed[LINE] is how often threads got
+to the instruction of a line, whether its predicate held or not, and NAME_lines how many there are.
 """
 import argparse
 import pathlib
@@ -250,7 +250,7 @@ class Kernel:
         begin = end = ""
         if line.startswith("{"):
             begin, line = "{ ", line[1:].strip()
-        if line == "}" or line.endswith(";}"):
+        if line == "}" or re.search(r";\s*\}$", line):
             end, line = " }", line[:-1].strip()
         if label := re.fullmatch(r"\$?(\w+):", line):
             return f"{label[1]}:;"

@@ -19,8 +19,7 @@ using TranslatedKernels = const void* (*)();  ///< to a std::vector<numsan::ptx:
 void use_translated(const std::string& path);
 /// Null: there is no such kernel.
 const numsan::ptx::Kernel* translated_kernel(const std::string& name);
-/// Copies the arguments. A kernel that does what no kernel may do is told of on stderr, and the context is of no use any
-/// more.
+/// Copies the arguments. Of a kernel that does what none may do stderr tells, and the context is of no use after it.
 Work translated_launch(const numsan::ptx::Kernel& kernel, CUcontext context, numsan::ptx::Dim3 blocks,
                        numsan::ptx::Dim3 threads, void** arguments);
 
