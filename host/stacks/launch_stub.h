@@ -7,7 +7,7 @@
 
 namespace numsan {
 
-/// nvcc makes of each kernel a function for the host, whose line is that of the kernel, and stubs that it calls. Without
+/// nvcc makes of each kernel a function of the host, whose line is the kernel's, and stubs that it calls. Without
 /// these the stack, innermost frame first, begins with the line that launches. Needs debug information.
 void leave_out_launch_stub(std::vector<SourceFrame>& stack);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The CUDA programs of tests/programs_cuda, built before, bare and with numsan: healthy ones are met with silence, of the
-others numsan names the launch or the call that made the first bad value; output and exit status stay.
+"""The CUDA programs of tests/programs_cuda, built before, bare and with numsan: healthy ones are met with silence, of
+the others numsan names the launch or the call that made the first bad value; output and exit status stay.
 
 usage: nvcc_programs.py [--device cuda|test] [--built FOLDER] [--options NUMSAN_OPTIONS] [--out FILE] [--reports FOLDER]
 
@@ -42,7 +42,8 @@ def differs(case, program, argument, env, built, options, report):
     """What is not as it should be of one run; empty: nothing. `case`: None for a healthy program."""
     command = [str(built / program), argument]
     bare = run_numsan.run_plain_command(command, cwd=report.parent, env=env)
-    done = run_numsan.run_command(command, options={"raw": "1", "report": report, **options}, cwd=report.parent, env=env)
+    options = {"raw": "1", "report": report, **options}
+    done = run_numsan.run_command(command, options=options, cwd=report.parent, env=env)
     if (bare.returncode, bare.stdout) != (done.returncode, done.stdout):
         return f"bare it ended with {bare.returncode}, watched with {done.returncode}, or it printed something else"
     if done.returncode != 0:
