@@ -1,16 +1,43 @@
 #include "host/stacks/launch_stub.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <string_view>
 
 namespace numsan {
+namespace {
+
+/// Behind it are the kernel's mangled name, and what the stub takes.
+constexpr std::string_view kStub = "__device_stub_";
+
+bool has_lines(const SourceFrame& stub) { return stub.file.ends_with(".cudafe1.stub.c"); }
+
+bool is_launch_stub(const SourceFrame& frame) {
+    return frame.native && (has_lines(frame) || frame.function.starts_with(std::string(kStub) + "_Z"));
+}
+
+/// Whether the function that called `stub` is the kernel's. Without debug information it may have been inlined.
+bool is_of_kernel(const SourceFrame& frame, const SourceFrame& stub) {
+    if (has_lines(stub)) return true;
+    const std::string symbol = stub.function.substr(kStub.size(), stub.function.find('(') - kStub.size());
+    char* const name = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, nullptr);
+    const bool same = name != nullptr && frame.function == name;
+    std::free(name);
+    return same;
+}
+
+}  // namespace
 
 void leave_out_launch_stub(std::vector<SourceFrame>& stack) {
-    const auto is_stub = [](const SourceFrame& frame) {
-        return frame.native && frame.file.ends_with(".cudafe1.stub.c");
-    };
-    const auto first = std::find_if(stack.begin(), stack.end(), is_stub);
-    const auto kernel = std::find_if_not(first, stack.end(), is_stub);
-    if (first != stack.end() && kernel != stack.end()) stack.erase(stack.begin(), kernel + 1);
+    const auto first = std::find_if(stack.begin(), stack.end(), is_launch_stub);
+    const auto kernel = std::find_if_not(first, stack.end(), is_launch_stub);
+    if (first == stack.end() || kernel == stack.end()) return;
+    const bool follows = is_of_kernel(*kernel, *(kernel - 1));
+    if (follows && kernel + 1 == stack.end()) return;
+    stack.erase(stack.begin(), follows ? kernel + 1 : kernel);
 }
 
 }  // namespace numsan

@@ -7,8 +7,8 @@
 
 namespace numsan {
 
-/// nvcc makes of each kernel a function of the host, whose line is the kernel's, and stubs that it calls. Without
-/// these the stack, innermost frame first, begins with the line that launches. Needs debug information.
+/// nvcc makes of each kernel a function of the host, whose line is the kernel's, and stubs that it calls. Without these
+/// the stack, innermost frame first, begins with the line that launches.
 void leave_out_launch_stub(std::vector<SourceFrame>& stack);
 
 }  // namespace numsan

@@ -35,8 +35,20 @@ TEST(LaunchStub, OtherStacksStay) {
     EXPECT_EQ(functions({}), "");
     EXPECT_EQ(functions({kHelper, kStub}), "__cudaLaunchKernel_helper " + kStub.function + " ")
         << "where the kernel's function is not known";
-    const SourceFrame stripped = native("__device_stub__Z5scalePfi(float*, int)", "/home/me/a.out", 0);
-    EXPECT_EQ(functions({stripped, kMain}), stripped.function + " main ");
+    EXPECT_EQ(functions({kHelper, kStub, kKernel}), "__cudaLaunchKernel_helper " + kStub.function + " scale ")
+        << "nobody is left who launched it";
+    EXPECT_EQ(functions({native("__device_stub_of_mine", "/home/me/a.c", 3), kMain}), "__device_stub_of_mine main ");
+}
+
+TEST(LaunchStub, WithoutDebugInformationTheKernelIsKnownByItsName) {
+    const SourceFrame stub = native("__device_stub__Z5scalePfi(float*, int)", "/home/me/a.out", 0);
+    const SourceFrame kernel = native("scale(float*, int)", "/home/me/a.out", 0);
+    const SourceFrame other = native("scale(double*)", "/home/me/a.out", 0);
+    EXPECT_EQ(functions({kHelper, stub, kernel, kMain}), "main ");
+    EXPECT_EQ(functions({stub, kMain}), "main ") << "it was inlined";
+    EXPECT_EQ(functions({stub, other, kMain}), "scale(double*) main ");
+    const SourceFrame unknown = native("__device_stub__Z", "/home/me/a.out", 0);
+    EXPECT_EQ(functions({unknown, kMain}), "main ");
 }
 
 }  // namespace
