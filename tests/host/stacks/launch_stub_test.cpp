@@ -46,6 +46,11 @@ TEST(LaunchStub, WithoutDebugInformationTheKernelIsKnownByItsName) {
     const SourceFrame other = native("scale(double*)", "/home/me/a.out", 0);
     EXPECT_EQ(functions({kHelper, stub, kernel, kMain}), "main ");
     EXPECT_EQ(functions({stub, kMain}), "main ") << "it was inlined";
+    const SourceFrame of_template = native("__device_stub__Z4growIfEvPT_(float*)", "/home/me/a.out", 0);
+    const SourceFrame wrapper = native("void __wrapper__device_stub_grow<float>(float*&)", "/home/me/a.out", 0);
+    const SourceFrame grow = native("void grow<float>(float*)", "/home/me/a.out", 0);
+    EXPECT_EQ(functions({of_template, wrapper, grow, kMain}), "main ");
+    EXPECT_EQ(functions({wrapper, kMain}), "main ");
     EXPECT_EQ(functions({stub, other, kMain}), "scale(double*) main ");
     const SourceFrame unknown = native("__device_stub__Z", "/home/me/a.out", 0);
     EXPECT_EQ(functions({unknown, kMain}), "main ");
