@@ -138,3 +138,10 @@ def test_a_report_that_is_not_as_it_should_be_is_seen():
     assert case.differs({"findings": [{**found, "seq": 7}]}, numbered=False) == ""
     assert "line is 0" in case.differs({"findings": [{**found, "location": None}]})
     assert "kernel is x" in case.differs({"findings": [{**found, "kernel": "x"}]})
+
+
+def test_a_program_whose_kernels_cannot_be_launched_ends_as_it_does_without_numsan(tmp_path):
+    """The driver is not told of their translations."""
+    done = both([FOLDER / "reduction", "16"], tmp_path)
+    assert done.returncode == 3 and "cudaGetLastError(): invalid resource handle" in done.stderr, done.describe()
+    assert "warning" not in done.stderr, done.describe()
