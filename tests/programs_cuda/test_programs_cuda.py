@@ -118,6 +118,8 @@ def test_the_launch_and_its_line(name, tmp_path):
     place = done.report["findings"][0]["location"]
     assert place["function"] == "main" and place["code"] in case.source.read_text(), place
     assert f"--> {case.source}:{case.line} in main" in done.stderr, done.describe()
+    frames = [(frame["function"], frame["line"]) for frame in done.report["findings"][0]["stack"]]
+    assert frames == [("main", case.line), ("_start", None)], "neither nvcc's stubs, nor lines of what has none"
 
 
 def test_the_exit_status_may_be_the_finding(tmp_path):
