@@ -1,22 +1,21 @@
 """CUDA programs that nvcc built, on the fakes: their kernels compute what the host does, and numsan names the launch or
 the call that made the first bad value, as a user wrote it."""
 import math
-import shutil
 
 import numpy
 import pytest
 
 import run_numsan
 from cuda_cases import CASES, HEALTHY
-from cuda_programs import FAKES, both, environment
+from cuda_programs import FAKES, both, cache_value, environment
 
 FOLDER = run_numsan.BUILD / "programs_cuda"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def programs(build):
-    if shutil.which("nvcc") is None:
-        pytest.skip("no nvcc: the CUDA programs are not built")
+    if cache_value("NUMSAN_CUDA") != "ON":
+        pytest.skip("no nvcc, or NUMSAN_CUDA is off: the CUDA programs are not built")
     if not (FAKES / "libcudart.so.13").exists() or not (FAKES / "libcublas.so.13").exists():
         pytest.skip("no fake CUDA runtime or cuBLAS was built: their headers were not found")
     if not (FAKES / "libcupti.so.13").exists():
