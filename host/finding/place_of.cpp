@@ -20,6 +20,15 @@ bool lies_in(const std::string& folder, const std::string& file) {
     return std::filesystem::canonical(file, none).string().rfind(folder + "/", 0) == 0;
 }
 
+/// Headers of the system, and of CUDA's toolkit, which nvcc finds in targets/x86_64-linux/include.
+bool is_system_header(const std::string& file) {
+    if (file.starts_with("/usr/include/")) return true;
+    const size_t targets = file.find("/targets/");
+    if (targets == std::string::npos) return false;
+    const size_t end = file.find('/', targets + std::string_view("/targets/").size());
+    return end != std::string::npos && std::string_view(file).substr(end).starts_with("/include/");
+}
+
 std::string_view without_blanks(std::string_view text) {
     const size_t first = text.find_first_not_of(" \t\r");
     if (first == std::string_view::npos) return {};
@@ -66,7 +75,7 @@ Origin PlaceFinder::origin(const SourceFrame& frame) const {
     const bool installed =
         file.find("/site-packages/") != std::string::npos || file.find("/dist-packages/") != std::string::npos;
     if (installed) return Origin::Library;
-    if (frame.native && file.rfind("/usr/include/", 0) == 0) return Origin::StandardLibrary;
+    if (frame.native && is_system_header(file)) return Origin::StandardLibrary;
     return !frame.native && is_standard(file) ? Origin::StandardLibrary : Origin::User;
 }
 

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "host/stacks/launch_stub.h"
+
 namespace numsan {
 namespace {
 
@@ -147,9 +149,11 @@ class Symbols {
 
   private:
     /// The compilation unit of an address and what was added to its addresses. libdw's own search knows only units
-    /// listed in .debug_aranges, a section that clang does not write: then each unit is asked.
+    /// listed in .debug_aranges, a section that clang does not write, and takes the last one that begins before the
+    /// address, wherever that ends: then each unit is asked.
     static Dwarf_Die* unit_of(Dwfl_Module* module, Dwarf_Addr address, Dwarf_Addr& bias) {
-        if (Dwarf_Die* listed = libdw().unit_at(module, address, &bias)) return listed;
+        Dwarf_Die* const listed = libdw().unit_at(module, address, &bias);
+        if (listed != nullptr && libdw().covers(listed, address - bias) != 0) return listed;
         Dwarf_Die* unit = nullptr;
         do {
             unit = libdw().next_unit(module, unit, &bias);
@@ -248,6 +252,7 @@ std::vector<SourceFrame> NativeStacks::resolve(StackId id) const {
         }
         result.insert(result.end(), known->second.begin(), known->second.end());
     }
+    leave_out_launch_stub(result);
     return result;
 }
 

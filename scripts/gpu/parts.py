@@ -1,5 +1,6 @@
 """The parts, in the order in which they run."""
 import json
+import pathlib
 import re
 
 import gpu_targets
@@ -8,6 +9,7 @@ from part import Command, Part
 FAKES = "tests/fakes/torch_device"
 PROBED = "probe.json"
 PROBE_SECONDS = 35
+PROGRAMS = pathlib.Path(__file__).resolve().parents[2] / "build/programs_cuda"  # built before, carried along
 RECORDED = ["gpt2-124m-b1", "resnet-50"]
 
 
@@ -46,7 +48,8 @@ def build_commands(setting):
     yield Command(configure)
     yield Command(["ninja", "-C", setting.build, f"-j{setting.jobs}", "bin/numsan", "lib/libnumsan.so",
                    "lib/libnumsan_core.so", "numsan_gpu_probe", "numsan_gpu_tests", "numsan_fake_cuda",
-                   "numsan_scan_bench_library", "numsan_scan_bench_peers", "numsan_cuda_scanner_bench"])
+                   "numsan_scan_bench_library", "numsan_scan_bench_peers", "numsan_cuda_scanner_bench",
+                   "numsan_cuda_programs"])
     # Compiles the adapter.
     yield Command([setting.build / "bin/numsan", "run", "--report", "none", "--", setting.python, "-c", "import torch"])
     yield Command([setting.build / "bin/numsan", "doctor", "--", setting.python, "-c", "import torch"], may_fail=True)
@@ -80,6 +83,19 @@ def read_tests(setting, texts):
     skipped = "SKIPPED" in texts[0] and setting.device == "cuda"
     data = {"failed": int(found[2]), "tests": sum(map(int, ran)), "host": host_medians(load(setting, "host"))}
     return f"{data['tests']} tests, {'skipped' if skipped else found[0]}", data, not skipped and data["failed"] == 0
+
+
+def raw_commands(setting):
+    yield Command([setting.python, "tests/gpu/nvcc_programs.py", "--device", setting.device, "--built",
+                   PROGRAMS if PROGRAMS.exists() else setting.build / "programs_cuda", "--options", setting.options,
+                   "--out", setting.result("raw"), "--reports", setting.reports("raw")], may_fail=True)
+
+
+def read_raw(setting, texts):
+    result = load(setting, "raw")
+    bad = [f"{name}: {one['differs']}" for name, one in result.items() if one["differs"]]
+    line = f"{len(result)} programs, {'; '.join(bad) if bad else 'all as they should be'}"
+    return line[:400], result, bool(result) and not bad
 
 
 def attach_commands(setting):
@@ -183,7 +199,9 @@ PARTS = [
     Part("build", "configures and compiles what the other parts run, and the adapter; numsan doctor", 110,
          build_commands, read_build, needs_gpu=False),
     Part("tests", "tests with the label gpu; the scanner's own cost on the host", 25, test_commands, read_tests),
-    Part("attach", "programs bare and watched: same bits, graphs, profiler, workers, errors, memory", 70,
+    Part("raw", "CUDA programs without torch, bare and watched: the launch or call that made a bad value", 10,
+         raw_commands, read_raw),
+    Part("attach", "programs bare and watched: same bits, graphs, profiler, workers, errors, memory", 60,
          attach_commands, read_attach),
     Part("suite", "the public suite's programs on the device, verdicts compared with the CPU's", 55,
          suite_commands, read_suite),

@@ -151,3 +151,18 @@ def test_fewer_processes_where_memory_is_short(monkeypatch):
     groups = list(steps.in_groups(chosen, 3))
     assert [list(group) for group in groups] == [["bare", "full", "boundary"], ["bare", "sentinel", "quiet"],
                                                  ["bare", "anomaly", "hooks"]]
+
+
+def test_programs_that_nvcc_built_are_judged(tmp_path):
+    if not (run_numsan.BUILD / "programs_cuda/mlp").exists():
+        pytest.skip("the CUDA programs were not built, as there is no nvcc")
+    script = [sys.executable, TESTS / "gpu/nvcc_programs.py", "--device", "test", "--out", tmp_path / "out"]
+    done = subprocess.run([*script, "--reports", tmp_path / "reports"], capture_output=True, text=True, timeout=120)
+    answers = json.loads((tmp_path / "out").read_text())
+    assert done.returncode == 0 and len(answers) == 7, done.stdout + done.stderr
+    assert {one["differs"] for one in answers.values()} == {""} and len(list((tmp_path / "reports").iterdir())) == 7
+    done = subprocess.run([*script, "--options", "tier=off"], capture_output=True, text=True, timeout=120)
+    answers = json.loads((tmp_path / "out").read_text())
+    assert done.returncode == 1 and {one["differs"] for one in answers.values()} == {"no report"}, done.stdout
+    done = subprocess.run([*script, "--built", tmp_path], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "mlp-bug: not built" in done.stdout, done.stderr

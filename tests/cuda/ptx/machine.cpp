@@ -104,7 +104,7 @@ class Machine {
 std::string run(const Launch& launch) { return std::make_unique<Machine>(launch)->run(); }
 
 std::string Machine::run() {
-    std::vector<uint32_t> order(launch_.blocks);
+    std::vector<uint32_t> order(launch_.blocks.count());
     std::iota(order.begin(), order.end(), 0u);
     shuffle_order(order);
     for (size_t first = 0; first < order.size() && fault_.empty(); first += launch_.together)
@@ -205,7 +205,8 @@ const Memory* Machine::memory_at(uint64_t address, size_t bytes) const {
 Block::Block(Machine& machine, const Launch& launch, uint32_t number)
     : machine_(machine), number_(number), shared_(launch.kernel.shared_bytes), touched_(launch.kernel.shared_bytes) {
     for (unsigned char& byte : shared_) byte = static_cast<unsigned char>(machine.random_());
-    for (uint32_t i = 0; i < launch.threads; ++i) threads_.push_back(std::make_unique<Thread>(machine, *this, i));
+    for (uint32_t i = 0; i < launch.threads.count(); ++i)
+        threads_.push_back(std::make_unique<Thread>(machine, *this, i));
 }
 
 bool Block::release() {
@@ -216,6 +217,7 @@ bool Block::release() {
 
 /// shfl.sync, once all lanes of the warp are there.
 bool Block::exchange_in_warp(size_t first) {
+    if (first + kWarp > threads_.size()) return false;
     const auto lane = [&](uint32_t i) -> Thread& { return *threads_[first + i]; };
     for (uint32_t i = 0; i < kWarp; ++i) {
         const bool same = lane(i).state_ == Thread::State::InShuffle && lane(i).line_ == lane(0).line_;
@@ -283,7 +285,10 @@ void Block::touch(size_t address, size_t bytes, Thread& thread, Thread::Access a
 // Thread
 
 uint32_t Thread::block() const { return block_.number_; }
-uint32_t Thread::blocks() const { return machine_.launch_.blocks; }
+Dim3 Thread::block_in_grid() const { return blocks().place(block()); }
+Dim3 Thread::thread_in_block() const { return threads().place(thread_); }
+Dim3 Thread::blocks() const { return machine_.launch_.blocks; }
+Dim3 Thread::threads() const { return machine_.launch_.threads; }
 uint64_t Thread::nanoseconds() const {
     return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }

@@ -15,10 +15,25 @@ namespace numsan::ptx {
 class Thread;
 
 struct Kernel {
+    struct Parameter {
+        size_t offset, bytes;
+    };
+
     const char* name;
     void (*body)(Thread&);
-    size_t parameter_bytes;
+    size_t parameter_bytes;  ///< of all, with what lies between
     size_t shared_bytes;
+    std::vector<Parameter> parameters;
+};
+
+/// How many blocks or threads there are, or the place of one of them.
+struct Dim3 {
+    Dim3(uint32_t of_x, uint32_t of_y = 1, uint32_t of_z = 1) : x(of_x), y(of_y), z(of_z) {}
+
+    uint32_t count() const { return x * y * z; }
+    Dim3 place(uint32_t number) const { return {number % x, number / x % y, number / x / y}; }
+
+    uint32_t x, y, z;
 };
 
 /// Memory of a device, which a kernel may read, or write as well.
@@ -31,8 +46,8 @@ struct Memory {
 struct Launch {
     const Kernel& kernel;
     const void* parameters;  ///< Kernel::parameter_bytes of them
-    uint32_t blocks;
-    uint32_t threads;              ///< of a block, a multiple of 32
+    Dim3 blocks;
+    Dim3 threads;                  ///< of a block
     uint32_t together = 1;         ///< blocks that run at the same time
     uint32_t seed = 0;             ///< of the order of blocks and threads; 0: as they are numbered
     std::vector<Memory> memory{};  ///< all of it
@@ -58,7 +73,10 @@ class Thread {
     uint32_t thread() const { return thread_; }
     uint32_t lane() const { return thread_ % 32; }
     uint32_t block() const;
-    uint32_t blocks() const;
+    Dim3 block_in_grid() const;
+    Dim3 thread_in_block() const;
+    Dim3 blocks() const;
+    Dim3 threads() const;
     uint64_t nanoseconds() const;  ///< %globaltimer: a steady clock
     uint64_t parameters() const;
 

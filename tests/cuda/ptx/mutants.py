@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SWAPPED = [("setp.lt", "setp.le"), ("setp.gt", "setp.ge"), ("setp.eq", "setp.ne"), ("add.", "sub."), ("min.", "max."),
            ("and.b", "or.b"), ("shl.", "shr.")]
-LEFT_OUT = "-*Exhaustive*:*EveryAlignmentAndSmallSize*:Machine*:Instructions*"
+LEFT_OUT = "-*Exhaustive*:*EveryAlignmentAndSmallSize*:Machine*:Instructions*:FloatingPoint*:Grid*"
 
 
 def swapped(line):

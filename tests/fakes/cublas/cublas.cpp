@@ -48,6 +48,9 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
     delete handle;
     return CUBLAS_STATUS_SUCCESS;
 }
+const char* cublasGetStatusString(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_SUCCESS ? "the function completed successfully" : "the function failed";
+}
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
     handle->stream = stream;
     return CUBLAS_STATUS_SUCCESS;

@@ -10,12 +10,13 @@
 
 #include "tests/fakes/cuda/control.h"
 #include "tests/fakes/cuda/internal.h"
+#include "tests/fakes/cuda/translated.h"
 
 namespace fake_cuda {
 namespace {
 
-/// FAKE_CUDA="version=12000;devices=0;cuMemAlloc=2:1:3;cuMemFree=stall": as set_driver_version, set_devices, fail(name,
-/// result, skip, times), and stall(name).
+/// FAKE_CUDA="version=12000;devices=0;cuMemAlloc=2:1:3;cuMemFree=stall;kernels=/a/library": as set_driver_version,
+/// set_devices, fail(name, result, skip, times), stall(name), and use_translated(path).
 const bool scripted = [] {
     const char* script = std::getenv("FAKE_CUDA");
     std::istringstream parts(script != nullptr ? script : "");
@@ -24,6 +25,10 @@ const bool scripted = [] {
         const size_t equals = part.find('=');
         if (equals == std::string::npos) std::abort();
         const std::string name = part.substr(0, equals);
+        if (name == "kernels") {
+            use_translated(part.substr(equals + 1));
+            continue;
+        }
         if (part.substr(equals + 1) == "stall") {
             stall(name.c_str(), true);
             continue;

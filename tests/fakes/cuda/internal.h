@@ -13,7 +13,12 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+namespace numsan::ptx {
+struct Kernel;
+}
 
 namespace fake_cuda {
 
@@ -86,6 +91,8 @@ void free_memory(CUcontext context);
 void note_memory(CUcontext context, void* memory, size_t bytes);
 /// False where there is no such memory.
 bool forget_memory(void* memory);
+/// Where each allocation of the context begins that a kernel may use, and its bytes.
+std::vector<std::pair<const void*, size_t>> device_memory(CUcontext context);
 
 struct Settings {
     std::atomic<int> devices{1}, version{13000}, threads{1};
@@ -188,4 +195,5 @@ struct CUfunc_st {
     void (*host)(void*);  // null: one of the scan kernels
     const int* sizes;     ///< with `host`: of its parameters, then 0; null: it has one, a pointer
     bool large, look;     ///< which of numsan's kernels
+    const numsan::ptx::Kernel* translated = nullptr;  ///< of a program that nvcc compiled
 };

@@ -73,6 +73,15 @@ bool forget_memory(void* memory) {
     return blocks().all.erase(memory) == 1;
 }
 
+std::vector<std::pair<const void*, size_t>> device_memory(CUcontext context) {
+    std::vector<std::pair<const void*, size_t>> found;
+    const std::lock_guard lock(blocks().mutex);
+    for (const auto& [memory, block] : blocks().all) {
+        if (block.context == context) found.emplace_back(memory, block.bytes);
+    }
+    return found;
+}
+
 void free_memory(CUcontext context) {
     const std::lock_guard lock(blocks().mutex);
     for (auto at = blocks().all.begin(); at != blocks().all.end();) {

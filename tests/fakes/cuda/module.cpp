@@ -1,5 +1,5 @@
-// Modules and launches. Of the two scan kernels: the fatbin's names stand for the same source, built for the host; and
-// of functions of the program's own.
+// Modules and launches. Of the two scan kernels: the fatbin's names stand for the same source, built for the host; of
+// functions of the program's own; and of kernels that were translated, as what a program's fatbin has of those names.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -9,6 +9,7 @@
 #include "tests/fakes/cuda/control.h"
 #include "tests/fakes/cuda/internal.h"
 #include "tests/fakes/cuda/launch_watch.h"
+#include "tests/fakes/cuda/translated.h"
 
 namespace fake_cuda {
 namespace {
@@ -52,6 +53,9 @@ CUresult launch(CUfunction function, const unsigned grid[3], const unsigned bloc
         void* argument = *static_cast<void**>(parameters[0]);
         return submit(handle, [call = function->host, argument] { call(argument); });
     }
+    if (function->translated != nullptr)
+        return submit(handle, translated_launch(*function->translated, stream->context, {grid[0], grid[1], grid[2]},
+                                                {block[0], block[1], block[2]}, parameters));
     if (grid[0] == 0 || grid[1] != 1 || grid[2] != 1 || block[0] != numsan::gpu::kBlockThreads || block[1] != 1 ||
         block[2] != 1)
         return CUDA_ERROR_INVALID_VALUE;
@@ -120,17 +124,19 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction* function, CUmodule module, cons
     const bool look = is(numsan::gpu::kLookSmallName) || is(numsan::gpu::kLookLargeName);
     void (*host)(void*) = nullptr;
     const int* sizes = nullptr;
+    const numsan::ptx::Kernel* translated = nullptr;
     if (module->host) {
         host = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, name));
         if (host == nullptr) return CUDA_ERROR_NOT_FOUND;
         sizes = static_cast<const int*>(dlsym(RTLD_DEFAULT, (std::string(name) + "_sizes").c_str()));
     } else if (!large && !look && !is(numsan::gpu::kScanSmallName)) {
-        return CUDA_ERROR_NOT_FOUND;
+        translated = translated_kernel(name);
+        if (translated == nullptr) return CUDA_ERROR_NOT_FOUND;
     }
     static auto* all = new std::deque<CUfunc_st>;
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    *function = &all->emplace_back(CUfunc_st{module->context, name, host, sizes, large, look});
+    *function = &all->emplace_back(CUfunc_st{module->context, name, host, sizes, large, look, translated});
     return CUDA_SUCCESS;
 }
 

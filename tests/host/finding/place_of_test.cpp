@@ -32,6 +32,14 @@ TEST(PlaceOf, Origin) {
     EXPECT_EQ(PlaceFinder("").origin(frame("/x/torch/a.py")), Origin::User) << "without a root nothing is torch's";
 }
 
+TEST(PlaceOf, HeadersOfCudasToolkitAreNobodysCode) {
+    const char* const header = "/usr/local/cuda/bin/../targets/x86_64-linux/include/cuda_runtime.h";
+    EXPECT_EQ(kPlaces.origin(frame(header, "f", 1, true)), Origin::StandardLibrary);
+    EXPECT_EQ(kPlaces.origin(frame("/usr/include/c++/12/vector", "f", 1, true)), Origin::StandardLibrary);
+    for (const char* file : {"/home/me/targets/include/a.h", "/home/me/targets/x86/src/include/a.h", "/home/targets/a"})
+        EXPECT_EQ(kPlaces.origin(frame(file, "f", 1, true)), Origin::User) << file;
+}
+
 TEST(PlaceOf, StandardLibraryIsWhereTheInterpreterHasIt) {
     const PlaceFinder places("", "/opt/py/lib/python3.12");
     EXPECT_EQ(places.origin(frame("/opt/py/lib/python3.12/contextlib.py")), Origin::StandardLibrary);

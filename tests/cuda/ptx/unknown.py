@@ -1,0 +1,5 @@
+"""What translate.py says of PTX that it does not know."""
+
+
+class Unknown(Exception):
+    pass

@@ -1,0 +1,64 @@
+// Which frames of a CUDA program's launch are left out, by stacks as g++ and nvcc 13 make them.
+#include "host/stacks/launch_stub.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace numsan {
+namespace {
+
+SourceFrame frame_at(const char* function, const char* file, int line) { return {file, function, line, nullptr, true}; }
+
+const SourceFrame kLaunchHelper = frame_at(
+    "__cudaLaunchKernel_helper", "/usr/local/cuda/bin/../targets/x86_64-linux/include/crt/device_functions.h", 2963);
+const SourceFrame kLaunchStub =
+    frame_at("__device_stub__Z5scalePfi(float*, int)", "/tmp/tmpxft_1_2-6_a.cudafe1.stub.c", 16);
+const SourceFrame kLaunchWrapper =
+    frame_at("__wrapper__device_stub_scale<float>", "/tmp/tmpxft_1_2-6_a.cudafe1.stub.c", 18);
+const SourceFrame kKernel = frame_at("scale", "/home/me/a.cu", 5);
+const SourceFrame kMain = frame_at("main", "/home/me/a.cu", 40);
+
+std::string left_of(std::vector<SourceFrame> stack) {
+    leave_out_launch_stub(stack);
+    std::string all;
+    for (const SourceFrame& frame : stack) all += frame.function + " ";
+    return all;
+}
+
+TEST(LaunchStub, TheLineThatLaunchesIsInnermost) {
+    EXPECT_EQ(left_of({kLaunchHelper, kLaunchStub, kKernel, kMain}), "main ");
+    EXPECT_EQ(left_of({kLaunchHelper, kLaunchStub, kLaunchWrapper, kKernel, kMain}), "main ") << "of a template";
+    EXPECT_EQ(left_of({kLaunchHelper, kLaunchStub, kKernel, kMain, kLaunchStub, kKernel}),
+              "main " + kLaunchStub.function + " scale ");
+}
+
+TEST(LaunchStub, OtherStacksStay) {
+    EXPECT_EQ(left_of({kKernel, kMain}), "scale main ");
+    EXPECT_EQ(left_of({}), "");
+    EXPECT_EQ(left_of({kLaunchHelper, kLaunchStub}), "__cudaLaunchKernel_helper " + kLaunchStub.function + " ")
+        << "where the kernel's function is not known";
+    EXPECT_EQ(left_of({kLaunchHelper, kLaunchStub, kKernel}),
+              "__cudaLaunchKernel_helper " + kLaunchStub.function + " scale ")
+        << "nobody is left who launched it";
+    EXPECT_EQ(left_of({frame_at("__device_stub_of_mine", "/home/me/a.c", 3), kMain}), "__device_stub_of_mine main ");
+}
+
+TEST(LaunchStub, WithoutDebugInformationTheKernelIsKnownByItsName) {
+    const SourceFrame stub = frame_at("__device_stub__Z5scalePfi(float*, int)", "/home/me/a.out", 0);
+    const SourceFrame kernel = frame_at("scale(float*, int)", "/home/me/a.out", 0);
+    const SourceFrame other = frame_at("scale(double*)", "/home/me/a.out", 0);
+    EXPECT_EQ(left_of({kLaunchHelper, stub, kernel, kMain}), "main ");
+    EXPECT_EQ(left_of({stub, kMain}), "main ") << "it was inlined";
+    const SourceFrame of_template = frame_at("__device_stub__Z4growIfEvPT_(float*)", "/home/me/a.out", 0);
+    const SourceFrame wrapper = frame_at("void __wrapper__device_stub_grow<float>(float*&)", "/home/me/a.out", 0);
+    const SourceFrame grow = frame_at("void grow<float>(float*)", "/home/me/a.out", 0);
+    EXPECT_EQ(left_of({of_template, wrapper, grow, kMain}), "main ");
+    EXPECT_EQ(left_of({wrapper, kMain}), "main ");
+    EXPECT_EQ(left_of({stub, other, kMain}), "scale(double*) main ");
+    const SourceFrame unknown = frame_at("__device_stub__Z", "/home/me/a.out", 0);
+    EXPECT_EQ(left_of({unknown, kMain}), "main ");
+}
+
+}  // namespace
+}  // namespace numsan

@@ -1,0 +1,55 @@
+"""What numsan has to say of the programs in this folder: what each is given, and what is found then."""
+import pathlib
+from dataclasses import dataclass
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@dataclass
+class Case:
+    program: str
+    argument: str  # what the program is given
+    kind: str  # inf or nan
+    op: str
+    kernel: str  # with the types of its parameters; empty: one of a library's
+    seq: int  # its number among what numsan has looked at, from 0: buffers that nobody had written yet are, too
+    marked: str = "// BUG"  # what the line has in it that is to be named
+
+    @property
+    def source(self):
+        return HERE / f"{self.program}.cu"
+
+    @property
+    def line(self):
+        lines = self.source.read_text().splitlines()
+        [found] = [number for number, line in enumerate(lines, 1) if self.marked in line]
+        return found
+
+    def differs(self, report, numbered=True):
+        """What is not as it should be in the report of a run; empty: nothing. `numbered`: its number counts, too."""
+        findings = report["findings"]
+        if len(findings) != 1:
+            return f"{len(findings)} findings, expected 1"
+        found = findings[0]
+        place = found["location"] or {"file": "", "line": 0}
+        seen = {"kind": found["kind"], "op": found["op"], "file": pathlib.Path(place["file"]).name,
+                "line": place["line"]}
+        wanted = {"kind": self.kind, "op": self.op, "file": self.source.name, "line": self.line}
+        if numbered:
+            seen["seq"], wanted["seq"] = found["seq"], self.seq
+        if self.kernel:
+            seen["kernel"], wanted["kernel"] = found["kernel"], self.kernel
+        return "; ".join(f"{key} is {seen[key]}, expected {wanted[key]}" for key in seen if seen[key] != wanted[key])
+
+
+BLOCKS = "reduce::blocks<128, __half, reduce::Plus>"
+CASES = {
+    "mlp": Case("mlp", "10", "inf", "cublasSgemm()", "", 106),
+    "stencil": Case("stencil", "0", "inf", "heat::diffuse<double><<<>>>",
+                    "void heat::diffuse<double>(double*, double const*, double const*, double, int, int)", 1),
+    # Of a kernel that is given a struct it is not known where it wrote: all is looked at again.
+    "reduction": Case("reduction", "16", "inf", f"{BLOCKS}<<<>>>",
+                      f"void {BLOCKS}(__half const*, __half*, int, __half, reduce::Plus)", 5),
+    "scaled": Case("reduction", "1e6", "inf", "scale<<<>>>", "scale(__half*, float, int)", 1, "factor beyond float16"),
+}
+HEALTHY = {"mlp": "1", "stencil": "0.5", "reduction": "1"}

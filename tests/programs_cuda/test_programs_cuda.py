@@ -1,0 +1,148 @@
+"""CUDA programs that nvcc built, on the fakes: their kernels compute what the host does, and numsan names the launch or
+the call that made the first bad value, as a user wrote it."""
+import math
+
+import numpy
+import pytest
+
+import run_numsan
+from cuda_cases import CASES, HEALTHY
+from cuda_programs import FAKES, both, cache_value, environment
+
+FOLDER = run_numsan.BUILD / "programs_cuda"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs(build):
+    if cache_value("NUMSAN_CUDA") != "ON":
+        pytest.skip("no nvcc, or NUMSAN_CUDA is off: the CUDA programs are not built")
+    if not (FAKES / "libcudart.so.13").exists() or not (FAKES / "libcublas.so.13").exists():
+        pytest.skip("no fake CUDA runtime or cuBLAS was built: their headers were not found")
+    if not (FAKES / "libcupti.so.13").exists():
+        pytest.skip("no fake CUPTI was built: its headers were not found")
+    for name in HEALTHY:
+        if not (FOLDER / name).exists():
+            pytest.fail(f"{FOLDER / name} is missing: build first (scripts/build)", pytrace=False)
+
+
+def on_the_fake(program):
+    return {"FAKE_CUDA": f"kernels={FOLDER / program}_kernels.so"}
+
+
+def printed(program, argument):
+    done = run_numsan.run_plain_command([str(FOLDER / program), argument], env=environment(**on_the_fake(program)))
+    assert done.returncode == 0 and done.stderr == "", done.describe()
+    return [[float(word) for word in line.split() if word[-1].isdigit()] for line in done.stdout.splitlines()]
+
+
+def random_states(state):
+    while True:
+        state = (state * 1664525 + 1013904223) % 2**32
+        yield state
+
+
+def test_the_numbers_of_the_stencil():
+    """To the last bit: a fused product by a power of two is rounded as one that is not."""
+    at = [[math.sin(0.1 * column) * math.cos(0.2 * row) for column in range(64)] for row in range(32)]
+    values = numpy.array(at)
+    capacities = numpy.ones((32, 64))
+    capacities[16, 32] = 0.5
+    for _ in range(25):
+        inner = values[1:-1, 1:-1]
+        flow = values[1:-1, 2:] + values[1:-1, :-2] + values[2:, 1:-1] + values[:-2, 1:-1] - 4 * inner
+        values[1:-1, 1:-1] = inner + 0.05 * flow / capacities[1:-1, 1:-1]
+    assert printed("stencil", "0.5") == [[column, values[16, column]] for column in range(0, 64, 8)]
+
+
+def test_the_numbers_of_the_reduction():
+    """Sums of float16 in the order of blocks, warps and lanes."""
+    states = random_states(11)
+    values = numpy.array([(next(states) >> 24) / 128 for _ in range(8192)], numpy.float16)
+
+    def in_block(numbers):  # 128 columns, one for each thread
+        sums = numpy.zeros(128, numpy.float16)
+        for row in numbers:
+            sums = sums + row
+        warps = numpy.zeros(32, numpy.float16)
+        warps[:4] = [in_warp(sums[first:first + 32]) for first in range(0, 128, 32)]
+        return in_warp(warps)
+
+    def in_warp(lanes):
+        for distance in (16, 8, 4, 2, 1):
+            lanes = lanes[:distance] + lanes[distance:2 * distance]
+        return lanes[0]
+
+    of_blocks = numpy.zeros((1, 128), numpy.float16)
+    of_blocks[0, :16] = [in_block(values.reshape(4, 16, 128)[:, block]) for block in range(16)]
+    total = in_block(of_blocks)
+    assert printed("reduction", "1") == [[float(total), float(total / numpy.float16(8192))]]
+
+
+def test_the_numbers_of_the_perceptron():
+    states = random_states(1)
+
+    def numbers(rows, columns):  # column by column
+        return numpy.array([(next(states) >> 8) / 2**23 - 1 for _ in range(rows * columns)]).reshape(columns, rows).T
+
+    x = numbers(8, 64)
+    targets = x[:4] * x[1:5]
+    w1, w2 = numbers(32, 8) / 8, numbers(4, 32) / 32
+    b1, b2 = numpy.zeros((32, 1)), numpy.zeros((4, 1))
+    wanted = []
+    for step in range(40):
+        hidden = numpy.maximum(w1 @ x + b1, 0)
+        error = (w2 @ hidden + b2 - targets) / 64
+        d_hidden = (w2.T @ error) * (hidden > 0)
+        w1, b1 = w1 - d_hidden @ x.T, b1 - d_hidden.sum(1, keepdims=True)
+        w2, b2 = w2 - error @ hidden.T, b2 - error.sum(1, keepdims=True)
+        if step % 5 == 4:
+            wanted.append([step + 1, (error**2).sum() * 64 / 2])
+    seen = printed("mlp", "1")
+    assert numpy.allclose(seen, wanted, rtol=1e-4), f"{seen}\n{wanted}"
+    assert seen[-1][1] < seen[0][1] / 2, "it learns"
+
+
+@pytest.mark.parametrize("program, argument", HEALTHY.items())
+def test_a_healthy_program_is_met_with_silence(program, argument, tmp_path):
+    done = both([FOLDER / program, argument], tmp_path, **on_the_fake(program))
+    assert done.returncode == 0 and done.stderr == "" and done.report["findings"] == [], done.describe()
+    assert done.report["coverage"]["scanned"] > 0, done.describe()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_launch_and_its_line(name, tmp_path):
+    case = CASES[name]
+    done = both([FOLDER / case.program, case.argument], tmp_path, **on_the_fake(case.program))
+    assert done.returncode == 0 and case.differs(done.report) == "", case.differs(done.report) + done.describe()
+    place = done.report["findings"][0]["location"]
+    assert place["function"] == "main" and place["code"] in case.source.read_text(), place
+    assert f"--> {case.source}:{case.line} in main" in done.stderr, done.describe()
+    frames = [(frame["function"], frame["line"]) for frame in done.report["findings"][0]["stack"]]
+    assert frames == [("main", case.line), ("_start", None)], "neither nvcc's stubs, nor lines of what has none"
+
+
+def test_the_exit_status_may_be_the_finding(tmp_path):
+    for argument, status in (("0", 66), ("0.5", 0)):
+        done = run_numsan.run_command([str(FOLDER / "stencil"), argument], options={"raw": "1", "fail_on": "warning"},
+                                      cwd=tmp_path, env=environment(**on_the_fake("stencil")))
+        assert done.returncode == status, done.describe()
+
+
+def test_a_report_that_is_not_as_it_should_be_is_seen():
+    """Of cuda_cases, which judges runs on a GPU, too."""
+    case = CASES["stencil"]
+    found = {"kind": case.kind, "op": case.op, "kernel": case.kernel, "seq": case.seq,
+             "location": {"file": f"/elsewhere/{case.program}.cu", "line": case.line}}
+    assert case.differs({"findings": [found]}) == ""
+    assert case.differs({"findings": []}) == "0 findings, expected 1"
+    assert case.differs({"findings": [{**found, "seq": 7}]}) == "seq is 7, expected 1"
+    assert case.differs({"findings": [{**found, "seq": 7}]}, numbered=False) == ""
+    assert "line is 0" in case.differs({"findings": [{**found, "location": None}]})
+    assert "kernel is x" in case.differs({"findings": [{**found, "kernel": "x"}]})
+
+
+def test_a_program_whose_kernels_cannot_be_launched_ends_as_it_does_without_numsan(tmp_path):
+    """The driver is not told of their translations."""
+    done = both([FOLDER / "reduction", "16"], tmp_path)
+    assert done.returncode == 3 and "cudaGetLastError(): invalid resource handle" in done.stderr, done.describe()
+    assert "warning" not in done.stderr, done.describe()
