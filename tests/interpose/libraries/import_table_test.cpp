@@ -19,7 +19,7 @@ TEST(ImportTable, CallsOfAnotherBinaryGoToOursAndItsOwnIsKept) {
         replace_imports(&import, 1);
         EXPECT_STREQ(gnu_get_libc_version(), "ours");
         ASSERT_NE(found_there, nullptr);
-        ASSERT_NE(found_there, import.ours) << "ours is not taken for found_there, though it stands in their place";
+        ASSERT_NE(found_there, import.ours) << "ours is not taken for theirs, though it stands in their place";
         EXPECT_EQ(reinterpret_cast<const char* (*)()>(found_there)(), before);
     }
     void* none = nullptr;
