@@ -18,6 +18,7 @@ struct KernelLaunch {
     uint32_t shared_bytes = 0;    ///< dynamic, of a block
     uint64_t stream = 0;          ///< the driver's handle, 0 for the default stream
     uint32_t correlation_id = 0;  ///< CUPTI's number of the call
+    uint64_t number = 0;          ///< among the launches of the process since they are watched, from 1
 };
 
 /// The last launches of a span, oldest first; empty where they are not known any more. [MT] May throw std::bad_alloc.

@@ -148,7 +148,9 @@ std::string kernel_text(const Json& finding) {
             text += (text.empty() ? "" : "x") + digits(fields::integer(size).value_or(0));
         return std::string(what) + " " + text;
     };
-    std::string out = fields::text(last, "kernel") + ", " + extent("grid") + ", " + extent("block");
+    std::string out = fields::text(last, "kernel") + ", ";
+    if (const JsonInteger launch = number(last, "number"); launch > 0) out += "launch " + digits(launch) + ", ";
+    out += extent("grid") + ", " + extent("block");
     if (const JsonInteger shared = number(last, "shared_bytes"); shared > 0)
         out += ", " + grouped(shared) + " bytes of shared memory";
     out += ", stream " + fields::text(last, "stream") + ", correlation " + digits(number(last, "correlation_id"));

@@ -29,8 +29,8 @@ bool gone(const fields::Json& tensor);               ///< the values were not re
 std::string when_text(const fields::Json& finding);  ///< "step 412, backward, op 91 234 (aten::div in ...)"
 /// "train > decoder/attn": the program's ranges, outermost first; empty: none was open
 std::string inside_text(const fields::Json& finding);
-/// "at::native::softmax_kernel(float*), grid 4x1x1, block 128x1x1, stream 0x0, correlation 17", or, of a compiled
-/// region, "cpp_fused__softmax_log_0 at /tmp/torchinductor_me/ab/cab.py:24"; empty: not known
+/// "at::native::softmax_kernel(float*), launch 3, grid 4x1x1, block 128x1x1, stream 0x0, correlation 17", or, of a
+/// compiled region, "cpp_fused__softmax_log_0 at /tmp/torchinductor_me/ab/cab.py:24"; empty: not known
 std::string kernel_text(const fields::Json& finding);
 /// "into the gradient of model.head.weight"
 std::string escape_text(const fields::Json& finding, const std::string& cwd);

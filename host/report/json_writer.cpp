@@ -234,7 +234,8 @@ Json launches_document(const std::vector<KernelLaunch>& launches) {
                        {"block", launch.block},
                        {"shared_bytes", launch.shared_bytes},
                        {"stream", "0x" + hex(launch.stream, 1)},
-                       {"correlation_id", launch.correlation_id}});
+                       {"correlation_id", launch.correlation_id},
+                       {"number", launch.number}});
     }
     return out;
 }

@@ -15,6 +15,7 @@ uint32_t LaunchLog::this_thread() noexcept {
 void LaunchLog::add(LoggedLaunch launch) noexcept {
     launch.thread = this_thread();
     const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
+    launch.number = number + 1;
     Slot& slot = slots_[number % kSlots];
     if (slot.number.exchange(kBusy, std::memory_order_acq_rel) == kBusy) return;
     Words words{};

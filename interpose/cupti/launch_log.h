@@ -19,7 +19,8 @@ struct LoggedLaunch {
     uint32_t shared_bytes;
     uint32_t correlation_id;
     uint32_t thread;
-    int32_t name;  ///< number of a name of the LaunchCounter; -1: it had no room
+    int32_t name;         ///< number of a name of the LaunchCounter; -1: it had no room
+    uint64_t number = 0;  ///< of the process's launches that were added, from 1: LaunchLog's to fill in
 };
 
 /// A ring of fixed size without locks. add() makes no system call; all that it allocates is a thread's own memory,

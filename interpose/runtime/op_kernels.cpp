@@ -43,6 +43,7 @@ std::vector<KernelLaunch> launches_of(const LaunchSpan& span) {
         std::copy_n(logged.block, 3, launch.block.begin());
         launch.shared_bytes = logged.shared_bytes;
         launch.stream = logged.stream;
+        launch.number = logged.number;
         launch.correlation_id = logged.correlation_id;
     }
     return made;

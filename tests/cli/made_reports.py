@@ -49,7 +49,7 @@ def hostile():
     made = finding(2, title=HOSTILE, op=f"custom::{HOSTILE}", module=HOSTILE, help=[HOSTILE], evidence=[HOSTILE])
     made.update(kernel=HOSTILE, launches=[
         {"kernel": HOSTILE, "call": HOSTILE, "grid": [64, 1, 1], "block": [256, 1, 1], "shared_bytes": 49152,
-         "stream": HOSTILE, "correlation_id": 17}])
+         "stream": HOSTILE, "correlation_id": 17, "number": 12}])
     made["location"].update(file="/home/user/a job/dir: 100%/l össes#1.py", code=HOSTILE, function=HOSTILE)
     other = finding(3, location=None, user_location=None, forward=None, backward_location=None, module=None)
     string = finding(4, code="NS999", mechanism="NEW", title="a rule of a later version")

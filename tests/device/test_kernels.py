@@ -59,7 +59,10 @@ def test_kernels_of_an_operator(kernels):
     assert launch["grid"] == [1, 1, 1] and launch["block"] == [256, 1, 1] and launch["correlation_id"] > 0, launch
     assert names(total) == ["fakegpu::kernels::partial_sums(void*)", "fakegpu::kernels::sum_of_parts(void*)"]
     assert total["kernel"] == names(total)[1]
-    assert "   = kernel:   fakegpu::kernels::sum_of_parts(void*), grid " in done.stderr, done.describe()
+    number = total["launches"][1]["number"]
+    assert number == total["launches"][0]["number"] + 1 > log["launches"][0]["number"] > 0, done.describe()
+    shown = f"   = kernel:   fakegpu::kernels::sum_of_parts(void*), launch {number}, grid "
+    assert shown in done.stderr, done.describe()
     assert "; the last that the operator launched\n" in done.stderr, done.describe()
     assert done.report["coverage"]["kernels"]["launches"] > 20
 

@@ -54,7 +54,7 @@ kInner, &beta,
    = inputs:   input[0]  float32[8,16]  1.0e+20        large for float32
                input[1]  float32[16,4]  1.0e+20        large for float32
    = when:     step 0, forward, op 1 (cublasSgemm())
-   = kernel:   fake_cublas_product, grid 1x1x1, block 1x1x1, stream 0x0, correlation NUMBER
+   = kernel:   fake_cublas_product, launch 1, grid 1x1x1, block 1x1x1, stream 0x0, correlation NUMBER
    = escaped:  to the host program
    = category: U not enough evidence (0.23); next N1 invalid data (0.09), N2 unsafe operation (0.09)
    = because:  every operand was finite, the largest 1e+20

@@ -131,12 +131,14 @@ def test_the_exit_status_may_be_the_finding(tmp_path):
 def test_a_report_that_is_not_as_it_should_be_is_seen():
     """Of cuda_cases, which judges runs on a GPU, too."""
     case = CASES["stencil"]
-    found = {"kind": case.kind, "op": case.op, "kernel": case.kernel, "seq": case.seq,
+    found = {"kind": case.kind, "op": case.op, "kernel": case.kernel,
+             "launches": [{"number": 9}, {"number": case.launch}],
              "location": {"file": f"/elsewhere/{case.program}.cu", "line": case.line}}
     assert case.differs({"findings": [found]}) == ""
     assert case.differs({"findings": []}) == "0 findings, expected 1"
-    assert case.differs({"findings": [{**found, "seq": 7}]}) == "seq is 7, expected 1"
-    assert case.differs({"findings": [{**found, "seq": 7}]}, numbered=False) == ""
+    later = {**found, "launches": [{"number": 7}]}
+    assert case.differs({"findings": [later]}) == "launch is 7, expected 1"
+    assert case.differs({"findings": [later]}, numbered=False) == ""
     assert "line is 0" in case.differs({"findings": [{**found, "location": None}]})
     assert "kernel is x" in case.differs({"findings": [{**found, "kernel": "x"}]})
 

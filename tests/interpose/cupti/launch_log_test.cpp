@@ -36,6 +36,7 @@ TEST(LaunchLog, GivesBackWhatLiesInASpan) {
     EXPECT_EQ(correlations(*log, span), (std::vector<uint32_t>{2, 3}));
     const LoggedLaunch last = log->of(span).back();
     EXPECT_TRUE(last.name == 7 && std::string(last.call) == "cuLaunchKernel");
+    EXPECT_EQ(last.number, 3u);
 }
 
 TEST(LaunchLog, WhatTheRingDoesNotReachIsNotKnownInPart) {
