@@ -151,26 +151,20 @@ bool ExternalBirths::from_compiled(const OpEvent& event, const OpContext& contex
            stacks_.in_generated(context.stack);
 }
 
-/// The earliest birth of what is bad now and was made in this step, or has reached a parameter; 0: there is none.
-BirthId ExternalBirths::first_bad_now(KindSet kinds, MadeBy by, const OpContext& context) const {
-    BirthId first = 0;
-    for (const auto& [storage, entry] : ledger_.entries()) {
-        for (const Kind kind : kNonFiniteKinds) {
-            const Birth* birth = births_.find(entry.of(kind));
-            if ((kinds & kind) == 0 || birth == nullptr || !entry.is_sure_of(kind)) continue;
-            if (birth->intended || birth->ignored || (by == MadeBy::Ops && birth->holder != nullptr)) continue;
-            if (birth->id != births_.poisoned && birth->step != context.step) continue;
-            if (first == 0 || birth->id < first) first = birth->id;
-        }
-    }
-    return first;
-}
-
 /// What a compiled region was given may have been bad before: the loss, a parameter, what another region made of the
 /// same, or what else is bad now and was made in this step. The earliest of these; 0: none is known.
 BirthId ExternalBirths::before_region(const OpContext& context) const {
     if (context.node != nullptr && births_.find(births_.bad_loss) != nullptr) return births_.bad_loss;
-    if (const BirthId first = first_bad_now(kNaN | kAnyInf, MadeBy::Anything, context); first != 0) return first;
+    BirthId first = 0;
+    for (const auto& [storage, entry] : ledger_.entries()) {
+        for (const Kind kind : kNonFiniteKinds) {
+            const Birth* birth = births_.find(entry.of(kind));
+            if (birth == nullptr || !entry.is_sure_of(kind) || birth->intended || birth->ignored) continue;
+            if (birth->id != births_.poisoned && birth->step != context.step) continue;
+            if (first == 0 || birth->id < first) first = birth->id;
+        }
+    }
+    if (first != 0) return first;
     const auto last = births_.all().rbegin();
     const bool same =
         last != births_.all().rend() && last->second.op == kCompiledRegion && last->second.step == context.step;
@@ -259,7 +253,6 @@ BirthId ExternalBirths::make(Kind kind, const TensorView& tensor, const OpEvent&
         explain_written_over(birth, *write);
     } else {
         explain_held(birth, event, context, parameter);
-        if (birth.mechanism == Mechanism::DATA) birth.may_repeat = first_bad_now(kind, MadeBy::Ops, context);
     }
     facts_.measure(birth, event, context, {});
     if (compiled) {

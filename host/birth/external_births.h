@@ -50,8 +50,6 @@ class ExternalBirths {
     bool may_be_forgotten(const TensorView& tensor, const OpEvent& event) const;
     BirthId known_by_replay(KindSet wanted, const BirthKinds& replayed) const;
     BirthId before_region(const OpContext& context) const;
-    enum class MadeBy : uint8_t { Ops, Anything };
-    BirthId first_bad_now(KindSet kinds, MadeBy by, const OpContext& context) const;
     BirthId make(Kind kind, const TensorView& tensor, const OpEvent& event, const OpContext& context,
                  const Health& health, bool compiled);
 

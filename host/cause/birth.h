@@ -60,9 +60,6 @@ struct Birth {
     bool waits = false;
     bool unread = false;           ///< it arrived, and no op has read it yet
     const void* holder = nullptr;  ///< TensorView::impl of the tensor that held it, where no op was seen to make it
-    /// The birth of an earlier value that an op made, and that the program may have read and given back, where this one
-    /// arrived with a tensor: what lists and arrays hold is not followed. 0: there was none.
-    BirthId may_repeat = 0;
     std::optional<Place> made_at;  ///< of a birth in another process, whose stack is not known here
     OpSeq forward_seq{};           ///< of the op that made the node; the birth's own outside a backward pass
     Features features;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "host/ops/op_traits.h"
+#include "host/options/one_line.h"
 
 namespace numsan {
 namespace {
@@ -44,16 +45,15 @@ KernelEvents::Kernel& KernelEvents::kernel_of(const char* symbol) {
 /// Why a kernel of that name cannot be as it is described: it has no such parameter, or numbers of another type. Empty:
 /// it can.
 static std::string contradiction(const std::vector<KernelParameter>& declared, const KernelSignature& signature) {
+    const std::string kernel = "`" + one_line(signature.with_parameters, 200) + "`";
     for (const KernelParameter& one : declared) {
         const auto argument = static_cast<size_t>(one.argument);
         const std::string said = "argument " + std::to_string(one.argument);
-        if (argument >= signature.parameters.size())
-            return "there is no " + said + " in `" + signature.with_parameters + "`";
+        if (argument >= signature.parameters.size()) return "there is no " + said + " in " + kernel;
         const KernelParameter& named = signature.parameters[argument];
         const bool numbers = named.use == Use::Reads || named.use == Use::Writes;
         if (numbers && named.dtype != one.dtype)
-            return said + " of `" + signature.with_parameters + "` is " + info(named.dtype).name + ", not " +
-                   info(one.dtype).name;
+            return said + " of " + kernel + " is " + info(named.dtype).name + ", not " + info(one.dtype).name;
     }
     return "";
 }

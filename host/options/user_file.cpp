@@ -10,6 +10,21 @@
 namespace numsan {
 namespace {
 
+/// Closed wherever a function ends.
+class Descriptor {
+  public:
+    explicit Descriptor(const std::string& path) : number_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+    ~Descriptor() {
+        if (number_ >= 0) close(number_);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int number() const { return number_; }
+
+  private:
+    const int number_;
+};
+
 std::string read_error() { return "was not read: " + std::generic_category().message(errno); }
 
 /// Of a file that is open: as UserFile::problem.
@@ -32,13 +47,8 @@ std::string read_open(int fd, std::string& text) {
 
 UserFile read_user_file(const std::string& path) {
     UserFile file;
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        file.problem = read_error();
-        return file;
-    }
-    file.problem = read_open(fd, file.text);
-    close(fd);
+    const Descriptor there(path);
+    file.problem = there.number() < 0 ? read_error() : read_open(there.number(), file.text);
     if (!file.problem.empty()) file.text.clear();
     return file;
 }

@@ -138,6 +138,10 @@ std::vector<BirthId> Reporter::add(const Outcome& outcome, const LiveNames& know
     std::vector<std::pair<size_t, BirthId>> added;
     bool worth_writing = false;
     for (const EscapedBirth& escaped : outcome.escaped) {
+        if (is_repeated(escaped)) {
+            remember(escaped.birth.id, finding_of_.at(escaped.repeats));
+            continue;
+        }
         // A loop that goes on with bad values makes the same births in every step: only the rules need to see each of
         // them.
         if (const auto at = finding_by_place_.find(escaped.place);
@@ -222,14 +226,26 @@ bool Reporter::is_milder(size_t index, Severity severity) const {
     return index != kDropped && severity != Severity::Info && report_.findings[index].severity == Severity::Info;
 }
 
-void Reporter::count_again(size_t index, const EscapedBirth& escaped) {
+/// The finding of the value that it may repeat stands for it, too.
+bool Reporter::is_repeated(const EscapedBirth& escaped) const {
+    const auto at = finding_of_.find(escaped.repeats);
+    return at != finding_of_.end() && at->second != kDropped &&
+           report_.findings[at->second].severity <= escaped.severity;
+}
+
+/// What the birth reaches from now on is that finding's.
+void Reporter::remember(BirthId birth, size_t index) {
     constexpr size_t kMaxKept = 1 << 16;
+    if (finding_of_.size() >= kMaxKept) finding_of_.clear();  // of old births: nothing new is contaminated by them
+    finding_of_[birth] = index;
+}
+
+void Reporter::count_again(size_t index, const EscapedBirth& escaped) {
     // Not those that were absorbed where others escaped.
     if (escaped.severity == Severity::Info && report_.findings[index].severity != Severity::Info) return;
     ++counted_again_;
     report_.findings[index].count += escaped.times;
-    if (finding_of_.size() >= kMaxKept) finding_of_.clear();  // of old births: nothing new is contaminated by them
-    finding_of_[escaped.birth.id] = index;
+    remember(escaped.birth.id, index);
 }
 
 void Reporter::know_place(const std::string& place, size_t index) {

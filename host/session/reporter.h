@@ -109,6 +109,8 @@ class Reporter {
     bool suppress(const Finding& finding, BirthId birth);
     void keep_traced(const Birth& birth, const LiveNames& names);
     bool is_milder(size_t index, Severity severity) const;
+    bool is_repeated(const EscapedBirth& escaped) const;
+    void remember(BirthId birth, size_t index);
     void count_again(size_t index, const EscapedBirth& escaped);
     void know_place(const std::string& place, size_t index);
     void print_unmatched_rules() const;

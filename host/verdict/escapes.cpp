@@ -88,25 +88,36 @@ void Escapes::send(const BirthKinds& kinds, const OpEvent& event, const OpContex
     }
 }
 
-/// The birth whose finding stands for this one, too: a diverged run is one, wherever it overflows next, and so is a
-/// value that the program may have read and given back. Null: it is a finding of its own.
-const Birth* Escapes::reported_before(const Birth& birth) const {
-    if (birth.mechanism == Mechanism::HYPER) return births_.divergence_before(birth.id);
-    const Birth* repeated = birth.may_repeat != 0 ? births_.find(birth.may_repeat) : nullptr;
-    return repeated != nullptr && repeated->escaped ? repeated : nullptr;
+/// Of a value that arrived: an op made one of its kind before, in the same step or one that has reached a parameter. What
+/// lists and arrays hold is not followed: the program may have read that one and given it back. 0: there is none.
+BirthId Escapes::repeated_by(const Birth& birth) const {
+    if (birth.mechanism != Mechanism::DATA || birth.holder == nullptr || birth.phase == Phase::Comm) return 0;
+    const auto may_be = [&](const Birth& earlier) {
+        const bool kind = birth.kind == kNaN ? earlier.kind != 0 : earlier.kind == birth.kind;
+        return kind && earlier.escaped && !earlier.intended && earlier.holder == nullptr && earlier.id < birth.id;
+    };
+    if (const Birth* poisoned = births_.find(births_.poisoned); poisoned != nullptr && may_be(*poisoned))
+        return poisoned->id;
+    int left = kMostRepeats;
+    for (auto at = births_.all().lower_bound(birth.id); at != births_.all().begin() && left > 0; --left) {
+        const Birth& earlier = (--at)->second;
+        if (earlier.step == birth.step && may_be(earlier)) return earlier.id;
+    }
+    return 0;
 }
 
 void Escapes::report(Birth& birth, const PendingEscape escape, Severity severity, Outcome& outcome) {
     if (escape.into == EscapeInto::Parameter && !birth.intended) births_.poisoned = birth.id;
-    const Birth* reported = reported_before(birth);
+    // One finding, wherever a diverged run overflows next.
+    const Birth* diverged = birth.mechanism == Mechanism::HYPER ? births_.divergence_before(birth.id) : nullptr;
     if (is_state(escape.into))
-        contaminate(reported != nullptr ? *reported : birth, escape.into, escape.impl, escape.step, outcome);
+        contaminate(diverged != nullptr ? *diverged : birth, escape.into, escape.impl, escape.step, outcome);
     if (birth.escaped) return;
     birth.escaped = true;
-    if (!birth.intended) ++escaped_;
-    if (reported != nullptr) return;
+    if (diverged != nullptr) return;
     // Zeros end with the update that takes them up: what overflows later does not come from them.
     if (birth.mechanism == Mechanism::HYPER && !escape.muted) births_.diverged = birth.id;
+    if (!birth.intended) ++escaped_;
     birth.features.into = escape.into;
     birth.features.scaler = scaler_seen_;
     birth.features.loss_known = loss_seq_ > birth.forward_seq;
@@ -133,6 +144,7 @@ void Escapes::report(Birth& birth, const PendingEscape escape, Severity severity
     made.seq = escape.seq;
     made.stack = escape.stack;
     made.again = again;
+    made.repeats = repeated_by(birth);
     made.place = std::move(place);
     if (!again) made.collectives = begun_before(birth.seq);
     if (!made.again && birth.kind != 0) ++bad_places_;

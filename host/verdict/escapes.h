@@ -85,10 +85,11 @@ class Escapes {
 
   private:
     static constexpr size_t kMostPlaces = 1 << 12;
-    static constexpr int kMostChains = 64;  ///< places whose values' way is looked up
+    static constexpr int kMostChains = 64;    ///< places whose values' way is looked up
+    static constexpr int kMostRepeats = 256;  ///< births before one that are looked at
 
     bool is_new(const std::string& place);
-    const Birth* reported_before(const Birth& birth) const;
+    BirthId repeated_by(const Birth& birth) const;
     std::optional<std::vector<CollectiveLog::Begun>> begun_before(OpSeq seq) const;
 
     const StackFacts& stacks_;

@@ -95,6 +95,36 @@ TEST_F(ReporterTest, SamePlaceAgainIsCounted) {
     EXPECT_EQ(found[1]["count"], 1);
 }
 
+TEST_F(ReporterTest, WhatMayRepeatAFindingIsNone) {
+    int weight = 0;
+    stacks.live.tensors[&weight] = {"head.weight", LiveNames::TensorName::Role::Parameter};
+    add({escaped(1, 10, 1)});
+    EscapedBirth back = escaped(2, 20, 2);
+    back.repeats = 1;
+    add({back}, {{2, EscapeInto::Parameter, &weight, 4}});
+    const json found = findings();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]["count"], 1);
+    EXPECT_EQ(found[0]["contaminated"][0]["name"], "head.weight") << "the finding has reached it, by a way round";
+    EXPECT_EQ(reporter->finding_of(2)->seq, OpSeq{10});
+}
+
+TEST_F(ReporterTest, WhatRepeatsAMilderFindingOrNoneIsAFinding) {
+    EscapedBirth back = escaped(2, 20, 2);
+    back.repeats = 1;
+    add({escaped(1, 10, 1, Severity::Warning)});
+    add({back});
+    EXPECT_EQ(findings().size(), 2u) << "an error is not hidden by a warning";
+    options.allow = folder.file("allow");
+    std::ofstream(options.allow) << "op:aten::log\n";
+    reporter = std::make_unique<Reporter>(options, stacks, ranges, PlaceFinder("/env/torch"), RunSummary());
+    back.birth.op = "external";
+    add({escaped(1, 10, 1)});
+    add({back});
+    ASSERT_EQ(findings().size(), 1u) << "what a rule suppresses hides nothing else";
+    EXPECT_EQ(findings()[0]["op"], "external");
+}
+
 TEST_F(ReporterTest, SamePlaceInGeneratedCodeIsCountedWhereRulesAreAskedAndNobodyAskedForNames) {
     options.allow = folder.file("allow");
     std::ofstream(options.allow) << "op:aten::exp\n";

@@ -127,8 +127,9 @@ TEST(VerdictRepeat, ValueFromOutsideBesideABadOperandIsFound) {
 }
 
 TEST(VerdictRepeat, WhatMayBeAForgottenTensorIsNotCalledData) {
-    for (const char* made : {"", "aten::empty"}) {
-        const bool fresh = *made != '\0';  // what was just allocated is no old tensor
+    // A tensor that was just made of the program's own values, or allocated, is no old one.
+    for (const char* made : {"", "aten::lift_fresh", "aten::empty"}) {
+        const bool fresh = *made != '\0';
         GoneBad run;
         std::deque<MadeUp> dead;
         for (size_t n = 0; n <= 2 * Ledger::kManyBad; ++n) {
@@ -138,7 +139,8 @@ TEST(VerdictRepeat, WhatMayBeAForgottenTensorIsNotCalledData) {
         }
         MadeUp old{kNan}, total{kNan};
         ASSERT_GT(run.s.verdict.forgotten().at("bad tensors"), 0);
-        if (fresh) run.s.op(made, {}, {old.returned()}, OpClass::Allocation);
+        if (made == std::string("aten::lift_fresh")) run.s.op(made, {old.view()}, {old.returned()}, OpClass::Constant);
+        if (made == std::string("aten::empty")) run.s.op(made, {}, {old.returned()}, OpClass::Allocation);
         run.s.op("aten::sum", {old.view()}, {total.returned()});
         run.s.loss(total);
         EXPECT_EQ(run.s.outcome.escaped.size(), fresh ? 2u : 1u) << made;
@@ -154,51 +156,62 @@ struct GivenBack {
         s.op("aten::lift_fresh", {own.view()}, {own.returned()}, OpClass::Constant);
         s.op("aten::sum", {own.view()}, {total.returned()});
     }
-    /// Mechanisms of what is reported.
-    std::vector<Mechanism> reported() const {
-        std::vector<Mechanism> found;
-        for (const EscapedBirth& one : s.outcome.escaped) found.push_back(one.birth.mechanism);
+    /// The births that are reported as what they are, and as repeating which.
+    std::vector<std::pair<Mechanism, BirthId>> reported() const {
+        std::vector<std::pair<Mechanism, BirthId>> found;
+        for (const EscapedBirth& one : s.outcome.escaped) found.emplace_back(one.birth.mechanism, one.repeats);
         return found;
     }
     Stream s;
     MadeUp x{-1}, computed, own, total;
 };
 
-TEST(VerdictRepeat, WhatTheProgramMayHaveReadAndGivenBackIsNoFindingBesideThatOne) {
+using Reported = std::vector<std::pair<Mechanism, BirthId>>;
+
+TEST(VerdictRepeat, AValueThatTheProgramMayHaveReadAndGivenBackSaysSo) {
     GivenBack run(kNan);
     run.bring();
     run.s.loss(run.computed);
+    const BirthId first = run.s.outcome.escaped.at(0).birth.id;
     run.s.loss(run.total);
-    EXPECT_EQ(run.reported(), std::vector{Mechanism::DOM});
-    run.s.finish();
-    EXPECT_EQ(run.s.verdict.counts().absorbed, 0);
+    EXPECT_EQ(run.reported(), (Reported{{Mechanism::DOM, 0}, {Mechanism::DATA, first}}));
 }
 
 TEST(VerdictRepeat, WhatReachesALossBeforeTheValueThatItMayRepeatIsData) {
     GivenBack run(kNan);
     run.bring();
     run.s.loss(run.total);
-    EXPECT_EQ(run.reported(), std::vector{Mechanism::DATA}) << "the other one may well stay masked";
+    EXPECT_EQ(run.reported(), (Reported{{Mechanism::DATA, 0}})) << "the other one may well stay masked";
 }
 
-TEST(VerdictRepeat, WhatIsOfAnotherKindOrAnotherStepOrReplacedIsNotGivenBack) {
-    const auto both = std::vector{Mechanism::DOM, Mechanism::DATA};
-    for (const char* how : {"kind", "step", "replaced"}) {
-        GivenBack run(kNan, how == std::string("kind") ? kInf : kNan);
-        MadeUp kept{kNan};
-        run.s.op("aten::mul", {run.computed.view(), run.x.view()}, {kept.returned()});
-        run.s.loss(kept);
-        if (how == std::string("step")) ++run.s.context.step;
-        if (how == std::string("replaced")) {
-            for (MadeUp* one : {&run.computed, &kept}) {
-                one->values[0] = 0;
-                run.s.op("aten::fill_", {one->view()}, {one->written()}, OpClass::Constant);
-            }
-        }
+TEST(VerdictRepeat, WhatIsOfAnotherKindOrAnotherStepIsNotGivenBack) {
+    for (const bool kind : {true, false}) {
+        GivenBack run(kNan, kind ? kInf : kNan);
+        run.s.loss(run.computed);
+        if (!kind) ++run.s.context.step;
         run.bring();
         run.s.loss(run.total);
-        EXPECT_EQ(run.reported(), both) << how;
+        EXPECT_EQ(run.reported(), (Reported{{Mechanism::DOM, 0}, {Mechanism::DATA, 0}})) << kind;
     }
+}
+
+TEST(VerdictRepeat, ANaNMayBeMadeOfAnInfinityThatWasGivenBack) {
+    GivenBack run(-kInf);
+    run.s.loss(run.computed);
+    run.bring();
+    run.s.loss(run.total);
+    EXPECT_NE(run.reported().at(1).second, 0u);
+}
+
+TEST(VerdictRepeat, DataIsNoRepeatOfOtherData) {
+    Stream s;
+    MadeUp one{kNan, 1}, other{kNan, 2}, first{kNan}, second{kNan};
+    s.op("aten::sum", {one.view()}, {first.returned()});
+    s.loss(first);
+    s.op("aten::mean", {other.view()}, {second.returned()});
+    s.loss(second);
+    ASSERT_EQ(s.outcome.escaped.size(), 2u);
+    EXPECT_EQ(s.outcome.escaped[1].repeats, 0u);
 }
 
 TEST(VerdictRepeat, WhatAParameterThatWentBadMadeMayBeGivenBackAtAnyTime) {
@@ -208,7 +221,8 @@ TEST(VerdictRepeat, WhatAParameterThatWentBadMadeMayBeGivenBackAtAnyTime) {
     run.s.op("aten::lift_fresh", {own.view()}, {own.returned()}, OpClass::Constant);
     run.s.op("aten::sum", {own.view()}, {total.returned()});
     run.s.loss(total);
-    EXPECT_EQ(run.s.outcome.escaped.size(), 1u);
+    ASSERT_EQ(run.s.outcome.escaped.size(), 2u);
+    EXPECT_EQ(run.s.outcome.escaped[1].repeats, run.first);
 }
 
 TEST(VerdictRepeat, ParameterThatIsGoodAgainAndGoesBadAnewIsAFindingOfItsOwn) {
