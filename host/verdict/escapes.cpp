@@ -88,8 +88,8 @@ void Escapes::send(const BirthKinds& kinds, const OpEvent& event, const OpContex
     }
 }
 
-/// Of a value that arrived: an op made one of its kind before, in the same step or one that has reached a parameter. What
-/// lists and arrays hold is not followed: the program may have read that one and given it back. 0: there is none.
+/// Of a value that arrived: an op made one of its kind before, in the same step or one that has reached a parameter.
+/// What lists and arrays hold is not followed: the program may have read that one and given it back. 0: there is none.
 BirthId Escapes::repeated_by(const Birth& birth) const {
     if (birth.mechanism != Mechanism::DATA || birth.holder == nullptr || birth.phase == Phase::Comm) return 0;
     const auto may_be = [&](const Birth& earlier) {

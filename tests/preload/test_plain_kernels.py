@@ -49,7 +49,7 @@ LINE |     TRY(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, 0)
                input[1]  float32[256]  1                                               healthy
                input[2]  float32[256]  0                                               256 zeros
    = when:     step 0, forward, op 7 (divide<<<>>>)
-   = kernel:   divide(float*, float const*, float const*, int), launch 5, grid 1x1x1, block 1x1x1, stream 0x0, correlation NUMBER
+   = kernel:   divide(float*, float const*, float const*, int), launch 5, grid 1x1x1, block 1x1x1, stream 0x0, NUMBER
    = escaped:  to the host program
    = category: U not enough evidence (0.23); next N1 invalid data (0.09), N2 unsafe operation (0.09)
    = because:  every operand that was read was finite, the largest 1; what the kernel computes is its own
@@ -60,7 +60,7 @@ is named
 
 def test_the_kernel_that_was_first_and_its_line(kernels, tmp_path):
     done = both([kernels, "divide"], tmp_path)
-    text = re.sub(r"correlation \d+", "correlation NUMBER", done.stderr.replace(str(kernels.with_suffix(".c")), "FILE"))
+    text = re.sub(r"correlation \d+", "NUMBER", done.stderr.replace(str(kernels.with_suffix(".c")), "FILE"))
     line = line_of("TRY(cuLaunchKernel(")
     text = text.replace(f"FILE:{line} ", "FILE:LINE ").replace(f"\n{line} |", "\nLINE |")
     assert text.startswith(DIVIDED), done.describe()

@@ -27,7 +27,8 @@ TEST(JsonWriter, TheLastKernelIsTheFindingsOwn) {
     Finding finding = build_finding();
     EXPECT_TRUE(finding_document(finding)["kernel"].is_null());
     EXPECT_FALSE(finding_document(finding).contains("launches"));
-    finding.launches = {{"first", "cuLaunchKernel", {1, 2, 3}, {4, 5, 6}, 7, 0x1f, 8, 5}, {"second", "", {}, {}, 0, 0, 9}};
+    finding.launches = {{"first", "cuLaunchKernel", {1, 2, 3}, {4, 5, 6}, 7, 0x1f, 8, 5},
+                        {"second", "", {}, {}, 0, 0, 9}};
     const auto document = finding_document(finding);
     EXPECT_EQ(document["kernel"], "second");
     EXPECT_EQ(document["launches"][0].dump(),

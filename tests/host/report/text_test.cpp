@@ -102,12 +102,13 @@ TEST(Text, NamesTheKernelsOfADevice) {
             .find("\n   = kernel:   cpp_fused_log_0 at /cache/a.py:12 or cpp_fused_add_log_1 at /cache/a.py:60\n"),
         std::string::npos)
         << render_finding(compiled, plain());
-    finding.launches.push_back({"sum_of_parts(float*)", "cuLaunchKernelEx", {1, 1, 1}, {32, 1, 1}, 49152, 0x55ab, 17, 1234});
-    EXPECT_NE(
-        render_finding(finding, plain())
-            .find("\n   = kernel:   sum_of_parts(float*), launch 1234, grid 1x1x1, block 32x1x1, 49 152 bytes of shared memory, "
-                  "stream 0x55ab, correlation 17; the last that the operator launched\n"),
-        std::string::npos)
+    finding.launches.push_back(
+        {"sum_of_parts(float*)", "cuLaunchKernelEx", {1, 1, 1}, {32, 1, 1}, 49152, 0x55ab, 17, 1234});
+    EXPECT_NE(render_finding(finding, plain())
+                  .find("\n   = kernel:   sum_of_parts(float*), launch 1234, grid 1x1x1, block 32x1x1, 49 152 bytes of "
+                        "shared memory, "
+                        "stream 0x55ab, correlation 17; the last that the operator launched\n"),
+              std::string::npos)
         << render_finding(finding, plain());
 }
 
