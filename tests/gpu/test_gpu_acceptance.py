@@ -313,7 +313,8 @@ def test_what_programs_without_torch_left_is_read(tool, setting):
         parts.read_raw(setting, ["no CUDA device here"])
     setting.result("raw").write_text(json.dumps({"mlp-bug": {"differs": ""}}))
     assert parts.read_raw(setting, [""])[::2] == ("1 programs, all as they should be", True)
-    setting.result("raw").write_text(json.dumps({"mlp-bug": {"differs": ""}, "roots-bug": {"differs": "has not ended"}}))
+    late = {"mlp-bug": {"differs": ""}, "roots-bug": {"differs": "has not ended"}}
+    setting.result("raw").write_text(json.dumps(late))
     assert parts.read_raw(setting, [""])[::2] == ("2 programs, roots-bug: has not ended", False)
 
 

@@ -28,7 +28,7 @@ class Case:
         return found
 
     def differs(self, report, numbered=True):
-        """What is not as it should be in the report of a run; empty: nothing. `numbered`: the launch's number counts."""
+        """What is not as it should be in a run's report; empty: nothing. `numbered`: the launch's number counts."""
         findings = report["findings"]
         if len(findings) != 1:
             return f"{len(findings)} findings, expected 1"

@@ -1,5 +1,5 @@
-// Floating-point instructions of translated PTX, by the bits of their results. Expected values are those of IEEE 754, and
-// the PTX ISA's for a NaN of float16 or float32.
+// Floating-point instructions of translated PTX, by the bits of their results. Expected values are those of IEEE 754,
+// and the PTX ISA's for a NaN of float16 or float32.
 #include <gtest/gtest.h>
 
 #include <algorithm>
