@@ -23,10 +23,11 @@ bool lies_in(const std::string& folder, const std::string& file) {
 /// Headers of the system, and of CUDA's toolkit, which nvcc finds in targets/x86_64-linux/include.
 bool is_system_header(const std::string& file) {
     if (file.starts_with("/usr/include/")) return true;
-    const size_t targets = file.find("/targets/");
+    const size_t targets = file.rfind("/targets/");
     if (targets == std::string::npos) return false;
     const size_t end = file.find('/', targets + std::string_view("/targets/").size());
-    return end != std::string::npos && std::string_view(file).substr(end).starts_with("/include/");
+    return end != std::string::npos && std::string_view(file).substr(0, end).ends_with("-linux") &&
+           std::string_view(file).substr(end).starts_with("/include/");
 }
 
 std::string_view without_blanks(std::string_view text) {

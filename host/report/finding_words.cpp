@@ -46,7 +46,8 @@ std::string shown_file(const Json& place, const std::string& cwd) {
 
 std::string shown_place(const Json& place, const std::string& cwd) {
     if (!place.is_object()) return "";
-    return shown_file(place, cwd) + ":" + digits(number(place, "line"));
+    const JsonInteger line = number(place, "line");  // native code without debug information has none
+    return shown_file(place, cwd) + (line > 0 ? ":" + digits(line) : "");
 }
 
 std::string type_text(const Json& tensor) { return fields::text(tensor, "dtype") + bracketed(list(tensor, "shape")); }

@@ -9,7 +9,7 @@ from part import Command, Part
 FAKES = "tests/fakes/torch_device"
 PROBED = "probe.json"
 PROBE_SECONDS = 35
-PROGRAMS = pathlib.Path(__file__).resolve().parents[2] / "build/programs_cuda"  # built before, carried along
+PROGRAMS = pathlib.Path(__file__).resolve().parents[2] / "build/programs_cuda"  # where they may be carried along
 RECORDED = ["gpt2-124m-b1", "resnet-50"]
 
 
@@ -85,13 +85,21 @@ def read_tests(setting, texts):
     return f"{data['tests']} tests, {'skipped' if skipped else found[0]}", data, not skipped and data["failed"] == 0
 
 
+def built_programs(setting):
+    """What the part `build` built, else what was carried along. Both folders are there before anything is in them."""
+    here = setting.build / "programs_cuda"
+    return PROGRAMS if not (here / "mlp").exists() and (PROGRAMS / "mlp").exists() else here
+
+
 def raw_commands(setting):
     yield Command([setting.python, "tests/gpu/nvcc_programs.py", "--device", setting.device, "--built",
-                   PROGRAMS if PROGRAMS.exists() else setting.build / "programs_cuda", "--options", setting.options,
+                   built_programs(setting), "--options", setting.options, "--jobs", max(1, min(8, setting.jobs // 2)),
                    "--out", setting.result("raw"), "--reports", setting.reports("raw")], may_fail=True)
 
 
 def read_raw(setting, texts):
+    if not setting.result("raw").exists():
+        raise ValueError("no program was started")
     result = load(setting, "raw")
     bad = [f"{name}: {one['differs']}" for name, one in result.items() if one["differs"]]
     line = f"{len(result)} programs, {'; '.join(bad) if bad else 'all as they should be'}"

@@ -289,6 +289,35 @@ def test_what_the_probe_left_is_read(tool, setting):
     assert not passed and "twins failed: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS; worst under way" in line
 
 
+def test_programs_that_were_just_built_are_preferred_to_carried_ones(tool, setting, tmp_path, monkeypatch):
+    parts = sys.modules["parts"]
+    built, carried = setting.build / "programs_cuda", tmp_path / "carried"
+    monkeypatch.setattr(parts, "PROGRAMS", carried)
+
+    def chosen():
+        [command] = parts.raw_commands(setting)
+        return command.argv[command.argv.index("--built") + 1]
+    for folder in (built, carried):
+        folder.mkdir(parents=True)
+    assert chosen() == built, "folders with nothing in them"
+    (carried / "mlp").touch()
+    assert chosen() == carried
+    (built / "mlp").touch()
+    assert chosen() == built
+
+
+def test_what_programs_without_torch_left_is_read(tool, setting):
+    parts = sys.modules["parts"]
+    setting.work.mkdir()
+    with pytest.raises(ValueError, match="no program was started"):
+        parts.read_raw(setting, ["no CUDA device here"])
+    setting.result("raw").write_text(json.dumps({"mlp-bug": {"differs": ""}}))
+    assert parts.read_raw(setting, [""])[::2] == ("1 programs, all as they should be", True)
+    late = {"mlp-bug": {"differs": ""}, "roots-bug": {"differs": "has not ended"}}
+    setting.result("raw").write_text(json.dumps(late))
+    assert parts.read_raw(setting, [""])[::2] == ("2 programs, roots-bug: has not ended", False)
+
+
 def test_the_probe_runs_on_the_test_device(tmp_path):
     """By the command, prebuilt, with its JSON in the folder of results."""
     probe = BUILD / "bin/numsan_gpu_probe"

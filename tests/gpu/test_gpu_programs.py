@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+import cuda_programs
 import device_environment
 import run_numsan
 
@@ -153,16 +154,49 @@ def test_fewer_processes_where_memory_is_short(monkeypatch):
                                                  ["bare", "anomaly", "hooks"]]
 
 
-def test_programs_that_nvcc_built_are_judged(tmp_path):
-    if not (run_numsan.BUILD / "programs_cuda/mlp").exists():
-        pytest.skip("the CUDA programs were not built, as there is no nvcc")
-    script = [sys.executable, TESTS / "gpu/nvcc_programs.py", "--device", "test", "--out", tmp_path / "out"]
+def test_programs_that_nvcc_built_are_judged(build, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(TESTS / "programs_cuda"))
+    cases = importlib.import_module("cuda_cases")
+    cuda_programs.need_programs(cases.HEALTHY)
+    count = len(cases.HEALTHY) + len(cases.CASES)
+    script = [sys.executable, TESTS / "gpu/nvcc_programs.py", "--device", "test", "--jobs", "2", "--out",
+              tmp_path / "out"]
     done = subprocess.run([*script, "--reports", tmp_path / "reports"], capture_output=True, text=True, timeout=120)
     answers = json.loads((tmp_path / "out").read_text())
-    assert done.returncode == 0 and len(answers) == 7, done.stdout + done.stderr
-    assert {one["differs"] for one in answers.values()} == {""} and len(list((tmp_path / "reports").iterdir())) == 7
+    assert done.returncode == 0 and len(answers) == count, done.stdout + done.stderr
+    assert {one["differs"] for one in answers.values()} == {""} and len(list((tmp_path / "reports").iterdir())) == count
     done = subprocess.run([*script, "--options", "tier=off"], capture_output=True, text=True, timeout=120)
     answers = json.loads((tmp_path / "out").read_text())
     assert done.returncode == 1 and {one["differs"] for one in answers.values()} == {"no report"}, done.stdout
     done = subprocess.run([*script, "--built", tmp_path], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "mlp-bug: not built" in done.stdout, done.stderr
+
+
+def test_what_is_known_is_written_as_programs_end(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(TESTS / "gpu"))
+    programs = importlib.import_module("nvcc_programs")
+    seen = []
+
+    def differs(case, program, *_):
+        seen.append(json.loads((tmp_path / "out").read_text()))
+        return "something" if case else ""
+    monkeypatch.setattr(programs, "differs", differs)
+    for name in programs.cuda_cases.HEALTHY:
+        (tmp_path / name).touch()
+    monkeypatch.setattr(sys, "argv", ["nvcc_programs.py", "--device", "test", "--built", str(tmp_path), "--out",
+                                      str(tmp_path / "out")])
+    assert programs.main() == 1
+    assert {one["differs"] for one in seen[0].values()} == {"has not ended"}
+    assert "" in {one["differs"] for one in seen[-1].values()}, "of those before it"
+    assert {one["differs"] for one in json.loads((tmp_path / "out").read_text()).values()} == {"", "something"}
+
+
+def test_no_library_is_looked_for_in_the_current_folder(monkeypatch):
+    monkeypatch.syspath_prepend(str(TESTS / "gpu"))
+    programs = importlib.import_module("nvcc_programs")
+    monkeypatch.setattr(programs, "libraries", lambda: ["/cuda/lib64"])
+    for given, wanted in (("", "/cuda/lib64"), (":/mine:", "/cuda/lib64:/mine")):
+        monkeypatch.setenv("LD_LIBRARY_PATH", given)
+        assert programs.environment("cuda", None, "mlp")["LD_LIBRARY_PATH"] == wanted
+    monkeypatch.delenv("LD_LIBRARY_PATH")
+    assert programs.environment("cuda", None, "mlp")["LD_LIBRARY_PATH"] == "/cuda/lib64"

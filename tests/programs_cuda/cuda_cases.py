@@ -14,6 +14,8 @@ class Case:
     kernel: str  # with the types of its parameters; empty: one of a library's
     launch: int  # which of those of the program, from 1
     marked: str = "// BUG"  # what the line has in it that is to be named
+    function: str = "main"  # the one with that line, and what the report's name of it has in it
+    escaped: str = "host"
 
     @property
     def source(self):
@@ -26,19 +28,22 @@ class Case:
         return found
 
     def differs(self, report, numbered=True):
-        """What is not as it should be in the report of a run; empty: nothing. `numbered`: the launch's number is."""
+        """What is not as it should be in a run's report; empty: nothing. `numbered`: the launch's number counts."""
         findings = report["findings"]
         if len(findings) != 1:
             return f"{len(findings)} findings, expected 1"
         found = findings[0]
-        place = found["location"] or {"file": "", "line": 0}
+        place = found.get("location") or {"file": "", "line": 0}
         seen = {"kind": found["kind"], "op": found["op"], "file": pathlib.Path(place["file"]).name,
-                "line": place["line"]}
-        wanted = {"kind": self.kind, "op": self.op, "file": self.source.name, "line": self.line}
+                "line": place["line"], "severity": found.get("severity"),
+                "escaped": (found.get("escape") or {}).get("into")}
+        wanted = {"kind": self.kind, "op": self.op, "file": self.source.name, "line": self.line,
+                  "severity": "warning", "escaped": self.escaped}
         if numbered:
-            seen["launch"], wanted["launch"] = found["launches"][-1]["number"], self.launch
+            launches = found.get("launches") or [{}]
+            seen["launch"], wanted["launch"] = launches[-1].get("number"), self.launch
         if self.kernel:
-            seen["kernel"], wanted["kernel"] = found["kernel"], self.kernel
+            seen["kernel"], wanted["kernel"] = found.get("kernel"), self.kernel
         return "; ".join(f"{key} is {seen[key]}, expected {wanted[key]}" for key in seen if seen[key] != wanted[key])
 
 
@@ -51,5 +56,9 @@ CASES = {
     "reduction": Case("reduction", "16", "inf", f"{BLOCKS}<<<>>>",
                       f"void {BLOCKS}(__half const*, __half*, int, __half, reduce::Plus)", 3),
     "scaled": Case("reduction", "1e6", "inf", "scale<<<>>>", "scale(__half*, float, int)", 1, "factor beyond float16"),
+    "roots": Case("roots", "1e25", "nan", "roots::improve<<<>>>", "roots::improve(float*, float const*, int)", 2,
+                  function="improve"),
+    "by_pointer": Case("roots", "1e37", "inf", "roots::scale<<<>>>", "roots::scale(float*, float, int)", 1,
+                       "// by a pointer", "launch"),
 }
-HEALTHY = {"mlp": "1", "stencil": "0.5", "reduction": "1"}
+HEALTHY = {"mlp": "1", "stencil": "0.5", "reduction": "1", "roots": "1"}

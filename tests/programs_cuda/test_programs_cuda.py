@@ -1,28 +1,21 @@
 """CUDA programs that nvcc built, on the fakes: their kernels compute what the host does, and numsan names the launch or
 the call that made the first bad value, as a user wrote it."""
 import math
+import re
+import subprocess
 
 import numpy
 import pytest
 
 import run_numsan
 from cuda_cases import CASES, HEALTHY
-from cuda_programs import FAKES, both, cache_value, environment
-
-FOLDER = run_numsan.BUILD / "programs_cuda"
+from cuda_programs import PROGRAMS as FOLDER
+from cuda_programs import FAKES, both, cc, environment, need_programs
 
 
 @pytest.fixture(scope="module", autouse=True)
 def programs(build):
-    if cache_value("NUMSAN_CUDA") != "ON":
-        pytest.skip("no nvcc, or NUMSAN_CUDA is off: the CUDA programs are not built")
-    if not (FAKES / "libcudart.so.13").exists() or not (FAKES / "libcublas.so.13").exists():
-        pytest.skip("no fake CUDA runtime or cuBLAS was built: their headers were not found")
-    if not (FAKES / "libcupti.so.13").exists():
-        pytest.skip("no fake CUPTI was built: its headers were not found")
-    for name in HEALTHY:
-        if not (FOLDER / name).exists():
-            pytest.fail(f"{FOLDER / name} is missing: build first (scripts/build)", pytrace=False)
+    need_programs(HEALTHY)
 
 
 def on_the_fake(program):
@@ -33,6 +26,11 @@ def printed(program, argument):
     done = run_numsan.run_plain_command([str(FOLDER / program), argument], env=environment(**on_the_fake(program)))
     assert done.returncode == 0 and done.stderr == "", done.describe()
     return [[float(word) for word in line.split() if word[-1].isdigit()] for line in done.stdout.splitlines()]
+
+
+def own_name(function):
+    """`launch` of `void (anonymous namespace)::launch<int>(int)`."""
+    return re.match(r"(?:void )?(?:.*?::)?(\w+)(?:[<(]|$)", function.replace("(anonymous namespace)::", ""))[1]
 
 
 def random_states(state):
@@ -78,6 +76,10 @@ def test_the_numbers_of_the_reduction():
     assert printed("reduction", "1") == [[float(total), float(total / numpy.float16(8192))]]
 
 
+def test_the_numbers_of_the_roots():
+    assert numpy.allclose(printed("roots", "1"), [[i, math.sqrt(i)] for i in range(1, 65, 9)], rtol=1e-6)
+
+
 def test_the_numbers_of_the_perceptron():
     states = random_states(1)
 
@@ -115,10 +117,23 @@ def test_the_launch_and_its_line(name, tmp_path):
     done = both([FOLDER / case.program, case.argument], tmp_path, **on_the_fake(case.program))
     assert done.returncode == 0 and case.differs(done.report) == "", case.differs(done.report) + done.describe()
     place = done.report["findings"][0]["location"]
-    assert place["function"] == "main" and place["code"] in case.source.read_text(), place
-    assert f"--> {case.source}:{case.line} in main" in done.stderr, done.describe()
-    frames = [(frame["function"], frame["line"]) for frame in done.report["findings"][0]["stack"]]
-    assert frames == [("main", case.line), ("_start", None)], "neither nvcc's stubs, nor lines of what has none"
+    assert own_name(place["function"]) == case.function and place["code"] in case.source.read_text(), place
+    assert f"--> {case.source}:{case.line} in {place['function']}" in done.stderr, done.describe()
+    frames = [(own_name(frame["function"]), frame["line"]) for frame in done.report["findings"][0]["stack"]]
+    assert frames[0] == (case.function, case.line) and frames[-1] == ("_start", None), frames
+    assert [name for name, _ in frames[1:-1]] == ([] if case.function == "main" else ["main"]), "no stubs of nvcc's"
+
+
+@pytest.mark.parametrize("name", ["stencil", "roots", "by_pointer"])
+def test_the_function_that_launches_without_debug_information(name, tmp_path):
+    case = CASES[name]
+    program = tmp_path / case.program
+    subprocess.run(["objcopy", "--strip-debug", FOLDER / case.program, program], check=True)
+    done = both([program, case.argument], tmp_path, **on_the_fake(case.program))
+    [found] = done.report["findings"]
+    names = [own_name(frame["function"]) for frame in found["stack"]]
+    assert names == [*dict.fromkeys([case.function, "main"]), "_start"], done.describe()
+    assert not found["location"]["line"] and found["op"] == case.op, done.describe()
 
 
 def test_the_exit_status_may_be_the_finding(tmp_path):
@@ -132,7 +147,7 @@ def test_a_report_that_is_not_as_it_should_be_is_seen():
     """Of cuda_cases, which judges runs on a GPU, too."""
     case = CASES["stencil"]
     found = {"kind": case.kind, "op": case.op, "kernel": case.kernel,
-             "launches": [{"number": 9}, {"number": case.launch}],
+             "severity": "warning", "escape": {"into": "host"}, "launches": [{"number": 9}, {"number": case.launch}],
              "location": {"file": f"/elsewhere/{case.program}.cu", "line": case.line}}
     assert case.differs({"findings": [found]}) == ""
     assert case.differs({"findings": []}) == "0 findings, expected 1"
@@ -141,6 +156,25 @@ def test_a_report_that_is_not_as_it_should_be_is_seen():
     assert case.differs({"findings": [later]}, numbered=False) == ""
     assert "line is 0" in case.differs({"findings": [{**found, "location": None}]})
     assert "kernel is x" in case.differs({"findings": [{**found, "kernel": "x"}]})
+    assert "severity is error" in case.differs({"findings": [{**found, "severity": "error"}]})
+    assert "escaped is grad" in case.differs({"findings": [{**found, "escape": {"into": "grad"}}]})
+    told = case.differs({"findings": [{"kind": case.kind, "op": case.op}]})
+    assert all(f"{key} is None" in told for key in ("launch", "kernel", "severity", "escaped")), told
+
+
+def test_a_function_that_is_no_kernel_is_an_error_that_is_kept(tmp_path):
+    program = cc(tmp_path / "program", r"""
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+int main(void) {
+    const dim3 one = {1, 1, 1};
+    void* none[] = {0};
+    const int now = cudaLaunchKernel((const void*)main, one, one, none, 0, 0), kept = cudaGetLastError();
+    printf("%d %d %d\n", now, kept, cudaGetLastError());
+}
+""", f"-L{FAKES}", "-l:libcudart.so.13", f"-Wl,-rpath-link={FAKES}")
+    done = run_numsan.run_plain_command([str(program)], env=environment())
+    assert done.stdout == "98 98 0\n", done.describe()
 
 
 def test_a_program_whose_kernels_cannot_be_launched_ends_as_it_does_without_numsan(tmp_path):

@@ -6,6 +6,7 @@ import subprocess
 import run_numsan
 
 FAKES = run_numsan.BUILD / "fakes"
+PROGRAMS = run_numsan.BUILD / "programs_cuda"  # those that nvcc built
 VARIABLE = "CUDA_INJECTION64_PATH"
 
 # What a program does with the driver: run(n) launches one kernel n times, then reads what it made.
@@ -51,6 +52,20 @@ def cache_value(name):
     text = (run_numsan.BUILD / "CMakeCache.txt").read_text()
     found = re.search(rf"^{name}:\w+=(.*)$", text, re.MULTILINE)
     return found[1] if found else ""
+
+
+def need_programs(names):
+    """Skips the test where the build cannot have these of tests/programs_cuda; fails it where they are missing."""
+    import pytest  # which a machine with a GPU may be without
+    if cache_value("NUMSAN_CUDA") != "ON":
+        pytest.skip("no nvcc, or NUMSAN_CUDA is off: the CUDA programs are not built")
+    if not (FAKES / "libcudart.so.13").exists() or not (FAKES / "libcublas.so.13").exists():
+        pytest.skip("no fake CUDA runtime or cuBLAS was built: their headers were not found")
+    if not (FAKES / "libcupti.so.13").exists():
+        pytest.skip("no fake CUPTI was built: its headers were not found")
+    for name in names:
+        if not (PROGRAMS / name).exists():
+            pytest.fail(f"{PROGRAMS / name} is missing: build first (scripts/build)", pytrace=False)
 
 
 def cc(output, source, *arguments):

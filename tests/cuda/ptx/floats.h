@@ -1,5 +1,6 @@
 // Floating-point numbers of translated PTX: bits in registers, which C++ computes with by IEEE 754. Subnormal numbers
-// are kept, and results are rounded once, to nearest; a NaN that is computed is the one of the PTX ISA.
+// are kept, and results are rounded once, to nearest. A NaN that is computed is the one that the PTX ISA names for
+// float16 and float32, 0x7fff and 0x7fffffff; of float64 it does not say which: here it is of the same form.
 #pragma once
 
 #include <bit>

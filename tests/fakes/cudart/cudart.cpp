@@ -31,12 +31,11 @@ CUresult then_wait(CUresult result, cudaStream_t stream) {
 
 }  // namespace
 
-// Errors of the driver have the numbers that they have here.
-cudaError_t fake_cudart::said(CUresult result) {
-    const auto error = static_cast<cudaError_t>(result);
+cudaError_t fake_cudart::said(cudaError_t error) {
     if (error != cudaSuccess) last = error;
     return error;
 }
+cudaError_t fake_cudart::said(CUresult result) { return said(static_cast<cudaError_t>(result)); }
 
 #pragma GCC visibility push(default)
 

@@ -70,7 +70,7 @@ cudaError_t kernel_of(const void* function, CUfunction& kernel) {
     Registered& all = registered();
     const std::lock_guard lock(all.mutex);
     const auto found = all.kernels.find(function);
-    if (found == all.kernels.end()) return cudaErrorInvalidDeviceFunction;
+    if (found == all.kernels.end()) return said(cudaErrorInvalidDeviceFunction);
     Kernel& one = found->second;
     if (one.binary->module == nullptr) {
         if (const cudaError_t error = said(cuModuleLoadData(&one.binary->module, one.binary->image))) return error;

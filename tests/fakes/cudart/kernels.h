@@ -6,7 +6,9 @@
 
 namespace fake_cudart {
 
-/// As the driver numbers them; the error is kept for the thread.
+/// The error is kept for the thread.
+cudaError_t said(cudaError_t error);
+/// Errors of the driver have the same numbers.
 cudaError_t said(CUresult result);
 /// Initialises the driver and makes the device's primary context the thread's, if it has none.
 CUresult enter();

@@ -33,10 +33,14 @@ TEST(PlaceOf, Origin) {
 }
 
 TEST(PlaceOf, HeadersOfCudasToolkitAreNobodysCode) {
-    const char* const header = "/usr/local/cuda/bin/../targets/x86_64-linux/include/cuda_runtime.h";
-    EXPECT_EQ(kPlaces.origin(frame(header, "f", 1, true)), Origin::StandardLibrary);
+    for (const char* file :
+         {"/usr/local/cuda/bin/../targets/x86_64-linux/include/cuda_runtime.h",
+          "/usr/local/cuda/targets/sbsa-linux/include/crt/a.h", "/opt/targets/cuda/targets/x86_64-linux/include/x.h"})
+        EXPECT_EQ(kPlaces.origin(frame(file, "f", 1, true)), Origin::StandardLibrary) << file;
     EXPECT_EQ(kPlaces.origin(frame("/usr/include/c++/12/vector", "f", 1, true)), Origin::StandardLibrary);
-    for (const char* file : {"/home/me/targets/include/a.h", "/home/me/targets/x86/src/include/a.h", "/home/targets/a"})
+    for (const char* file : {"/home/me/targets/include/a.h", "/home/me/targets/x86/src/include/a.h", "/home/targets/a",
+                             "/home/me/proj/targets/h100/include/kernels.cuh", "/home/me/targets/board/include/a.h",
+                             "/home/me/targets/x86_64-linux/src/a.h"})
         EXPECT_EQ(kPlaces.origin(frame(file, "f", 1, true)), Origin::User) << file;
 }
 

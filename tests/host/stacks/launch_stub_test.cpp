@@ -44,6 +44,42 @@ TEST(LaunchStub, OtherStacksStay) {
     EXPECT_EQ(left_of({frame_at("__device_stub_of_mine", "/home/me/a.c", 3), kMain}), "__device_stub_of_mine main ");
 }
 
+TEST(LaunchStub, AKernelThatOnlyJumpsToItsStubIsNotOnTheStack) {
+    const SourceFrame step = frame_at("step()", "/home/me/b.cu", 9);
+    EXPECT_EQ(left_of({kLaunchHelper, kLaunchStub, step, kMain}), "step() main ");
+    EXPECT_EQ(left_of({kLaunchHelper, kLaunchStub, kLaunchWrapper, step, kMain}), "step() main ");
+    EXPECT_EQ(left_of({kLaunchWrapper, step, kMain}), "step() main ");
+    EXPECT_EQ(left_of({kLaunchWrapper, kKernel, kMain}), "main ");
+    EXPECT_EQ(left_of({kLaunchStub, frame_at("scale(Field&)", "/home/me/b.cu", 9), kMain}), "scale(Field&) main ");
+    EXPECT_EQ(left_of({kLaunchStub, frame_at("scale(float*, int)", "/home/me/a.cu", 5), kMain}), "main ");
+    EXPECT_EQ(left_of({kLaunchStub, frame_at("rescale", "/home/me/b.cu", 9), kMain}), "rescale main ");
+    EXPECT_EQ(left_of({kLaunchStub, kMain}), "main ");
+}
+
+TEST(LaunchStub, AKernelIsKnownByItsOwnName) {
+    const auto left = [](const char* symbol, const char* function) {
+        return left_of({frame_at(symbol, "/tmp/a.cudafe1.stub.c", 9), frame_at(function, "/home/me/a.cu", 5), kMain});
+    };
+    const char* const of_template = "__device_stub__ZN4deep4growIfEEvPT_(float*)";
+    EXPECT_EQ(left(of_template, "grow<float>"), "main ");
+    EXPECT_EQ(left(of_template, "void deep::grow<float>(float*)"), "main ");
+    EXPECT_EQ(left(of_template, "deep<float>"), "deep<float> main ");
+    EXPECT_EQ(left(of_template, "void deep::grow<float>(Field<float>&)"),
+              "void deep::grow<float>(Field<float>&) main ");
+    const char* const unnamed = "__device_stub__ZN36_GLOBAL__N__7a33e497_4_a_cu_35004a266hiddenEPf(float*)";
+    EXPECT_EQ(left(unnamed, "hidden"), "main ");
+    EXPECT_EQ(left(unnamed, "(anonymous namespace)::hidden(float*)"), "main ");
+    EXPECT_EQ(left(unnamed, "(anonymous namespace)::step(float*)"), "(anonymous namespace)::step(float*) main ");
+    EXPECT_EQ(left("__device_stub__Z5plainPfi(float*, int)", "plain"), "main ") << "extern \"C\"";
+    // A lambda's type has another name in nvcc than in g++.
+    const char* const of_lambda =
+        "__device_stub__ZN4deep4lam2IZ4mainEUnvdl1_PFivE4main2_PfEEvS3_T_(float*, __nv_dl_wrapper_t<int>&)";
+    EXPECT_EQ(left(of_lambda, "lam2<__nv_dl_wrapper_t<__nv_dl_tag<int (*)(), main, 2>, float*> >"), "main ");
+    EXPECT_EQ(left(of_lambda, "void deep::lam2<__nv_dl_wrapper_t<__nv_dl_tag<int (*)(), &main, 2u>> >(float*)"),
+              "main ");
+    EXPECT_EQ(left(of_lambda, "void deep::launch<lam2>(float*)"), "void deep::launch<lam2>(float*) main ");
+}
+
 TEST(LaunchStub, WithoutDebugInformationTheKernelIsKnownByItsName) {
     const SourceFrame stub = frame_at("__device_stub__Z5scalePfi(float*, int)", "/home/me/a.out", 0);
     const SourceFrame kernel = frame_at("scale(float*, int)", "/home/me/a.out", 0);
@@ -56,6 +92,9 @@ TEST(LaunchStub, WithoutDebugInformationTheKernelIsKnownByItsName) {
     EXPECT_EQ(left_of({of_template, wrapper, grow, kMain}), "main ");
     EXPECT_EQ(left_of({wrapper, kMain}), "main ");
     EXPECT_EQ(left_of({stub, other, kMain}), "scale(double*) main ");
+    const SourceFrame of_c = frame_at("__device_stub__Z5plainPfi(float*, int)", "/home/me/a.out", 0);
+    EXPECT_EQ(left_of({of_c, frame_at("plain", "/home/me/a.out", 0), kMain}), "main ") << "extern \"C\"";
+    EXPECT_EQ(left_of({wrapper, grow, kMain}), "main ");
     const SourceFrame unknown = frame_at("__device_stub__Z", "/home/me/a.out", 0);
     EXPECT_EQ(left_of({unknown, kMain}), "main ");
 }
