@@ -123,6 +123,9 @@ TEST(Text, LinesThatLieInNoFile) {
     const std::string none = render_finding(finding, plain());
     EXPECT_NE(none.find("   = source:   <string> lies in no file, and Python keeps no text of it\n"), std::string::npos)
         << none;
+    finding.location = Place{"/opt/sim", 0, "main", {}};  // of a binary without debug information
+    const std::string binary = render_finding(finding, plain());
+    EXPECT_NE(binary.find("  --> /opt/sim in main "), std::string::npos) << binary;
 }
 
 TEST(Text, FiniteValuesCloseToTheLargest) {
