@@ -119,7 +119,7 @@ void BreakPoints::born(ThreadState& thread, const OpEvent& event, const OpContex
 void BreakPoints::published(ThreadState& thread, const Outcome& outcome, StackId stack) {
     for (const EscapedBirth& escaped : outcome.escaped) {
         if (escaped.again || escaped.severity != Severity::Error || escaped.birth.kind == 0) continue;
-        if (escaped.repeats != 0 && was_shown(escaped.repeats)) continue;
+        if (escaped.birth.repeats != 0 && was_shown(escaped.birth.repeats)) continue;
         std::optional<Finding> finding = finding_of_(escaped.birth.id);
         if (!finding) continue;
         const BreakMode mode = mode_now();

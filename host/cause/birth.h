@@ -60,6 +60,9 @@ struct Birth {
     bool waits = false;
     bool unread = false;           ///< it arrived, and no op has read it yet
     const void* holder = nullptr;  ///< TensorView::impl of the tensor that held it, where no op was seen to make it
+    /// An earlier birth that had escaped when this one did, of a value that the program may have read and given back as
+    /// this one: a finding of its own where that one is none, or a milder one. 0: none.
+    BirthId repeats = 0;
     std::optional<Place> made_at;  ///< of a birth in another process, whose stack is not known here
     OpSeq forward_seq{};           ///< of the op that made the node; the birth's own outside a backward pass
     Features features;

@@ -29,7 +29,7 @@ std::string read_error() { return "was not read: " + std::generic_category().mes
 
 /// Of a file that is open: as UserFile::problem.
 std::string read_open(int fd, std::string& text) {
-    const std::string too_large = "is larger than 1 MiB";
+    constexpr const char* too_large = "is larger than 1 MiB";
     struct stat facts {};
     if (fstat(fd, &facts) != 0) return read_error();
     if (!S_ISREG(facts.st_mode)) return "is not a regular file";

@@ -139,7 +139,9 @@ std::vector<BirthId> Reporter::add(const Outcome& outcome, const LiveNames& know
     bool worth_writing = false;
     for (const EscapedBirth& escaped : outcome.escaped) {
         if (is_repeated(escaped)) {
-            remember(escaped.birth.id, finding_of_.at(escaped.repeats));
+            const size_t index = finding_of_.at(escaped.birth.repeats);
+            remember(escaped.birth.id, index);
+            finding_of_[escaped.birth.repeats] = index;  // the next may repeat it, too
             continue;
         }
         // A loop that goes on with bad values makes the same births in every step: only the rules need to see each of
@@ -228,15 +230,15 @@ bool Reporter::is_milder(size_t index, Severity severity) const {
 
 /// The finding of the value that it may repeat stands for it, too.
 bool Reporter::is_repeated(const EscapedBirth& escaped) const {
-    const auto at = finding_of_.find(escaped.repeats);
-    return at != finding_of_.end() && at->second != kDropped &&
-           report_.findings[at->second].severity <= escaped.severity;
+    const auto at = finding_of_.find(escaped.birth.repeats);
+    return at != finding_of_.end() && report_.findings[at->second].severity <= escaped.severity;
 }
 
 /// What the birth reaches from now on is that finding's.
 void Reporter::remember(BirthId birth, size_t index) {
     constexpr size_t kMaxKept = 1 << 16;
-    if (finding_of_.size() >= kMaxKept) finding_of_.clear();  // of old births: nothing new is contaminated by them
+    // Of old births: what they reach from now on is nobody's, and what repeats them is a finding of its own.
+    if (finding_of_.size() >= kMaxKept) finding_of_.clear();
     finding_of_[birth] = index;
 }
 

@@ -3,7 +3,6 @@
 #include <cxxabi.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -13,13 +12,13 @@ namespace {
 
 /// Behind it are the kernel's mangled name, as if it were no `extern "C"`, and what the stub takes.
 constexpr std::string_view kStub = "__device_stub_";
+constexpr std::string_view kMangledStub = "__device_stub__Z";
 /// Of a template there is this one besides: behind it are the kernel's name alone, and the template's arguments.
 constexpr std::string_view kWrapper = "__wrapper__device_stub_";
 
 bool is_launch_stub(const SourceFrame& frame) {
-    return frame.native &&
-           (frame.file.ends_with(".cudafe1.stub.c") || frame.function.starts_with(std::string(kStub) + "_Z") ||
-            frame.function.find(kWrapper) != std::string::npos);
+    return frame.native && (frame.file.ends_with(".cudafe1.stub.c") || frame.function.starts_with(kMangledStub) ||
+                            frame.function.find(kWrapper) != std::string::npos);
 }
 
 /// `grow` of `void deep::grow<float>(float*)`.
@@ -29,10 +28,10 @@ std::string_view own_name(std::string_view name) {
     int depth = 0;
     for (size_t i = 0; i < name.size(); ++i) {
         if (depth == 0 && name.substr(i).starts_with(kUnnamed)) {
-            i += kUnnamed.size();
-        } else if (depth == 0 && name[i] == '(') {
-            break;
+            i += kUnnamed.size() - 1;
+            continue;
         }
+        if (depth == 0 && name[i] == '(') break;
         if (name[i] == '<') ++depth;
         if (name[i] == '>') --depth;
         if (depth == 0 && (name[i] == ' ' || name[i] == ':')) first = i + 1;
@@ -40,12 +39,14 @@ std::string_view own_name(std::string_view name) {
     return name.substr(first, name.find_first_of("<(", first) - first);
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// `grow` of `_ZN4deep4growIfEvPT_`. Of a kernel that is given a lambda nvcc's name is not one that can be demangled.
 std::string_view own_name_of_symbol(std::string_view symbol) {
     std::string_view name;
-    for (size_t i = symbol.find_first_of("0123456789"); i < symbol.size() && std::isdigit(symbol[i]) != 0;) {
+    for (size_t i = symbol.find_first_of("0123456789"); i < symbol.size() && is_digit(symbol[i]);) {
         size_t length = 0;
-        for (; i < symbol.size() && std::isdigit(symbol[i]) != 0; ++i) length = 10 * length + (symbol[i] - '0');
+        for (; i < symbol.size() && is_digit(symbol[i]); ++i) length = 10 * length + (symbol[i] - '0');
         name = symbol.substr(i, length);
         i += name.size();
         if (i < symbol.size() && symbol[i] == 'L') ++i;

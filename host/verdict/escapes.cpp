@@ -98,7 +98,7 @@ BirthId Escapes::repeated_by(const Birth& birth) const {
     };
     if (const Birth* poisoned = births_.find(births_.poisoned); poisoned != nullptr && may_be(*poisoned))
         return poisoned->id;
-    int left = kMostRepeats;
+    int left = kMostRepeats;  // those of the step are the last
     for (auto at = births_.all().lower_bound(birth.id); at != births_.all().begin() && left > 0; --left) {
         const Birth& earlier = (--at)->second;
         if (earlier.step == birth.step && may_be(earlier)) return earlier.id;
@@ -107,7 +107,9 @@ BirthId Escapes::repeated_by(const Birth& birth) const {
 }
 
 void Escapes::report(Birth& birth, const PendingEscape escape, Severity severity, Outcome& outcome) {
-    if (escape.into == EscapeInto::Parameter && !birth.intended) births_.poisoned = birth.id;
+    if (!birth.escaped) birth.repeats = repeated_by(birth);
+    if (escape.into == EscapeInto::Parameter && !birth.intended)
+        births_.poisoned = birth.repeats != 0 ? birth.repeats : birth.id;
     // One finding, wherever a diverged run overflows next.
     const Birth* diverged = birth.mechanism == Mechanism::HYPER ? births_.divergence_before(birth.id) : nullptr;
     if (is_state(escape.into))
@@ -128,6 +130,7 @@ void Escapes::report(Birth& birth, const PendingEscape escape, Severity severity
     }
     if (birth.features.loss_known && birth.forward_seq > loss_parameter_read_) birth.features.after_parameters = true;
     std::string place = place_of(birth);
+    if (birth.repeats != 0) place += "|repeats";  // a finding of its own at that line is still the first there
     const bool again = !is_new(place);
     reported_any_.store(true, std::memory_order_relaxed);
     if (!again) birth.history = magnitude_history(birth, lineage_, history_);
@@ -144,7 +147,6 @@ void Escapes::report(Birth& birth, const PendingEscape escape, Severity severity
     made.seq = escape.seq;
     made.stack = escape.stack;
     made.again = again;
-    made.repeats = repeated_by(birth);
     made.place = std::move(place);
     if (!again) made.collectives = begun_before(birth.seq);
     if (!made.again && birth.kind != 0) ++bad_places_;

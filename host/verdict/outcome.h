@@ -26,9 +26,6 @@ struct EscapedBirth {
     std::string place;   ///< op, stack, node and mechanism: what makes two births the same to a reader
     int64_t times = 1;   ///< births at this place that are reported at once
     bool again = false;  ///< the same place was reported before: count it, do not repeat it
-    /// An earlier birth that escaped, of a value that the program may have read and given back as this one. 0: none.
-    /// This is a finding of its own where that one is none, or a milder one.
-    BirthId repeats = 0;
 };
 
 /// A further tensor that a reported birth reached.

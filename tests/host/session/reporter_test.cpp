@@ -100,18 +100,23 @@ TEST_F(ReporterTest, WhatMayRepeatAFindingIsNone) {
     stacks.live.tensors[&weight] = {"head.weight", LiveNames::TensorName::Role::Parameter};
     add({escaped(1, 10, 1)});
     EscapedBirth back = escaped(2, 20, 2);
-    back.repeats = 1;
+    back.birth.repeats = 1;
     add({back}, {{2, EscapeInto::Parameter, &weight, 4}});
     const json found = findings();
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0]["count"], 1);
     EXPECT_EQ(found[0]["contaminated"][0]["name"], "head.weight") << "the finding has reached it, by a way round";
     EXPECT_EQ(reporter->finding_of(2)->seq, OpSeq{10});
+    for (BirthId id = 3; id < 70000; ++id) {
+        back.birth.id = id;
+        add({back});
+    }
+    EXPECT_EQ(findings().size(), 1u) << "however often";
 }
 
 TEST_F(ReporterTest, WhatRepeatsAMilderFindingOrNoneIsAFinding) {
     EscapedBirth back = escaped(2, 20, 2);
-    back.repeats = 1;
+    back.birth.repeats = 1;
     add({escaped(1, 10, 1, Severity::Warning)});
     add({back});
     EXPECT_EQ(findings().size(), 2u) << "an error is not hidden by a warning";

@@ -70,6 +70,7 @@ TEST(LaunchStub, AKernelIsKnownByItsOwnName) {
     EXPECT_EQ(left(unnamed, "hidden"), "main ");
     EXPECT_EQ(left(unnamed, "(anonymous namespace)::hidden(float*)"), "main ");
     EXPECT_EQ(left(unnamed, "(anonymous namespace)::step(float*)"), "(anonymous namespace)::step(float*) main ");
+    EXPECT_EQ(left(unnamed, "a::(anonymous namespace)"), "a::(anonymous namespace) main ") << "nothing follows";
     EXPECT_EQ(left("__device_stub__Z5plainPfi(float*, int)", "plain"), "main ") << "extern \"C\"";
     // A lambda's type has another name in nvcc than in g++.
     const char* const of_lambda =

@@ -159,7 +159,7 @@ struct GivenBack {
     /// The births that are reported as what they are, and as repeating which.
     std::vector<std::pair<Mechanism, BirthId>> reported() const {
         std::vector<std::pair<Mechanism, BirthId>> found;
-        for (const EscapedBirth& one : s.outcome.escaped) found.emplace_back(one.birth.mechanism, one.repeats);
+        for (const EscapedBirth& one : s.outcome.escaped) found.emplace_back(one.birth.mechanism, one.birth.repeats);
         return found;
     }
     Stream s;
@@ -211,7 +211,7 @@ TEST(VerdictRepeat, DataIsNoRepeatOfOtherData) {
     s.op("aten::mean", {other.view()}, {second.returned()});
     s.loss(second);
     ASSERT_EQ(s.outcome.escaped.size(), 2u);
-    EXPECT_EQ(s.outcome.escaped[1].repeats, 0u);
+    EXPECT_EQ(s.outcome.escaped[1].birth.repeats, 0u);
 }
 
 TEST(VerdictRepeat, WhatAParameterThatWentBadMadeMayBeGivenBackAtAnyTime) {
@@ -222,7 +222,43 @@ TEST(VerdictRepeat, WhatAParameterThatWentBadMadeMayBeGivenBackAtAnyTime) {
     run.s.op("aten::sum", {own.view()}, {total.returned()});
     run.s.loss(total);
     ASSERT_EQ(run.s.outcome.escaped.size(), 2u);
-    EXPECT_EQ(run.s.outcome.escaped[1].repeats, run.first);
+    EXPECT_EQ(run.s.outcome.escaped[1].birth.repeats, run.first);
+}
+
+TEST(VerdictRepeat, WhatRepeatsAValueMakesItsParametersThatValues) {
+    GivenBack run(kNan);
+    MadeUp parameter({1}, kParameter), again{kNan}, sum{kNan};
+    run.s.loss(run.computed);
+    const BirthId first = run.s.outcome.escaped.at(0).birth.id;
+    run.bring();
+    run.s.loss(run.total);
+    run.s.context.node = "SumBackward0";
+    MadeUp gradient{kNan};
+    run.s.op("aten::mul", {run.total.view(), run.x.view()}, {gradient.returned()});
+    run.s.accumulate(gradient, parameter);
+    run.s.context.node = nullptr;
+    run.s.step();
+    ++run.s.context.step;
+    ASSERT_FALSE(run.s.outcome.contaminated.empty()) << "the parameter is bad now";
+    run.s.op("aten::lift_fresh", {again.view()}, {again.returned()}, OpClass::Constant);
+    run.s.op("aten::sum", {again.view()}, {sum.returned()});
+    run.s.loss(sum);
+    EXPECT_EQ(run.s.outcome.escaped.back().birth.repeats, first) << "a step later";
+}
+
+TEST(VerdictRepeat, AFindingAtTheLineOfARepeatIsTheFirstThere) {
+    GivenBack run(kNan);
+    run.s.loss(run.computed);
+    run.bring();
+    run.s.loss(run.total);
+    run.s.context.step += 3;
+    MadeUp later{1, kNan}, sum{kNan};
+    run.s.op("aten::lift_fresh", {later.view()}, {later.returned()}, OpClass::Constant);
+    run.s.op("aten::sum", {later.view()}, {sum.returned()});
+    run.s.loss(sum);
+    ASSERT_EQ(run.s.outcome.escaped.size(), 3u);
+    EXPECT_EQ(run.s.outcome.escaped[2].birth.repeats, 0u);
+    EXPECT_FALSE(run.s.outcome.escaped[2].again);
 }
 
 TEST(VerdictRepeat, ParameterThatIsGoodAgainAndGoesBadAnewIsAFindingOfItsOwn) {
