@@ -43,7 +43,7 @@ LAYERS = {
     "host/breaks": (*JUDGING, "host/event"),
     "host/perf": (*BELOW, "host/track", "host/finding"),
     # What programs without a framework do, as events.
-    "host/kernels": ("host/base", "host/ops", "host/options"),
+    "host/kernels": ("host/base", "host/ops", "host/options", "host/stacks"),
     # What is known of the process itself.
     "host/process": (*BELOW, "host/finding", "host/report"),
     "host/session": (*JUDGING, "host/report", "host/dump", "host/event", "host/breaks", "host/perf", "host/device",

@@ -28,32 +28,53 @@ OpInfo KernelEvents::new_op(const std::string& name, OpClass op_class) {
     return {names_.emplace_back(name).c_str(), "", op_class, mutates, next_id_++, IntegerOp::None};
 }
 
-KernelEvents::Kernel& KernelEvents::kernel_of(const char* symbol) {
-    const std::string_view name = symbol != nullptr ? symbol : "(unnamed)";
-    if (const auto known = kernels_.find(name); known != kernels_.end()) return known->second;
-    if (kernels_.size() >= kMostKernels) return others_;
-    Kernel made;
-    if (std::optional<KernelSignature> signature = kernel_signature(symbol)) {
-        made.typed = true;
-        made.signature = std::move(*signature);
+static std::string_view shown_symbol(const char* symbol) { return symbol != nullptr ? symbol : "(unnamed)"; }
+
+void KernelEvents::meet(const char* symbol) {
+    const std::string_view name = shown_symbol(symbol);
+    {
+        const std::lock_guard lock(mutex_);
+        if (kernels_.find(name) != kernels_.end() || kernels_.size() >= kMostKernels) return;
     }
+    Kernel made;
+    std::optional<KernelSignature> named = kernel_signature(symbol);
+    made.typed = named.has_value();
+    if (named) made.signature = std::move(*named);
+    if (!made.typed || made.signature.has(Use::Unknown)) add_stub(symbol, made);
+    if (made.signature.name.empty()) made.signature.name = name;
+    const std::lock_guard lock(mutex_);
+    if (kernels_.find(name) != kernels_.end()) return;  // another thread launched it meanwhile
     add_declared(name, made);
-    made.op = new_op((made.typed ? made.signature.name : std::string(name)) + std::string(kKernelMark), OpClass::Other);
-    return kernels_.emplace(name, std::move(made)).first->second;
+    made.op = new_op(made.signature.name + std::string(kKernelMark), OpClass::Other);
+    kernels_.emplace(name, std::move(made));
 }
 
-/// Why a kernel of that name cannot be as it is described: it has no such parameter, or numbers of another type. Empty:
-/// it can.
+void KernelEvents::add_stub(const char* symbol, Kernel& kernel) const {
+    std::optional<StubParameters> stub = parameters_of_(symbol);
+    if (!stub || (kernel.typed && stub->count != kernel.signature.count)) return;
+    kernel.typed = true;
+    kernel.signature.count = stub->count;
+    kernel.signature.parameters = std::move(stub->parts);
+}
+
+KernelEvents::Kernel& KernelEvents::kernel_of(const char* symbol) {
+    const auto known = kernels_.find(shown_symbol(symbol));
+    return known != kernels_.end() ? known->second : others_;
+}
+
+/// Why a kernel cannot be as it is described: it has no such parameter, or numbers of another type. Empty: it can.
 static std::string contradiction(const std::vector<KernelParameter>& declared, const KernelSignature& signature) {
-    const std::string kernel = "`" + one_line(signature.with_parameters, 200) + "`";
+    const std::string& shown = signature.with_parameters.empty() ? signature.name : signature.with_parameters;
+    const std::string kernel = "`" + one_line(shown, 200) + "`";
     for (const KernelParameter& one : declared) {
-        const auto argument = static_cast<size_t>(one.argument);
         const std::string said = "argument " + std::to_string(one.argument);
-        if (argument >= signature.parameters.size()) return "there is no " + said + " in " + kernel;
-        const KernelParameter& named = signature.parameters[argument];
-        const bool numbers = named.use == Use::Reads || named.use == Use::Writes;
-        if (numbers && named.dtype != one.dtype)
-            return said + " of " + kernel + " is " + info(named.dtype).name + ", not " + info(one.dtype).name;
+        if (one.argument >= signature.count) return "there is no " + said + " in " + kernel;
+        for (const KernelParameter& known : signature.parameters) {
+            const bool same = known.argument == one.argument && known.offset == one.offset;
+            const bool numbers = known.use == Use::Reads || known.use == Use::Writes;
+            if (same && numbers && known.dtype != one.dtype)
+                return said + " of " + kernel + " is " + info(known.dtype).name + ", not " + info(one.dtype).name;
+        }
     }
     return "";
 }
@@ -62,7 +83,7 @@ void KernelEvents::add_declared(std::string_view symbol, Kernel& kernel) {
     KernelSignature& signature = kernel.signature;
     for (const std::string_view name :
          {symbol, std::string_view(signature.with_parameters), std::string_view(signature.name)}) {
-        const auto* const declared = name.empty() ? nullptr : manifest_.find(name);
+        const auto* const declared = manifest_.find(name);
         if (declared == nullptr) continue;
         if (std::string why = kernel.typed ? contradiction(*declared, signature) : ""; !why.empty()) {
             contradicted_.emplace(name, std::move(why));
@@ -70,13 +91,12 @@ void KernelEvents::add_declared(std::string_view symbol, Kernel& kernel) {
         }
         met_.insert(std::string(name));
         std::vector<KernelParameter>& all = signature.parameters;
-        const auto is_declared = [&](const KernelParameter& named) {
+        const auto is_declared = [&](const KernelParameter& known) {
             return std::any_of(declared->begin(), declared->end(),
-                               [&](const KernelParameter& one) { return one.argument == named.argument; });
+                               [&](const KernelParameter& one) { return one.argument == known.argument; });
         };
         all.erase(std::remove_if(all.begin(), all.end(), is_declared), all.end());
         all.insert(all.end(), declared->begin(), declared->end());
-        if (signature.name.empty()) signature.name = symbol;
         kernel.typed = true;
         return;
     }
@@ -117,6 +137,11 @@ OpEvent KernelEvents::event_of(const OpInfo& op, const DeviceQueue& queue) const
 
 void KernelEvents::before_launch(const SeenLaunch& launch) noexcept {
     EventViews views;
+    try {
+        meet(launch.symbol);
+    } catch (const std::bad_alloc&) {
+        return;
+    }
     {
         const std::lock_guard lock(mutex_);
         try {

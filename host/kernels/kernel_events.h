@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "host/kernels/kernel_signature.h"
 #include "host/kernels/library_call.h"
 #include "host/kernels/seen_launch.h"
+#include "host/kernels/stub_parameters.h"
 
 namespace numsan {
 
@@ -37,8 +39,12 @@ class KernelEvents {
         ~Sink() = default;
     };
 
+    /// stub_parameters(), which is asked for a kernel whose name does not say all, on the thread that launches it.
+    using ParametersOf = std::optional<StubParameters> (*)(const char* symbol);
+
     /// What `manifest` says of a kernel counts beside its name, and nothing of it where the two contradict each other.
-    explicit KernelEvents(Sink& sink, KernelManifest manifest = {}) : sink_(sink), manifest_(std::move(manifest)) {}
+    explicit KernelEvents(Sink& sink, KernelManifest manifest = {}, ParametersOf parameters_of = stub_parameters)
+        : sink_(sink), manifest_(std::move(manifest)), parameters_of_(parameters_of) {}
 
     /// The kernel is about to be launched: buffers of it whose values are not known are looked at first.
     void before_launch(const SeenLaunch& launch) noexcept;
@@ -82,7 +88,11 @@ class KernelEvents {
         int64_t scanned = 0, partly = 0, elsewhere = 0, unseen = 0;  ///< launches
     };
 
+    /// It is known from now on: reads files, so is called under no lock. Throws std::bad_alloc.
+    void meet(const char* symbol);
     Kernel& kernel_of(const char* symbol);
+    /// What debug information says of its parameters, where that is more than the name does.
+    void add_stub(const char* symbol, Kernel& kernel) const;
     /// What a user says of the kernel is part of its signature now, where he does.
     void add_declared(std::string_view symbol, Kernel& kernel);
     const OpInfo& call_op(const char* call, OpClass op_class);
@@ -95,6 +105,7 @@ class KernelEvents {
 
     Sink& sink_;
     const KernelManifest manifest_;
+    const ParametersOf parameters_of_;
     mutable std::mutex mutex_;  ///< of what follows
     DeviceMemory memory_;
     std::map<std::string, Kernel, std::less<>> kernels_;

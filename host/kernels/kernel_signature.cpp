@@ -58,24 +58,17 @@ bool drop_end(std::string_view& text, std::string_view end) {
     return true;
 }
 
-std::optional<DType> floating(std::string_view name) {
-    for (const NamedType& type : kFloating) {
-        if (type.name == name) return type.dtype;
-    }
-    return std::nullopt;
-}
-
 KernelParameter parameter(std::string_view text) {
     const auto is_number = [](std::string_view name) {
-        return floating(name) || is_one_of(name, kIntegers) || is_one_of(name, kBytes);
+        return number_type(name) || is_one_of(name, kIntegers) || is_one_of(name, kBytes);
     };
     if (!drop_end(text, "*")) {
-        if (text == "float" || text == "double") return {.use = Use::Number, .dtype = *floating(text)};
+        if (text == "float" || text == "double") return {.use = Use::Number, .dtype = *number_type(text)};
         return {.use = is_number(text) ? Use::Value : Use::Unknown};
     }
     drop_end(text, " volatile");
     const bool constant = drop_end(text, " const");
-    if (const std::optional<DType> dtype = floating(text))
+    if (const std::optional<DType> dtype = number_type(text))
         return {.use = constant ? Use::Reads : Use::Writes, .dtype = *dtype};
     // What is only read through a pointer may be a struct of further pointers.
     if (constant && (is_one_of(text, kIntegers) || is_one_of(text, kBytes))) return {.use = Use::Value};
@@ -112,6 +105,13 @@ std::optional<std::vector<std::string_view>> parts_of(std::string_view list) {
 
 }  // namespace
 
+std::optional<DType> number_type(std::string_view name) {
+    for (const NamedType& type : kFloating) {
+        if (type.name == name) return type.dtype;
+    }
+    return std::nullopt;
+}
+
 bool KernelSignature::has(KernelParameter::Use use) const {
     return std::any_of(parameters.begin(), parameters.end(), [&](const KernelParameter& p) { return p.use == use; });
 }
@@ -138,7 +138,7 @@ std::optional<KernelSignature> kernel_signature(const char* symbol) {
     if (!parts) return std::nullopt;
     for (const std::string_view part : *parts) {
         signature.parameters.push_back(parameter(part));
-        signature.parameters.back().argument = static_cast<int16_t>(signature.parameters.size() - 1);
+        signature.parameters.back().argument = static_cast<int16_t>(signature.count++);
     }
     return signature;
 }

@@ -39,7 +39,8 @@ uint64_t declared_pointer(const SeenLaunch& launch, const KernelParameter& param
 
 bool gives_infinity(const SeenLaunch& launch, const KernelSignature& signature) {
     return std::any_of(signature.parameters.begin(), signature.parameters.end(), [&](const KernelParameter& one) {
-        return one.use == KernelParameter::Use::Number && is_infinite_number(one.dtype, launch.arguments[one.argument]);
+        return one.use == KernelParameter::Use::Number &&
+               is_infinite_number(one.dtype, static_cast<const char*>(launch.arguments[one.argument]) + one.offset);
     });
 }
 
@@ -56,7 +57,8 @@ std::vector<GivenBuffer> buffers_of(const SeenLaunch& launch, const KernelSignat
         if (parameter.declared)
             address = declared_pointer(launch, parameter);
         else
-            std::memcpy(&address, launch.arguments[parameter.argument], sizeof address);
+            std::memcpy(&address, static_cast<const char*>(launch.arguments[parameter.argument]) + parameter.offset,
+                        sizeof address);
         if (address != 0) buffers.push_back({address, &parameter});
     }
     return buffers;

@@ -87,4 +87,13 @@ void leave_out_launch_stub(std::vector<SourceFrame>& stack) {
     stack.erase(stack.begin(), follows ? kernel + 1 : kernel);
 }
 
+std::string_view kernel_of_stub(std::string_view stub) {
+    return stub.starts_with(kMangledStub) ? stub.substr(kStub.size()) : std::string_view();
+}
+
+bool may_be_kernel(std::string_view of_stub, std::string_view symbol) {
+    return of_stub == symbol ||
+           own_name_of_symbol(of_stub) == (symbol.starts_with("_Z") ? own_name_of_symbol(symbol) : symbol);
+}
+
 }  // namespace numsan

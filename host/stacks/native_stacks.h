@@ -9,13 +9,11 @@
 
 namespace numsan {
 
-/// Unwinds by the tables every binary carries (.eh_frame). resolve() reads debug information through libdw where it is
+/// resolve() reads debug information through libdw where it is
 /// installed; without libdw or without debug information a frame has a function name only, and the file is the name of
 /// the binary. Frames of torch, of CUDA, of numsan and of the C and C++ run-time libraries are left out.
 class NativeStacks final : public StackSource {
   public:
-    static constexpr int kMaxDepth = 48;
-
     StackId capture() noexcept override;
     bool is_python() const noexcept override { return false; }
     bool in_module(StackId) const noexcept override { return false; }

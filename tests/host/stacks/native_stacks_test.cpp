@@ -6,6 +6,8 @@
 #include <fstream>
 #include <thread>
 
+#include "host/stacks/return_addresses.h"
+
 namespace numsan {
 namespace {
 
@@ -96,7 +98,7 @@ TEST(NativeStacks, deep_recursion_is_cut) {
             return id;
         }
     };
-    EXPECT_LE(stacks.resolve(Recursion::go(stacks, 200)).size(), size_t(NativeStacks::kMaxDepth));
+    EXPECT_LE(stacks.resolve(Recursion::go(stacks, 200)).size(), size_t(ReturnAddresses::kMost));
 }
 
 TEST(NativeStacks, there_are_no_names) {

@@ -1,0 +1,161 @@
+// What is read of the parameters of stubs, which are functions of this program, as g++ sees those that nvcc makes.
+#include "host/kernels/stub_parameters.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+namespace {
+
+struct __half {
+    unsigned short bits;
+};
+struct __nv_bfloat16 {
+    unsigned short bits;
+};
+struct Inner {
+    float* weights;
+    const __half* inputs;
+};
+struct Base {
+    int count;
+};
+struct Params : Base {
+    static constexpr int kMade = 1;
+    Inner inner;
+    double* out[2];
+    float scale;
+    unsigned flag : 1;
+};
+struct Square {};
+struct Particle {
+    float position[3], mass;
+};
+struct Labelled {
+    float value;
+    int label;
+};
+struct Cell {
+    int row, column;
+};
+union Either {
+    float* numbers;
+    int* integers;
+};
+struct Padded {
+    char kind;
+    double value;
+};
+struct Many {
+    float* rows[32];
+};
+
+using numsan::KernelParameter;
+using numsan::stub_parameters;
+using numsan::StubParameters;
+
+std::optional<StubParameters> seen;
+
+__attribute__((noinline)) void launch(const char* symbol) {
+    seen = stub_parameters(symbol);
+    asm volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) void __device_stub__Z12fused_updatePfPK13__nv_bfloat166ParamsPvPjPKcPc(
+    float*, const __nv_bfloat16*, Params&, void*, unsigned*, const char*, char*) {
+    launch("fused_update");
+    asm volatile("" ::: "memory");
+}
+__attribute__((noinline)) void __device_stub__ZN2ns5applyIfNS_6SquareEEEvPT_T0_i(float*, Square&, int) {
+    launch("_ZN2ns5applyIfNS_6SquareEEEvPT_T0_i");
+    asm volatile("" ::: "memory");
+}
+__attribute__((noinline)) void __device_stub__Z5movesP8ParticleP8LabelledP4CellPKS3_R6EitherP6Padded(Particle*,
+                                                                                                     Labelled*, Cell*,
+                                                                                                     const Cell*,
+                                                                                                     Either&, Padded*) {
+    launch("moves");
+    asm volatile("" ::: "memory");
+}
+__attribute__((noinline)) void __device_stub__Z4manyR4Many(Many&) {
+    launch("many");
+    asm volatile("" ::: "memory");
+}
+
+/// "0+8 writes float32": argument, offset in it and use.
+std::string shown(const StubParameters& parameters) {
+    const char* const uses[] = {"value", "number", "reads", "writes", "others", "unknown"};
+    std::string text = std::to_string(parameters.count) + ":";
+    for (const KernelParameter& part : parameters.parts) {
+        text += " " + std::to_string(part.argument) + "+" + std::to_string(part.offset) + " " + uses[int(part.use)];
+        const bool typed = part.use != KernelParameter::Use::Unknown && part.use != KernelParameter::Use::Others &&
+                           part.use != KernelParameter::Use::Value;
+        if (typed) text += std::string(" ") + numsan::info(part.dtype).name;
+    }
+    return text;
+}
+
+template <class Stub, class... Arguments>
+std::string launched(Stub* stub, Arguments&&... arguments) {
+    seen.reset();
+    stub(std::forward<Arguments>(arguments)...);
+    return seen ? shown(*seen) : "none";
+}
+
+/// Nothing is known without libdw or -g.
+bool can_see() {
+    const numsan::StubParameters none;
+    Square square;
+    return launched(__device_stub__ZN2ns5applyIfNS_6SquareEEEvPT_T0_i, nullptr, square, 0) != "none";
+}
+
+TEST(StubParameters, MembersOfStructsArePartsOfTheirOwn) {
+    if (!can_see()) GTEST_SKIP() << "libdw is not installed, or this was built without -g";
+    Params params{};
+    EXPECT_EQ(launched(__device_stub__Z12fused_updatePfPK13__nv_bfloat166ParamsPvPjPKcPc, nullptr, nullptr, params,
+                       nullptr, nullptr, nullptr, nullptr),
+              "7: 0+0 writes float32 1+0 reads bfloat16 2+8 writes float32 2+16 reads float16 2+24 writes float64 2+32 "
+              "writes float64 2+40 number float32 3+0 unknown 4+0 others 5+0 value 6+0 unknown");
+}
+
+TEST(StubParameters, AnEmptyStructLeadsNowhere) {
+    if (!can_see()) GTEST_SKIP() << "libdw is not installed, or this was built without -g";
+    Square square;
+    EXPECT_EQ(launched(__device_stub__ZN2ns5applyIfNS_6SquareEEEvPT_T0_i, nullptr, square, 0), "3: 0+0 writes float32");
+}
+
+TEST(StubParameters, WhatAPointerLeadsToIsNumbersOnlyIfAllOfItIs) {
+    if (!can_see()) GTEST_SKIP() << "libdw is not installed, or this was built without -g";
+    Either either{};
+    EXPECT_EQ(launched(__device_stub__Z5movesP8ParticleP8LabelledP4CellPKS3_R6EitherP6Padded, nullptr, nullptr, nullptr,
+                       nullptr, either, nullptr),
+              "6: 0+0 writes float32 1+0 unknown 2+0 others 3+0 value 4+0 unknown 5+0 unknown");
+}
+
+TEST(StubParameters, VeryManyPartsAreNotGoneThrough) {
+    if (!can_see()) GTEST_SKIP() << "libdw is not installed, or this was built without -g";
+    Many many{};
+    EXPECT_EQ(launched(__device_stub__Z4manyR4Many, many), "1: 0+0 unknown");
+}
+
+TEST(StubParameters, AStubIsFoundThatIsNotOnTheStack) {
+    if (!can_see()) GTEST_SKIP() << "libdw is not installed, or this was built without -g";
+    launch("_ZN2ns5applyIfNS_6SquareEEEvPT_T0_i");
+    ASSERT_TRUE(seen);
+    EXPECT_EQ(shown(*seen), "3: 0+0 writes float32");
+    launch("fused_update");
+    ASSERT_TRUE(seen);
+    EXPECT_EQ(seen->count, 7);
+}
+
+TEST(StubParameters, OfAKernelWithoutAStubNothingIsKnown) {
+    for (const char* const name : {"fused", "_Z12fused_updatePd", "triton_poi_fused_0", "", "_Z"}) {
+        launch(name);
+        EXPECT_FALSE(seen) << name;
+    }
+    launch(nullptr);
+    EXPECT_FALSE(seen);
+}
+
+}  // namespace
