@@ -40,7 +40,7 @@ void KernelEvents::meet(const char* symbol) {
     std::optional<KernelSignature> named = kernel_signature(symbol);
     made.typed = named.has_value();
     if (named) made.signature = std::move(*named);
-    if (!made.typed || made.signature.has(Use::Unknown)) add_stub(symbol, made);
+    if (parameters_of_ != nullptr && (!made.typed || made.signature.has(Use::Unknown))) add_stub(symbol, made);
     if (made.signature.name.empty()) made.signature.name = name;
     const std::lock_guard lock(mutex_);
     if (kernels_.find(name) != kernels_.end()) return;  // another thread launched it meanwhile

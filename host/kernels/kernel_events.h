@@ -39,11 +39,12 @@ class KernelEvents {
         ~Sink() = default;
     };
 
-    /// stub_parameters(), which is asked for a kernel whose name does not say all, on the thread that launches it.
+    /// stub_parameters(): is asked of kernels whose names do not say all, on the thread that launches them.
     using ParametersOf = std::optional<StubParameters> (*)(const char* symbol);
 
-    /// What `manifest` says of a kernel counts beside its name, and nothing of it where the two contradict each other.
-    explicit KernelEvents(Sink& sink, KernelManifest manifest = {}, ParametersOf parameters_of = stub_parameters)
+    /// What `manifest` says of a kernel counts beside its name and debug information, and nothing of it where it
+    /// contradicts them. Without `parameters_of` there is no debug information.
+    explicit KernelEvents(Sink& sink, KernelManifest manifest = {}, ParametersOf parameters_of = nullptr)
         : sink_(sink), manifest_(std::move(manifest)), parameters_of_(parameters_of) {}
 
     /// The kernel is about to be launched: buffers of it whose values are not known are looked at first.
@@ -75,7 +76,7 @@ class KernelEvents {
         int64_t unexplained = 0;  ///< calls of which nothing is told: not all that they read was looked at
         /// Kernels that a user describes and that none was found to be, with why one of that name was not.
         std::vector<std::pair<std::string, std::string>> unmet;
-        std::map<std::string, int64_t> unseen;  ///< of kernels whose names do not say what they write, by these
+        std::map<std::string, int64_t> unseen;  ///< of kernels of which nothing says what they write, by their names
     };
     /// Throws std::bad_alloc.
     Counts counts() const;

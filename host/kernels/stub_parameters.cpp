@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -42,8 +43,10 @@ StubParameters parameters_of(Dwarf_Die stub) {
 
 using Scopes = std::unique_ptr<Dwarf_Die, decltype(&std::free)>;
 
-/// Of the stub of that kernel which has code at the address.
-std::optional<StubParameters> at_address(Dwfl_Module* module, Dwarf_Addr address, std::string_view symbol) {
+/// Of the stub that has code at the address, where the driver has its kernel under that symbol.
+template <class Is>
+std::optional<StubParameters> at_address(Dwfl_Module* module, Dwarf_Addr address, std::string_view symbol,
+                                         Is is_symbol) {
     Dwarf_Addr bias = 0;
     Dwarf_Die* const unit = DebugInfo::unit_of(module, address, bias);
     Dwarf_Die *innermost = nullptr, *all = nullptr;
@@ -54,12 +57,13 @@ std::optional<StubParameters> at_address(Dwfl_Module* module, Dwarf_Addr address
     for (int i = 0; i < count; ++i) {
         const char* const name = libdw().dwarf_diename(&all[i]);
         const std::string_view kernel = kernel_of_stub(name != nullptr ? name : "");
-        if (!kernel.empty() && may_be_kernel(kernel, symbol)) return parameters_of(all[i]);
+        if (!kernel.empty() && is_symbol(kernel, symbol)) return parameters_of(all[i]);
     }
     return std::nullopt;
 }
 
-/// For a stub among the symbols of each binary.
+/// For a stub among the symbols of each binary: of a kernel that is launched by cudaLaunchCooperativeKernel(), say. It has
+/// the types of its parameters in its name, or it might be another one.
 struct Search {
     const char* symbol;
     std::optional<StubParameters> found;
@@ -76,7 +80,7 @@ int search_symbols(Dwfl_Module* module, void**, const char*, Dwarf_Addr, void* d
         const char* const stub = name != nullptr ? std::strstr(name, "__device_stub__Z") : nullptr;
         if (stub == nullptr || GELF_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
         if (std::strstr(stub, search.symbol) == nullptr) continue;
-        search.found = at_address(module, address, search.symbol);
+        search.found = at_address(module, address, search.symbol, std::equal_to<std::string_view>());
         if (search.found) return DWARF_CB_ABORT;
     }
     return DWARF_CB_OK;
@@ -93,8 +97,9 @@ int search_symbols(Dwfl_Module* module, void**, const char*, Dwarf_Addr, void* d
         const uintptr_t call = stack.address[i] - 1;
         Dwfl_Module* const module = debug_info.module_at(call);
         if (module == nullptr) continue;
-        if (auto found = at_address(module, call, symbol)) return found;
+        if (auto found = at_address(module, call, symbol, may_be_kernel)) return found;
     }
+    if (!std::string_view(symbol).starts_with("_Z")) return std::nullopt;
     Search search{symbol, {}};
     libdw().dwfl_getmodules(debug_info.process(), search_symbols, &search, 0);
     return search.found;

@@ -89,8 +89,8 @@ def test_values_that_unseen_kernels_wrote_are_nobody_elses(kernels, tmp_path):
     for way in ("opaque", "opaque in place"):
         done = both([kernels, way], tmp_path)
         assert done.report["findings"] == [] and done.report["verdict"] == "incomplete", done.describe()
-        assert done.stderr == ("numsan: incomplete: kernels whose names do not say what they write: 1 launch not "
-                               "looked at, most of `opaque<<<>>>`\n"), done.describe()
+        assert done.stderr == ("numsan: incomplete: kernels whose names and debug information (-g) do not say what "
+                               "they write: 1 launch not looked at, most of `opaque<<<>>>`\n"), done.describe()
     done = both([kernels, "opaque afterwards"], tmp_path)
     assert [f["op"] for f in done.report["findings"]] == ["divide<<<>>>"], "what was found before it stays"
 

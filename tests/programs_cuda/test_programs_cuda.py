@@ -104,6 +104,19 @@ def test_the_numbers_of_the_perceptron():
     assert seen[-1][1] < seen[0][1] / 2, "it learns"
 
 
+def test_the_numbers_of_the_optimizer():
+    states = random_states(5)
+    inputs = numpy.zeros((64, 8))
+    inputs[:, :7] = [[(next(states) >> 8) / 2**23 - 1 for _ in range(7)] for _ in range(64)]
+    targets = inputs[:, 0] - 2 * inputs[:, 1]
+    weights, mean, square = numpy.zeros((3, 8))
+    for step in range(1, 31):
+        gradient = 2 * inputs.T @ (inputs @ weights - targets) / 64
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+        weights = weights - 0.1 * mean / (1 - 0.9**step) / (numpy.sqrt(square / (1 - 0.999**step)) + 1e-8)
+    assert numpy.allclose(printed("optimizer", "1e-8"), list(enumerate(weights)), rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("program, argument", HEALTHY.items())
 def test_a_healthy_program_is_met_with_silence(program, argument, tmp_path):
     done = both([FOLDER / program, argument], tmp_path, **on_the_fake(program))

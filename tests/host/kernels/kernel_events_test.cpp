@@ -373,6 +373,86 @@ std::string scaled_as_described(const std::string& kernels, Unmet* unmet = nullp
     return seen.take().at(0);
 }
 
+/// As debug information has it: step(Moments) of two pointers behind a number, and scale(float*, void*, float).
+std::optional<StubParameters> known_parameters(const char* symbol) {
+    using Use = KernelParameter::Use;
+    const std::string_view name = symbol;
+    if (name == "step") {
+        return StubParameters{1,
+                              {{.use = Use::Writes, .dtype = DType::Float32, .argument = 0, .offset = 8},
+                               {.use = Use::Reads, .dtype = DType::Float64, .argument = 0, .offset = 16},
+                               {.use = Use::Number, .dtype = DType::Float32, .argument = 0, .offset = 24}}};
+    }
+    if (name == "_Z4movePfPv") return StubParameters{2, {{.use = Use::Writes}, {.use = Use::Others, .argument = 1}}};
+    if (name == "_Z4otheriPv") return StubParameters{3, {{.use = Use::Writes, .argument = 2}}};
+    return std::nullopt;
+}
+
+TEST(KernelEvents, WhatDebugInformationSaysCountsWhereTheNameDoesNotSayAll) {
+    Seen seen;
+    KernelEvents events(seen, {}, known_parameters);
+    for (const uint64_t address : {0x1000, 0x2000, 0x3000}) events.allocated(address, 256, false);
+    const auto run = [&](const char* symbol, void* const* arguments) {
+        const SeenLaunch launch{symbol, arguments, DeviceQueue{nullptr, -1, true}};
+        events.before_launch(launch);
+        events.after_launch(launch);
+        return seen.take().empty() ? "" : "events";
+    };
+    struct {
+        int count = 3;
+        uint64_t to = 0x1000, from = 0x2000;
+        float by = 2;
+    } moments;
+    void* of_step[] = {&moments};
+    const auto step = [&] {
+        const SeenLaunch launch{"step", of_step, DeviceQueue{nullptr, -1, true}};
+        events.before_launch(launch);
+        events.after_launch(launch);
+        return seen.take().back();
+    };
+    EXPECT_EQ(step(), "step<<<>>>( 1000:64 2000:32) -> 1000:64");
+    EXPECT_FALSE(seen.meant);
+    moments.by = INFINITY;
+    step();
+    EXPECT_TRUE(seen.meant) << "a number in the struct";
+    EXPECT_EQ(events.counts().partly, 0);
+
+    uint64_t to = 0x1000, integers = 0x3000;
+    void* of_move[] = {&to, &integers};
+    run("_Z4movePfPv", of_move);
+    EXPECT_EQ(events.counts().partly, 0) << "move(float*, void*): it has been seen that these are integers";
+    run("_Z4otheriPv", of_move);
+    EXPECT_EQ(events.counts().unseen.count("other<<<>>>"), 1u) << "a stub with other arguments is another kernel's";
+    run("unknown", of_move);
+    EXPECT_EQ(events.counts().unseen.count("unknown<<<>>>"), 1u);
+}
+
+TEST(KernelEvents, ADescriptionIsHeldAgainstDebugInformation) {
+    const char* const kernels =
+        "[[kernel]]\nsymbol = \"step\"\nwrites = [{ argument = 0, offset = 8, type = \"float16\" }]\n"
+        "[[kernel]]\nsymbol = \"_Z4movePfPv\"\nreads = [{ argument = 1, type = \"float32\" }]\n";
+    std::vector<std::string> complaints;
+    Seen seen;
+    KernelEvents events(seen, KernelManifest::parse(kernels, "kernels.toml", complaints), known_parameters);
+    EXPECT_EQ(complaints, Events{});
+    uint64_t none = 0;
+    void* arguments[] = {&none, &none};
+    for (const char* const symbol : {"_Z4movePfPv", "step"}) {
+        struct {
+            uint64_t words[4] = {};
+        } zeros;
+        void* of_step[] = {&zeros};
+        const bool steps = std::string_view(symbol) == "step";
+        const SeenLaunch launch{symbol, steps ? of_step : arguments, DeviceQueue{nullptr, -1, true}};
+        events.before_launch(launch);
+        events.after_launch(launch);
+    }
+    const KernelEvents::Counts counts = events.counts();
+    ASSERT_EQ(counts.unmet.size(), 1u);
+    EXPECT_EQ(counts.unmet[0].first, "step");
+    EXPECT_EQ(counts.unmet[0].second, "argument 0 of `step` is float32, not float16");
+}
+
 TEST(KernelEvents, ADescriptionIsForTheKernelThatItMeans) {
     const auto described = [](const std::string& symbol, const std::string& rest) {
         return "[[kernel]]\nsymbol = \"" + symbol + "\"\nwrites = [{ argument = 0, " + rest + "]\n";

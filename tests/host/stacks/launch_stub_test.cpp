@@ -100,5 +100,18 @@ TEST(LaunchStub, WithoutDebugInformationTheKernelIsKnownByItsName) {
     EXPECT_EQ(left_of({unknown, kMain}), "main ");
 }
 
+TEST(LaunchStub, TheKernelOfAStubIsInItsName) {
+    EXPECT_EQ(kernel_of_stub("__device_stub__Z5scalePfi"), "_Z5scalePfi");
+    for (const char* const other : {"", "_Z5scalePfi", "__device_stub_of_mine", "a__device_stub__Z5scalePfi"})
+        EXPECT_EQ(kernel_of_stub(other), "") << other;
+    EXPECT_TRUE(may_be_kernel("_Z5scalePfi", "_Z5scalePfi"));
+    EXPECT_TRUE(may_be_kernel("_Z5scalePfi", "scale")) << "extern \"C\"";
+    EXPECT_TRUE(
+        may_be_kernel("_ZN2ns5applyIfZ4mainEUnvdl0_PFivE4main1_EEvPT_T0_i", "_ZN2ns5applyIfZ4mainEUlfE_EEvPT_T0_i"));
+    EXPECT_FALSE(may_be_kernel("_Z5scalePfi", "rescale"));
+    EXPECT_FALSE(may_be_kernel("_Z5scalePfi", "_Z7rescalePfi"));
+    EXPECT_FALSE(may_be_kernel("_Z5scalePfi", ""));
+}
+
 }  // namespace
 }  // namespace numsan
