@@ -79,7 +79,8 @@ std::string launches(int64_t count) { return std::to_string(count) + (count == 1
 }  // namespace
 
 PlainSession::PlainSession(const Options& options, void (*coverage)(RunSummary&))
-    : session_(options_of(options), *new CpuScanner, stacks_, facts_of()), events_(*this, manifest_of(options), stub_parameters) {
+    : session_(options_of(options), *new CpuScanner, stacks_, facts_of()),
+      events_(*this, manifest_of(options), stub_parameters) {
     session_.use_devices(make_device_scanner);
     session_.use_coverage(coverage);
     if (const std::string none = without_effect(options); !none.empty())
@@ -162,8 +163,8 @@ void PlainSession::add_coverage(RunSummary& run) const {
         of_most = std::max(of_most, count);
     }
     if (unseen > 0)
-        run.lose("kernels whose names and debug information (-g) do not say what they write: " + launches(unseen) + " not looked at, most of `" +
-                 most + "`");
+        run.lose("kernels whose names and debug information (-g) do not say what they write: " + launches(unseen) +
+                 " not looked at, most of `" + most + "`");
 }
 
 }  // namespace numsan

@@ -22,7 +22,8 @@ int main(void) {
 
 
 # What is said of `fill`.
-UNSEEN = "kernels whose names and debug information (-g) do not say what they write: 1 launch not looked at, most of `fill<<<>>>`"
+UNSEEN = ("kernels whose names and debug information (-g) do not say what they write: 1 launch not looked at, most of "
+          "`fill<<<>>>`")
 
 
 # ---- the variable ----
