@@ -8,8 +8,8 @@
 
 namespace numsan {
 
-/// Adds the parts of an argument of that type: of a struct those of its members. What is laid out in another way, or has
-/// very many parts, is one of unknown use. Throws std::bad_alloc.
+/// Adds the parts of an argument of that type: of a struct those of its members. What is laid out in another way, or
+/// has very many parts, is one of unknown use. Throws std::bad_alloc.
 void add_parts_of(const Dwarf_Die& type, int16_t argument, std::vector<KernelParameter>& parts);
 
 }  // namespace numsan

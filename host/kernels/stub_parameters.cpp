@@ -62,8 +62,8 @@ std::optional<StubParameters> at_address(Dwfl_Module* module, Dwarf_Addr address
     return std::nullopt;
 }
 
-/// For a stub among the symbols of each binary: of a kernel that is launched by cudaLaunchCooperativeKernel(), say. It has
-/// the types of its parameters in its name, or it might be another one.
+/// For a stub among the symbols of each binary: of a kernel that is launched by cudaLaunchCooperativeKernel(), say. It
+/// has the types of its parameters in its name, or it might be another one.
 struct Search {
     const char* symbol;
     std::optional<StubParameters> found;
