@@ -384,7 +384,7 @@ std::optional<StubParameters> known_parameters(const char* symbol) {
                                {.use = Use::Number, .dtype = DType::Float32, .argument = 0, .offset = 24}}};
     }
     if (name == "_Z4movePfPv") return StubParameters{2, {{.use = Use::Writes}, {.use = Use::Others, .argument = 1}}};
-    if (name == "_Z4otheriPv") return StubParameters{3, {{.use = Use::Writes, .argument = 2}}};
+    if (name == "_Z5otheriPv") return StubParameters{3, {{.use = Use::Writes, .argument = 2}}};
     return std::nullopt;
 }
 
@@ -421,7 +421,7 @@ TEST(KernelEvents, WhatDebugInformationSaysCountsWhereTheNameDoesNotSayAll) {
     void* of_move[] = {&to, &integers};
     run("_Z4movePfPv", of_move);
     EXPECT_EQ(events.counts().partly, 0) << "move(float*, void*): it has been seen that these are integers";
-    run("_Z4otheriPv", of_move);
+    run("_Z5otheriPv", of_move);
     EXPECT_EQ(events.counts().unseen.count("other<<<>>>"), 1u) << "a stub with other arguments is another kernel's";
     run("unknown", of_move);
     EXPECT_EQ(events.counts().unseen.count("unknown<<<>>>"), 1u);
