@@ -1,6 +1,6 @@
 #include "interpose/libraries/library_calls.h"
 
-#include "interpose/libraries/cublas_calls.h"
+#include "interpose/libraries/cublas/cublas_calls.h"
 #include "interpose/libraries/import_table.h"
 #include "interpose/libraries/listened_call.h"
 

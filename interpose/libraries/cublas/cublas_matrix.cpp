@@ -1,8 +1,8 @@
-#include "interpose/libraries/cublas_matrix.h"
+#include "interpose/libraries/cublas/cublas_matrix.h"
 
 #include <cstring>
 
-#include "interpose/libraries/cublas_abi.h"
+#include "interpose/libraries/cublas/cublas_abi.h"
 
 namespace numsan::cublas {
 
