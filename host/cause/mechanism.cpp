@@ -129,8 +129,8 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     }
     // Half of the exponent range: below it no product of two operands overflows.
     const bool large = top > std::sqrt(largest_value(facts.dtype));
-    // Products of matrices have no infinity of finite operands but where a sum does not fit.
-    if (is_library_call(facts.op) && seen && (facts.kind != kNaN || large)) return {Mechanism::OVF, evidence};
+    // A sum has no infinity of finite operands but where it does not fit.
+    if (is_library_call(facts.op) && (facts.kind != kNaN || (seen && large))) return {Mechanism::OVF, evidence};
     if (!is_of_torch(facts.op) && (facts.kind == kNaN || !large)) return opaque(facts, seen, top);
     if (facts.kind != kNaN) {
         if (facts.backward && !large && !is_exponential(traits) && traits.form != Form::Hyperbolic)

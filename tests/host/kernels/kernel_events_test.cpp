@@ -21,6 +21,7 @@ class Seen final : public KernelEvents::Sink {
         events.push_back(text);
         meant = event.infinite_scalar;
         queue = event.queue;
+        device = event.input_count > 0 ? event.inputs[0].device_index : -1;
     }
     void ignore(bool begins) noexcept override { ignoring_ = begins; }
 
@@ -29,6 +30,7 @@ class Seen final : public KernelEvents::Sink {
     std::vector<std::string> events;
     bool meant = false;
     DeviceQueue queue{};
+    int device = -1;
 
   private:
     static std::string shown(const TensorView& t) {
@@ -309,6 +311,47 @@ TEST(KernelEvents, ACallBeyondAnAllocationOrInNoneIsNotLookedAt) {
     call.captured = true;
     make(p, call);
     EXPECT_EQ(p.events.counts().captured, 1);
+}
+
+/// Sixteen numbers go to other ranks, and as many come from them.
+LibraryCall exchange(bool sends, bool receives) {
+    LibraryCall call{};
+    call.name = "ncclAllGather";
+    call.queue = DeviceQueue{nullptr, 1, true};
+    call.add(reinterpret_cast<void*>(0x1000), {DType::Float32}, 16, true, false);
+    call.add(reinterpret_cast<void*>(0x2000), {DType::Float32}, 16, false, true);
+    call.sends = sends;
+    call.receives = receives;
+    return call;
+}
+
+TEST(KernelEvents, WhatGoesToOthersIsShownBeforeItDoes) {
+    Program p;
+    p.scale(0x1000, 0x2000);
+    p.seen.take();
+    p.events.before_call(exchange(true, true));
+    EXPECT_EQ(p.seen.take(), Events{"ncclAllGather()( 1000:16)"});
+    EXPECT_EQ(p.seen.queue.device, 1);
+    EXPECT_EQ(p.seen.device, 1);
+    p.events.after_call(exchange(true, true));
+    EXPECT_EQ(p.seen.take(), Events{"ignored ncclAllGather()( 1000:16) -> 2000:16"});
+    make(p, exchange(false, false));
+    EXPECT_EQ(p.seen.take(), Events{"ncclAllGather()( 1000:16) -> 2000:16"});
+    EXPECT_EQ(p.events.counts().unexplained, 0) << "where it comes from is known";
+}
+
+TEST(KernelEvents, ACallOfWhichNothingIsKnownIsCounted) {
+    Program p;
+    p.scale(0x1000, 0x2000);
+    p.seen.take();
+    LibraryCall call = product(0x1000, 0x1000, 0x2000);
+    call.unseen = "it is secret";
+    make(p, call);
+    EXPECT_EQ(p.seen.take(), Events{});
+    EXPECT_EQ(p.events.counts().unseen_calls,
+              (std::map<std::pair<std::string, std::string>, int64_t>{{{"cublasSgemm", "it is secret"}, 1}}));
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take().size(), 2u) << "it may have written anywhere";
 }
 
 TEST(KernelEvents, WhatACallMakesOfNumbersThatAreNotSeenIsNobodysFault) {
