@@ -1,6 +1,7 @@
 #include "interpose/libraries/library_calls.h"
 
 #include "interpose/libraries/cublas/cublas_calls.h"
+#include "interpose/libraries/cufft/cufft_calls.h"
 #include "interpose/libraries/import_table.h"
 #include "interpose/libraries/listened_call.h"
 #include "interpose/libraries/nccl/nccl_calls.h"
@@ -13,6 +14,7 @@ void hear_library_calls(LibraryListener& listener) {
     cublas::find_asked();
     replace_imports(nccl::kImports, nccl::kImportCount);
     nccl::find_asked();
+    replace_imports(cufft::kImports, cufft::kImportCount);
 }
 
 void end_library_calls() noexcept { ListenedCall::listen(nullptr); }
