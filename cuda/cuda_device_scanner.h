@@ -1,6 +1,7 @@
 // The DeviceScanner for CUDA devices.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "host/base/device_scanner.h"
@@ -15,6 +16,9 @@ std::unique_ptr<DeviceScanner> make_cuda_scanner(const char* library = "libcuda.
 bool is_cuda_memory(const void* data) noexcept;
 /// Whether it is memory of the host that devices write by themselves: allocated pinned, or registered. [MT]
 bool is_pinned_memory(const void* data) noexcept;
+
+/// The number of the device that the calling thread uses; -1 without a driver or a context. [MT]
+int16_t device_of_thread() noexcept;
 
 /// Whether what the stream is given now goes into a graph, or cannot be asked about; `stream`: a handle of the
 /// driver's. False without a driver. [MT]

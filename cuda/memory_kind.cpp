@@ -36,6 +36,13 @@ bool is_memory(const void* data, unsigned int wanted) noexcept {
 bool is_cuda_memory(const void* data) noexcept { return is_memory(data, CU_MEMORYTYPE_DEVICE); }
 bool is_pinned_memory(const void* data) noexcept { return is_memory(data, CU_MEMORYTYPE_HOST); }
 
+int16_t device_of_thread() noexcept {
+    static std::atomic<PFN_cuCtxGetDevice_v2000> found{nullptr};
+    const auto ask = find_call("cuCtxGetDevice", found);
+    CUdevice device = -1;
+    return ask != nullptr && ask(&device) == CUDA_SUCCESS ? static_cast<int16_t>(device) : int16_t(-1);
+}
+
 bool is_captured(void* stream) noexcept {
     static std::atomic<PFN_cuStreamIsCapturing_v10000> found{nullptr};
     const auto ask = find_call("cuStreamIsCapturing", found);

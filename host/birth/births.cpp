@@ -194,16 +194,18 @@ bool Births::explain(Birth& birth, const OpEvent& event, const OpEvent& at, cons
 /// Of an infinity that a kernel wrote which the program launched itself: many begin a minimum with one, or mask by it.
 /// One that was computed has an operand that is large, or at least as many zeros to divide by. Of an operand that is
 /// overwritten by now, what is finite in the result speaks: it grew with the rest.
+/// Of a sum over ranks the operand is this one's share: as much again, and it overflows.
 static bool operands_explain(const Birth& birth) {
     const auto infinities_of = [](const TensorFact& output) { return output.health.pos_inf + output.health.neg_inf; };
     const auto output = std::find_if(birth.outputs.begin(), birth.outputs.end(),
                                      [&](const TensorFact& fact) { return infinities_of(fact) > 0; });
     if (output == birth.outputs.end()) return false;
-    const double large = std::sqrt(largest_value(output->dtype));
+    const bool sum = is_over_ranks(birth.op);
+    const double large = sum ? largest_value(output->dtype) / 2 : std::sqrt(largest_value(output->dtype));
     const int64_t infinities = infinities_of(*output);
     return std::any_of(birth.inputs.begin(), birth.inputs.end(), [&](const TensorFact& operand) {
         const Health& health = operand.exact ? operand.health : output->health;
-        return health.absmax > large || (operand.exact && health.zero > 0 && infinities <= health.zero);
+        return health.absmax > large || (!sum && operand.exact && health.zero > 0 && infinities <= health.zero);
     });
 }
 
@@ -251,6 +253,10 @@ BirthId Births::find_origin(Kind kind, const OpEvent& event, const OpContext& co
     facts_.describe(birth, at);
     if (kind != kNaN && is_kernel(birth.op) && !operands_explain(birth)) {
         store_.intend(birth);
+        return birth.id;
+    }
+    if (is_over_ranks(birth.op) && (kind == kNaN || !operands_explain(birth))) {
+        birth.ignored = true;  // another rank put it in, and is told of it
         return birth.id;
     }
     if (const BirthId first = recomputed(birth, event, context); first != 0) return first;

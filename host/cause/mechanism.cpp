@@ -30,13 +30,17 @@ bool one_a_channel(const TensorFact* batch) {
     return batch != nullptr && batch->shape.size() >= 2 && batch->health.elements == batch->shape[1];
 }
 
+constexpr const char* kWroteOver = "no operand held a bad value; it wrote over them";
+
 /// Which operands explain the result is not known: of an operator that torch does not define nothing is.
 MechanismVerdict opaque(const MechanismFacts& facts, bool seen, double top) {
     MechanismVerdict verdict{Mechanism::OPAQUE, {}};
     if (seen) verdict.evidence.push_back("every operand that was read was finite, the largest " + number(top, 4));
     if (is_kernel(facts.op)) {
         verdict.evidence.push_back("what the kernel computes is its own");
-    } else if (!is_of_torch(facts.op) && !is_library_call(facts.op)) {
+    } else if (is_library_call(facts.op)) {
+        if (!seen) verdict.evidence.push_back(kWroteOver);
+    } else if (!is_of_torch(facts.op)) {
         verdict.evidence.push_back("`" + std::string(facts.op) +
                                    "` is no operator of torch's: what it computes is its own");
     }
@@ -117,8 +121,7 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     const double top = absmax_of(facts);
     const bool seen =
         std::any_of(facts.inputs->begin(), facts.inputs->end(), [](const TensorFact& t) { return t.exact; });
-    evidence.push_back(seen ? "every operand was finite, the largest " + number(top, 4)
-                            : std::string("no operand held a bad value; it wrote over them"));
+    evidence.push_back(seen ? "every operand was finite, the largest " + number(top, 4) : std::string(kWroteOver));
     if (facts.loss_growth > 0) {
         evidence.push_back(said_of_loss_growth(facts.loss_growth));
         return {Mechanism::HYPER, evidence};
@@ -129,8 +132,8 @@ MechanismVerdict mechanism_of(const MechanismFacts& facts) {
     }
     // Half of the exponent range: below it no product of two operands overflows.
     const bool large = top > std::sqrt(largest_value(facts.dtype));
-    // Products of matrices have no infinity of finite operands but where a sum does not fit.
-    if (is_library_call(facts.op) && seen && (facts.kind != kNaN || large)) return {Mechanism::OVF, evidence};
+    // A sum has no infinity of finite operands but where it does not fit.
+    if (is_library_call(facts.op) && (facts.kind != kNaN || (seen && large))) return {Mechanism::OVF, evidence};
     if (!is_of_torch(facts.op) && (facts.kind == kNaN || !large)) return opaque(facts, seen, top);
     if (facts.kind != kNaN) {
         if (facts.backward && !large && !is_exponential(traits) && traits.form != Form::Hyperbolic)

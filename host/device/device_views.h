@@ -10,6 +10,7 @@
 #include "host/device/device_log.h"
 #include "host/device/device_readings.h"
 #include "host/event/op_log.h"
+#include "host/ops/op_traits.h"
 #include "host/verdict/verdict.h"
 
 namespace numsan {
@@ -56,8 +57,8 @@ inline bool asks_whether_finite(const OpEvent& event) {
 /// A value leaves the computation: backward() starts from it, the host is given it, or the answer to a question on it.
 inline bool leaves_device(const OpEvent& event) {
     if (event.op->op_class == OpClass::HostRead || is_root(event) || asks_whether_finite(event)) return true;
-    return event.op->op_class != OpClass::Collective &&
-           std::any_of(event.outputs, event.outputs + event.output_count,
+    if (event.op->op_class == OpClass::Collective) return is_library_call(event.op->name);  // shown before it is made
+    return std::any_of(event.outputs, event.outputs + event.output_count,
                        [](const TensorView& t) { return t.device == Device::Cpu && (t.flags & kScannable) != 0; });
 }
 

@@ -21,7 +21,7 @@ TensorView& EventViews::next(uint64_t address, DType dtype, const DeviceMemory::
     view.storage_bytes = buffer.allocation_bytes;
     // What it was computed from is not known: it is no more the program's data than a result.
     view.flags = kLater | (is_written ? kWritten : kRequiresGrad);
-    view.device_index = -1;  // that of the thread's context
+    view.device_index = device;
     view.dtype = dtype;
     view.device = Device::Cuda;
     view.argument = static_cast<int16_t>(count - 1);

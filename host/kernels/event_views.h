@@ -31,6 +31,7 @@ struct EventViews {
     TensorView read[kMostBuffers], written[kMostBuffers];
     int32_t reads = 0, writes = 0;
     bool complete = true;  ///< false: something that it may write has no view
+    int16_t device = -1;   ///< of all of them; -1: that of the thread's context
 
   private:
     TensorView& next(uint64_t address, DType dtype, const DeviceMemory::Buffer& buffer, bool is_written);

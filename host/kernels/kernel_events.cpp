@@ -102,13 +102,6 @@ void KernelEvents::add_declared(std::string_view symbol, Kernel& kernel) {
     }
 }
 
-const OpInfo& KernelEvents::call_op(const char* call, OpClass op_class) {
-    const auto known = calls_.find(std::string_view(call));
-    if (known != calls_.end()) return known->second;
-    const std::string name = call + std::string(op_class == OpClass::HostRead ? "" : kLibraryCallMark);
-    return calls_.emplace(call, new_op(name, op_class)).first->second;
-}
-
 void KernelEvents::add_unknown(EventViews& views, uint64_t address, DType dtype, uint64_t end) {
     if (memory_.is_known(address) || views.writes_at(address)) return;
     const bool shown = views.add(memory_, address, dtype, false, end) && views.add(memory_, address, dtype, true, end);
@@ -219,71 +212,6 @@ void KernelEvents::after_launch(const SeenLaunch& launch) noexcept {
     sink_.op_end(event);
 }
 
-void KernelEvents::before_call(const LibraryCall& call) noexcept {
-    if (call.captured) return;
-    EventViews views;
-    {
-        const std::lock_guard lock(mutex_);
-        try {
-            for (int i = 0; i < call.count; ++i) memory_.has_type(call.buffers[i].address, call.buffers[i].dtype);
-            for (int i = 0; i < call.count; ++i) {
-                const LibraryCall::Buffer& buffer = call.buffers[i];
-                uint64_t end = ~uint64_t(0);
-                for (int k = 0; k < call.count; ++k) {
-                    if (call.buffers[k].address > buffer.address) end = std::min(end, call.buffers[k].address);
-                }
-                add_unknown(views, buffer.address, buffer.dtype, end);
-            }
-        } catch (const std::bad_alloc&) {
-            return;
-        }
-    }
-    look_at_unknown(views, call.queue);
-}
-
-void KernelEvents::after_call(const LibraryCall& call) noexcept {
-    EventViews views;
-    bool explained = call.explained;
-    const OpInfo* op = nullptr;
-    {
-        const std::lock_guard lock(mutex_);
-        try {
-            if (call.captured) {
-                ++captured_;
-                return;
-            }
-            op = &call_op(call.name, OpClass::Other);
-            views.complete = call.complete;
-            for (int i = 0; i < call.count; ++i) {
-                const LibraryCall::Buffer& buffer = call.buffers[i];
-                if (buffer.read && !views.add(memory_, buffer, false)) explained = false;
-                if (!buffer.written || views.add(memory_, buffer, true)) continue;
-                memory_.written(buffer.address);
-                views.complete = false;
-            }
-            for (int i = 0; i < call.other_count; ++i) {
-                memory_.has_integers(call.others[i]);
-                memory_.written(call.others[i]);
-            }
-            if (!call.complete) memory_.all_written();
-            if (!explained && views.writes > 0) ++calls_unexplained_;
-            ++(views.complete ? calls_scanned_ : views.writes > 0 ? calls_partly_ : calls_elsewhere_);
-        } catch (const std::bad_alloc&) {
-            memory_.all_written();
-            return;
-        }
-    }
-    if (views.writes == 0) return;
-    OpEvent event = event_of(*op, call.queue);
-    views.show_in(event);
-    event.scalars = call.numbers;
-    event.scalar_count = call.number_count;
-    event.launches = call.launches;
-    if (!explained) sink_.ignore(true);  // what is bad may come of what was not looked at
-    sink_.op_end(event);
-    if (!explained) sink_.ignore(false);
-}
-
 void KernelEvents::after_unknown_launch() noexcept {
     const std::lock_guard lock(mutex_);
     memory_.all_written();
@@ -351,6 +279,7 @@ KernelEvents::Counts KernelEvents::counts() const {
     counts.partly = calls_partly_;
     counts.elsewhere = calls_elsewhere_;
     counts.unexplained = calls_unexplained_;
+    counts.unseen_calls = calls_unseen_;
     for (const std::string& symbol : manifest_.symbols()) {
         if (met_.contains(symbol)) continue;
         const auto why = contradicted_.find(symbol);

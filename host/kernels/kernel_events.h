@@ -77,6 +77,8 @@ class KernelEvents {
         /// Kernels that a user describes and that none was found to be, with why one of that name was not.
         std::vector<std::pair<std::string, std::string>> unmet;
         std::map<std::string, int64_t> unseen;  ///< of kernels of which nothing says what they write, by their names
+        /// Calls of libraries of which nothing is known, by their names, with why.
+        std::map<std::pair<std::string, std::string>, int64_t> unseen_calls;
     };
     /// Throws std::bad_alloc.
     Counts counts() const;
@@ -97,6 +99,8 @@ class KernelEvents {
     /// What a user says of the kernel is part of its signature now, where he does.
     void add_declared(std::string_view symbol, Kernel& kernel);
     const OpInfo& call_op(const char* call, OpClass op_class);
+    /// What the call reads goes to others: if it is bad, it matters there.
+    void show_sent(const LibraryCall& call) noexcept;
     /// The buffer that begins at `address`, where it is not known what is in it.
     void add_unknown(EventViews& views, uint64_t address, DType dtype, uint64_t end = ~uint64_t(0));
     /// What is in those was there before, whoever wrote it: it is remembered, and nobody's fault.
@@ -110,8 +114,9 @@ class KernelEvents {
     mutable std::mutex mutex_;  ///< of what follows
     DeviceMemory memory_;
     std::map<std::string, Kernel, std::less<>> kernels_;
-    std::map<std::string, OpInfo, std::less<>> calls_;  ///< copies, and those of libraries
+    std::map<std::pair<std::string, OpClass>, OpInfo> calls_;  ///< copies, and those of libraries
     int64_t calls_scanned_ = 0, calls_partly_ = 0, calls_elsewhere_ = 0, calls_unexplained_ = 0;
+    std::map<std::pair<std::string, std::string>, int64_t> calls_unseen_;
     std::set<std::string> met_;                        ///< of the kernels that a user describes
     std::map<std::string, std::string> contradicted_;  ///< the others of those, with why
     std::deque<std::string> names_;                    ///< of OpInfo, never freed

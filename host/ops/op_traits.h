@@ -181,10 +181,13 @@ inline constexpr std::string_view kTorchOperators[] = {"export::access_subclass_
 inline constexpr std::string_view kKernelMark = "<<<>>>";
 constexpr bool is_kernel(std::string_view op) noexcept { return op.ends_with(kKernelMark); }
 
-/// The end of the name of a call of a library's that a program made itself: "cublasSgemm()". All of those are products
-/// of matrices.
+/// The end of the name of a call of a library's that a program made itself: "cublasSgemm()". All of those add up:
+/// products of matrices, Fourier transforms, sums over ranks. They make no infinity of finite operands but by overflow.
 inline constexpr std::string_view kLibraryCallMark = "()";
 constexpr bool is_library_call(std::string_view op) noexcept { return op.ends_with(kLibraryCallMark); }
+
+/// One that adds up what several ranks put in, of which this one's share alone is seen: "ncclAllReduce()".
+constexpr bool is_over_ranks(std::string_view op) noexcept { return is_library_call(op) && op.starts_with("nccl"); }
 
 /// It was seen in a program without a framework, of which nothing is known but such ops.
 constexpr bool is_of_plain_program(std::string_view op) noexcept { return is_kernel(op) || is_library_call(op); }

@@ -16,13 +16,15 @@ bool ListenedCall::is_open() noexcept { return open; }
 
 ListenedCall::ListenedCall() noexcept : listener_(open ? nullptr : g_listener.load(std::memory_order_acquire)) {}
 
-void ListenedCall::begin() noexcept {
+void ListenedCall::set_open(bool now) noexcept { open = now; }
+
+void ListenedCall::begin(LibraryCall* calls, size_t count) const noexcept {
     open = true;
-    listener_->before_call(call);
+    for (size_t i = 0; i < count; ++i) listener_->before_call(calls[i]);
 }
 
-void ListenedCall::end(bool made) noexcept {
-    listener_->after_call(call, made);
+void ListenedCall::end(LibraryCall* calls, size_t count, bool made) const noexcept {
+    for (size_t i = 0; i < count; ++i) listener_->after_call(calls[i], made);
     open = false;
 }
 

@@ -69,6 +69,13 @@ bool goes_into_a_graph(void* stream) {
 #endif
 }
 
+/// A library may use another device than the thread does: then that one's primary context is meant.
+void find_device([[maybe_unused]] DeviceQueue& queue) {
+#ifdef NUMSAN_CUDA
+    if (queue.device >= 0 && queue.device == device_of_thread()) queue.device = -1;
+#endif
+}
+
 SeenLaunch seen(const WatchedLaunch& launch) {
     return {launch.symbol, launch.arguments, DeviceQueue{launch.stream, -1, true}, goes_into_a_graph(launch.stream),
             launch.launches};
@@ -107,6 +114,7 @@ void PlainSession::after_other_launch() noexcept {
 void PlainSession::before_call(LibraryCall& call) noexcept {
     if (!launch_watch().watching()) return;
     const OwnCalls own;
+    find_device(call.queue);
     call.captured = goes_into_a_graph(call.queue.stream);
     events_.before_call(call);
     call.launches.first = launch_watch().next_launch();
@@ -147,8 +155,10 @@ void PlainSession::add_coverage(RunSummary& run) const {
                  " not looked at when the graph was made, nor "
                  "when it ran");
     if (counts.unexplained > 0)
-        run.lose("products that read what cannot be looked at: " + std::to_string(counts.unexplained) +
+        run.lose("calls of libraries that read what cannot be looked at: " + std::to_string(counts.unexplained) +
                  " of which nothing is told");
+    for (const auto& [call, count] : counts.unseen_calls)
+        run.lose("calls of `" + call.first + "`: " + std::to_string(count) + " not looked at, as " + call.second);
     for (const auto& [symbol, why] : counts.unmet)
         run.blind_spots.push_back("kernels: no kernel was launched that is " + quoted(symbol) +
                                   (why.empty() ? "" : " as it is described: " + why));

@@ -5,30 +5,11 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "interpose/libraries/cublas_abi.h"
+#include "interpose/libraries/cublas/cublas_abi.h"
+#include "tests/fakes/layout_check.h"
 
 namespace abi = numsan::cublas;
-
-namespace {
-
-/// Arguments go the same way: pointers as pointers, integers and enumerations by their sizes.
-template <class Ours, class Theirs>
-constexpr bool passes_alike() {
-    return sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>;
-}
-template <class Ours, class Theirs>
-struct Same;
-template <class Result, class... Ours, class Status, class... Theirs>
-struct Same<Result(Ours...), Status(Theirs...)> {
-    static constexpr bool check() {
-        if constexpr (sizeof...(Ours) != sizeof...(Theirs))
-            return false;
-        else
-            return passes_alike<Result, Status>() && (passes_alike<Ours, Theirs>() && ...);
-    }
-};
-
-}  // namespace
+using layout_check::Same;
 
 // Two of these names are also functions for C++, which take a type where the library's take a mode: theirs are told by
 // their types.
@@ -49,7 +30,7 @@ using TheirGemmBatchedEx = cublasStatus_t(cublasHandle_t, cublasOperation_t, cub
 
 #define NUMSAN_CUBLAS_CALL(function, shown, form, integer, dtype) \
     static_assert(Same<abi::form<integer>, std::remove_pointer_t<decltype(THEIRS_##form(function, integer))>>::check());
-#include "interpose/libraries/cublas_calls.def"
+#include "interpose/libraries/cublas/cublas_calls.def"
 #undef NUMSAN_CUBLAS_CALL
 
 static_assert(Same<abi::GetStream, decltype(cublasGetStream_v2)>::check());

@@ -49,6 +49,21 @@ TEST_F(BirthsTest, WrittenByAnOpOverLists) {
     for (const TensorView& input : inputs) EXPECT_EQ(operands.contain(input), written_by(event, input));
 }
 
+TEST_F(BirthsTest, OfASumOverRanksAnInfinityIsThisRanksIfItsShareIsLarge) {
+    const MadeUp small{1}, large{3e38f}, infinite{kInf};
+    const auto summed = [&](Kind kind, const MadeUp& share, const MadeUp& sum) -> const Birth& {
+        return born(kind, MadeUpOp("ncclAllReduce()", {share.view()}, {sum.written()}));
+    };
+    EXPECT_FALSE(summed(kPosInf, large, infinite).ignored);
+    EXPECT_EQ(summed(kPosInf, large, infinite).mechanism, Mechanism::OVF);
+    EXPECT_TRUE(summed(kPosInf, small, infinite).ignored) << "another rank put it in";
+    EXPECT_TRUE(summed(kNaN, large, out).ignored) << "no sum of finite numbers is NaN";
+    const MadeUp nearly{kInf, 3e38f}, far_from{kInf, 1};
+    EXPECT_FALSE(summed(kPosInf, nearly, nearly).ignored) << "in place the rest speaks";
+    EXPECT_EQ(summed(kPosInf, nearly, nearly).mechanism, Mechanism::OVF);
+    EXPECT_TRUE(summed(kPosInf, far_from, far_from).ignored);
+}
+
 TEST_F(BirthsTest, ValueFromOutsideIsOfTheData) {
     MadeUp batch{kNan, kInf, 1};
     const Birth& birth = outside(batch, kNaN);

@@ -69,6 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"cublasGemmEx()", kPosInf, false, {fact({100}), fact({100})}, Mechanism::OVF, DType::Float16},
                     Case{"cublasSgemm()", kNaN, false, {fact({1e38f}), fact({1e38f})}, Mechanism::OVF},
                     Case{"cublasSgemm()", kNaN, false, {fact({1}), fact({1})}, Mechanism::OPAQUE},
+                    Case{"cufftExecC2C()", kPosInf, false, {}, Mechanism::OVF},  // it wrote over its operand
+                    Case{"cufftExecC2C()", kNaN, false, {}, Mechanism::OPAQUE},
                     Case{"aten::mul.Tensor", kPosInf, true, {fact({1}), fact({2})}, Mechanism::SING},
                     Case{"aten::linalg_vector_norm_backward", kNaN, true, {fact({1})}, Mechanism::SING},
                     Case{"aten::mm", kPosInf, false, {fact({1e38f})}, Mechanism::HYPER, DType::Float32, 5000}));

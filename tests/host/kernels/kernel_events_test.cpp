@@ -7,72 +7,17 @@
 #include <utility>
 #include <vector>
 
+#include "tests/host/kernels/seen_events.h"
+
 namespace numsan {
 namespace {
 
-/// What it is given, as "name(reads) -> writes", buffers by their addresses and numbers.
-class Seen final : public KernelEvents::Sink {
-  public:
-    void op_end(const OpEvent& event) noexcept override {
-        std::string text = std::string(ignoring_ ? "ignored " : "") + event.op->name + "(";
-        for (int32_t i = 0; i < event.input_count; ++i) text += shown(event.inputs[i]);
-        text += ")";
-        for (int32_t i = 0; i < event.output_count; ++i) text += " ->" + shown(event.outputs[i]);
-        events.push_back(text);
-        meant = event.infinite_scalar;
-        queue = event.queue;
-    }
-    void ignore(bool begins) noexcept override { ignoring_ = begins; }
-
-    std::vector<std::string> take() { return std::exchange(events, {}); }
-
-    std::vector<std::string> events;
-    bool meant = false;
-    DeviceQueue queue{};
-
-  private:
-    static std::string shown(const TensorView& t) {
-        int64_t numbers = 1;
-        for (int32_t d = 0; d < t.ndim; ++d) numbers *= t.sizes[d];
-        EXPECT_EQ(numbers, t.numel);
-        EXPECT_EQ(t.flags & kLater, kLater);
-        char text[64];
-        std::snprintf(text, sizeof text, " %zx:%lld", reinterpret_cast<size_t>(t.data),
-                      static_cast<long long>(t.numel));
-        return text;
-    }
-    bool ignoring_ = false;
-};
-
 using Events = std::vector<std::string>;
-
-struct Program {
-    Program() {
-        events.allocated(0x1000, 256, false);
-        events.allocated(0x2000, 256, false);
-    }
-    /// scale(float* to, float const* from, float by)
-    void scale(uint64_t to, uint64_t from, float by = 2, const char* symbol = "_Z5scalePfPKff") {
-        void* arguments[] = {&to, &from, &by};
-        const SeenLaunch launch{symbol, arguments, DeviceQueue{nullptr, -1, true}};
-        events.before_launch(launch);
-        events.after_launch(launch);
-    }
-    void run(const char* symbol, uint64_t first) {
-        void* arguments[] = {&first, &first, &first};
-        const SeenLaunch launch{symbol, arguments, DeviceQueue{nullptr, -1, true}};
-        events.before_launch(launch);
-        events.after_launch(launch);
-    }
-
-    Seen seen;
-    KernelEvents events{seen};
-};
 
 const char* const kScaled = "scale<<<>>>( 1000:64 2000:64) -> 1000:64";
 
 TEST(KernelEvents, ALaunchReadsAndWritesItsBuffersAsFarAsTheyGo) {
-    Program p;
+    PlainProgram p;
     p.scale(0x1000, 0x2000);
     EXPECT_EQ(p.seen.take(), (Events{"ignored contents of memory( 1000:64 2000:64) -> 1000:64 -> 2000:64", kScaled}));
     EXPECT_FALSE(p.seen.meant);
@@ -90,7 +35,7 @@ TEST(KernelEvents, ALaunchReadsAndWritesItsBuffersAsFarAsTheyGo) {
 
 TEST(KernelEvents, WhatAnybodyElseWroteIsLookedAtFirst) {
     const char* const first = "ignored contents of memory( 1000:64) -> 1000:64";
-    Program p;
+    PlainProgram p;
     p.scale(0x1000, 0x2000);
     p.seen.take();
     p.events.copied("cuMemcpyHtoDAsync_v2", 0x1000, 0x77770000, 256, {});
@@ -115,7 +60,7 @@ TEST(KernelEvents, WhatAnybodyElseWroteIsLookedAtFirst) {
 }
 
 TEST(KernelEvents, IntegersInABufferAreNoNumbersOfTheNextKernel) {
-    Program p;
+    PlainProgram p;
     p.scale(0x1000, 0x2000);
     p.run("_Z5countPi", 0x1000);  // count(int*)
     p.seen.take();
@@ -125,7 +70,7 @@ TEST(KernelEvents, IntegersInABufferAreNoNumbersOfTheNextKernel) {
 }
 
 TEST(KernelEvents, TwoBuffersOfALaunchInOneAllocation) {
-    Program p;
+    PlainProgram p;
     p.events.allocated(0x4000, 4096, false);
     p.scale(0x4000, 0x4800);
     EXPECT_EQ(p.seen.take().back(), "scale<<<>>>( 4000:512 4800:512) -> 4000:512");
@@ -136,7 +81,7 @@ TEST(KernelEvents, TwoBuffersOfALaunchInOneAllocation) {
 }
 
 TEST(KernelEvents, WhatAKernelMayHaveWrittenBeyondAPlaceThatItIsGivenIsLookedAtFirst) {
-    Program p;
+    PlainProgram p;
     p.events.allocated(0x4000, 4096, false);
     p.scale(0x1000, 0x4800);
     p.scale(0x4000, 0x4800);
@@ -147,7 +92,7 @@ TEST(KernelEvents, WhatAKernelMayHaveWrittenBeyondAPlaceThatItIsGivenIsLookedAtF
 }
 
 TEST(KernelEvents, WhatGoesIntoAGraphIsNotLookedAt) {
-    Program p;
+    PlainProgram p;
     uint64_t to = 0x1000, from = 0x2000;
     float by = 2;
     void* arguments[] = {&to, &from, &by};
@@ -161,20 +106,20 @@ TEST(KernelEvents, WhatGoesIntoAGraphIsNotLookedAt) {
 }
 
 TEST(KernelEvents, MemoryThatTheHostMayWriteIsLookedAtBeforeEachLaunch) {
-    Program p;
+    PlainProgram p;
     p.events.allocated(0x2000, 256, true);
     for (int turn = 0; turn < 2; ++turn) p.scale(0x1000, 0x2000);
     EXPECT_EQ(p.seen.take()[2], "ignored contents of memory( 2000:64) -> 2000:64");
 }
 
 TEST(KernelEvents, NamesOfKernelsAreBounded) {
-    Program p;
+    PlainProgram p;
     for (int i = 0; i < 10000; ++i) p.run(("made_" + std::to_string(i)).c_str(), 0x1000);
     EXPECT_EQ(p.events.counts().unseen.at("other kernels"), 10000 - (1 << 13));
 }
 
 TEST(KernelEvents, AKernelWithAnArgumentThatMayLeadAnywhereIsSeenInPart) {
-    Program p;
+    PlainProgram p;
     p.run("_Z4stepPfPv", 0x1000);  // step(float*, void*)
     EXPECT_EQ(p.seen.take().size(), 2u);
     p.run("_Z4stepPfPv", 0x1000);
@@ -189,7 +134,7 @@ TEST(KernelEvents, AKernelWithAnArgumentThatMayLeadAnywhereIsSeenInPart) {
 }
 
 TEST(KernelEvents, AnInfinityThatAKernelIsGivenIsMeant) {
-    Program p;
+    PlainProgram p;
     p.scale(0x1000, 0x2000, INFINITY);
     EXPECT_TRUE(p.seen.meant);
     p.scale(0x1000, 0x2000, 3e38f);
@@ -197,7 +142,7 @@ TEST(KernelEvents, AnInfinityThatAKernelIsGivenIsMeant) {
 }
 
 TEST(KernelEvents, BytesThatGoToTheHostAreOfTheTypeThatAKernelHadThere) {
-    Program p;
+    PlainProgram p;
     p.events.copied("cuMemcpyDtoHAsync_v2", 0x77770000, 0x1000, 64, {});
     EXPECT_EQ(p.seen.take(), Events{}) << "no kernel said what they are";
     p.scale(0x1000, 0x2000);
@@ -216,7 +161,7 @@ TEST(KernelEvents, BytesThatGoToTheHostAreOfTheTypeThatAKernelHadThere) {
 }
 
 TEST(KernelEvents, LaunchesThatSayNothing) {
-    Program p;
+    PlainProgram p;
     const SeenLaunch packed{"_Z5scalePfPKff", nullptr, {}};
     p.events.before_launch(packed);
     p.events.after_launch(packed);
@@ -246,7 +191,7 @@ void make(Program& p, const LibraryCall& call) {
 }
 
 TEST(KernelEvents, ACallOfALibraryReadsAndWritesWhatItIsGiven) {
-    Program p;
+    PlainProgram p;
     p.events.allocated(0x3000, 256, false);
     make(p, product(0x1000, 0x2000, 0x3000));
     EXPECT_EQ(p.seen.take(),
@@ -260,7 +205,7 @@ TEST(KernelEvents, ACallOfALibraryReadsAndWritesWhatItIsGiven) {
 }
 
 TEST(KernelEvents, ACallThatMayWriteMoreThanItSaysMakesAllUnknown) {
-    Program p;
+    PlainProgram p;
     p.scale(0x1000, 0x2000);
     LibraryCall call = product(0x1000, 0x1000, 0x2000);
     call.complete = false;
@@ -272,7 +217,7 @@ TEST(KernelEvents, ACallThatMayWriteMoreThanItSaysMakesAllUnknown) {
 }
 
 TEST(KernelEvents, WhatACallUsesAsScratchIsNotKnown) {
-    Program p;
+    PlainProgram p;
     p.events.allocated(0x3000, 256, false);
     p.scale(0x3000, 0x1000);
     LibraryCall call = product(0x1000, 0x1000, 0x2000);
@@ -284,7 +229,7 @@ TEST(KernelEvents, WhatACallUsesAsScratchIsNotKnown) {
 }
 
 TEST(KernelEvents, ScratchBehindTheResultIsNotTakenForWhatItHas) {
-    Program p;
+    PlainProgram p;
     p.events.allocated(0x4000, 4096, false);
     LibraryCall call = product(0x1000, 0x2000, 0x4000);
     call.add_other(reinterpret_cast<void*>(0x4400));
@@ -295,7 +240,7 @@ TEST(KernelEvents, ScratchBehindTheResultIsNotTakenForWhatItHas) {
 }
 
 TEST(KernelEvents, ACallBeyondAnAllocationOrInNoneIsNotLookedAt) {
-    Program p;
+    PlainProgram p;
     p.scale(0x2000, 0x1000);
     make(p, product(0x1000, 0x1000, 0x77770000));
     LibraryCall call = product(0x1000, 0x1000, 0x2000);
@@ -311,8 +256,49 @@ TEST(KernelEvents, ACallBeyondAnAllocationOrInNoneIsNotLookedAt) {
     EXPECT_EQ(p.events.counts().captured, 1);
 }
 
+/// Sixteen numbers go to other ranks, and as many come from them.
+LibraryCall exchange(bool sends, bool receives) {
+    LibraryCall call{};
+    call.name = "ncclAllGather";
+    call.queue = DeviceQueue{nullptr, 1, true};
+    call.add(reinterpret_cast<void*>(0x1000), {DType::Float32}, 16, true, false);
+    call.add(reinterpret_cast<void*>(0x2000), {DType::Float32}, 16, false, true);
+    call.sends = sends;
+    call.receives = receives;
+    return call;
+}
+
+TEST(KernelEvents, WhatGoesToOthersIsShownBeforeItDoes) {
+    PlainProgram p;
+    p.scale(0x1000, 0x2000);
+    p.seen.take();
+    p.events.before_call(exchange(true, true));
+    EXPECT_EQ(p.seen.take(), Events{"ncclAllGather()( 1000:16)"});
+    EXPECT_EQ(p.seen.queue.device, 1);
+    EXPECT_EQ(p.seen.device, 1);
+    p.events.after_call(exchange(true, true));
+    EXPECT_EQ(p.seen.take(), Events{"ignored ncclAllGather()( 1000:16) -> 2000:16"});
+    make(p, exchange(false, false));
+    EXPECT_EQ(p.seen.take(), Events{"ncclAllGather()( 1000:16) -> 2000:16"});
+    EXPECT_EQ(p.events.counts().unexplained, 0) << "where it comes from is known";
+}
+
+TEST(KernelEvents, ACallOfWhichNothingIsKnownIsCounted) {
+    PlainProgram p;
+    p.scale(0x1000, 0x2000);
+    p.seen.take();
+    LibraryCall call = product(0x1000, 0x1000, 0x2000);
+    call.unseen = "it is secret";
+    make(p, call);
+    EXPECT_EQ(p.seen.take(), Events{});
+    EXPECT_EQ(p.events.counts().unseen_calls,
+              (std::map<std::pair<std::string, std::string>, int64_t>{{{"cublasSgemm", "it is secret"}, 1}}));
+    p.scale(0x1000, 0x2000);
+    EXPECT_EQ(p.seen.take().size(), 2u) << "it may have written anywhere";
+}
+
 TEST(KernelEvents, WhatACallMakesOfNumbersThatAreNotSeenIsNobodysFault) {
-    Program p;
+    PlainProgram p;
     make(p, product(0x1000, 0x77770000, 0x2000));
     EXPECT_EQ(p.seen.take().back(), "ignored cublasSgemm()( 1000:16) -> 2000:16");
     LibraryCall call = product(0x1000, 0x1000, 0x2000);
@@ -320,173 +306,6 @@ TEST(KernelEvents, WhatACallMakesOfNumbersThatAreNotSeenIsNobodysFault) {
     make(p, call);
     EXPECT_EQ(p.seen.take().back(), "ignored cublasSgemm()( 1000:16 1000:16) -> 2000:16");
     EXPECT_EQ(p.events.counts().unexplained, 2);
-}
-
-TEST(KernelEvents, WhatAUserSaysOfAKernelCounts) {
-    std::vector<std::string> complaints;
-    KernelManifest manifest = KernelManifest::parse(R"(
-        [[kernel]]
-        symbol = "opaque"
-        writes = [{ argument = 0, type = "float32", count = 8 }]
-        reads = [{ argument = 1, type = "float16", offset = 8 }, { argument = 900, type = "float32" }]
-    )",
-                                                    "kernels.toml", complaints);
-    ASSERT_TRUE(complaints.empty());
-    Seen seen;
-    KernelEvents events(seen, std::move(manifest));
-    events.allocated(0x1000, 256, false);
-    events.allocated(0x2000, 256, false);
-    uint64_t to = 0x1000;
-    const struct {
-        int64_t count;
-        uint64_t from;
-    } given{3, 0x2000};
-    const void* arguments[] = {&to, &given};
-    const SeenLaunch launch{"opaque", const_cast<void**>(arguments), DeviceQueue{nullptr, -1, true}};
-    events.before_launch(launch);
-    events.after_launch(launch);
-    EXPECT_EQ(seen.take(), (Events{"ignored contents of memory( 1000:64 2000:128) -> 1000:64 -> 2000:128",
-                                   "opaque<<<>>>( 1000:8 2000:128) -> 1000:8"}));
-    EXPECT_EQ(events.counts().scanned, 1);
-    EXPECT_TRUE(events.counts().unseen.empty());
-}
-
-using Unmet = std::vector<std::pair<std::string, std::string>>;
-
-/// What a launch of scale(float* to, float const* from, float by) is taken for where a file says so of it.
-std::string scaled_as_described(const std::string& kernels, Unmet* unmet = nullptr) {
-    std::vector<std::string> complaints;
-    Seen seen;
-    KernelEvents events(seen, KernelManifest::parse(kernels, "kernels.toml", complaints));
-    EXPECT_TRUE(complaints.empty()) << complaints.front();
-    events.allocated(0x1000, 256, false);
-    events.allocated(0x2000, 256, false);
-    uint64_t to = 0x1000, from = 0x2000;
-    float by = INFINITY;
-    void* arguments[] = {&to, &from, &by};
-    const SeenLaunch launch{"_Z5scalePfPKff", arguments, DeviceQueue{nullptr, -1, true}};
-    events.before_launch(launch);
-    seen.take();
-    events.after_launch(launch);
-    EXPECT_TRUE(seen.meant) << "the number that it is given by value is still seen";
-    if (unmet != nullptr) *unmet = events.counts().unmet;
-    return seen.take().at(0);
-}
-
-/// As debug information has it: step(Moments) of two pointers behind a number, and scale(float*, void*, float).
-std::optional<StubParameters> known_parameters(const char* symbol) {
-    using Use = KernelParameter::Use;
-    const std::string_view name = symbol;
-    if (name == "step") {
-        return StubParameters{1,
-                              {{.use = Use::Writes, .dtype = DType::Float32, .argument = 0, .offset = 8},
-                               {.use = Use::Reads, .dtype = DType::Float64, .argument = 0, .offset = 16},
-                               {.use = Use::Number, .dtype = DType::Float32, .argument = 0, .offset = 24}}};
-    }
-    if (name == "_Z4movePfPv") return StubParameters{2, {{.use = Use::Writes}, {.use = Use::Others, .argument = 1}}};
-    if (name == "_Z5otheriPv") return StubParameters{3, {{.use = Use::Writes, .argument = 2}}};
-    return std::nullopt;
-}
-
-TEST(KernelEvents, WhatDebugInformationSaysCountsWhereTheNameDoesNotSayAll) {
-    Seen seen;
-    KernelEvents events(seen, {}, known_parameters);
-    for (const uint64_t address : {0x1000, 0x2000, 0x3000}) events.allocated(address, 256, false);
-    const auto run = [&](const char* symbol, void* const* arguments) {
-        const SeenLaunch launch{symbol, arguments, DeviceQueue{nullptr, -1, true}};
-        events.before_launch(launch);
-        events.after_launch(launch);
-        return seen.take().empty() ? "" : "events";
-    };
-    struct {
-        int count = 3;
-        uint64_t to = 0x1000, from = 0x2000;
-        float by = 2;
-    } moments;
-    void* of_step[] = {&moments};
-    const auto step = [&] {
-        const SeenLaunch launch{"step", of_step, DeviceQueue{nullptr, -1, true}};
-        events.before_launch(launch);
-        events.after_launch(launch);
-        return seen.take().back();
-    };
-    EXPECT_EQ(step(), "step<<<>>>( 1000:64 2000:32) -> 1000:64");
-    EXPECT_FALSE(seen.meant);
-    moments.by = INFINITY;
-    step();
-    EXPECT_TRUE(seen.meant) << "a number in the struct";
-    EXPECT_EQ(events.counts().partly, 0);
-
-    uint64_t to = 0x1000, integers = 0x3000;
-    void* of_move[] = {&to, &integers};
-    run("_Z4movePfPv", of_move);
-    EXPECT_EQ(events.counts().partly, 0) << "move(float*, void*): it has been seen that these are integers";
-    run("_Z5otheriPv", of_move);
-    EXPECT_EQ(events.counts().unseen.count("other<<<>>>"), 1u) << "a stub with other arguments is another kernel's";
-    run("unknown", of_move);
-    EXPECT_EQ(events.counts().unseen.count("unknown<<<>>>"), 1u);
-}
-
-TEST(KernelEvents, ADescriptionIsHeldAgainstDebugInformation) {
-    const char* const kernels =
-        "[[kernel]]\nsymbol = \"step\"\nwrites = [{ argument = 0, offset = 8, type = \"float16\" }]\n"
-        "[[kernel]]\nsymbol = \"_Z4movePfPv\"\nreads = [{ argument = 1, type = \"float32\" }]\n";
-    std::vector<std::string> complaints;
-    Seen seen;
-    KernelEvents events(seen, KernelManifest::parse(kernels, "kernels.toml", complaints), known_parameters);
-    EXPECT_EQ(complaints, Events{});
-    uint64_t none = 0;
-    void* arguments[] = {&none, &none};
-    for (const char* const symbol : {"_Z4movePfPv", "step"}) {
-        struct {
-            uint64_t words[4] = {};
-        } zeros;
-        void* of_step[] = {&zeros};
-        const bool steps = std::string_view(symbol) == "step";
-        const SeenLaunch launch{symbol, steps ? of_step : arguments, DeviceQueue{nullptr, -1, true}};
-        events.before_launch(launch);
-        events.after_launch(launch);
-    }
-    const KernelEvents::Counts counts = events.counts();
-    ASSERT_EQ(counts.unmet.size(), 1u);
-    EXPECT_EQ(counts.unmet[0].first, "step");
-    EXPECT_EQ(counts.unmet[0].second, "argument 0 of `step` is float32, not float16");
-}
-
-TEST(KernelEvents, ADescriptionIsForTheKernelThatItMeans) {
-    const auto described = [](const std::string& symbol, const std::string& rest) {
-        return "[[kernel]]\nsymbol = \"" + symbol + "\"\nwrites = [{ argument = 0, " + rest + "]\n";
-    };
-    const std::string of_eight = "type = \"float32\", count = 8 }";
-    const std::string cut = "scale<<<>>>( 2000:64 1000:8) -> 1000:8";
-    Unmet unmet;
-    EXPECT_EQ(scaled_as_described(described("_Z5scalePfPKff", of_eight)), cut);
-    EXPECT_EQ(scaled_as_described(described("scale(float*, float const*, float)", of_eight)), cut);
-    EXPECT_EQ(scaled_as_described(described("scale", of_eight), &unmet), cut);
-    EXPECT_EQ(unmet, Unmet{});
-    EXPECT_EQ(scaled_as_described(described("scale", "type = \"float16\" }"), &unmet), kScaled)
-        << "another kernel of that name is meant";
-    const std::string of = "`scale(float*, float const*, float)`";
-    EXPECT_EQ(unmet, (Unmet{{"scale", "argument 0 of " + of + " is float32, not float16"}}));
-    const std::string fourth = of_eight + ", { argument = 3, type = \"float32\" }";
-    EXPECT_EQ(scaled_as_described(described("scale", fourth), &unmet), kScaled);
-    EXPECT_EQ(unmet, (Unmet{{"scale", "there is no argument 3 in " + of}}));
-    EXPECT_EQ(scaled_as_described(described("other", of_eight), &unmet), kScaled);
-    EXPECT_EQ(unmet, (Unmet{{"other", ""}}));
-}
-
-TEST(KernelEvents, AnArgumentThatIsNotThereIsNoHarm) {
-    std::vector<std::string> complaints;
-    Seen seen;
-    KernelEvents events(seen, KernelManifest::parse("[[kernel]]\nsymbol = \"f\"\nwrites = [{argument = 1, type = "
-                                                    "\"float32\"}]\n",
-                                                    "kernels.toml", complaints));
-    void* arguments[] = {nullptr, reinterpret_cast<void*>(8)};
-    const SeenLaunch launch{"f", arguments, DeviceQueue{nullptr, -1, true}};
-    events.before_launch(launch);
-    events.after_launch(launch);
-    EXPECT_EQ(seen.take(), Events{});
-    EXPECT_EQ(events.counts().elsewhere, 1) << "nothing of what it is said to write was looked at";
 }
 
 }  // namespace

@@ -9,11 +9,7 @@
 
 namespace numsan::cublas {
 
-/// What a matrix has for elements.
-struct Elements {
-    std::optional<DType> dtype;  ///< none: of integers, or of a type that has no row in dtype.def
-    bool integers = false;
-};
+using Elements = LibraryCall::Elements;
 
 /// Of a cudaDataType.
 Elements elements_of(int type) noexcept;

@@ -1,11 +1,11 @@
-#include "interpose/libraries/cublas_matrix.h"
+#include "interpose/libraries/cublas/cublas_matrix.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "interpose/libraries/cublas_abi.h"
+#include "interpose/libraries/cublas/cublas_abi.h"
 
 namespace numsan::cublas {
 namespace {

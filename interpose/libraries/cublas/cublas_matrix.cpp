@@ -1,8 +1,8 @@
-#include "interpose/libraries/cublas_matrix.h"
+#include "interpose/libraries/cublas/cublas_matrix.h"
 
 #include <cstring>
 
-#include "interpose/libraries/cublas_abi.h"
+#include "interpose/libraries/cublas/cublas_abi.h"
 
 namespace numsan::cublas {
 
@@ -25,22 +25,11 @@ Elements elements_of(int type) noexcept {
 
 void add(LibraryCall& call, const Matrix& matrix, bool read, bool written) noexcept {
     if (matrix.rows <= 0 || matrix.columns <= 0 || matrix.count <= 0) return;
-    if (!matrix.elements.dtype || matrix.data == nullptr) {
-        call.explained = call.explained && !(read && !matrix.elements.integers);
-        call.complete = call.complete && !(written && matrix.data == nullptr);
-        if (written) call.add_other(matrix.data);
-        return;
-    }
-    if (call.count == LibraryCall::kMostBuffers) {
-        call.complete = call.complete && !written;
-        call.explained = call.explained && !read;
-        return;
-    }
-    LibraryCall::Buffer& buffer = call.buffers[call.count++];
-    buffer = {reinterpret_cast<uint64_t>(matrix.data), *matrix.elements.dtype, read, written, 0, {}, {}};
+    LibraryCall::Buffer* const buffer = call.add(matrix.data, matrix.elements, read, written);
+    if (buffer == nullptr) return;
     const auto dim = [&](int64_t size, int64_t stride) {
-        buffer.sizes[buffer.ndim] = size;
-        buffer.strides[buffer.ndim++] = stride;
+        buffer->sizes[buffer->ndim] = size;
+        buffer->strides[buffer->ndim++] = stride;
     };
     if (matrix.count > 1) dim(matrix.count, matrix.batch_stride);
     dim(matrix.rows, matrix.by_rows ? matrix.leading : 1);

@@ -1,14 +1,12 @@
-#include "interpose/libraries/cublas_calls.h"
+#include "interpose/libraries/cublas/cublas_calls.h"
 
-#include <dlfcn.h>
-
-#include <atomic>
 #include <iterator>
 #include <optional>
 
-#include "interpose/libraries/cublas_abi.h"
-#include "interpose/libraries/cublas_lt.h"
-#include "interpose/libraries/cublas_matrix.h"
+#include "interpose/libraries/cublas/cublas_abi.h"
+#include "interpose/libraries/cublas/cublas_lt.h"
+#include "interpose/libraries/cublas/cublas_matrix.h"
+#include "interpose/libraries/library_functions.h"
 #include "interpose/libraries/listened_call.h"
 
 namespace numsan::cublas {
@@ -16,14 +14,14 @@ namespace {
 
 enum Id : int {
 #define NUMSAN_CUBLAS_CALL(function, shown, form, integer, dtype) k_##function,
-#include "interpose/libraries/cublas_calls.def"
+#include "interpose/libraries/cublas/cublas_calls.def"
 #undef NUMSAN_CUBLAS_CALL
     kIdCount
 };
 
 constexpr const char* kShown[] = {
 #define NUMSAN_CUBLAS_CALL(function, shown, form, integer, dtype) #shown,
-#include "interpose/libraries/cublas_calls.def"
+#include "interpose/libraries/cublas/cublas_calls.def"
 #undef NUMSAN_CUBLAS_CALL
 };
 
@@ -31,36 +29,13 @@ void* theirs[kIdCount];  // each is set before ours is called
 
 template <class Function>
 Function* original(int id) {
-    return reinterpret_cast<Function*>(__atomic_load_n(&theirs[id], __ATOMIC_ACQUIRE));
+    return their_function<Function>(theirs[id]);
 }
 
-/// Functions of the libraries that ours ask; null: not found. Set by find_asked(). [MT]
-template <class Function>
-class Asked {
-  public:
-    explicit constexpr Asked(const char* name) : name_(name) {}
-
-    Function* get() const noexcept { return reinterpret_cast<Function*>(found_.load(std::memory_order_acquire)); }
-    /// In the library that has `function`.
-    void find_beside(void* function) noexcept {
-        Dl_info info;
-        if (get() != nullptr || function == nullptr || dladdr(function, &info) == 0) return;
-        void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-        void* found = library != nullptr ? dlsym(library, name_) : nullptr;
-        if (library != nullptr) dlclose(library);
-        if (found == nullptr) found = dlsym(RTLD_DEFAULT, name_);  // a tool stands before the library
-        found_.store(found, std::memory_order_release);
-    }
-
-  private:
-    const char* name_;
-    std::atomic<void*> found_{nullptr};
-};
-
-Asked<GetStream> get_stream("cublasGetStream_v2");
-Asked<GetPointerMode> get_pointer_mode("cublasGetPointerMode_v2");
-Asked<GetAttribute> get_of_layout("cublasLtMatrixLayoutGetAttribute");
-Asked<GetAttribute> get_of_matmul("cublasLtMatmulDescGetAttribute");
+AskedFunction<GetStream> get_stream("cublasGetStream_v2");
+AskedFunction<GetPointerMode> get_pointer_mode("cublasGetPointerMode_v2");
+AskedFunction<GetAttribute> get_of_layout("cublasLtMatrixLayoutGetAttribute");
+AskedFunction<GetAttribute> get_of_matmul("cublasLtMatmulDescGetAttribute");
 
 /// A matrix as a call says it; `leading` and `batch_stride` in elements.
 struct Operand {
@@ -208,17 +183,12 @@ template <int id, class Int, DType dtype>
 constexpr auto ours_LtMatmul = lt_matmul<id, Int, dtype>;
 // NOLINTEND(readability-identifier-naming)
 
-template <class Function>
-void* address_of(Function* function) {
-    return reinterpret_cast<void*>(function);
-}
-
 }  // namespace
 
 const ReplacedImport kImports[] = {
 #define NUMSAN_CUBLAS_CALL(function, shown, form, integer, dtype) \
     {#function, address_of<form<integer>>(ours_##form<k_##function, integer, DType::dtype>), &theirs[k_##function]},
-#include "interpose/libraries/cublas_calls.def"
+#include "interpose/libraries/cublas/cublas_calls.def"
 #undef NUMSAN_CUBLAS_CALL
 };
 const int kImportCount = static_cast<int>(std::size(kImports));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host/kernels/library_call.h"
-#include "interpose/libraries/cublas_abi.h"
+#include "interpose/libraries/cublas/cublas_abi.h"
 
 namespace numsan::cublas {
 

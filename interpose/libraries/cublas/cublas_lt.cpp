@@ -1,8 +1,8 @@
-#include "interpose/libraries/cublas_lt.h"
+#include "interpose/libraries/cublas/cublas_lt.h"
 
 #include <optional>
 
-#include "interpose/libraries/cublas_matrix.h"
+#include "interpose/libraries/cublas/cublas_matrix.h"
 
 namespace numsan::cublas {
 namespace {

@@ -1,4 +1,4 @@
-#include "interpose/libraries/cublas_lt.h"
+#include "interpose/libraries/cublas/cublas_lt.h"
 
 #include <gtest/gtest.h>
 
