@@ -41,6 +41,7 @@ Json parameter_document(const ParameterSignals& one) {
                 {"detached_at", place_document(one.detached_at)},
                 {"reads", one.reads},
                 {"passes", one.passes},
+                {"of_module", one.of_module},
                 {"optimized", one.optimized ? Json(*one.optimized) : Json(nullptr)}};
 #define NUMSAN_PARAMETER_SIGNAL(key, member, ...) out[key] = series_document(one.member);
 #include "host/diagnosis/signals.def"
@@ -174,6 +175,7 @@ std::optional<Signals> read_signals(const Json& section) {
         made.detached_at = read_place(one, "detached_at");
         made.reads = whole_number(one, "reads");
         made.passes = whole_number(one, "passes");
+        made.of_module = !at(one, "of_module").is_boolean() || flag(one, "of_module");
         if (at(one, "optimized").is_boolean()) made.optimized = flag(one, "optimized");
 #define NUMSAN_PARAMETER_SIGNAL(key, member, ...) made.member = read_series(one, key, length);
 #include "host/diagnosis/signals.def"

@@ -298,12 +298,14 @@ void Reporter::finish(const RunSummary& counts) {
     finished_ = true;
     if (child_ && report_.findings.empty() && !report_.run.tells()) return;
     write();
-    if (report_.run.slow && !report_.run.slow->findings.empty()) print(render_performance(report_, text_style()));
-    if (options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty())) {
-        const TextStyle style = text_style();
-        int64_t since = kSafe;
-        for (const Finding& finding : report_.findings) since = std::min(since, unsafe_since(finding));
-        if (since < reported_unsafe_since_) print(render_checkpoint_help(since, style));
+    const TextStyle style = text_style();
+    const bool summarized = options_.verbosity >= 2 || (options_.verbosity >= 1 && !report_.findings.empty());
+    int64_t since = kSafe;
+    for (const Finding& finding : report_.findings) since = std::min(since, unsafe_since(finding));
+    // Before what makes the run slow, which has help of its own.
+    if (summarized && since < reported_unsafe_since_) print(render_checkpoint_help(since, style));
+    if (report_.run.slow && !report_.run.slow->findings.empty()) print(render_performance(report_, style));
+    if (summarized) {
         print(render_summary(report_, style, file_.is_own() ? file_.name(report_.run) : ""));
     } else {
         if (!report_.run.lost.empty()) say("incomplete: " + report_.run.lost, Level::Summary);

@@ -76,6 +76,7 @@ int SignalGatherer::find_untrained(const TensorView& tensor) {
     GatheredParameter& made = parameters_[static_cast<size_t>(at)];
     made.name = named->second.name;
     made.optimized = named->second.optimized;
+    made.of_module = named->second.of_module;
     made.written = written;
     return at;
 }

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include "host/diagnosis/gather/signal_gatherer.h"
 
@@ -137,7 +139,9 @@ void SignalGatherer::copy_to(Signals& out, const std::function<void(std::optiona
         place(made.detached_at, one->detached_at);
         made.reads = one->reads;
         made.passes = one->passes;
-        if (optimizers_found_) made.optimized = one->optimized;
+        made.of_module = one->of_module;
+        // What was made later has no name: another optimizer may hold it.
+        if (optimizers_found_ && !one->name.empty()) made.optimized = one->optimized;
 #define NUMSAN_PARAMETER_SIGNAL(key, member, ...) made.member = series(one->member);
 #include "host/diagnosis/signals.def"
     }
@@ -196,7 +200,14 @@ void SignalGatherer::forget() {
     warnings_.clear();
 }
 
+static bool is_of_module(const std::string& name, const std::set<std::string_view>& modules) {
+    const size_t dot = name.rfind('.');
+    return dot != std::string::npos && modules.count(std::string_view(name).substr(0, dot)) > 0;
+}
+
 void SignalGatherer::name(const LiveNames& names) {
+    std::set<std::string_view> modules;
+    for (const auto& [module, its] : names.modules) modules.insert(its);
     const std::lock_guard<std::mutex> lock(mutex_);
     for (GatheredParameter& parameter : parameters_) {
         const auto found = names.tensors.find(parameter.impl);
@@ -204,13 +215,15 @@ void SignalGatherer::name(const LiveNames& names) {
         if (found->second.storage != nullptr && found->second.storage != parameter.storage) continue;
         parameter.name = found->second.name;
         parameter.optimized = found->second.optimized;
+        parameter.of_module = is_of_module(parameter.name, modules);
     }
     for (const auto& [impl, tensor] : names.tensors) {
         optimizers_found_ = optimizers_found_ || tensor.optimized;
         const auto is_this = [impl = impl](const GatheredParameter& one) { return one.impl == impl; };
         if (tensor.role == LiveNames::TensorName::Role::Parameter && tensor.storage != nullptr &&
             untrained_.size() < kMostParameters && std::none_of(parameters_.begin(), parameters_.end(), is_this))
-            untrained_.emplace(tensor.storage, Untrained{impl, tensor.name, tensor.optimized});
+            untrained_.emplace(tensor.storage,
+                               Untrained{impl, tensor.name, tensor.optimized, is_of_module(tensor.name, modules)});
     }
 }
 

@@ -149,7 +149,7 @@ class SignalGatherer {
     struct Untrained {
         const void* impl;
         std::string name;
-        bool optimized;
+        bool optimized, of_module;
     };
     std::unordered_map<const void*, Untrained> untrained_;
     bool optimizers_found_ = false;

@@ -123,7 +123,8 @@ void read_parameters(const Signals& signals, RunFeatures& out) {
     out.input = inputs.most();
     out.unchanged = share([](const ParameterSignals& one) { return !one.changed; });
     out.frozen = share([](const ParameterSignals& one) { return !one.needs_gradient; });
-    out.left_out = share([](const ParameterSignals& one) { return !one.optimized.value_or(false); });
+    const bool known = share([](const ParameterSignals& one) { return one.optimized.has_value(); }) > 0;
+    out.left_out = share([&](const ParameterSignals& one) { return !one.optimized.value_or(known); });
     out.detached = share([](const ParameterSignals& one) { return one.detached_at.has_value(); }) > 0 ? 1 : 0;
 }
 

@@ -12,8 +12,11 @@ bool is_read_throughout(const Signals& signals, const ParameterSignals& one) {
     return one.reads >= kDiagnosedSteps && 3 * one.reads >= 2 * static_cast<int64_t>(signals.steps.size());
 }
 
-/// A weight that stays as an initialiser left it. Loaded ones are kept on purpose.
-bool stays_random(const ParameterSignals& one) { return is_weight(one) && !one.changed && one.initial == "random"; }
+/// A weight that stays as an initialiser left it. Loaded ones are kept on purpose, and data may be random and get
+/// gradients, too: the points at which a network is derived.
+bool stays_random(const ParameterSignals& one) {
+    return is_weight(one) && one.of_module && !one.changed && one.initial == "random";
+}
 
 /// Adapters that start at zero train beside weights that are kept on purpose.
 bool has_adapters(const Signals& signals) {

@@ -14,8 +14,6 @@ namespace {
 
 using Events = std::vector<std::string>;
 
-const char* const kScaled = "scale<<<>>>( 1000:64 2000:64) -> 1000:64";
-
 TEST(KernelEvents, ALaunchReadsAndWritesItsBuffersAsFarAsTheyGo) {
     PlainProgram p;
     p.scale(0x1000, 0x2000);
@@ -185,7 +183,7 @@ LibraryCall product(uint64_t a, uint64_t b, uint64_t c, bool adds = false) {
     call.buffers[call.count++] = {c, DType::Float32, adds, true, 2, {4, 4}, {1, 4}};
     return call;
 }
-void make(Program& p, const LibraryCall& call) {
+void make(PlainProgram& p, const LibraryCall& call) {
     p.events.before_call(call);
     p.events.after_call(call);
 }

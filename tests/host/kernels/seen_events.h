@@ -70,4 +70,7 @@ struct PlainProgram {
     KernelEvents events{seen};
 };
 
+/// Of PlainProgram::scale(0x1000, 0x2000).
+inline const char* const kScaled = "scale<<<>>>( 1000:64 2000:64) -> 1000:64";
+
 }  // namespace numsan

@@ -68,7 +68,10 @@ TEST(ReachRules, AWeightThatNoOptimizerHoldsIsLeftOut) {
     EXPECT_EQ(ids(signals), Ids{}) << "a loaded body, of which the head alone is trained";
     signals.parameters[0].initial = "random";
     signals.parameters[0].optimized = std::nullopt;
-    EXPECT_EQ(ids(signals), Ids{}) << "no optimizer was found";
+    EXPECT_EQ(ids(signals), Ids{}) << "it is not known";
+    signals.parameters[0].optimized = false;
+    signals.parameters[0].of_module = false;
+    EXPECT_EQ(ids(signals), Ids{}) << "points at which the network is derived";
 }
 
 TEST(ReachRules, AFrozenLayerOfRandomValuesBeforeATrainedOneIsTold) {
