@@ -205,6 +205,8 @@ static bool operands_explain(const Birth& birth) {
     const int64_t infinities = infinities_of(*output);
     return std::any_of(birth.inputs.begin(), birth.inputs.end(), [&](const TensorFact& operand) {
         const Health& health = operand.exact ? operand.health : output->health;
+        // Masks have the largest number of their type.
+        if (sum && health.absmax >= largest_value(output->dtype)) return false;
         return health.absmax > large || (!sum && operand.exact && health.zero > 0 && infinities <= health.zero);
     });
 }

@@ -31,7 +31,7 @@ struct ParameterSignals {
     std::optional<Place> detached_at;  ///< where what is computed of it leaves the graph
     int64_t passes = 0;                ///< gradients that came to it in sampled steps
     int64_t reads = 0;                 ///< sampled steps in which an op with gradients on read it
-    bool of_module = true;             ///< a module has it; else any tensor that gets gradients, as data may
+    bool of_module = true;             ///< a module is known to have it, or nothing is known; else it may be data
     std::optional<bool> optimized;     ///< an optimizer held it in the second step; none: not known
     Series gradient, weight, update, carried, input;
 };

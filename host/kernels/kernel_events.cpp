@@ -49,9 +49,18 @@ void KernelEvents::meet(const char* symbol) {
     kernels_.emplace(name, std::move(made));
 }
 
-void KernelEvents::add_stub(const char* symbol, Kernel& kernel) const {
+void KernelEvents::add_stub(const char* symbol, Kernel& kernel) {
+    if (time_left_.load(std::memory_order_relaxed) <= 0) {
+        unread_.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    const auto begin = std::chrono::steady_clock::now();
     std::optional<StubParameters> stub = parameters_of_(symbol);
+    const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
+    time_left_.fetch_sub(taken.count(), std::memory_order_relaxed);
     if (!stub || (kernel.typed && stub->count != kernel.signature.count)) return;
+    // Another binary may have a kernel with the same C name, and other arguments.
+    for (KernelParameter& part : stub->parts) part.declared = !kernel.typed;
     kernel.typed = true;
     kernel.signature.count = stub->count;
     kernel.signature.parameters = std::move(stub->parts);
@@ -275,6 +284,7 @@ KernelEvents::Counts KernelEvents::counts() const {
     Counts counts;
     const std::lock_guard lock(mutex_);
     counts.captured = captured_;
+    counts.unread = unread_.load(std::memory_order_relaxed);
     counts.scanned = calls_scanned_;
     counts.partly = calls_partly_;
     counts.elsewhere = calls_elsewhere_;

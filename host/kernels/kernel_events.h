@@ -2,6 +2,8 @@
 // operator that reads and writes the buffers which its name says it is given.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -43,9 +45,11 @@ class KernelEvents {
     using ParametersOf = std::optional<StubParameters> (*)(const char* symbol);
 
     /// What `manifest` says of a kernel counts beside its name and debug information, and nothing of it where it
-    /// contradicts them. Without `parameters_of` there is no debug information.
-    explicit KernelEvents(Sink& sink, KernelManifest manifest = {}, ParametersOf parameters_of = nullptr)
-        : sink_(sink), manifest_(std::move(manifest)), parameters_of_(parameters_of) {}
+    /// contradicts them. Without `parameters_of` there is no debug information; nor is there for further kernels once
+    /// it has taken the program longer than `longest`.
+    explicit KernelEvents(Sink& sink, KernelManifest manifest = {}, ParametersOf parameters_of = nullptr,
+                          std::chrono::nanoseconds longest = std::chrono::seconds(2))
+        : sink_(sink), manifest_(std::move(manifest)), parameters_of_(parameters_of), time_left_(longest.count()) {}
 
     /// The kernel is about to be launched: buffers of it whose values are not known are looked at first.
     void before_launch(const SeenLaunch& launch) noexcept;
@@ -74,6 +78,7 @@ class KernelEvents {
         int64_t captured = 0;     ///< into graphs: those are not looked at
         int64_t elsewhere = 0;    ///< of which nothing was: they write to memory that was not seen to be allocated
         int64_t unexplained = 0;  ///< calls of which nothing is told: not all that they read was looked at
+        int64_t unread = 0;       ///< kernels whose debug information there was no time for
         /// Kernels that a user describes and that none was found to be, with why one of that name was not.
         std::vector<std::pair<std::string, std::string>> unmet;
         std::map<std::string, int64_t> unseen;  ///< of kernels of which nothing says what they write, by their names
@@ -95,7 +100,7 @@ class KernelEvents {
     void meet(const char* symbol);
     Kernel& kernel_of(const char* symbol);
     /// What debug information says of its parameters, where that is more than the name does.
-    void add_stub(const char* symbol, Kernel& kernel) const;
+    void add_stub(const char* symbol, Kernel& kernel);
     /// What a user says of the kernel is part of its signature now, where he does.
     void add_declared(std::string_view symbol, Kernel& kernel);
     const OpInfo& call_op(const char* call, OpClass op_class);
@@ -111,6 +116,8 @@ class KernelEvents {
     Sink& sink_;
     const KernelManifest manifest_;
     const ParametersOf parameters_of_;
+    std::atomic<int64_t> time_left_;  ///< nanoseconds, for that
+    std::atomic<int64_t> unread_{0};
     mutable std::mutex mutex_;  ///< of what follows
     DeviceMemory memory_;
     std::map<std::string, Kernel, std::less<>> kernels_;

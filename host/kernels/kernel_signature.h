@@ -25,7 +25,7 @@ struct KernelParameter {
     int16_t argument = 0;          ///< its place among those of the kernel
     int32_t offset = 0;            ///< bytes from where the argument begins to the pointer or number: of a struct
     int64_t count = 0;             ///< numbers that the buffer has; 0: it goes on to its end
-    bool declared = false;         ///< a user says so: there may be no such argument
+    bool declared = false;         ///< by a user, or of a kernel with a C name: there may be no such argument
 
     bool is_buffer() const { return use == Use::Reads || use == Use::Writes || use == Use::Others; }
 };

@@ -114,18 +114,19 @@ struct Contents {
     enum class What : uint8_t {
         Nothing,   ///< an empty struct
         Numbers,   ///< of `dtype`, one after the other
-        Integers,  ///< no floating-point numbers, and no addresses
-        Bytes,     ///< anything may be handed over as such
+        Integers,  ///< of a type that holds nothing else
+        Bytes,     ///< anything may be handed over as such: `uint4`, `std::byte`
         Mixed,     ///< or not known
     };
     What what;
     DType dtype = DType::Float32;
 
     Contents beside(const Contents& other) const {
-        if (what == What::Nothing) return other;
-        if (other.what == What::Nothing || (what == other.what && dtype == other.dtype)) return *this;
         const auto whole = [](What one) { return one == What::Integers || one == What::Bytes; };
-        return {whole(what) && whole(other.what) ? What::Integers : What::Mixed};
+        if (whole(what) && (whole(other.what) || other.what == What::Nothing)) return {What::Bytes};
+        if (what == What::Nothing) return whole(other.what) ? Contents{What::Bytes} : other;
+        return other.what == What::Nothing || (what == other.what && dtype == other.dtype) ? *this
+                                                                                           : Contents{What::Mixed};
     }
 };
 
@@ -149,7 +150,8 @@ Contents contents_of(const std::optional<Dwarf_Die>& of, int depth) {
     const Bare type = bare(of);
     const int tag = type.tag();
     if (tag == DW_TAG_base_type) return base_contents(*type.type);
-    if (tag == DW_TAG_enumeration_type) return {Contents::What::Integers};
+    if (tag == DW_TAG_enumeration_type)
+        return {size_of(*type.type) <= 2 ? Contents::What::Bytes : Contents::What::Integers};
     if (tag == DW_TAG_array_type) return contents_of(type_of(*type.type), depth);
     if (!is_struct(tag) || depth == kMostNested) return {Contents::What::Mixed};
     if (const auto dtype = number_type(name_of(*type.type))) return {Contents::What::Numbers, *dtype};
@@ -183,8 +185,8 @@ Part pointer_to(const std::optional<Dwarf_Die>& of) {
 
 int64_t elements_of(const Dwarf_Die& array) {
     const std::optional<Dwarf_Die> element = type_of(array);
-    const int64_t bytes = element ? size_of(*element) : 0;
-    return bytes > 0 ? size_of(array) / bytes : -1;
+    const int64_t bytes = element ? size_of(*element) : 0, whole = size_of(array);
+    return bytes > 0 && whole >= 0 ? whole / bytes : -1;
 }
 
 /// The parts of one argument, as its type is gone through.

@@ -35,12 +35,22 @@ uint64_t declared_pointer(const SeenLaunch& launch, const KernelParameter& param
     return argument ? read_if_there<uint64_t>(*argument + parameter.offset).value_or(kNowhere) : kNowhere;
 }
 
+bool is_infinite(const SeenLaunch& launch, const KernelParameter& number) {
+    if (!number.declared)
+        return is_infinite_number(number.dtype,
+                                  static_cast<const char*>(launch.arguments[number.argument]) + number.offset);
+    const auto argument = read_if_there<const char*>(launch.arguments + number.argument);
+    if (!argument) return false;
+    const char* const at = *argument + number.offset;
+    if (number.dtype == DType::Float64) return std::isinf(read_if_there<double>(at).value_or(0));
+    return std::isinf(read_if_there<float>(at).value_or(0));
+}
+
 }  // namespace
 
 bool gives_infinity(const SeenLaunch& launch, const KernelSignature& signature) {
     return std::any_of(signature.parameters.begin(), signature.parameters.end(), [&](const KernelParameter& one) {
-        return one.use == KernelParameter::Use::Number &&
-               is_infinite_number(one.dtype, static_cast<const char*>(launch.arguments[one.argument]) + one.offset);
+        return one.use == KernelParameter::Use::Number && is_infinite(launch, one);
     });
 }
 

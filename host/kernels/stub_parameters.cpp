@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "host/kernels/parameter_types.h"
 #include "host/stacks/debug_info.h"
@@ -62,28 +63,29 @@ std::optional<StubParameters> at_address(Dwfl_Module* module, Dwarf_Addr address
     return std::nullopt;
 }
 
-/// For a stub among the symbols of each binary: of a kernel that is launched by cudaLaunchCooperativeKernel(), say. It
+/// For stubs among the symbols of each binary: of a kernel that is launched by cudaLaunchCooperativeKernel(), say. It
 /// has the types of its parameters in its name, or it might be another one.
 struct Search {
+    static constexpr int kMost = 4;  ///< symbols with the kernel's name in theirs
     const char* symbol;
-    std::optional<StubParameters> found;
+    int count = 0;
+    std::pair<Dwfl_Module*, Dwarf_Addr> found[kMost] = {};
 };
 
-int search_symbols(Dwfl_Module* module, void**, const char*, Dwarf_Addr, void* data) {
+/// Called through libdw: throws nothing.
+int search_symbols(Dwfl_Module* module, void**, const char*, Dwarf_Addr, void* data) noexcept {
     auto& search = *static_cast<Search*>(data);
     const int count = libdw().dwfl_module_getsymtab(module);
-    for (int i = 1; i < count; ++i) {
+    for (int i = 1; i < count && search.count < Search::kMost; ++i) {
         GElf_Sym symbol;
         GElf_Addr address = 0;
         const char* const name =
             libdw().dwfl_module_getsym_info(module, i, &symbol, &address, nullptr, nullptr, nullptr);
         const char* const stub = name != nullptr ? std::strstr(name, "__device_stub__Z") : nullptr;
-        if (stub == nullptr || GELF_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
-        if (std::strstr(stub, search.symbol) == nullptr) continue;
-        search.found = at_address(module, address, search.symbol, std::equal_to<std::string_view>());
-        if (search.found) return DWARF_CB_ABORT;
+        if (stub != nullptr && GELF_ST_TYPE(symbol.st_info) == STT_FUNC && std::strstr(stub, search.symbol) != nullptr)
+            search.found[search.count++] = {module, address};
     }
-    return DWARF_CB_OK;
+    return search.count < Search::kMost ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
 }  // namespace
@@ -100,9 +102,13 @@ int search_symbols(Dwfl_Module* module, void**, const char*, Dwarf_Addr, void* d
         if (auto found = at_address(module, call, symbol, may_be_kernel)) return found;
     }
     if (!std::string_view(symbol).starts_with("_Z")) return std::nullopt;
-    Search search{symbol, {}};
+    Search search{symbol};
     libdw().dwfl_getmodules(debug_info.process(), search_symbols, &search, 0);
-    return search.found;
+    for (int i = 0; i < search.count; ++i) {
+        const auto& [module, address] = search.found[i];
+        if (auto found = at_address(module, address, symbol, std::equal_to<std::string_view>())) return found;
+    }
+    return std::nullopt;
 }
 
 }  // namespace numsan

@@ -49,6 +49,7 @@ std::string_view own_name_of_symbol(std::string_view symbol) {
         for (; i < symbol.size() && is_digit(symbol[i]); ++i) length = 10 * length + (symbol[i] - '0');
         name = symbol.substr(i, length);
         i += name.size();
+        if (!symbol.starts_with("_ZN")) break;  // what follows is its first parameter's type
         if (i < symbol.size() && symbol[i] == 'L') ++i;
     }
     return name;

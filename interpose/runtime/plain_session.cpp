@@ -159,6 +159,10 @@ void PlainSession::add_coverage(RunSummary& run) const {
                  " of which nothing is told");
     for (const auto& [call, count] : counts.unseen_calls)
         run.lose("calls of `" + call.first + "`: " + std::to_string(count) + " not looked at, as " + call.second);
+    if (counts.unread > 0)
+        run.blind_spots.push_back("debug information: not read for " + std::to_string(counts.unread) +
+                                  (counts.unread == 1 ? " kernel" : " kernels") +
+                                  ", as that of others had taken 2 seconds");
     for (const auto& [symbol, why] : counts.unmet)
         run.blind_spots.push_back("kernels: no kernel was launched that is " + quoted(symbol) +
                                   (why.empty() ? "" : " as it is described: " + why));

@@ -62,7 +62,7 @@ struct GatheredParameter {
     int64_t reads = 0;            ///< sampled steps in which an op with gradients on read it
     int64_t last_read = -1;       ///< the last one of these
     bool optimized = false;       ///< an optimizer held it in the second step
-    bool of_module = true;        ///< its name is that of a module's; nothing else is known of one without a name
+    bool of_module = true;        ///< a module has it; taken to be so where it has no name
     bool moves = false;           ///< in step `before_step` a gradient was not zero at one of these elements
     bool used = false;            ///< its gradient has a part that the optimizer has used
     bool was_used = false;        ///< the same before what is being added now

@@ -12,16 +12,18 @@ bool is_read_throughout(const Signals& signals, const ParameterSignals& one) {
     return one.reads >= kDiagnosedSteps && 3 * one.reads >= 2 * static_cast<int64_t>(signals.steps.size());
 }
 
-/// A weight that stays as an initialiser left it. Loaded ones are kept on purpose, and data may be random and get
-/// gradients, too: the points at which a network is derived.
+/// Data may get gradients, too: points at which a network is derived.
+bool is_of_model(const ParameterSignals& one) { return one.of_module || one.optimized.value_or(false); }
+
+/// A weight that stays as an initialiser left it. Loaded ones are kept on purpose.
 bool stays_random(const ParameterSignals& one) {
-    return is_weight(one) && one.of_module && !one.changed && one.initial == "random";
+    return is_weight(one) && is_of_model(one) && !one.changed && one.initial == "random";
 }
 
 /// Adapters that start at zero train beside weights that are kept on purpose.
 bool has_adapters(const Signals& signals) {
     return std::any_of(signals.parameters.begin(), signals.parameters.end(), [](const ParameterSignals& one) {
-        return is_weight(one) && one.needs_gradient && one.initial == "zeros";
+        return is_weight(one) && is_of_model(one) && one.needs_gradient && one.initial == "zeros";
     });
 }
 

@@ -150,8 +150,6 @@ const Case kCases[] = {
       .after_parameters = true}},
     {"N4", Mechanism::DOM, {.op = "log", .operand_touched = true, .saturating = "exp", .reduction = "sum",
       .loss_known = true, .after_parameters = true}},
-    {"N4", Mechanism::DOM, {.op = "log", .operand_touched = true, .saturating = "exp", .reduction = "mm",
-      .loss_known = true, .after_parameters = true}},
     {"N4", Mechanism::DOM, {.op = "log1p", .operand_touched = true, .saturating = "exp", .loss_known = true,
       .after_parameters = true}},
     {"N4", Mechanism::DOM, {.op = "log", .operand_touched = true, .saturating = "erf", .loss_known = true,

@@ -120,6 +120,20 @@ TEST(DescribedKernels, WhatDebugInformationSaysCountsWhereTheNameDoesNotSayAll) 
     EXPECT_EQ(events.counts().unseen.count("unknown<<<>>>"), 1u);
 }
 
+TEST(DescribedKernels, DebugInformationIsReadForSoLong) {
+    SeenEvents seen;
+    KernelEvents events(seen, {}, known_parameters, std::chrono::nanoseconds(1));
+    uint64_t nothing = 0;
+    void* arguments[] = {&nothing, &nothing};
+    for (const char* const symbol : {"_Z4movePfPv", "step", "unknown", "step", "_Z5scalePf"}) {
+        const SeenLaunch launch{symbol, arguments, DeviceQueue{nullptr, -1, true}};
+        events.before_launch(launch);
+        events.after_launch(launch);
+    }
+    EXPECT_EQ(events.counts().unread, 2) << "each kernel once, and none whose name says all";
+    EXPECT_EQ(events.counts().unseen.count("step<<<>>>"), 1u);
+}
+
 TEST(DescribedKernels, ADescriptionIsHeldAgainstDebugInformation) {
     const char* const kernels =
         "[[kernel]]\nsymbol = \"step\"\nwrites = [{ argument = 0, offset = 8, type = \"float16\" }]\n"

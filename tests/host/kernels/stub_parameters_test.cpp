@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+
+#include "host/stacks/libdw.h"
 
 namespace {
 
@@ -51,6 +54,12 @@ struct Many {
     float* rows[32];
 };
 
+enum class Color : int { Red };
+struct Open {
+    long count;
+    float* rows[];
+};
+
 using numsan::KernelParameter;
 using numsan::stub_parameters;
 using numsan::StubParameters;
@@ -83,6 +92,11 @@ __attribute__((noinline)) void __device_stub__Z4manyR4Many(Many&) {
     asm volatile("" ::: "memory");
 }
 
+__attribute__((noinline)) void __device_stub__Z5bytesPSt4byteP5ColorR4Open(std::byte*, Color*, Open&) {
+    launch("bytes");
+    asm volatile("" ::: "memory");
+}
+
 /// "0+8 writes float32": argument, offset in it and use.
 std::string shown(const StubParameters& parameters) {
     const char* const uses[] = {"value", "number", "reads", "writes", "others", "unknown"};
@@ -103,15 +117,11 @@ std::string launched(Stub* stub, Arguments&&... arguments) {
     return seen ? shown(*seen) : "none";
 }
 
-/// Nothing is known without libdw or -g.
-bool can_see() {
-    const numsan::StubParameters none;
-    Square square;
-    return launched(__device_stub__ZN2ns5applyIfNS_6SquareEEEvPT_T0_i, nullptr, square, 0) != "none";
-}
+const char* const kNoLibdw = "libdw is not installed";
+bool can_see() { return numsan::libdw().complete; }
 
 TEST(StubParameters, MembersOfStructsArePartsOfTheirOwn) {
-    if (!can_see()) GTEST_SKIP() << "libdw is not installed, or this was built without -g";
+    if (!can_see()) GTEST_SKIP() << kNoLibdw;
     Params params{};
     EXPECT_EQ(launched(__device_stub__Z12fused_updatePfPK13__nv_bfloat166ParamsPvPjPKcPc, nullptr, nullptr, params,
                        nullptr, nullptr, nullptr, nullptr),
@@ -120,27 +130,35 @@ TEST(StubParameters, MembersOfStructsArePartsOfTheirOwn) {
 }
 
 TEST(StubParameters, AnEmptyStructLeadsNowhere) {
-    if (!can_see()) GTEST_SKIP() << "libdw is not installed, or this was built without -g";
+    if (!can_see()) GTEST_SKIP() << kNoLibdw;
     Square square;
     EXPECT_EQ(launched(__device_stub__ZN2ns5applyIfNS_6SquareEEEvPT_T0_i, nullptr, square, 0), "3: 0+0 writes float32");
 }
 
 TEST(StubParameters, WhatAPointerLeadsToIsNumbersOnlyIfAllOfItIs) {
-    if (!can_see()) GTEST_SKIP() << "libdw is not installed, or this was built without -g";
+    if (!can_see()) GTEST_SKIP() << kNoLibdw;
     Either either{};
     EXPECT_EQ(launched(__device_stub__Z5movesP8ParticleP8LabelledP4CellPKS3_R6EitherP6Padded, nullptr, nullptr, nullptr,
                        nullptr, either, nullptr),
-              "6: 0+0 writes float32 1+0 unknown 2+0 others 3+0 value 4+0 unknown 5+0 unknown");
+              "6: 0+0 writes float32 1+0 unknown 2+0 unknown 3+0 value 4+0 unknown 5+0 unknown");
 }
 
 TEST(StubParameters, VeryManyPartsAreNotGoneThrough) {
-    if (!can_see()) GTEST_SKIP() << "libdw is not installed, or this was built without -g";
+    if (!can_see()) GTEST_SKIP() << kNoLibdw;
     Many many{};
     EXPECT_EQ(launched(__device_stub__Z4manyR4Many, many), "1: 0+0 unknown");
 }
 
+TEST(StubParameters, BytesMayBeOfAnything) {
+    if (!can_see()) GTEST_SKIP() << kNoLibdw;
+    Open open{};
+    EXPECT_EQ(launched(__device_stub__Z5bytesPSt4byteP5ColorR4Open, nullptr, nullptr, open),
+              "3: 0+0 unknown 1+0 others 2+8 unknown")
+        << "std::byte, an enumeration of int, and an array whose length is not known";
+}
+
 TEST(StubParameters, AStubIsFoundThatIsNotOnTheStack) {
-    if (!can_see()) GTEST_SKIP() << "libdw is not installed, or this was built without -g";
+    if (!can_see()) GTEST_SKIP() << kNoLibdw;
     launch("_ZN2ns5applyIfNS_6SquareEEEvPT_T0_i");
     ASSERT_TRUE(seen);
     EXPECT_EQ(shown(*seen), "3: 0+0 writes float32");

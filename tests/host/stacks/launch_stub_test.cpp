@@ -108,6 +108,8 @@ TEST(LaunchStub, TheKernelOfAStubIsInItsName) {
     EXPECT_TRUE(may_be_kernel("_Z5scalePfi", "scale")) << "extern \"C\"";
     EXPECT_TRUE(
         may_be_kernel("_ZN2ns5applyIfZ4mainEUnvdl0_PFivE4main1_EEvPT_T0_i", "_ZN2ns5applyIfZ4mainEUlfE_EEvPT_T0_i"));
+    EXPECT_TRUE(may_be_kernel("_Z9adam_step4Adam", "adam_step"));
+    EXPECT_FALSE(may_be_kernel("_Z9adam_step4Adam", "Adam")) << "that is what it is given";
     EXPECT_FALSE(may_be_kernel("_Z5scalePfi", "rescale"));
     EXPECT_FALSE(may_be_kernel("_Z5scalePfi", "_Z7rescalePfi"));
     EXPECT_FALSE(may_be_kernel("_Z5scalePfi", ""));
