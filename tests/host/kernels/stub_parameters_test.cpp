@@ -31,6 +31,7 @@ struct Params : Base {
     float scale;
     unsigned flag : 1;
 };
+static_assert(Params::kMade == 1, "no part of an object");
 struct Square {};
 struct Particle {
     float position[3], mass;
