@@ -72,31 +72,34 @@ __attribute__((noinline)) void launch(const char* symbol) {
     asm volatile("" ::: "memory");
 }
 
-__attribute__((noinline)) void __device_stub__Z12fused_updatePfPK13__nv_bfloat166ParamsPvPjPKcPc(
+}  // namespace
+
+// As nvcc makes them, in no namespace: of functions that clang describes inside one libdw finds no scopes.
+__attribute__((noinline)) static void __device_stub__Z12fused_updatePfPK13__nv_bfloat166ParamsPvPjPKcPc(
     float*, const __nv_bfloat16*, Params&, void*, unsigned*, const char*, char*) {
     launch("fused_update");
     asm volatile("" ::: "memory");
 }
-__attribute__((noinline)) void __device_stub__ZN2ns5applyIfNS_6SquareEEEvPT_T0_i(float*, Square&, int) {
+__attribute__((noinline)) static void __device_stub__ZN2ns5applyIfNS_6SquareEEEvPT_T0_i(float*, Square&, int) {
     launch("_ZN2ns5applyIfNS_6SquareEEEvPT_T0_i");
     asm volatile("" ::: "memory");
 }
-__attribute__((noinline)) void __device_stub__Z5movesP8ParticleP8LabelledP4CellPKS3_R6EitherP6Padded(Particle*,
-                                                                                                     Labelled*, Cell*,
-                                                                                                     const Cell*,
-                                                                                                     Either&, Padded*) {
+__attribute__((noinline)) static void __device_stub__Z5movesP8ParticleP8LabelledP4CellPKS3_R6EitherP6Padded(
+    Particle*, Labelled*, Cell*, const Cell*, Either&, Padded*) {
     launch("moves");
     asm volatile("" ::: "memory");
 }
-__attribute__((noinline)) void __device_stub__Z4manyR4Many(Many&) {
+__attribute__((noinline)) static void __device_stub__Z4manyR4Many(Many&) {
     launch("many");
     asm volatile("" ::: "memory");
 }
 
-__attribute__((noinline)) void __device_stub__Z5bytesPSt4byteP5ColorR4Open(std::byte*, Color*, Open&) {
+__attribute__((noinline)) static void __device_stub__Z5bytesPSt4byteP5ColorR4Open(std::byte*, Color*, Open&) {
     launch("bytes");
     asm volatile("" ::: "memory");
 }
+
+namespace {
 
 /// "0+8 writes float32": argument, offset in it and use.
 std::string shown(const StubParameters& parameters) {
@@ -138,9 +141,13 @@ TEST(StubParameters, AnEmptyStructLeadsNowhere) {
 
 TEST(StubParameters, WhatAPointerLeadsToIsNumbersOnlyIfAllOfItIs) {
     if (!can_see()) GTEST_SKIP() << kNoLibdw;
-    Either either{};
-    EXPECT_EQ(launched(__device_stub__Z5movesP8ParticleP8LabelledP4CellPKS3_R6EitherP6Padded, nullptr, nullptr, nullptr,
-                       nullptr, either, nullptr),
+    Either either{};  // clang describes types of which there are objects
+    Particle particle{};
+    Labelled labelled{};
+    Cell cell{};
+    Padded padded{};
+    EXPECT_EQ(launched(__device_stub__Z5movesP8ParticleP8LabelledP4CellPKS3_R6EitherP6Padded, &particle, &labelled,
+                       &cell, &cell, either, &padded),
               "6: 0+0 writes float32 1+0 unknown 2+0 unknown 3+0 value 4+0 unknown 5+0 unknown");
 }
 
