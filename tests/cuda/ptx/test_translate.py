@@ -21,8 +21,8 @@ KERNEL = """\
 """
 
 
-def translated(line, tmp_path):
-    (tmp_path / "a.ptx").write_text(KERNEL.replace("LINE", line))
+def translated(line, tmp_path, kernel=KERNEL):
+    (tmp_path / "a.ptx").write_text(kernel.replace("LINE", line))
     done = subprocess.run([sys.executable, TRANSLATE, tmp_path / "a.ptx", tmp_path / "a.cpp", "--namespace", "a"],
                           capture_output=True, text=True)
     return done.returncode, done.stderr.strip()
@@ -45,6 +45,11 @@ def test_what_is_known_is_translated(tmp_path):
     made = (tmp_path / "a.cpp").read_text()
     assert "twice = bits_of<uint32_t>(value_of(uint32_t(F1)) + value_of(uint32_t(F1)));" in made
     assert '{"_Z5scalePffs", &_Z5scalePffs, 14, 0, {{0, 8}, {8, 4}, {12, 2}}}' in made
+
+
+def test_a_kernel_with_internal_linkage_is_translated(tmp_path):
+    assert translated("ret;", tmp_path, KERNEL.removeprefix(".visible ")) == (0, "")
+    assert '{"_Z5scalePffs", ' in (tmp_path / "a.cpp").read_text()
 
 
 def test_a_parameter_that_is_not_known_is_named(tmp_path):

@@ -317,7 +317,7 @@ def parameters_of(text):
 
 
 def kernels_of(text):
-    for match in re.finditer(r"^\.visible \.entry (\w+)\(([^)]*)\)[^{]*^\{", text, re.M):
+    for match in re.finditer(r"^(?:\.visible )?\.entry (\w+)\(([^)]*)\)[^{]*^\{", text, re.M):
         depth, end = 1, match.end()
         while depth > 0:  # inline assembly has braces, too
             depth += {"{": 1, "}": -1}.get(text[end], 0)
