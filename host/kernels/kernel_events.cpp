@@ -58,7 +58,7 @@ void KernelEvents::add_stub(const char* symbol, Kernel& kernel) {
     std::optional<StubParameters> stub = parameters_of_(symbol);
     const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
     time_left_.fetch_sub(taken.count(), std::memory_order_relaxed);
-    if (!stub || (kernel.typed && stub->count != kernel.signature.count)) return;
+    if (!stub || (kernel.typed ? stub->count != kernel.signature.count : !can_read_arguments())) return;
     // Another binary may have a kernel with the same C name, and other arguments.
     for (KernelParameter& part : stub->parts) part.declared = !kernel.typed;
     kernel.typed = true;

@@ -69,7 +69,7 @@ Bare bare(std::optional<Dwarf_Die> type) {
     }
 }
 
-/// "cuda::std::__4::complex<float>"
+/// "cuda::std::__4::complex<float>"; empty: it has none that others could have.
 std::string name_of(const Dwarf_Die& type) {
     Dwarf_Die die = type;
     Dwarf_Die* scopes = nullptr;
@@ -79,7 +79,8 @@ std::string name_of(const Dwarf_Die& type) {
     for (int i = 0; i < count; ++i) {
         const int tag = libdw().dwarf_tag(&scopes[i]);
         const char* const part = libdw().dwarf_diename(&scopes[i]);
-        if ((i > 0 && tag == DW_TAG_compile_unit) || part == nullptr) break;
+        if (tag == DW_TAG_compile_unit) break;
+        if (part == nullptr) return "";  // in an unnamed namespace: the program's own
         name = i == 0 ? std::string(part) : std::string(part) + "::" + name;
     }
     return name;
@@ -99,10 +100,7 @@ bool visit_members(const Dwarf_Die& type, Visit visit) {
         if (has(child, DW_AT_external)) continue;  // static
         const auto offset = number(child, DW_AT_data_member_location);
         const bool in_bits = has(child, DW_AT_data_bit_offset) || has(child, DW_AT_bit_size);
-        if (!offset && (in_bits || !has(child, DW_AT_data_member_location))) {
-            if (in_bits) continue;  // an integer
-            return false;
-        }
+        if (!offset && in_bits) continue;  // an integer
         const std::optional<Dwarf_Die> of = type_of(child);
         if (!offset || !of || !visit(*of, static_cast<int64_t>(*offset))) return false;
     } while (libdw().dwarf_siblingof(&child, &child) == 0);

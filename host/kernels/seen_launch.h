@@ -21,8 +21,8 @@ struct SeenLaunch {
 /// One of the numbers that it is given by value is infinite: it masks or begins a minimum with it.
 bool gives_infinity(const SeenLaunch& launch, const KernelSignature& signature);
 
-/// The system lets a process read its own memory without a fault, which what a user describes needs: a kernel may have
-/// fewer arguments. A sandbox may not; then all that is described lies in memory that nobody has.
+/// The system lets a process read its own memory without a fault. Arguments need that which a user describes, or debug
+/// information of a kernel with a C name: it may have fewer. A sandbox may not; then those kernels are not known.
 bool can_read_arguments();
 
 /// A buffer that a launch is given.

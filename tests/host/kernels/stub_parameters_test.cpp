@@ -9,13 +9,18 @@
 
 #include "host/stacks/libdw.h"
 
-namespace {
-
 struct __half {
     unsigned short bits;
 };
 struct __nv_bfloat16 {
     unsigned short bits;
+};
+
+namespace {
+
+/// Not that of CUDA.
+struct double2 {
+    float *to, *from;
 };
 struct Inner {
     float* weights;
@@ -98,6 +103,10 @@ __attribute__((noinline)) static void __device_stub__Z5bytesPSt4byteP5ColorR4Ope
     launch("bytes");
     asm volatile("" ::: "memory");
 }
+__attribute__((noinline)) static void __device_stub__Z3ownP7double2(double2*) {
+    launch("own");
+    asm volatile("" ::: "memory");
+}
 
 namespace {
 
@@ -149,6 +158,12 @@ TEST(StubParameters, WhatAPointerLeadsToIsNumbersOnlyIfAllOfItIs) {
     EXPECT_EQ(launched(__device_stub__Z5movesP8ParticleP8LabelledP4CellPKS3_R6EitherP6Padded, &particle, &labelled,
                        &cell, &cell, either, &padded),
               "6: 0+0 writes float32 1+0 unknown 2+0 unknown 3+0 value 4+0 unknown 5+0 unknown");
+}
+
+TEST(StubParameters, ATypeOfTheProgramsOwnIsNotCudasOfThatName) {
+    if (!can_see()) GTEST_SKIP() << kNoLibdw;
+    double2 own{};
+    EXPECT_EQ(launched(__device_stub__Z3ownP7double2, &own), "1: 0+0 unknown");
 }
 
 TEST(StubParameters, VeryManyPartsAreNotGoneThrough) {
