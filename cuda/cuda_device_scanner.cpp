@@ -105,6 +105,9 @@ class CudaDeviceScanner final : public DeviceScanner {
     int64_t further_launches(int64_t bytes, bool exact) const noexcept override {
         return bytes > (exact ? gpu::kAlwaysAloneBytes : gpu::kAloneBytes) ? 1 : 0;
     }
+    int64_t cost(int device, int64_t launches, int64_t bytes) const noexcept override {
+        return scanner_.cost(device).of(launches, bytes);
+    }
     int64_t lost() const noexcept override { return static_cast<int64_t>(scanner_.counters().dropped); }
     int64_t device_bytes() const noexcept override { return scanner_.device_bytes(); }
     std::vector<ScannedDevice> devices() const override { return scanner_.devices(); }

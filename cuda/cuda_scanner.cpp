@@ -118,7 +118,7 @@ void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
     header.sequence = captured ? &scratch.sequence : nullptr;
     header.scratch = scratch.items;
     header.looks = &scratch.looked.list;
-    header.blocks_done = &scratch.blocks_done;
+    header.launch = &scratch.launch;
     header.state = captured ? &memory.replay : &memory.eager;
     header.ring = captured ? state.replay.device : state.eager.device;
     header.ring_capacity = kRingCapacity;
@@ -126,6 +126,7 @@ void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
     header.results_capacity = kResults;
     batch.filler.begin(header);
     batch.count = 0;
+    batch.has_exact = false;
 }
 
 /// False when the batch has no room. What cannot be scanned is counted.
@@ -146,6 +147,7 @@ bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request
     if (admission == Admission::Unsupported) skip_item(lane, sequence, SkipReason::Unsupported);
     if (admission != Admission::Added) return true;
     Batch::Item& item = batch.items[batch.count++];
+    batch.has_exact |= exact;
     item = Batch::Item{};
     item.bytes = bytes_of(view);
     item.sequence = sequence;
@@ -156,7 +158,7 @@ void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request, 
     batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count, DeviceHit::kMaxInputs);
     for (int i = 0; i < request.output_count; ++i) {
         if (add(lane, batch, request, i)) continue;
-        launch(lane, batch);
+        launch(lane, batch, Stream::Asked);
         begin(lane, batch, gated);
         batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count, DeviceHit::kMaxInputs);
         if (add(lane, batch, request, i)) continue;
@@ -176,7 +178,7 @@ void CudaScanner::scan_now(Lane& lane, const ScanRequest* requests, int count) n
     look_again(lane, *batch);
     if (batch->count == 0) begin(lane, *batch, false);
     for (int i = 0; i < count; ++i) add_now(lane, *batch, requests[i], false);
-    launch(lane, *batch);
+    launch(lane, *batch, Stream::Asked);
     land(lane, batch);
 }
 
@@ -187,11 +189,11 @@ void CudaScanner::scan_gated(Lane& lane, const ScanRequest* requests, int count)
         return;
     }
     look_again(lane, *batch);
-    launch(lane, *batch);
+    launch(lane, *batch, Stream::Asked);
     begin(lane, *batch, true);
     for (int i = 0; i < count; ++i) add_now(lane, *batch, requests[i], true);
     batch->filler.header().flags |= kClearsGate;
-    launch(lane, *batch);
+    launch(lane, *batch, Stream::Asked);
     land(lane, batch);
 }
 
@@ -234,7 +236,7 @@ void CudaScanner::flush_lane(Lane& lane) noexcept {
     Batch* batch = take(lane);
     if (batch == nullptr) return;
     look_again(lane, *batch);
-    launch(lane, *batch);
+    launch(lane, *batch, Stream::Unknown);
     land(lane, batch);
 }
 

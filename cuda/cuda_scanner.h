@@ -11,6 +11,7 @@
 
 #include "cuda/kernel/hit_ring.h"
 #include "cuda/kernel/scan_policy.h"
+#include "cuda/scan_cost.h"
 #include "cuda/skip_reason.h"
 #include "host/base/adapter_abi.h"
 #include "host/base/device_scanner.h"
@@ -172,6 +173,11 @@ class CudaScanner {
     int64_t device_bytes() const noexcept;
     std::vector<ScannedDevice> devices() const;
 
+    /// What scans cost on a device, as far as poll() has learned it.
+    const ScanCost& cost(int device) const noexcept {
+        return costs_[device >= 0 && device < kMaxDevices ? device : kMaxDevices - 1];
+    }
+
   private:
     static constexpr int kMaxContexts = 64;
     static constexpr int kMaxLanes = 2048;
@@ -205,8 +211,10 @@ class CudaScanner {
     Batch* take(Lane& lane) noexcept;
     void land(Lane& lane, Batch* batch) noexcept;
     void flush_lane(Lane& lane) noexcept;
-    void launch(Lane& lane, Batch& batch) noexcept;
-    bool launch_table(Lane& lane, Batch& batch, SkipReason& why) noexcept;
+    /// Whether the caller has just asked whether the lane's stream is captured, and its context is current.
+    enum class Stream : uint8_t { Asked, Unknown };
+    void launch(Lane& lane, Batch& batch, Stream stream) noexcept;
+    bool launch_table(Lane& lane, Batch& batch, int64_t bytes, Stream stream, SkipReason& why) noexcept;
     void remember_captured(Lane& lane, const Batch& batch) noexcept;
     void skip(SkipReason why, uint64_t count = 1) noexcept;
     void skip_item(const Lane& lane, uint64_t sequence, SkipReason why) noexcept;
@@ -251,6 +259,7 @@ class CudaScanner {
     Batch* spares_ = nullptr;
 
     std::atomic<CUctx_st*> primaries_[kMaxDevices] = {};
+    ScanCost costs_[kMaxDevices];
 
     std::unique_ptr<Outcomes> outcomes_;
     std::mutex poll_mutex_;

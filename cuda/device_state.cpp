@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "cuda/kernel/scan_fatbin.h"
+#include "cuda/launch_clock.h"
 
 namespace numsan::gpu {
 namespace {
 
 constexpr size_t kRingBytes = HitRing::bytes(kRingCapacity);
-constexpr size_t kMappedBytes = 2 * kRingBytes + kResults * sizeof(RangeResult);
+constexpr size_t kResultsAt = 2 * kRingBytes, kTimesAt = kResultsAt + kResults * sizeof(RangeResult);
+constexpr size_t kMappedBytes = kTimesAt + LaunchClock::kTimes * sizeof(LaunchTime);
 
 #define NUMSAN_TRY(name, expression)                                          \
     do {                                                                      \
@@ -58,13 +60,15 @@ Failure map_host_memory(const Driver& driver, void* mapped, DeviceState& state) 
     auto* bytes = static_cast<unsigned char*>(mapped);
     state.eager.host = reinterpret_cast<HitRing*>(bytes);
     state.replay.host = reinterpret_cast<HitRing*>(bytes + kRingBytes);
-    state.results_host = reinterpret_cast<RangeResult*>(bytes + 2 * kRingBytes);  // zero, as every fresh page is
+    state.results_host = reinterpret_cast<RangeResult*>(bytes + kResultsAt);  // zero, as every fresh page is
+    state.times_host = reinterpret_cast<LaunchTime*>(bytes + kTimesAt);
     NUMSAN_TRY("cuMemHostGetDevicePointer", driver.host_pointer(&address, mapped, 0));
     initialise(*state.eager.host, kRingCapacity);
     initialise(*state.replay.host, kRingCapacity);
     state.eager.device = reinterpret_cast<HitRing*>(address);
     state.replay.device = reinterpret_cast<HitRing*>(address + kRingBytes);
-    state.results_device = reinterpret_cast<RangeResult*>(address + 2 * kRingBytes);
+    state.results_device = reinterpret_cast<RangeResult*>(address + kResultsAt);
+    state.times_device = reinterpret_cast<LaunchTime*>(address + kTimesAt);
     return {};
 }
 

@@ -22,10 +22,10 @@ struct LookMemory {
 struct LaneMemory {
     ItemScratch items[kBatchOutputs];
     LookMemory looked;
-    uint32_t blocks_done;
+    LaunchWords launch;
     uint32_t sequence;  ///< of a capture: outputs that its replays have scanned so far
     uint32_t gate;      ///< of the lane's own launches, which follow each other: none of them sees it change
-    uint32_t unused[57];
+    uint32_t unused[54];
 };
 static_assert(sizeof(LaneMemory) % 256 == 0);
 
@@ -58,6 +58,8 @@ struct DeviceState {
     Channel eager, replay;
     RangeResult* results_host = nullptr;  ///< kResults, of eager launches; memory as a Channel's
     RangeResult* results_device = nullptr;
+    LaunchTime* times_host = nullptr;  ///< LaunchClock::kTimes; memory as a Channel's
+    LaunchTime* times_device = nullptr;
 };
 
 /// What went wrong, and in which call.

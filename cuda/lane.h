@@ -12,6 +12,7 @@
 
 #include "cuda/batch_filler.h"
 #include "cuda/device_state.h"
+#include "cuda/launch_clock.h"
 
 namespace numsan::gpu {
 
@@ -38,7 +39,8 @@ struct Batch {
     Batch* next = nullptr;  ///< among the spares, or of Lane::leaving
     BatchFiller filler;
     int count = 0;
-    InputItems inputs;  ///< of the request that is being added
+    bool has_exact = false;  ///< an output of it is looked at closely in any case
+    InputItems inputs;       ///< of the request that is being added
     struct Item {
         int64_t bytes;
         uint64_t sequence;
@@ -62,6 +64,7 @@ struct ContextEntry {
     uint8_t index = 0;      ///< in the scanner's table
     std::thread::id owner;  ///< the thread that sets it up
     DeviceState state;
+    LaunchClock clock;
     uint32_t lanes = 0;  ///< given out; guarded by the scanner's table mutex
 
     // The reader's.

@@ -49,6 +49,7 @@ ContextEntry* CudaScanner::context_entry(CUcontext context, bool captured, SkipR
         if (status == ContextEntry::Ready) {
             entry->eager.emplace(*entry->state.eager.host, kRingCapacity);
             entry->replay.emplace(*entry->state.replay.host, kRingCapacity);
+            entry->clock.use(entry->state.times_host, entry->state.times_device);
         } else {
             keep_reason(failure.call, failure.result);
         }

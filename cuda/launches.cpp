@@ -1,9 +1,11 @@
 // A batch becomes a launch, or is counted with the reason why it did not; and what becomes of the scanner then.
 #include <pthread.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "cuda/cuda_scanner.h"
 #include "cuda/lane.h"
@@ -197,21 +199,23 @@ bool CudaScanner::capture_of(const StreamRef& where, uint64_t& capture, SkipReas
     return status != CU_STREAM_CAPTURE_STATUS_INVALIDATED;
 }
 
-bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexcept {
-    const ContextEntry& context = lane.context;
+bool CudaScanner::launch_table(Lane& lane, Batch& batch, int64_t bytes, Stream asked, SkipReason& why) noexcept {
+    ContextEntry& context = lane.context;
     why = SkipReason::ContextLost;
     if (context.status.load(std::memory_order_acquire) != ContextEntry::Ready) return false;
-    const ContextScope scope(*driver_, context.context);
+    std::optional<ContextScope> scope;
+    if (asked == Stream::Unknown) scope.emplace(*driver_, context.context);
     unsigned long long id = 0;
-    const CUresult found = scope.result() != CUDA_SUCCESS ? scope.result() : driver_->context_id(nullptr, &id);
+    const CUresult found =
+        scope && scope->result() != CUDA_SUCCESS ? scope->result() : driver_->context_id(nullptr, &id);
     if (found != CUDA_SUCCESS || id != context.state.context_id) {
         why = driver_failed(context.context, "cuCtxGetId",
                             found != CUDA_SUCCESS ? int(found) : int(CUDA_ERROR_CONTEXT_IS_DESTROYED));
         return false;
     }
     const CUstream stream = lane.stream();
-    uint64_t capture = 0;
-    if (!capture_of({context.context, stream}, capture, why)) return false;
+    uint64_t capture = lane.capture();
+    if (asked == Stream::Unknown && !capture_of({context.context, stream}, capture, why)) return false;
     why = SkipReason::CaptureChanged;
     if (capture != lane.capture()) return false;
     batch.filler.close(alone_bytes_);
@@ -231,7 +235,15 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexce
         if (result != CUDA_SUCCESS) why = driver_failed(context.context, "cuLaunchKernel", result);
         return result == CUDA_SUCCESS;
     };
+    // Behind a gate nothing may be read, and an exact pass takes longer by itself.
+    const bool timed = capture == 0 && header.gate == nullptr && !batch.has_exact && context.clock.begin(header, bytes);
+    const auto began = timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     const bool scanned = launch(small ? state.scan_small : state.scan_large, header.scan_blocks);
+    if (timed && scanned) {
+        context.clock.launched(header, (std::chrono::steady_clock::now() - began) / std::chrono::nanoseconds(1));
+    } else if (timed) {
+        context.clock.give_up(header);
+    }
     if (header.looks == nullptr) return scanned;
     const uint32_t blocks = grid_blocks(header.look_chunks, state.multiprocessors, kLookBlocksPerSm);
     const bool looked = scanned && launch(small ? state.look_small : state.look_large, blocks);
@@ -239,23 +251,24 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, SkipReason& why) noexce
     return looked;
 }
 
-void CudaScanner::launch(Lane& lane, Batch& batch) noexcept {
+void CudaScanner::launch(Lane& lane, Batch& batch, Stream stream) noexcept {
     if (batch.count == 0) return;
-    uint64_t alive = 0, bytes = 0;
+    uint64_t alive = 0;
+    int64_t bytes = 0;
     for (int i = 0; i < batch.count; ++i) {
         if (batch.items[i].dead) continue;
         ++alive;
-        bytes += static_cast<uint64_t>(batch.items[i].bytes);
+        bytes += batch.items[i].bytes;
     }
     if (lane.is_captured()) batch.filler.header().sequence_step = static_cast<uint32_t>(batch.count);
     SkipReason why = off_reason();
-    if (alive != 0 && (!usable() || !launch_table(lane, batch, why))) {
+    if (alive != 0 && (!usable() || !launch_table(lane, batch, bytes, stream, why))) {
         for (int i = 0; i < batch.count; ++i) {
             if (!batch.items[i].dead) skip_item(lane, batch.items[i].sequence, why);
         }
     } else if (alive != 0) {
         (lane.is_captured() ? captured_ : scanned_).fetch_add(alive, std::memory_order_relaxed);
-        bytes_.fetch_add(bytes, std::memory_order_relaxed);
+        bytes_.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
         if (lane.is_captured()) remember_captured(lane, batch);
     }
     batch.count = 0;

@@ -114,7 +114,13 @@ int CudaScanner::poll_contexts(Drain drain) {
 }
 
 int CudaScanner::poll(const std::function<void(const Hit&)>& callback) {
-    return poll_contexts([&](ContextEntry& context) { return drain(context, callback); });
+    return poll_contexts([&](ContextEntry& context) {
+        const int device = context.state.device;
+        context.clock.take([&](const LaunchClock::Timed& timed) {
+            if (device >= 0 && device < kMaxDevices) costs_[device].learn(timed.bytes, timed.on_device, timed.on_host);
+        });
+        return drain(context, callback);
+    });
 }
 
 int CudaScanner::poll_replays(const std::function<void(const Hit&)>& callback) {

@@ -6,7 +6,9 @@
 
 #include "cuda/kernel/target.cuh"
 
-#if !defined(__CUDACC__)
+#if defined(__CUDACC__)
+#include <cuda/atomic>
+#else
 #include <atomic>
 #endif
 
@@ -36,8 +38,12 @@ template <class T>
 NUMSAN_DEVICE void shared_store(T* p, T v) {
     *static_cast<volatile T*>(p) = v;
 }
-NUMSAN_DEVICE void fence_device() { __threadfence(); }
-NUMSAN_DEVICE void fence_system() { __threadfence_system(); }
+/// What the thread has done stays before it, and what it does then behind it, for who does the same: enough wherever
+/// one thread says by a word that others are written.
+NUMSAN_DEVICE void fence_device() { cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device); }
+NUMSAN_DEVICE void fence_system() { cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_system); }
+/// Also keeps a load behind a store before it. Dearer by far.
+NUMSAN_DEVICE void fence_store_load() { __threadfence_system(); }
 #else
 template <class T>
 T atomic_add(T* p, T v) {
@@ -73,6 +79,7 @@ void shared_store(T* p, T v) {
 }
 inline void fence_device() {}
 inline void fence_system() {}
+inline void fence_store_load() {}
 #endif
 
 }  // namespace numsan::gpu

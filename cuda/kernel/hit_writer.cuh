@@ -19,7 +19,7 @@ NUMSAN_DEVICE void ring_bell(const uint64_t* word, uint64_t* copy) {
     uint64_t value = shared_load(word);
     for (;;) {
         shared_store(copy, value);
-        fence_system();
+        fence_store_load();
         const uint64_t now = shared_load(word);
         if (now == value) return;
         value = now;

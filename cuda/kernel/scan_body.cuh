@@ -184,15 +184,26 @@ NUMSAN_DEVICE void finish_part(const TableView& table, const Part& part, const R
     }
 }
 
-/// All threads. The last block of the launch moves the sequence on and closes the gate.
+NUMSAN_DEVICE void publish_time(const ScanHeader& header) {
+    LaunchTime& time = *header.time;
+    time.began = ~shared_load(&header.launch->began_inverted);
+    time.ended = nanoseconds();
+    shared_store(&header.launch->began_inverted, uint64_t(0));
+    fence_system();
+    shared_store(&time.number_plus_one, uint64_t(header.time_number) + 1);
+}
+
+/// All threads. The last block of the launch moves the sequence on, closes the gate and says when the launch ran.
 NUMSAN_DEVICE void finish_launch(const ScanHeader& header, bool open, uint32_t blocks, BlockShared& shared) {
     const bool steps = header.sequence != nullptr && header.sequence_step != 0;
     const bool clears = open && header.gate != nullptr && (header.flags & kClearsGate) != 0;
-    if ((!steps && !clears) || thread_rank() != 0) return;
+    const bool timed = open && header.time != nullptr;
+    if ((!steps && !clears && !timed) || thread_rank() != 0) return;
     fence_device();
-    if (atomic_add(header.blocks_done, 1u) + 1 != blocks) return;
+    if (atomic_add(&header.launch->blocks_done, 1u) + 1 != blocks) return;
     fence_device();
-    shared_store(header.blocks_done, 0u);
+    shared_store(&header.launch->blocks_done, 0u);
+    if (timed) publish_time(header);
     if (steps) shared_store(header.sequence, shared.base + header.sequence_step);
     if (clears) shared_store(header.gate, 0u);
 }
@@ -201,7 +212,10 @@ NUMSAN_DEVICE void finish_launch(const ScanHeader& header, bool open, uint32_t b
 NUMSAN_DEVICE void scan_body(const TableView& table, uint32_t block, uint32_t blocks, BlockShared& shared) {
     const ScanHeader& header = table.header;
     const bool open = header.gate == nullptr || shared_load(header.gate) != 0;
-    if (thread_rank() == 0) shared.base = header.sequence != nullptr ? shared_load(header.sequence) : 0;
+    if (thread_rank() == 0) {
+        shared.base = header.sequence != nullptr ? shared_load(header.sequence) : 0;
+        if (open && header.time != nullptr) atomic_max(&header.launch->began_inverted, ~nanoseconds());
+    }
     for (uint32_t chunk = open ? block : header.chunks; chunk < header.chunks;) {
         const uint32_t index = owner_of(table, chunk), end = end_of(table, index);
         const ScanItem& item = table.items[index];

@@ -135,24 +135,41 @@ struct alignas(16) RangeResult {
 };
 static_assert(sizeof(RangeResult) == 32);
 
+/// What the blocks of one launch share. Device memory, zero at rest; launches that may overlap have their own.
+struct LaunchWords {
+    uint32_t blocks_done;  ///< for sequence_step, kClearsGate and `time`
+    uint32_t unused;
+    uint64_t began_inverted;  ///< for `time`: ~(the device's clock as the first block began)
+};
+
+/// When a launch ran, by the device's clock, from its first block's start to its last one's end. Mapped host memory.
+/// `number_plus_one` is written last, behind a fence of the system. A scan's look is not in it.
+struct alignas(32) LaunchTime {
+    uint64_t began, ended;  ///< nanoseconds
+    uint64_t number_plus_one;
+    uint64_t unused;
+};
+static_assert(sizeof(LaunchTime) == 32);
+
 enum ScanHeaderFlag : uint32_t {
     kClearsGate = 1,  ///< the launch leaves 0 at `gate`: for the last of the batches that one gate holds back
 };
 
-/// What holds for the whole launch. All addresses are the device's; null where a line allows it. 112 bytes.
+/// What holds for the whole launch. All addresses are the device's; null where a line allows it. 120 bytes.
 /// A sequence number is the word at `sequence` plus an item's order, in 32 bits: the host widens it, and sets
 /// first_offender back before it wraps. A captured launch that steps the word numbers its replays; launches that step
-/// the same word have to be in one stream order. After a launch `scratch` and `blocks_done` are as before it.
+/// the same word have to be in one stream order. After a launch `scratch` and `launch` are as before it.
 struct ScanHeader {
-    uint32_t* gate;         ///< null, or the launch does nothing while this word is 0
-    uint32_t* raise;        ///< null, or set to 1 by a bad tensor with kRaisesGate
-    uint32_t* sequence;     ///< null (0), or a word that is added to every `order` at run time: replays count on
-    ItemScratch* scratch;   ///< one per output; launches that may overlap have their own
-    uint32_t* blocks_done;  ///< 0 at rest; launches that may overlap have their own; for sequence_step, kClearsGate
+    uint32_t* gate;        ///< null, or the launch does nothing while this word is 0
+    uint32_t* raise;       ///< null, or set to 1 by a bad tensor with kRaisesGate
+    uint32_t* sequence;    ///< null (0), or a word that is added to every `order` at run time: replays count on
+    ItemScratch* scratch;  ///< one per output; launches that may overlap have their own
+    LaunchWords* launch;
     ScanState* state;
     HitRing* ring;
     RangeResult* results;    ///< null, or `results_capacity` of them
     LookList* looks;         ///< null, or a look follows
+    LaunchTime* time;        ///< null, or where the launch says when it ran
     uint32_t ring_capacity;  ///< slots, a power of two
     uint32_t sequence_step;  ///< added to the word at `sequence` when the launch is over, its gate open or not
     uint32_t chunks;
@@ -163,9 +180,9 @@ struct ScanHeader {
     uint32_t results_capacity;  ///< a power of two
     uint32_t scan_blocks;       ///< with `looks`: of the scan's grid
     uint32_t look_chunks;       ///< of outputs and inputs together
-    uint32_t unused;
+    uint32_t time_number;       ///< for LaunchTime::number_plus_one
 };
-static_assert(sizeof(ScanHeader) == 112);
+static_assert(sizeof(ScanHeader) == 120);
 
 template <int kItems, int kDims>
 struct ScanTable {

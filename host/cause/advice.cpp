@@ -79,6 +79,9 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "ran_before") return f.step > 0 && !f.first_run;
     if (fact == "in_loss") return f.after_parameters && f.loss_known;
     if (fact == "rounded_upstream") return f.narrow_upstream;
+    if (fact == "rounded_summed") return f.rounded.summed;
+    if (fact == "rounded_multiplied") return f.rounded.matrix_product;
+    if (fact == "rounded_subtracted") return f.rounded.subtracted;
     if (fact == "negative_infinity") return f.kind == kNegInf;
     if (fact == "no_negative_infinity") return f.kind != kNegInf;
     if (fact == "in_node") return !f.forward_op.empty();
@@ -110,7 +113,7 @@ bool selects(const Advice& row, const Features& f, CategoryId category, Mechanis
     const bool names_op = row.op[0] != '\0';
     if (names_op && (!lists(row.op, f.op) || (!f.forward_op.empty() && row.forward[0] == '\0'))) return false;
     if (row.forward[0] != '\0' && (f.forward_op.empty() || !lists(row.forward, f.forward_op))) return false;
-    if (!lists(row.upstream, f.saturating) || !lists(row.reduction, f.reduction)) return false;
+    if (!lists(row.upstream, f.rounded.op) || !lists(row.reduction, f.reduction)) return false;
     const bool dtype = any_word(row.dtype, true, [&](std::string_view w) { return fits(w, f.dtype); });
     return dtype && !any_word(row.facts, false, [&](std::string_view w) { return !holds(w, f); });
 }
@@ -149,7 +152,7 @@ std::string filled(std::string_view sentence, const Features& f) {
         const std::string_view name = sentence.substr(open + 1, close - open - 1);
         if (name == "op") text += written(f.op);
         if (name == "forward_op") text += written(f.forward_op);
-        if (name == "upstream") text += written(f.saturating);
+        if (name == "upstream") text += written(f.rounded.op);
         if (name == "reduction") text += written(f.reduction);
         if (name == "eps") text += eps(f.dtype);
         if (name == "gap") text += gap(f.dtype);

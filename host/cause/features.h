@@ -8,6 +8,7 @@
 #include "host/base/dtype.h"
 #include "host/base/health.h"
 #include "host/base/integer_type.h"
+#include "host/cause/rounded_operand.h"
 #include "host/finding/labels.h"
 #include "host/finding/mechanisms.h"
 #include "host/track/parameter_history.h"
@@ -63,7 +64,7 @@ struct Features {
     bool package = false;        ///< of kernels whose ops are not seen: AOTInductor made a package of them
     bool replayed = false;  ///< in the graph of a compiled region that was run once more: earlier steps ran elsewhere
     bool operand_constant = false;  ///< it was computed from numbers of the program alone: of no batch, no parameter
-    std::string saturating;         ///< nearest op upstream that rounds to 0 or 1: softmax, sigmoid, tanh, exp, ...
+    RoundedOperand rounded;         ///< which op upstream had rounded it to a limit of its own
     std::string cut;                ///< the zero among them was a fraction, cut off by a cast: how that is known
     std::string reduction;          ///< nearest op upstream that reduces: sum, mean, var, norm, ...
     /// an integer it came from had wrapped around: how that is known, in which op and type; empty when it is not

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <vector>
 
 #include "host/base/thresholds.h"
 #include "host/base/value_classes.h"
+#include "host/cause/rounded_operand.h"
 #include "host/log/format.h"
 #include "host/ops/effect.h"
 #include "host/track/integers.h"
@@ -68,36 +68,6 @@ bool is_constant(const TensorView& operand, OpSeq seq, const Lineage& lineage) {
     return found && constant;
 }
 
-/// Whether a limit that an operand was rounded to may be one of the result, too: where it was moved, scaled, shifted,
-/// summed or written over in part, and where nothing is known of the op. What rounds, rectifies or draws random numbers
-/// has zeros of its own.
-bool keeps_limits(const Lineage::Record& record, const Lineage& lineage) {
-    const OpTraits& op = traits_of(record.op->name);
-    if (op.form == Form::Fill) {  // of a part of what was there, which is the last that a write in place lists
-        Lineage::Record own;
-        return record.input_count > 0 && lineage.find(record.inputs[record.input_count - 1], own) &&
-               own.storage == record.storage && own.numel > record.numel;
-    }
-    if (op.form == Form::Divide && std::strstr(record.op->overload, "_mode") != nullptr) return false;  // floor, trunc
-    return op.names.empty() || op.has(kReduces) ||
-           op.is({Form::Move,       Form::Cast,         Form::Negate,      Form::Magnitude,  Form::Choose,
-                  Form::ClampBelow, Form::ClampAbove,   Form::Replace,     Form::FillPlaces, Form::Add,
-                  Form::Subtract,   Form::SubtractFrom, Form::Interpolate, Form::Sum,        Form::Multiply,
-                  Form::AddProduct, Form::Square,       Form::Power,       Form::Divide,     Form::AddQuotient,
-                  Form::Reciprocal, Form::Root,         Form::InverseRoot, Form::Log,        Form::Log1p});
-}
-
-/// The nearest op upstream that rounds to a limit which the operand may have; empty when there is none.
-std::string saturating_upstream(const TensorView& operand, OpSeq seq, const Lineage& lineage) {
-    std::string nearest;
-    lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
-        if (!nearest.empty() || distance > kNearUpstream) return false;
-        if (traits_of(record.op->name).has(kSaturates)) nearest = plain_op_name(record.op->name);
-        return keeps_limits(record, lineage);
-    });
-    return nearest;
-}
-
 void look_upstream(Features& f, const TensorView& operand, double operand_top, OpSeq seq, const Lineage& lineage) {
     double smallest = operand_top;
     lineage.ancestors(operand.storage, seq, [&](const Lineage::Record& record, int distance) {
@@ -155,12 +125,6 @@ std::string flushed_upstream(const TensorView& operand, const Health& health, Op
         return op.has(kZerosOfZeros);
     });
     return why;
-}
-
-/// What an op had rounded to its limit makes a logarithm infinite. A negative operand was not rounded.
-bool has_value_at_pole(const OpTraits& logarithm, const TensorFact& operand) {
-    if (!operand.exact) return true;
-    return logarithm.form == Form::Log1p ? operand.health.min == -1 : operand.health.zero > 0;
 }
 
 void look_for_wraps(Features& f, const TensorView& operand, const Health& health, OpSeq seq, const Lineage& lineage) {
@@ -248,8 +212,7 @@ Features measure(const OpEvent& event, const OpContext& context, std::span<const
         look_for_wraps(f, *operand, integers ? *integers : facts[at].health, context.seq, lineage);
     f.result_estimate = result_bound(event, facts, f.dtype);
     look_upstream(f, *operand, operand_top, context.seq, lineage);
-    if (!seen || !is_logarithm(traits_of(event)) || has_value_at_pole(traits_of(event), facts[at]))
-        f.saturating = saturating_upstream(*operand, context.seq, lineage);
+    f.rounded = rounded_operand(traits_of(event), *operand, seen ? &facts[at] : nullptr, context.seq, lineage);
     return f;
 }
 

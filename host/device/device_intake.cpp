@@ -161,7 +161,7 @@ std::unique_ptr<LookBackScans> DeviceIntake::ask_back(ThreadState& thread, const
         if (past->numbers() == 0 || too_long) past.reset();
         side_.asked_at = Governor::now();
         side_.asking_took = Governor::thread_time() - worked;
-        side_.governor.spend(side_.asked_at - began);
+        side_.governor.spend(side_.asked_at - began, Governor::Spent::Anyhow);
     } catch (...) {
         side_.asking.store(false, std::memory_order_release);
         throw;
@@ -185,14 +185,15 @@ void DeviceIntake::leave_unread(const OpEvent& event, const OpContext& context, 
 
 void DeviceIntake::hand_over(DeviceEvent& event, LookBackScans* past) {
     DeviceScanner::Taken taken = DeviceScanner::Taken::No;
-    const auto take = [&](const std::vector<DeviceScan>& scans) {
+    const auto take = [&](const std::vector<DeviceScan>& scans, Governor::Spent spent) {
         if (scans.empty() || !event.op.queue.known) return;
         taken = side_.scanner.scan(scans.data(), static_cast<int32_t>(scans.size()));
-        side_.governor.spend(cost_of(side_.scanner, scans));
+        side_.governor.spend(cost_of(side_.scanner, scans), spent);
     };
-    if (event.handed > 0) take(OutputScans(event).scans());
+    if (event.handed > 0) take(OutputScans(event).scans(), Governor::Spent::InWindow);
     if (event.watched > 0 && (event.handed == 0 || taken == DeviceScanner::Taken::Now))
-        take(watching_scans(event.inputs, event.watch, event.op.queue, event.sequence + event.handed, past != nullptr));
+        take(watching_scans(event.inputs, event.watch, event.op.queue, event.sequence + event.handed, past != nullptr),
+             Governor::Spent::Anyhow);
     if (past != nullptr && taken == DeviceScanner::Taken::Now &&
         past->hand_over(side_.scanner, event.sequence + event.handed + event.watched) == DeviceScanner::Taken::Now)
         event.look_back = past->release();
@@ -227,7 +228,7 @@ void DeviceIntake::node(const NodeEvent& event, const OpContext& context) {
         std::vector<DeviceScan> scans = watching_scans(kept->inputs, watch, event.queue, kept->sequence, false);
         const StorageApi* held_by = side_.gradients.hold(event.queue);
         for (DeviceScan& scan : scans) scan.held_by = held_by;
-        side_.governor.spend(cost_of(side_.scanner, scans));
+        side_.governor.spend(cost_of(side_.scanner, scans), Governor::Spent::Anyhow);
         kept->scanned =
             side_.scanner.scan(scans.data(), static_cast<int32_t>(scans.size())) == DeviceScanner::Taken::Now;
         if (held_by != nullptr) side_.gradients.held(context.seq);

@@ -4,7 +4,6 @@
 
 #include "host/birth/zeros.h"
 #include "host/device/device_views.h"
-#include "host/device/governor.h"
 
 namespace numsan {
 namespace {
@@ -96,7 +95,7 @@ int64_t cost_of(const DeviceScanner& scanner, const std::vector<DeviceScan>& sca
             further = std::max(further, scanner.further_launches(output + operands, scan.exact));
         }
     }
-    return Governor::cost((scans[0].held_by != nullptr ? 0 : 1) + further, bytes);
+    return scanner.cost(scans[0].queue.device, (scans[0].held_by != nullptr ? 0 : 1) + further, bytes);
 }
 
 }  // namespace numsan

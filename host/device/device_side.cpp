@@ -21,10 +21,10 @@ OutputSet DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
     constexpr int64_t kAlarm = 1'000'000'000;  // nanoseconds, of a program that takes no step
     if (!unread.usable()) return kAll;
     if (tier.is_alarmed(step) && (step > 0 || clock() - alarmed_at.load() < kAlarm)) return kAll;
-    switch (governor.round(step)) {
-        case Governor::Round::Opening: return kAll;
-        case Governor::Round::Whole: return tier.is(Tier::Boundary) ? tier.reads(event) : kAll;
-        case Governor::Round::Lean: break;
+    switch (governor.window(step)) {
+        case Governor::Window::Opening: return kAll;
+        case Governor::Window::Open: return tier.is(Tier::Boundary) ? tier.reads(event) : kAll;
+        case Governor::Window::Closed: break;
     }
     return {};
 }

@@ -6,15 +6,14 @@
 
 namespace numsan {
 
-/// Whole rounds are looked at, as long as they can be paid for: what passes earns a share of its time, and each scan
-/// takes what it is estimated to cost. A round is a step of the optimizer, or kRoundNanoseconds where none ends. [MT]
-/// No lock, no allocation.
+/// What passes earns a share of its time, and each scan takes what it costs. A round is a step of the optimizer, or
+/// kRoundNanoseconds where none ends. In each round one window opens, at the op after the last one of the window before,
+/// and closes when what the round before has earned is spent: so a round costs its share and no more, whatever looking
+/// at all of it would cost, and every op has its turn. [MT] No lock, no allocation.
 class Governor {
   public:
     /// Where no optimizer steps, as in inference.
     static constexpr int64_t kRoundNanoseconds = 100'000'000;
-    /// What is earned and not spent is kept for this long a time of scanning at most, or for one round.
-    static constexpr int64_t kMostKept = 100'000'000;
 
     struct Budget {
         double share;    ///< of the time that passes, 0 to 1
@@ -25,45 +24,51 @@ class Governor {
 
     explicit Governor(const Budget& budget, Clock clock = &now);
 
-    enum class Round : uint8_t {
+    enum class Window : uint8_t {
         Opening,  ///< paid for by the credit of the start
-        Whole,    ///< paid for
-        Lean,     ///< nothing is to be spent that can be left out
+        Open,     ///< paid for
+        Closed,   ///< nothing is to be spent that can be left out
     };
-    /// What the round is that this moment of step `step` belongs to.
-    Round round(int64_t step) noexcept;
+    /// What an op of step `step` meets. To be asked once for each.
+    Window window(int64_t step) noexcept;
 
+    enum class Spent : uint8_t {
+        InWindow,  ///< for an op that met an open window
+        Anyhow,    ///< for what is looked at in each round
+    };
     /// A scan was launched.
-    void spend(int64_t nanoseconds) noexcept { spent_.fetch_add(nanoseconds, std::memory_order_relaxed); }
-
-    /// What a launch over so many bytes takes: of the program's thread or of the device, whichever counts.
-    static int64_t cost(int64_t launches, int64_t bytes) noexcept {
-        return launches * kLaunchNanoseconds + bytes / kBytesPerNanosecond;
-    }
+    void spend(int64_t nanoseconds, Spent what) noexcept;
 
     static int64_t now();
     /// Nanoseconds that the calling thread has worked: without those in which it waited for a processor.
     static int64_t thread_time();
 
   private:
-    /// A launch from the host took 1 to 3 us in published measurements.
-    static constexpr int64_t kLaunchNanoseconds = 2500;
-    /// Reads by a device of the A100's class; a faster one is charged too much.
-    static constexpr int64_t kBytesPerNanosecond = 1500;
-    static constexpr uint32_t kCallsPerLook = 256;  ///< at the clock, within a step
+    static constexpr uint32_t kOpsPerLook = 256;  ///< at the clock, within a step
 
+    /// Without what the rest of the round is expected to take anyhow.
+    int64_t available() const noexcept;
     void begin_round(int64_t step, int64_t now) noexcept;
+    void place_window(uint32_t ops, bool opening) noexcept;
 
     const Budget budget_;
     const Clock clock_;
-    std::atomic<int64_t> spent_{0};
-    std::atomic<uint32_t> calls_{0};
+    std::atomic<int64_t> left_;  ///< to be spent in this round; below zero: owed
+    std::atomic<int64_t> anyhow_{0}, expected_anyhow_{0};
+    std::atomic<uint32_t> ops_{0};       ///< of this round
+    std::atomic<uint32_t> open_ops_{0};  ///< of them
+    std::atomic<int64_t> in_window_{0};  ///< spent on those
+    std::atomic<uint32_t> opens_at_{0};  ///< the first op of the window
+    std::atomic<uint32_t> read_to_{0};   ///< the op after the last that met it open; 0: none has
+    /// What the window will not need is spent at the round's start, where the next one would open.
+    std::atomic<int64_t> needed_{0};
+    std::atomic<uint32_t> start_read_to_{0};
     std::atomic<int64_t> step_{0};
-    std::atomic<Round> round_{Round::Opening};
+    std::atomic<bool> opening_;
     std::atomic<bool> deciding_{false};  ///< guards what is below
     int64_t began_;
-    int64_t kept_;
-    int64_t last_whole_ = 0;  ///< what the last round took that was looked at as a whole
+    int64_t round_ = kRoundNanoseconds;  ///< what the last one counted for
+    double op_cost_ = 0;                 ///< of an op that met it open, on average
 };
 
 }  // namespace numsan

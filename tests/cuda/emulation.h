@@ -86,7 +86,7 @@ class Words {
         h.raise = &raise;
         h.scratch = scratch.data();
         h.looks = &looks;
-        h.blocks_done = &blocks_done;
+        h.launch = &launch;
         h.state = &state;
         h.ring = &ring();
         h.results = results.data();
@@ -100,8 +100,8 @@ class Words {
         const ItemScratch rest{};
         const auto same = [&](const ItemScratch& s) { return std::memcmp(&s, &rest, sizeof rest) == 0; };
         const LookList no_looks{};
-        return blocks_done == 0 && std::memcmp(&looks, &no_looks, sizeof looks) == 0 &&
-               std::all_of(scratch.begin(), scratch.end(), same);
+        return launch.blocks_done == 0 && launch.began_inverted == 0 &&
+               std::memcmp(&looks, &no_looks, sizeof looks) == 0 && std::all_of(scratch.begin(), scratch.end(), same);
     }
 
     /// Everything that is in the ring.
@@ -115,7 +115,9 @@ class Words {
     std::vector<ItemScratch> scratch;
     LookList looks{};
     std::vector<RangeResult> results;
-    uint32_t blocks_done = 0, gate = 0, raise = 0, sequence = 0;
+    LaunchWords launch{};
+    LaunchTime time{};
+    uint32_t gate = 0, raise = 0, sequence = 0;
 
   private:
     uint32_t capacity_;

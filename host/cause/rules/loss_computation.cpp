@@ -19,15 +19,15 @@ void loss_computation(const Features& f, Score& score) {
     if (!in_loss(f)) {
         if (is_log_of_probability(f))
             score.add(Evidence::LogOfProbability,
-                      "the logarithm is of a probability that " + f.saturating + " had rounded to its limit");
+                      "the logarithm is of a probability that " + f.rounded.op + " had rounded to its limit");
         return;
     }
     score.add(Evidence::InLoss, f.met == FirstMet::Prediction
                                     ? "what it made met a prediction before any parameter: it is part of the loss"
                                     : "no parameter was read between this op and the loss: it is part of the loss");
-    if (is_logarithm(op) && !f.saturating.empty()) {
+    if (is_logarithm(op) && !f.rounded.op.empty()) {
         score.add(Evidence::LogOfRounded,
-                  "the logarithm is of a value that " + f.saturating + " had rounded to its limit");
+                  "the logarithm is of a value that " + f.rounded.op + " had rounded to its limit");
     } else if (is_logarithm(op)) {
         score.add(Evidence::LogInLoss);
     }

@@ -41,7 +41,7 @@ inline bool divides_by_zero(const Features& f) { return f.mechanism == Mechanism
 
 /// The logarithm of a probability that was rounded to 0 or 1: the unstable form of a loss, wherever it stands.
 inline bool is_log_of_probability(const Features& f) {
-    return is_logarithm(traits_of(f.op)) && traits_of(f.saturating).is({Form::Softmax, Form::Sigmoid});
+    return is_logarithm(traits_of(f.op)) && traits_of(f.rounded.op).is({Form::Softmax, Form::Sigmoid});
 }
 
 /// Divided by something that the batch brought for each sample apart: not by a count or a total weight of all.

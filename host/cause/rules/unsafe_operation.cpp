@@ -13,7 +13,7 @@ void unsafe_operation(const Features& f, Score& score) {
         if (op.is(
                 {Form::ArcSine, Form::ArcCosh, Form::ArcTanh, Form::Root, Form::InverseRoot, Form::Power, Form::Logit}))
             score.add(Evidence::DomainOfRoot);
-        if (f.saturating.empty()) score.add(Evidence::DomainUnrounded);
+        if (f.rounded.op.empty()) score.add(Evidence::DomainUnrounded);
     }
     if (divides_by_zero(f))
         score.add(Evidence::DividesByZero,

@@ -84,7 +84,9 @@ std::vector<Memory> memory_of(const Table& table) {
     const auto add = [&](const void* data, size_t bytes) {
         if (data != nullptr) memory.push_back({data, bytes, true});
     };
-    for (const uint32_t* word : {h.gate, h.raise, h.sequence, h.blocks_done}) add(word, sizeof *word);
+    for (const uint32_t* word : {h.gate, h.raise, h.sequence}) add(word, sizeof *word);
+    add(h.launch, sizeof *h.launch);
+    add(h.time, sizeof *h.time);
     add(h.looks, sizeof *h.looks);
     add(h.scratch, h.outputs * sizeof *h.scratch);
     add(h.state, sizeof *h.state);

@@ -197,7 +197,7 @@ class Kernel:
             return "return;"
         if name == "bar" and parts + [kind] == ["sync"] and a == ["0"]:
             return f"t.barrier({self.line});"
-        if name == "membar":
+        if name in ("membar", "fence"):
             return "t.let_others();"
         if name in ("add", "sub", "and", "or", "xor"):
             return self.infix(name, parts, kind, a)

@@ -44,7 +44,10 @@ TEST_F(Scan, NothingIsAllocatedLoadedOrAwaitedAfterTheFirstUse) {
                                       "cuStreamCreate"};
     uint64_t before[std::size(kForbidden)];
     for (size_t i = 0; i < std::size(kForbidden); ++i) before[i] = fake_cuda::calls(kForbidden[i]);
+    const uint64_t calls = fake_cuda::calls(nullptr);
     for (uint64_t i = 1; i < 200; ++i) scan(scanner, tensor, i, stream);
+    EXPECT_EQ(fake_cuda::calls(nullptr) - calls, 4u * 199)
+        << "which context is current, which one that is, whether the stream is captured, the launch";
     for (size_t i = 0; i < std::size(kForbidden); ++i)
         EXPECT_EQ(fake_cuda::calls(kForbidden[i]), before[i]) << kForbidden[i];
     const uint64_t all = fake_cuda::calls(nullptr);

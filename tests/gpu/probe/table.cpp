@@ -37,7 +37,7 @@ Table::Table(Subject& subject, uint32_t lane, Gate gate)
     header.sequence = gate.counts ? &lane_.sequence : nullptr;
     header.scratch = scratch.items;
     header.looks = &scratch.looks;
-    header.blocks_done = &scratch.blocks_done;
+    header.launch = &scratch.launch;
     header.state = &memory.eager;
     header.ring = state_.eager.device;
     header.ring_capacity = kRingCapacity;
@@ -92,9 +92,9 @@ std::string Table::not_at_rest(CUstream stream) const {
     const auto set = std::find_if(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte != 0; });
     if (set == bytes.end()) return "";
     const auto at = size_t(set - bytes.begin());
-    const char* what = at < offsetof(Scratch, looks)         ? "an output's scratch"
-                       : at < offsetof(Scratch, blocks_done) ? "the list of looks"
-                                                             : "the blocks that are done";
+    const char* what = at < offsetof(Scratch, looks)    ? "an output's scratch"
+                       : at < offsetof(Scratch, launch) ? "the list of looks"
+                                                        : "the launch's words";
     return std::string(what) + " not at rest; ";
 }
 

@@ -53,8 +53,7 @@ class Table {
     struct Scratch {
         ItemScratch items[kBatchOutputs];
         LookList looks;
-        uint32_t blocks_done;
-        uint32_t unused[3];
+        LaunchWords launch;
     };
 
     const DeviceState& state_;

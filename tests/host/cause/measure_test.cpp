@@ -169,11 +169,11 @@ TEST_F(Measure, OperandToBlameIsLookedBehind) {
     wrote("aten::sum", {batch.view()}, count, false);
     context.seq = OpSeq{50};
     const Features log = of({"aten::log", {chances.view()}, {out.returned()}}, kNegInf);
-    EXPECT_EQ(log.saturating, "_softmax");
+    EXPECT_EQ(log.rounded.op, "_softmax");
     EXPECT_TRUE(log.operand_touched);
     EXPECT_TRUE(log.operand_known);
     const Features div = of({"aten::div", {chances.view(), count.view()}, {out.returned()}});
-    EXPECT_EQ(div.saturating, "") << "the divisor is to blame, not the numerator";
+    EXPECT_EQ(div.rounded.op, "") << "the divisor is to blame, not the numerator";
     EXPECT_EQ(div.reduction, "sum");
     EXPECT_FALSE(div.operand_touched);
     EXPECT_TRUE(div.operand_known);
@@ -210,58 +210,8 @@ TEST_F(Measure, NearestAncestorNamesItself) {
     wrote("aten::exp", {c.view()}, d);
     context.seq = OpSeq{50};
     const Features f = of({"aten::log", {d.view()}, {out.returned()}});
-    EXPECT_EQ(f.saturating, "exp");
+    EXPECT_EQ(f.rounded.op, "exp");
     EXPECT_EQ(f.reduction, "mean");
-}
-
-TEST_F(Measure, NegativeOperandOfALogarithmWasNotRoundedToItsLimit) {
-    MadeUp logits{-200, 3}, probability{0, 0.9f}, below{-1, -0.1f};
-    wrote("aten::sigmoid", {logits.view()}, probability);
-    EXPECT_EQ(of(MadeUpOp("aten::log", {probability.view()}, {out.returned()})).saturating, "sigmoid");
-    wrote("aten::sub", {probability.view()}, below);
-    EXPECT_EQ(of(MadeUpOp("aten::log", {below.view()}, {out.returned()})).saturating, "");
-    EXPECT_EQ(of(MadeUpOp("aten::log1p", {below.view()}, {out.returned()})).saturating, "sigmoid") << "log1p(-1)";
-}
-
-TEST_F(Measure, ZeroOfAnOpThatHasItsOwnIsNoLimitOfTheOpsBefore) {
-    MadeUp times{-3, 2}, hours{0.2f, 9}, whole{0, 9}, chosen{0, 9};
-    const auto behind = [&](const char* op) {
-        wrote("aten::exp", {times.view()}, hours);
-        wrote(op, {hours.view()}, whole);
-        wrote("aten::index", {whole.view()}, chosen);
-        return of({"aten::log", {chosen.view()}, {out.returned()}}).saturating;
-    };
-    for (const char* op : {"aten::floor", "aten::round", "aten::relu", "aten::poisson", "aten::bernoulli",
-                           "aten::remainder", "aten::zeros_like", "aten::rand_like", "aten::full_like"})
-        EXPECT_EQ(behind(op), "") << op;
-    for (const char* op : {"aten::mul", "aten::where", "aten::masked_fill", "aten::index", "aten::rsub", "aten::sum",
-                           "aten::scatter_add", "aten::_to_copy", "aten::log", "aten::topk", "aten::maximum"})
-        EXPECT_EQ(behind(op), "exp") << op;
-    EXPECT_EQ(behind("aten::clamp"), "clamp") << "the bound itself is the limit";
-}
-
-TEST_F(Measure, LimitOfOneOperandIsNoMatterOfTheOther) {
-    MadeUp times{-3, 2}, whole{0, 9}, hours{0.2f, 9}, chosen{0, 9};
-    wrote("aten::exp", {times.view()}, hours);
-    wrote("aten::floor", {times.view()}, whole);
-    wrote("aten::mul", {whole.view(), hours.view()}, chosen);
-    EXPECT_EQ(of({"aten::log", {chosen.view()}, {out.returned()}}).saturating, "exp");
-}
-
-TEST_F(Measure, LimitOfWhichAPartWasWrittenOver) {
-    MadeUp logits{-200, 3}, chance{0, 0.9f}, value({0.5f}, 0), part{0};
-    const auto of_log = [&] { return of({"aten::log", {chance.view()}, {out.returned()}}).saturating; };
-    TensorView first = part.written();
-    first.storage = chance.view().storage;
-    wrote("aten::fill_", {}, value, false);  // remembered, as what is lifted may be
-    for (const char* op : {"aten::fill_", "aten::copy_", "aten::index_put_"}) {
-        wrote("aten::sigmoid", {logits.view()}, chance);
-        wrote_view(op, {first, value.view()}, first);
-        EXPECT_EQ(of_log(), "sigmoid") << op;
-    }
-    wrote("aten::sigmoid", {logits.view()}, chance);
-    wrote("aten::fill_", {chance.view(), value.view()}, chance);
-    EXPECT_EQ(of_log(), "") << "all of it";
 }
 
 TEST_F(Measure, RoundedBefore) {

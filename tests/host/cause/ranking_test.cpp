@@ -39,7 +39,7 @@ TEST(Ranking, NamesEveryCauseOnceLikeliestFirst) {
 TEST(Ranking, MoreEvidenceMakesSurer) {
     Features f = features_of_loss("log", Mechanism::DOM, kNegInf);
     const double bare = rank_causes(f).guesses.front().confidence;
-    f.saturating = "sigmoid";
+    f.rounded.op = "sigmoid";
     const Ranking saturated = rank_causes(f);
     EXPECT_EQ(saturated.guesses.front().id, CategoryId{"N4"});
     EXPECT_GT(saturated.guesses.front().confidence, bare);
@@ -47,7 +47,7 @@ TEST(Ranking, MoreEvidenceMakesSurer) {
 
 TEST(Ranking, StrongestFactFirstAndOfTheFirstCauseOnly) {
     Features f = features_of_loss("log", Mechanism::DOM, kNegInf);
-    f.saturating = "sigmoid";
+    f.rounded.op = "sigmoid";
     EXPECT_EQ(rank_causes(f).facts,
               (Facts{"the logarithm is of a value that sigmoid had rounded to its limit",
                      "no parameter was read between this op and the loss: it is part of the loss"}));

@@ -3,83 +3,127 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace numsan {
 namespace {
 
-using Round = Governor::Round;
+using Window = Governor::Window;
 
 constexpr int64_t kMillisecond = 1'000'000;
 int64_t time_now = 0;
 
+/// A program of equal steps, each of kOps equal ops.
 struct Simulated {
+    static constexpr int kOps = 400;
+
     Governor governor;
     int64_t step = 0;
+    std::vector<int> read = std::vector<int>(kOps);  ///< how often each op was
 
     explicit Simulated(const Governor::Budget& budget) : governor(budget, [] { return time_now; }) {}
 
-    /// One step; `full` is what it costs to look at everything, `lean` what is looked at anyhow.
-    Round run(int64_t milliseconds, int64_t full, int64_t lean) {
-        const Round round = governor.round(step);
-        governor.spend(round == Round::Lean ? lean : full);
-        time_now += milliseconds * kMillisecond;
+    struct Step {
+        int opening = 0, open = 0, closed = 0;
+        int64_t spent = 0;
+    };
+    /// One step, in which an op costs `each` where it is looked at, and something else `anyhow`.
+    Step run(int64_t milliseconds, int64_t each, int64_t anyhow = 0) {
+        Step done;
+        for (int op = 0; op < kOps; ++op) {
+            const Window window = governor.window(step);
+            int& count = window == Window::Opening ? done.opening : window == Window::Open ? done.open : done.closed;
+            ++count;
+            if (window != Window::Closed) {
+                ++read[static_cast<size_t>(op)];
+                governor.spend(each, Governor::Spent::InWindow);
+                done.spent += each;
+            }
+            time_now += milliseconds * kMillisecond / kOps;
+        }
+        if (anyhow != 0) governor.spend(anyhow, Governor::Spent::Anyhow);
+        done.spent += anyhow;
         ++step;
-        return round;
+        return done;
     }
 };
 
 TEST(Governor, TheOpeningIsPaidForByTheCredit) {
     Simulated s({0.01, 100 * kMillisecond, false});
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(s.run(40, 10 * kMillisecond, 0), Round::Opening) << i;
-    EXPECT_EQ(s.run(40, 10 * kMillisecond, 0), Round::Lean);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(s.run(40, 25'000).opening, Simulated::kOps) << i;
+    Simulated::Step step = s.run(40, 25'000);
+    EXPECT_GT(step.closed, 0);
+    for (int i = 0; i < 20; ++i) {
+        step = s.run(40, 25'000);
+        EXPECT_EQ(step.opening, 0) << "it does not come again";
+    }
 }
 
-TEST(Governor, CostsStayWithinTheShareInTheLongRun) {
+TEST(Governor, NoRoundCostsMoreThanItsShareAndInTheLongRunMostOfItIsSpent) {
     for (const double share : {0.01, 0.05}) {
         Simulated s({share, 0, false});
-        int64_t spent = 0, whole = 0;
+        constexpr int64_t kEach = 20'000;  // 8 ms for all of a step
+        int64_t spent = 0;
         const int64_t began = time_now;
-        for (int i = 0; i < 5000; ++i) {
-            const Round round = s.run(40, 8 * kMillisecond, 20'000);
-            spent += round == Round::Lean ? 20'000 : 8 * kMillisecond;
-            whole += round == Round::Whole;
+        for (int i = 0; i < 3000; ++i) {
+            const Simulated::Step step = s.run(40, kEach, 20'000);
+            spent += step.spent;
+            if (i <= 1) continue;
+            EXPECT_LE(step.spent, int64_t(share * 40 * kMillisecond) + kEach + 20'000) << i;
         }
         const double used = double(spent) / double(time_now - began);
-        EXPECT_LE(used, share * 1.02);
-        EXPECT_GE(used, share * 0.95) << "what may be spent is";
-        EXPECT_GT(whole, 100);
+        EXPECT_LE(used, share * 1.001);
+        EXPECT_GE(used, share * 0.8);
     }
+}
+
+TEST(Governor, EveryOpHasItsTurn) {
+    Simulated s({0.02, 0, false});
+    constexpr int kSteps = 1000;
+    for (int i = 0; i < kSteps; ++i) s.run(40, 20'000, 100'000);  // some is always spent at the end of a step
+    const auto [least, most] = std::minmax_element(s.read.begin(), s.read.end());
+    EXPECT_GT(*least, 20) << "of " << kSteps;
+    EXPECT_LT(*most, 4 * *least);
+}
+
+TEST(Governor, WhatAScanTookTooMuchIsOwed) {
+    Simulated s({0.05, 0, false});
+    int64_t spent = 0;
+    const int64_t began = time_now;
+    for (int i = 0; i < 1000; ++i) spent += s.run(10, 5 * kMillisecond).spent;  // one op is ten steps' share
+    EXPECT_LE(double(spent), 0.05 * double(time_now - began) + 5 * kMillisecond);
+    EXPECT_GE(double(spent), 0.04 * double(time_now - began));
 }
 
 TEST(Governor, WhatIsLookedAtAnyhowIsCountedToo) {
     Simulated s({0.01, 0, false});
-    for (int i = 0; i < 1000; ++i) EXPECT_EQ(s.run(10, kMillisecond, kMillisecond), Round::Lean);
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(s.run(10, 2'500, kMillisecond).closed, Simulated::kOps);
 }
 
 TEST(Governor, WithoutStepsTimeIsCutIntoRounds) {
     Simulated s({0.05, 100 * kMillisecond, false});
-    int whole = 0, lean = 0;
+    int read = 0, closed = 0;
     for (int i = 0; i < 200'000; ++i) {
-        const Round round = s.governor.round(0);
-        (round == Round::Lean ? lean : whole) += 1;
-        if (round != Round::Lean) s.governor.spend(10'000);
+        const Window window = s.governor.window(0);
+        (window == Window::Closed ? closed : read) += 1;
+        if (window != Window::Closed) s.governor.spend(10'000, Governor::Spent::InWindow);
         time_now += 20'000;
     }
-    EXPECT_GT(lean, whole);
-    EXPECT_GT(whole, 10'000);
+    EXPECT_GT(closed, read);
+    EXPECT_GT(read, 10'000);
 }
 
 TEST(Governor, APauseEarnsNoMoreThanAWhile) {
     Simulated s({0.05, 0, false});
-    s.run(10, kMillisecond, 0);
+    for (int i = 0; i < 10; ++i) s.run(10, 2'500);
     time_now += 3600 * 1000 * kMillisecond;
-    int whole = 0;
-    for (int i = 0; i < 1000; ++i) whole += s.run(1, kMillisecond, 0) != Round::Lean;
-    EXPECT_LE(whole, 160);
+    for (int i = 0; i < 10; ++i) EXPECT_LE(s.run(10, 2'500).spent, kMillisecond + 2'500) << i;
 }
 
 TEST(Governor, NoLimitIsNoLimit) {
     Simulated s({0, 0, true});
-    for (int i = 0; i < 100; ++i) EXPECT_EQ(s.run(1, kMillisecond * 10, 0), Round::Whole);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(s.run(1, kMillisecond).open, Simulated::kOps);
 }
 
 }  // namespace

@@ -139,6 +139,9 @@ class HeldScanner final : public DeviceScanner {
     uint64_t window() const noexcept override { return numbers; }
     void close() noexcept override { ++closes; }
     int64_t further_launches(int64_t, bool) const noexcept override { return 0; }
+    int64_t cost(int, int64_t launches, int64_t bytes) const noexcept override {
+        return launches * 2500 + bytes / 1500;
+    }
     int64_t lost() const noexcept override { return lost_hits; }
     int64_t device_bytes() const noexcept override { return 4096; }
     std::vector<ScannedDevice> devices() const override { return {{0, "a made-up device", 9, 0}}; }

@@ -19,13 +19,13 @@ TEST(LossComputation, OpThatIsALoss) {
 
 TEST(LossComputation, LogarithmOfARoundedProbability) {
     Features f = features_of_loss("log", Mechanism::DOM, kNegInf);
-    f.saturating = "_softmax";
+    f.rounded.op = "_softmax";
     EXPECT_EQ(winner(f), "N4");
     EXPECT_EQ(said(loss_computation, f),
               (Facts{kPartOfTheLoss, "the logarithm is of a value that _softmax had rounded to its limit"}));
     f.after_parameters = false;
     EXPECT_EQ(winner(f), "N4") << "the unstable form of a loss, wherever it stands";
-    f.saturating = "clamp";
+    f.rounded.op = "clamp";
     EXPECT_NE(winner(f), "N4") << "parameters were read after it: it is the model's";
     EXPECT_EQ(said(loss_computation, f), Facts{});
 }
