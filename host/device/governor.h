@@ -7,9 +7,9 @@
 namespace numsan {
 
 /// What passes earns a share of its time, and each scan takes what it costs. A round is a step of the optimizer, or
-/// kRoundNanoseconds where none ends. In each round one window opens, at the op after the last one of the window before,
-/// and closes when what the round before has earned is spent: so a round costs its share and no more, whatever looking
-/// at all of it would cost, and every op has its turn. [MT] No lock, no allocation.
+/// kRoundNanoseconds where none ends. In each round one window opens, at the op after the last one of the window
+/// before, and closes when what the round before has earned is spent: so a round costs its share and no more, whatever
+/// looking at all of it would cost, and every op has its turn. [MT] No lock, no allocation.
 class Governor {
   public:
     /// Where no optimizer steps, as in inference.

@@ -13,14 +13,6 @@ namespace {
 
 constexpr uint64_t kNowhere = ~uint64_t(0);
 
-bool is_infinite_number(DType dtype, const void* argument) {
-    const auto is = [&](auto value) {
-        std::memcpy(&value, argument, sizeof value);
-        return std::isinf(value);
-    };
-    return dtype == DType::Float64 ? is(double{}) : is(float{});
-}
-
 /// Through the system, which has an error in place of a fault.
 template <class T>
 std::optional<T> read_if_there(const void* from) {
@@ -29,21 +21,22 @@ std::optional<T> read_if_there(const void* from) {
     return process_vm_readv(getpid(), &to, 1, &remote, 1, 0) == sizeof value ? std::optional(value) : std::nullopt;
 }
 
-/// Where there is no such argument it is one into memory that nobody has.
-uint64_t declared_pointer(const SeenLaunch& launch, const KernelParameter& parameter) {
-    const auto argument = read_if_there<const char*>(launch.arguments + parameter.argument);
-    return argument ? read_if_there<uint64_t>(*argument + parameter.offset).value_or(kNowhere) : kNowhere;
+/// What the launch was given for a parameter; none where there is no such argument, as with what is only declared.
+template <class T>
+std::optional<T> given(const SeenLaunch& launch, const KernelParameter& parameter) {
+    if (parameter.declared) {
+        const auto argument = read_if_there<const char*>(launch.arguments + parameter.argument);
+        return argument ? read_if_there<T>(*argument + parameter.offset) : std::nullopt;
+    }
+    T value;
+    std::memcpy(&value, static_cast<const char*>(launch.arguments[parameter.argument]) + parameter.offset,
+                sizeof value);
+    return value;
 }
 
 bool is_infinite(const SeenLaunch& launch, const KernelParameter& number) {
-    if (!number.declared)
-        return is_infinite_number(number.dtype,
-                                  static_cast<const char*>(launch.arguments[number.argument]) + number.offset);
-    const auto argument = read_if_there<const char*>(launch.arguments + number.argument);
-    if (!argument) return false;
-    const char* const at = *argument + number.offset;
-    if (number.dtype == DType::Float64) return std::isinf(read_if_there<double>(at).value_or(0));
-    return std::isinf(read_if_there<float>(at).value_or(0));
+    if (number.dtype == DType::Float64) return std::isinf(given<double>(launch, number).value_or(0));
+    return std::isinf(given<float>(launch, number).value_or(0));
 }
 
 }  // namespace
@@ -63,12 +56,8 @@ std::vector<GivenBuffer> buffers_of(const SeenLaunch& launch, const KernelSignat
     std::vector<GivenBuffer> buffers;
     for (const KernelParameter& parameter : signature.parameters) {
         if (!parameter.is_buffer()) continue;
-        uint64_t address = 0;
-        if (parameter.declared)
-            address = declared_pointer(launch, parameter);
-        else
-            std::memcpy(&address, static_cast<const char*>(launch.arguments[parameter.argument]) + parameter.offset,
-                        sizeof address);
+        // Where there is no such argument it is one into memory that nobody has.
+        const uint64_t address = given<uint64_t>(launch, parameter).value_or(kNowhere);
         if (address != 0) buffers.push_back({address, &parameter});
     }
     return buffers;

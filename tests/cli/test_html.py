@@ -11,6 +11,7 @@ import made_nights
 import made_reports
 import pytest
 import run_numsan
+from nightly import in_ci
 
 pytestmark = pytest.mark.usefixtures("build")
 HOSTILE = ('</script></style></title><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\' " `'
@@ -92,7 +93,7 @@ def pages(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["rich", "many", "healthy", "killed", "history"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", in_ci(["light", "dark"], "light"))
 @pytest.mark.parametrize("width", [400, 1400])
 def test_looks(browser, pages, name, theme, width):
     page = browser.open(pages[name], width, theme=theme)

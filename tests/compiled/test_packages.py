@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 import run_numsan
+from nightly import in_ci
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
 PACKAGES = pathlib.Path(__file__).resolve().parent / "packages.py"
@@ -20,7 +21,7 @@ def found_in(how, tmp_path, *args):
     return done.findings[0], done
 
 
-@pytest.mark.parametrize("how", ["module", "inference", "weights"])
+@pytest.mark.parametrize("how", in_ci(["module", "inference", "weights"], "weights"))
 def test_the_line_of_the_model_is_named_at_the_end_of_a_program(how, warm, tmp_path):
     found, done = found_in(how, tmp_path)
     assert (found["op"], found["location"]["line"]) == ("aten::log", run_numsan.marked_line(PACKAGES)), done.describe()

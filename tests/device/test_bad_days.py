@@ -172,7 +172,8 @@ def fails(function):
 """
 
 
-@pytest.mark.parametrize("error", [709, 700], ids=["destroyed", "illegal address"])
+@pytest.mark.parametrize("error", [pytest.param(709, id="destroyed"),
+                                   pytest.param(700, id="illegal address", marks=pytest.mark.nightly)])
 def test_a_context_that_is_lost_under_us(error, attached):
     said, report = attached("from prelude import *\n" + TRAIN + LOSES + f"""
 for _ in range(3): step()

@@ -1,7 +1,7 @@
 // A CUDA program without torch that filters signals by cuFFT, on the fakes: ways to use it, of which the first argument
 // names one.
 #include <cuda.h>
-#include <cufft.h>
+#include <cufftXt.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -122,6 +122,18 @@ static void transform(float value) {
     show(filtered, 2 * kPoints);
 }
 
+static void transform_by_types(float value) {
+    long long n[] = {kPoints};
+    size_t bytes;
+    cufftHandle plan;
+    TRY(cufftCreate(&plan));
+    TRY(cufftXtMakePlanMany(plan, 1, n, 0, 1, 0, CUDA_C_32F, 0, 1, 0, CUDA_C_32F, 1, &bytes, CUDA_C_32F));
+    TRY(cufftSetStream(plan, (cudaStream_t)stream));
+    upload(spectrum, value, 2 * kPoints);
+    TRY(cufftXtExec(plan, (void*)spectrum, (void*)filtered, CUFFT_FORWARD));  // by types
+    show(filtered, 2 * kPoints);
+}
+
 static int run(const char* way) {
 #define IS(name) (strcmp(way, name) == 0)
     int count = kPoints;
@@ -132,6 +144,8 @@ static int run(const char* way) {
     if (IS("in place")) go_in_place(1);
     if (IS("in place what is large")) go_in_place(1e38f);
     if (IS("columns")) transform_columns(1);
+    if (IS("types of both sides")) transform_by_types(1);
+    if (IS("types of both sides, large")) transform_by_types(1e38f);
     if (IS("columns that are large")) transform_columns(1e38f);
     if (IS("missing values")) transform(NAN);
     if (IS("what a kernel made")) {

@@ -24,7 +24,8 @@ def line_of(text):
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-@pytest.mark.parametrize("way", ["convolve", "transform", "in place", "columns", "missing values", "a refused call"])
+@pytest.mark.parametrize("way", ["convolve", "transform", "in place", "columns", "types of both sides",
+                                 "missing values", "a refused call"])
 def test_what_is_healthy_or_was_there_before_is_no_finding(way, program, tmp_path):
     done = both([program, way], tmp_path)
     assert done.stderr == "" and done.report["findings"] == [], done.describe()
@@ -38,6 +39,7 @@ def test_what_is_healthy_or_was_there_before_is_no_finding(way, program, tmp_pat
      "// of a spectrum"),
     ("in place what is large", "infinity of this run: `cufftExecR2C()` overflowed in 1 of 9 values", "// in place"),
     ("columns that are large", "infinity of this run: `cufftExecC2C()` overflowed in 4 of 16 values", "// of columns"),
+    ("types of both sides, large", "infinity of this run: `cufftXtExec()` overflowed in 2 of 16 values", "// by types"),
     ("what a kernel made",
      "NaN of this run: the kernel `root<<<>>>` made bad values out of finite ones in 16 of 64 values", "// a root"),
 ])

@@ -57,7 +57,7 @@ def test_a_region_that_makes_nan_is_one_finding(warm, tmp_path):
 
 
 def test_a_region_that_is_not_looked_into_is_named_as_one(warm, tmp_path):
-    watched = watched_run(tmp_path, "forward", env=VECTORS, options={"regions": "0"})
+    watched = watched_run(tmp_path, "forward", options={"regions": "0"})
     assert watched.stdout == "False\n" and len(watched.findings) == 1, watched.describe()
     found = watched.findings[0]
     assert (found["op"], found["severity"], found["step"]) == ("compiled region", "error", 2), watched.describe()

@@ -106,7 +106,8 @@ def test_launcher_says_the_same(bug, victim, tmp_path):
 
 
 @pytest.mark.parametrize("launcher, options, status", [
-    ("preload", {"fail_on": "error"}, 66), ("run", {"fail_on": "error"}, 66),
+    pytest.param("preload", {"fail_on": "error"}, 66, marks=pytest.mark.nightly),
+    pytest.param("run", {"fail_on": "error"}, 66, marks=pytest.mark.nightly),
     ("preload", {"fail_on": "error", "exitcode": 3}, 3),
     pytest.param("run", {"fail_on": "error", "exitcode": 3}, 3, marks=pytest.mark.nightly),
     ("run", {"fail_on": "none", "exitcode": 3}, 0),

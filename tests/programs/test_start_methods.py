@@ -4,10 +4,11 @@ import pathlib
 import pytest
 
 import run_numsan
+from nightly import in_ci
 
 HERE = pathlib.Path(__file__).resolve().parent
 METHODS = ["fork", "spawn", "forkserver"]
-HEALTHY = ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.nightly)]
+FORK, NEW = in_ci(METHODS, "fork"), in_ci(METHODS, "fork", "spawn")
 TRAIN, LOADER = HERE / "start_methods" / "train.py", HERE / "loader_worker"
 
 
@@ -32,7 +33,7 @@ def the_finding(reports, place, done):
     return blamed[0]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", NEW)
 def test_bug_in_a_started_process(method, warm, tmp_path):
     done, reports = run(TRAIN, tmp_path, method, "-9")
     blamed = the_finding(reports, (TRAIN, run_numsan.marked_line(TRAIN)), done)
@@ -42,14 +43,14 @@ def test_bug_in_a_started_process(method, warm, tmp_path):
     assert f"pid {blamed['run']['pid']}\n" in done.stdout, "the finding is of another process than the one that trains"
 
 
-@pytest.mark.parametrize("method", HEALTHY)
+@pytest.mark.parametrize("method", FORK)
 def test_healthy_started_process(method, warm, tmp_path):
     done, reports = run(TRAIN, tmp_path, method, "1")
     assert done.stderr == "" and [report["verdict"] for report in reports] == ["clean"] * len(reports), done.describe()
     assert "4 " in done.stdout and "nan" not in done.stdout, done.describe()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", NEW)
 def test_bug_in_a_loader_worker(method, warm, tmp_path):
     """A forked worker shares numsan with the main process: its line. Any other: the line where its batch arrives."""
     program = LOADER / "victim.py"
@@ -60,7 +61,7 @@ def test_bug_in_a_loader_worker(method, warm, tmp_path):
     assert (found["op"], found["phase"], found["step"]) == (op, "data", 4), done.describe()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FORK)
 def test_healthy_loader_worker(method, warm, tmp_path):
     done, reports = run(LOADER / "twin.py", tmp_path, method)
     assert done.stderr == "" and [report["verdict"] for report in reports] == ["clean"] * len(reports), done.describe()

@@ -7,6 +7,7 @@ import pytest
 import run_numsan
 from compiled_once import compiled_once
 
+pytestmark = pytest.mark.xdist_group("libtorch")  # others would wait for the program to be compiled
 SOURCE = pathlib.Path(__file__).resolve().parent / "train.cpp"
 
 

@@ -65,6 +65,7 @@ def test_healthy_jobs_say_nothing_and_connect_nowhere(tmp_path):
     assert not left_over.exists()
 
 
+@pytest.mark.nightly
 def test_it_can_be_turned_off(tmp_path):
     texts = run(tmp_path, 2, JOBS, "data_parallel", announce=0)
     assert lines_on_ranks(texts[0]) == [], texts[0]
@@ -78,6 +79,7 @@ def test_ranks_of_torchrun_whose_store_is_their_launchers(tmp_path):
     assert done.stderr.count("numsan: rank 1 of 2 was first: error[NS103]") == 1, done.stderr
 
 
+@pytest.mark.nightly
 def test_a_store_that_has_gone_is_not_heard_of(tmp_path):
     port = free_port()
     keeper = subprocess.Popen(

@@ -10,6 +10,7 @@ import zlib
 import pytest
 
 import run_numsan
+from nightly import in_ci
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -56,7 +57,11 @@ def of_victim(warm, tmp_path_factory):
     return record(PROGRAMS / VICTIM, tmp_path_factory.mktemp("recorded"))
 
 
-@pytest.mark.parametrize("program", RECORDED)
+IN_CI = (VICTIM, "log_of_negative/twin.py", "function_backward/victim.py", "loader_worker/victim.py",
+         "hand_written_update/victim.py")
+
+
+@pytest.mark.parametrize("program", in_ci(RECORDED, *IN_CI))
 def test_the_same_report(program, of_victim, tmp_path):
     done, recording = of_victim if program == VICTIM else record(PROGRAMS / program, tmp_path)
     assert done.returncode == 0 and done.report is not None, done.describe()
@@ -71,7 +76,7 @@ def test_values_that_go_nowhere(warm, tmp_path):
     assert again.report["findings"][0]["escape"]["last"]["fate"] == "masked", again.describe()
 
 
-@pytest.mark.parametrize("tier", ["sentinel", "boundary"])
+@pytest.mark.parametrize("tier", in_ci(["sentinel", "boundary"], "sentinel"))
 def test_a_look_back(tier, warm, tmp_path):
     done, recording = record(PROGRAMS / "log_of_negative" / "victim.py", tmp_path, tier=tier)
     assert done.findings, done.describe()

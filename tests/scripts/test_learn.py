@@ -75,6 +75,7 @@ def test_groups_are_held_out_as_a_whole():
     assert (judged.share >= judged.second_share).all()
 
 
+@pytest.mark.nightly
 def test_limit_is_chosen_without_the_runs_that_it_is_used_for():
     data = learn.Data(made_samples())
     _, before = learn.nested(data, "random forest")

@@ -65,6 +65,7 @@ def compiled_test(tree, folder, name, *sources):
     return done.stdout
 
 
+@pytest.mark.nightly
 def test_program_fails_until_it_is_filled_in(warm, tree):
     files = created(tree, "program", "loss_of_nothing")
     folder = "tests/programs/loss_of_nothing"

@@ -1,4 +1,4 @@
-// What of the C interfaces of cuBLAS and cuBLASLt (13.0, cublas_api.h, cublasLt.h and library_types.h) is used. Written
+// What of the C interfaces of cuBLAS and cuBLASLt (13.0, cublas_api.h and cublasLt.h) is used. Written
 // down here, as numsan is built where there is no toolkit; tests/fakes/cublas/layout_check.cpp compares it with the
 // toolkit's own headers.
 #pragma once
@@ -6,30 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "interpose/libraries/data_type.h"
+
 namespace numsan::cublas {
 
 inline constexpr int kSuccess = 0;
 inline constexpr int kPointersOfHost = 0;    ///< alpha and beta, by cublasPointerMode_t and cublasLtPointerMode_t
 inline constexpr int kPointersOfDevice = 1;  ///< the same
 inline constexpr int kNoTranspose = 0;
-
-/// cudaDataType
-enum DataType : int {
-    kReal32 = 0,
-    kReal64 = 1,
-    kReal16 = 2,
-    kComplex32 = 4,
-    kComplex64 = 5,
-    kComplex16 = 6,
-    kInteger8 = 3,
-    kComplexInteger8 = 7,     ///< from here on integers, up to
-    kComplexUnsigned32 = 13,  ///< this
-    kRealB16 = 14,
-    kInteger4 = 16,           ///< as above, up to
-    kComplexUnsigned64 = 27,  ///< this
-    kRealE4M3 = 28,
-    kRealE5M2 = 29,
-};
 
 /// cublasComputeType_t: the widths of what alpha and beta point to.
 enum ComputeType : int {

@@ -11,9 +11,6 @@ namespace numsan::cublas {
 
 using Elements = LibraryCall::Elements;
 
-/// Of a cudaDataType.
-Elements elements_of(int type) noexcept;
-
 /// A matrix as it lies in memory: `count` of them, one `batch_stride` after the other. Sizes in elements.
 struct Matrix {
     const void* data;

@@ -33,6 +33,10 @@ using MakePlan3d = int(int plan, int x, int y, int z, int type, size_t* work_byt
 template <class Int>
 using MakePlanMany = int(int plan, int rank, Int* n, Int* in_embed, Int in_stride, Int in_distance, Int* out_embed,
                          Int out_stride, Int out_distance, int type, Int batch, size_t* work_bytes);
+using XtMakePlanMany = int(int plan, int rank, long long* n, long long* in_embed, long long in_stride,
+                           long long in_distance, int in_type, long long* out_embed, long long out_stride,
+                           long long out_distance, int out_type, long long batch, size_t* work_bytes,
+                           int execution_type);
 using SetStream = int(int plan, void* stream);
 using SetWorkArea = int(int plan, void* area);
 using SetJitCallback = int(int plan, const char* name, const void* fatbin, size_t fatbin_bytes, int type,

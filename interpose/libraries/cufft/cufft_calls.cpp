@@ -14,8 +14,8 @@ namespace numsan::cufft {
 namespace {
 
 enum Id : int {
-#define NUMSAN_CUFFT_EXEC(function, form) k##function,
-#define NUMSAN_CUFFT_PLAN(function, form) k##function,
+#define NUMSAN_CUFFT_EXEC(function, form, ours) k##function,
+#define NUMSAN_CUFFT_PLAN(function, form, ours) k##function,
 #include "interpose/libraries/cufft/cufft_calls.def"
 #undef NUMSAN_CUFFT_EXEC
 #undef NUMSAN_CUFFT_PLAN
@@ -23,8 +23,8 @@ enum Id : int {
 };
 
 constexpr const char* kNames[] = {
-#define NUMSAN_CUFFT_EXEC(function, form) "cufft" #function,
-#define NUMSAN_CUFFT_PLAN(function, form) "cufft" #function,
+#define NUMSAN_CUFFT_EXEC(function, form, ours) "cufft" #function,
+#define NUMSAN_CUFFT_PLAN(function, form, ours) "cufft" #function,
 #include "interpose/libraries/cufft/cufft_calls.def"
 #undef NUMSAN_CUFFT_EXEC
 #undef NUMSAN_CUFFT_PLAN
@@ -113,7 +113,7 @@ int exec_with_direction(int plan, void* in, void* out, int direction) {
 template <class... Sizes>
 Plan plan_of(int type, int batch, Sizes... sizes) {
     const int n[] = {sizes...};
-    return plan_of_many<int>(sizeof...(sizes), n, nullptr, 0, 0, nullptr, 0, 0, type, batch);
+    return plan_of_many<int>(sizeof...(sizes), n, nullptr, 0, 0, nullptr, 0, 0, types_of(type), batch);
 }
 
 /// Hears of a call that was accepted.
@@ -138,8 +138,8 @@ int plan_3d(int* plan, int x, int y, int z, int type) {
 
 int plan_many(int* plan, int rank, int* n, int* in_embed, int in_stride, int in_distance, int* out_embed,
               int out_stride, int out_distance, int type, int batch) {
-    const Plan made =
-        plan_of_many(rank, n, in_embed, in_stride, in_distance, out_embed, out_stride, out_distance, type, batch);
+    const Plan made = plan_of_many(rank, n, in_embed, in_stride, in_distance, out_embed, out_stride, out_distance,
+                                   types_of(type), batch);
     return heard(original<PlanMany>(kPlanMany)(plan, rank, n, in_embed, in_stride, in_distance, out_embed, out_stride,
                                                out_distance, type, batch),
                  [&] { plans().add(*plan, made); });
@@ -163,10 +163,21 @@ int make_plan_3d(int plan, int x, int y, int z, int type, size_t* work_bytes) {
 template <int id, class Int>
 int make_plan_many(int plan, int rank, Int* n, Int* in_embed, Int in_stride, Int in_distance, Int* out_embed,
                    Int out_stride, Int out_distance, int type, Int batch, size_t* work_bytes) {
-    const Plan made =
-        plan_of_many(rank, n, in_embed, in_stride, in_distance, out_embed, out_stride, out_distance, type, batch);
+    const Plan made = plan_of_many(rank, n, in_embed, in_stride, in_distance, out_embed, out_stride, out_distance,
+                                   types_of(type), batch);
     return heard(original<MakePlanMany<Int>>(id)(plan, rank, n, in_embed, in_stride, in_distance, out_embed, out_stride,
                                                  out_distance, type, batch, work_bytes),
+                 [&] { plans().make(plan, made); });
+}
+
+int xt_make_plan_many(int plan, int rank, long long* n, long long* in_embed, long long in_stride, long long in_distance,
+                      int in_type, long long* out_embed, long long out_stride, long long out_distance, int out_type,
+                      long long batch, size_t* work_bytes, int execution_type) {
+    const Plan made = plan_of_many(rank, n, in_embed, in_stride, in_distance, out_embed, out_stride, out_distance,
+                                   types_of(in_type, out_type), batch);
+    return heard(original<XtMakePlanMany>(kXtMakePlanMany)(plan, rank, n, in_embed, in_stride, in_distance, in_type,
+                                                           out_embed, out_stride, out_distance, out_type, batch,
+                                                           work_bytes, execution_type),
                  [&] { plans().make(plan, made); });
 }
 
@@ -191,34 +202,15 @@ int destroy(int plan) {
     return original<Destroy>(kDestroy)(plan);
 }
 
-// The forms of cufft_calls.def.
-// NOLINTBEGIN(readability-identifier-naming)
-template <int id>
-constexpr auto ours_Exec = exec<id>;
-template <int id>
-constexpr auto ours_ExecWithDirection = exec_with_direction<id>;
-
-constexpr auto ours_Plan1d = plan_1d;
-constexpr auto ours_Plan2d = plan_2d;
-constexpr auto ours_Plan3d = plan_3d;
-constexpr auto ours_PlanMany = plan_many;
-constexpr auto ours_MakePlan1d = make_plan_1d;
-constexpr auto ours_MakePlan2d = make_plan_2d;
-constexpr auto ours_MakePlan3d = make_plan_3d;
-constexpr auto ours_MakePlanMany = make_plan_many<kMakePlanMany, int>;
-constexpr auto ours_MakePlanMany64 = make_plan_many<kMakePlanMany64, long long>;
-constexpr auto ours_SetStream = set_stream;
-constexpr auto ours_SetWorkArea = set_work_area;
-constexpr auto ours_XtSetJITCallback = set_jit_callback;
-constexpr auto ours_Destroy = destroy;
-// NOLINTEND(readability-identifier-naming)
+constexpr auto make_plan_many_int = make_plan_many<kMakePlanMany, int>;
+constexpr auto make_plan_many_long = make_plan_many<kMakePlanMany64, long long>;
 
 }  // namespace
 
 const ReplacedImport kImports[] = {
-#define NUMSAN_CUFFT_EXEC(function, form) \
-    {"cufft" #function, address_of<form>(ours_##form<k##function>), &theirs[k##function]},
-#define NUMSAN_CUFFT_PLAN(function, form) {"cufft" #function, address_of<form>(ours_##function), &theirs[k##function]},
+#define NUMSAN_CUFFT_EXEC(function, form, ours) \
+    {"cufft" #function, address_of<form>(ours<k##function>), &theirs[k##function]},
+#define NUMSAN_CUFFT_PLAN(function, form, ours) {"cufft" #function, address_of<form>(ours), &theirs[k##function]},
 #include "interpose/libraries/cufft/cufft_calls.def"
 #undef NUMSAN_CUFFT_EXEC
 #undef NUMSAN_CUFFT_PLAN

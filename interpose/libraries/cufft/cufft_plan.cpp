@@ -1,6 +1,7 @@
 #include "interpose/libraries/cufft/cufft_plan.h"
 
 #include "interpose/libraries/cufft/cufft_abi.h"
+#include "interpose/libraries/data_type.h"
 
 namespace numsan::cufft {
 namespace {
@@ -8,22 +9,10 @@ namespace {
 /// Numbers on one side of a transform.
 struct Side {
     DType dtype;
-    bool is_real, is_half;  ///< real; complex, of a real transform: the other half is its mirror image
+    bool is_real, is_half;  ///< real; complex, of a real transform
 };
 
-bool sides_of(int type, Side& in, Side& out) {
-    constexpr Side kReal{DType::Float32, true, false}, kDouble{DType::Float64, true, false};
-    constexpr Side kHalf{DType::Complex64, false, true}, kDoubleHalf{DType::Complex128, false, true};
-    switch (type) {
-        case kComplexToComplex: in = out = {DType::Complex64, false, false}; return true;
-        case kDoubleComplexToDoubleComplex: in = out = {DType::Complex128, false, false}; return true;
-        case kRealToComplex: in = kReal, out = kHalf; return true;
-        case kComplexToReal: in = kHalf, out = kReal; return true;
-        case kDoubleToDoubleComplex: in = kDouble, out = kDoubleHalf; return true;
-        case kDoubleComplexToDouble: in = kDoubleHalf, out = kDouble; return true;
-        default: return false;
-    }
-}
+bool is_real(DType dtype) { return info(dtype).lanes == 1; }
 
 /// More than can be counted is no buffer that can be looked at.
 int64_t product(int64_t a, int64_t b) {
@@ -52,14 +41,32 @@ void lay_out(LibraryCall::Buffer& buffer, const Plan& plan, const Layout& layout
 
 }  // namespace
 
+std::optional<PlanTypes> types_of(int type) noexcept {
+    switch (type) {
+        case kComplexToComplex: return PlanTypes{DType::Complex64, DType::Complex64};
+        case kDoubleComplexToDoubleComplex: return PlanTypes{DType::Complex128, DType::Complex128};
+        case kRealToComplex: return PlanTypes{DType::Float32, DType::Complex64};
+        case kComplexToReal: return PlanTypes{DType::Complex64, DType::Float32};
+        case kDoubleToDoubleComplex: return PlanTypes{DType::Float64, DType::Complex128};
+        case kDoubleComplexToDouble: return PlanTypes{DType::Complex128, DType::Float64};
+        default: return {};
+    }
+}
+
+std::optional<PlanTypes> types_of(int in, int out) noexcept {
+    const std::optional<DType> read = elements_of(in).dtype, written = elements_of(out).dtype;
+    return read && written ? std::optional(PlanTypes{*read, *written}) : std::nullopt;
+}
+
 void describe(LibraryCall& call, const Plan& plan, const void* in, void* out) noexcept {
     call.queue = DeviceQueue{plan.stream, -1, true};
     call.unseen = plan.unseen;
     if (plan.has_callbacks) call.unseen = "its plan has callbacks";
-    Side reads{}, writes{};
-    if (call.unseen == nullptr && !sides_of(plan.type, reads, writes))
-        call.unseen = "the type of its plan is not known";
+    if (call.unseen == nullptr && !plan.types) call.unseen = "the type of its plan is not known";
     if (call.unseen != nullptr) return;
+    const bool from_real = is_real(plan.types->in), to_real = is_real(plan.types->out);
+    const Side reads{plan.types->in, from_real, to_real && !from_real};
+    const Side writes{plan.types->out, to_real, from_real && !to_real};
     const bool in_place = in == out;
     const bool is_one_buffer = in_place && reads.dtype == writes.dtype && !plan.in.is_given;
     if (LibraryCall::Buffer* buffer = call.add(in, {reads.dtype}, true, is_one_buffer))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "host/kernels/library_call.h"
 
@@ -17,10 +18,19 @@ struct Layout {
     int64_t stride = 0, distance = 0;
 };
 
+/// Numbers on both sides of a transform. Of real numbers on one side the other has half of its complex ones: the rest
+/// is their mirror image.
+struct PlanTypes {
+    DType in, out;
+};
+/// Of a cufftType; of two of cudaDataType, one for each side. None: numbers that are not known.
+std::optional<PlanTypes> types_of(int type) noexcept;
+std::optional<PlanTypes> types_of(int in, int out) noexcept;
+
 struct Plan {
     int rank = 0;
     int64_t n[kMostRank] = {};  ///< outermost first
-    int type = 0;               ///< cufftType
+    std::optional<PlanTypes> types;
     int64_t batch = 1;
     Layout in, out;
     void* stream = nullptr;
@@ -29,13 +39,13 @@ struct Plan {
     const char* unseen = nullptr;  ///< why what it does is not known
 };
 
-/// As cufftPlanMany is given it, by int and by long long.
+/// As cufftPlanMany is given it, by int and by long long; but for the types.
 template <class Int>
 Plan plan_of_many(int rank, const Int* n, const Int* in_embed, Int in_stride, Int in_distance, const Int* out_embed,
-                  Int out_stride, Int out_distance, int type, Int batch) noexcept {
+                  Int out_stride, Int out_distance, const std::optional<PlanTypes>& types, Int batch) noexcept {
     Plan plan;
     plan.rank = rank;
-    plan.type = type;
+    plan.types = types;
     plan.batch = batch;
     if (rank < 1 || rank > kMostRank || n == nullptr || (in_embed == nullptr) != (out_embed == nullptr)) {
         plan.unseen = "the layout of its plan is not known";

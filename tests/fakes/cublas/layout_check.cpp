@@ -39,16 +39,17 @@ static_assert(Same<abi::GetAttribute, decltype(cublasLtMatrixLayoutGetAttribute)
 static_assert(Same<abi::GetAttribute, decltype(cublasLtMatmulDescGetAttribute)>::check());
 
 #define SAME(ours, theirs) static_assert(static_cast<int>(abi::ours) == static_cast<int>(theirs))
+#define SAME_TYPE(ours, theirs) static_assert(static_cast<int>(numsan::ours) == static_cast<int>(theirs))
 SAME(kSuccess, CUBLAS_STATUS_SUCCESS);
 SAME(kPointersOfHost, CUBLAS_POINTER_MODE_HOST);
 SAME(kPointersOfHost, CUBLASLT_POINTER_MODE_HOST);
 SAME(kPointersOfDevice, CUBLAS_POINTER_MODE_DEVICE);
 SAME(kPointersOfDevice, CUBLASLT_POINTER_MODE_DEVICE);
-SAME(kInteger8, CUDA_R_8I);
-SAME(kComplexInteger8, CUDA_C_8I);
-SAME(kComplexUnsigned32, CUDA_C_32U);
-SAME(kInteger4, CUDA_R_4I);
-SAME(kComplexUnsigned64, CUDA_C_64U);
+SAME_TYPE(kInteger8, CUDA_R_8I);
+SAME_TYPE(kComplexInteger8, CUDA_C_8I);
+SAME_TYPE(kComplexUnsigned32, CUDA_C_32U);
+SAME_TYPE(kInteger4, CUDA_R_4I);
+SAME_TYPE(kComplexUnsigned64, CUDA_C_64U);
 SAME(kLayoutPlaneOffset, CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET);
 SAME(kMatmulBiasStride, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE);
 SAME(kMatmulAuxStride, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE);
@@ -67,15 +68,15 @@ SAME(kMatmulModeOfAux, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_SCALE_MODE);
 SAME(kMatmulScaleOutOfD, CUBLASLT_MATMUL_DESC_D_OUT_SCALE_POINTER);
 #endif
 SAME(kNoTranspose, CUBLAS_OP_N);
-SAME(kReal32, CUDA_R_32F);
-SAME(kReal64, CUDA_R_64F);
-SAME(kReal16, CUDA_R_16F);
-SAME(kComplex32, CUDA_C_32F);
-SAME(kComplex64, CUDA_C_64F);
-SAME(kComplex16, CUDA_C_16F);
-SAME(kRealB16, CUDA_R_16BF);
-SAME(kRealE4M3, CUDA_R_8F_E4M3);
-SAME(kRealE5M2, CUDA_R_8F_E5M2);
+SAME_TYPE(kReal32, CUDA_R_32F);
+SAME_TYPE(kReal64, CUDA_R_64F);
+SAME_TYPE(kReal16, CUDA_R_16F);
+SAME_TYPE(kComplex32, CUDA_C_32F);
+SAME_TYPE(kComplex64, CUDA_C_64F);
+SAME_TYPE(kComplex16, CUDA_C_16F);
+SAME_TYPE(kRealB16, CUDA_R_16BF);
+SAME_TYPE(kRealE4M3, CUDA_R_8F_E4M3);
+SAME_TYPE(kRealE5M2, CUDA_R_8F_E5M2);
 SAME(kCompute16, CUBLAS_COMPUTE_16F);
 SAME(kCompute16Pedantic, CUBLAS_COMPUTE_16F_PEDANTIC);
 SAME(kCompute64, CUBLAS_COMPUTE_64F);

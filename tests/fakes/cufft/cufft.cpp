@@ -167,6 +167,23 @@ cufftResult cufftMakePlanMany(cufftHandle handle, int rank, int* n, int* in_embe
     return make(handle, rank, Wide(n, rank).get(), {Wide(in_embed, rank).get(), in_stride, in_distance},
                 {Wide(out_embed, rank).get(), out_stride, out_distance}, type, batch);
 }
+cufftResult cufftXtMakePlanMany(cufftHandle handle, int rank, long long* n, long long* in_embed, long long in_stride,
+                                long long in_distance, cudaDataType in_type, long long* out_embed, long long out_stride,
+                                long long out_distance, cudaDataType out_type, long long batch, size_t* bytes,
+                                cudaDataType execution_type) {
+    const struct {
+        cudaDataType in, out;
+        cufftType type;
+    } known[] = {{CUDA_C_32F, CUDA_C_32F, CUFFT_C2C}, {CUDA_C_64F, CUDA_C_64F, CUFFT_Z2Z},
+                 {CUDA_R_32F, CUDA_C_32F, CUFFT_R2C}, {CUDA_C_32F, CUDA_R_32F, CUFFT_C2R},
+                 {CUDA_R_64F, CUDA_C_64F, CUFFT_D2Z}, {CUDA_C_64F, CUDA_R_64F, CUFFT_Z2D}};
+    for (const auto& one : known) {
+        if (one.in == in_type && one.out == out_type && (execution_type == in_type || execution_type == out_type))
+            return cufftMakePlanMany64(handle, rank, n, in_embed, in_stride, in_distance, out_embed, out_stride,
+                                       out_distance, one.type, batch, bytes);
+    }
+    return CUFFT_NOT_SUPPORTED;
+}
 cufftResult cufftPlanMany(cufftHandle* handle, int rank, int* n, int* in_embed, int in_stride, int in_distance,
                           int* out_embed, int out_stride, int out_distance, cufftType type, int batch) {
     size_t bytes = 0;
@@ -193,6 +210,16 @@ cufftResult cufftExecC2R(cufftHandle handle, cufftComplex* in, cufftReal* out) {
 }
 cufftResult cufftExecZ2D(cufftHandle handle, cufftDoubleComplex* in, cufftDoubleReal* out) {
     return run(handle, CUFFT_Z2D, in, out, CUFFT_INVERSE);
+}
+cufftResult cufftXtExec(cufftHandle handle, void* in, void* out, int direction) {
+    cufftType type = CUFFT_C2C;
+    {
+        const std::lock_guard lock(plans().mutex);
+        const auto found = plans().all.find(handle);
+        if (found == plans().all.end()) return CUFFT_INVALID_PLAN;
+        type = found->second.type;
+    }
+    return run(handle, type, in, out, direction);
 }
 
 #pragma GCC visibility pop

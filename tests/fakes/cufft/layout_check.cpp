@@ -7,8 +7,8 @@
 namespace abi = numsan::cufft;
 using layout_check::Same;
 
-#define NUMSAN_CUFFT_EXEC(function, form) static_assert(Same<abi::form, decltype(cufft##function)>::check());
-#define NUMSAN_CUFFT_PLAN(function, form) static_assert(Same<abi::form, decltype(cufft##function)>::check());
+#define NUMSAN_CUFFT_EXEC(function, form, ours) static_assert(Same<abi::form, decltype(cufft##function)>::check());
+#define NUMSAN_CUFFT_PLAN(function, form, ours) static_assert(Same<abi::form, decltype(cufft##function)>::check());
 #include "interpose/libraries/cufft/cufft_calls.def"
 #undef NUMSAN_CUFFT_EXEC
 #undef NUMSAN_CUFFT_PLAN

@@ -114,6 +114,23 @@ TEST(SlowWatch, LoaderIsNotAPauseOfTheProgramsOwn) {
     EXPECT_EQ(loop.run().findings[0].measured, "the loader is waited for 5 ms of 15.1 ms (33 %)");
 }
 
+TEST(SlowWatch, BatchThatIsMadeFasterThanAWorkerHandsItOverIsNoWait) {
+    for (const int64_t batches : {1, 4}) {
+        MadeTraining loop;
+        loop.steps(12, [&] {
+            for (int64_t i = 0; i < batches; ++i) {
+                loop.stacks.now = 7;
+                loop.watch.loader_begins();
+                MadeLoop::now += kMs / 2;
+                loop.watch.loader_ends();
+            }
+            MadeLoop::now += kMs / 10;
+            loop.forward();
+        });
+        EXPECT_EQ(loop.found(), "") << batches;
+    }
+}
+
 TEST(SlowWatch, Float64IsNamedWhereItComesIn) {
     MadeTraining loop;
     Words wide({1, 2}, DType::Float64), wider({1, 2}, DType::Float64), number({1}, DType::Float64);

@@ -4,6 +4,7 @@ import pathlib
 import pytest
 
 import run_numsan
+from nightly import in_ci
 
 pytestmark = pytest.mark.xdist_group("higher_order_ops")  # the run without numsan is shared
 PROGRAM = pathlib.Path(__file__).resolve().parent / "higher_order.py"
@@ -40,12 +41,12 @@ def check(arguments, plain_lines, tmp_path, env=None):
     assert (watched.returncode, watched.stdout) == (0, expected), f"{expected}\n{watched.describe()}"
 
 
-@pytest.mark.parametrize("thread", ["main", "another"])
+@pytest.mark.parametrize("thread", in_ci(["main", "another"], "main"))
 def test_all_give_what_they_give_without_numsan(thread, plain_lines, warm, tmp_path):
     check([thread, *OPERATORS], plain_lines, tmp_path)
 
 
-@pytest.mark.parametrize("first", OPERATORS[1:])
+@pytest.mark.parametrize("first", in_ci(OPERATORS[1:], "while_loop"))
 def test_each_may_be_the_first_thing_a_program_does(first, plain_lines, warm, tmp_path):
     check(["main", first], plain_lines, tmp_path)
 

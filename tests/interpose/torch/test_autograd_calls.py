@@ -4,6 +4,8 @@ import os
 import pathlib
 import subprocess
 
+import pytest
+
 import run_numsan
 from compiled_once import compiled_once
 
@@ -50,6 +52,7 @@ def test_program_runs_on_when_a_node_cannot_be_described(warm, tmp_path):
     assert "numsan: off: a node of autograd could not be described" in watched.stderr, watched.describe()
 
 
+@pytest.mark.nightly
 def test_a_torch_whose_functions_return_something_else_is_not_stood_in_for(tmp_path):
     """Their symbols would be the same."""
     found = subprocess.run([run_numsan.PYTHON, "-c", "import torch; print(torch.__path__[0])"], check=True,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "interpose/libraries/cufft/cufft_abi.h"
+#include "interpose/libraries/data_type.h"
 
 namespace numsan::cufft {
 namespace {
@@ -13,7 +14,8 @@ void* const kFrom = reinterpret_cast<void*>(0x1000);
 void* const kTo = reinterpret_cast<void*>(0x2000);
 
 Plan basic(int type, std::initializer_list<int> n, int batch = 1) {
-    return plan_of_many<int>(static_cast<int>(n.size()), n.begin(), nullptr, 0, 0, nullptr, 0, 0, type, batch);
+    return plan_of_many<int>(static_cast<int>(n.size()), n.begin(), nullptr, 0, 0, nullptr, 0, 0, types_of(type),
+                             batch);
 }
 
 LibraryCall described(const Plan& plan, void* to = kTo) {
@@ -66,24 +68,27 @@ TEST(CufftPlan, InPlaceRealNumbersHaveRoomForTheSpectrum) {
 
 TEST(CufftPlan, LayoutsThatAreGiven) {
     const int n[] = {4, 6}, in[] = {5, 10}, out[] = {4, 7};
-    const Plan plan = plan_of_many<int>(2, n, in, 2, 200, out, 3, 100, kRealToComplex, 5);
+    const Plan plan = plan_of_many<int>(2, n, in, 2, 200, out, 3, 100, types_of(kRealToComplex), 5);
     EXPECT_EQ(shown(described(plan)), "r float32 [5,4,6]/[200,20,2]; w complex64 [5,4,4]/[100,21,3]");
     EXPECT_EQ(shown(described(plan, kFrom)), "r float32 [5,4,6]/[200,20,2]; w complex64 [5,4,4]/[100,21,3]");
     const long long wide[] = {8}, embed[] = {8};
-    const Plan by_column = plan_of_many<long long>(1, wide, embed, 3, 1, embed, 3, 1, kComplexToComplex, 3);
+    const Plan by_column = plan_of_many<long long>(1, wide, embed, 3, 1, embed, 3, 1, types_of(kComplexToComplex), 3);
     EXPECT_EQ(shown(described(by_column)), "r complex64 [3,8]/[1,3]; w complex64 [3,8]/[1,3]");
 }
 
 TEST(CufftPlan, WithoutALayoutStridesAreNotLookedAt) {
     const int n[] = {8};
-    EXPECT_EQ(shown(described(plan_of_many<int>(1, n, nullptr, 7, 77, nullptr, 7, 77, kComplexToComplex, 2), kFrom)),
+    EXPECT_EQ(shown(described(plan_of_many<int>(1, n, nullptr, 7, 77, nullptr, 7, 77, types_of(kComplexToComplex), 2),
+                              kFrom)),
               "rw complex64 [2,8]/[8,1]");
 }
 
 TEST(CufftPlan, WhatIsNotUnderstoodIsSaid) {
     const int n[] = {8, 8, 8, 8};
-    EXPECT_NE(described(plan_of_many<int>(1, n, n, 1, 8, nullptr, 1, 8, kComplexToComplex, 1)).unseen, nullptr);
-    EXPECT_NE(described(plan_of_many<int>(4, n, nullptr, 1, 8, nullptr, 1, 8, kComplexToComplex, 1)).unseen, nullptr);
+    EXPECT_NE(described(plan_of_many<int>(1, n, n, 1, 8, nullptr, 1, 8, types_of(kComplexToComplex), 1)).unseen,
+              nullptr);
+    EXPECT_NE(described(plan_of_many<int>(4, n, nullptr, 1, 8, nullptr, 1, 8, types_of(kComplexToComplex), 1)).unseen,
+              nullptr);
     EXPECT_NE(described(basic(0x33, {8})).unseen, nullptr);
     Plan called = basic(kComplexToComplex, {8});
     called.has_callbacks = true;
@@ -94,7 +99,7 @@ TEST(CufftPlan, WhatIsNotUnderstoodIsSaid) {
 TEST(CufftPlan, BeyondWhatCanBeCountedHasNoExtent) {
     const long long n[] = {1LL << 40, 1LL << 40, 2};
     const LibraryCall call =
-        described(plan_of_many<long long>(3, n, nullptr, 0, 0, nullptr, 0, 0, kComplexToComplex, 1LL << 40));
+        described(plan_of_many<long long>(3, n, nullptr, 0, 0, nullptr, 0, 0, types_of(kComplexToComplex), 1LL << 40));
     ASSERT_EQ(call.count, 2);
     EXPECT_EQ(call.buffers[0].extent(), std::nullopt);
 }
@@ -111,6 +116,17 @@ TEST(CufftPlan, WhatIsScratchIsMarked) {
     ASSERT_EQ(to_real.other_count, 1) << "its input is overwritten";
     EXPECT_EQ(to_real.others[0], 0x1000u);
     EXPECT_EQ(described(basic(kComplexToReal, {8}), kFrom).other_count, 0);
+}
+
+TEST(CufftPlan, TypesOfBothSidesAreEnough) {
+    long long n[] = {8};
+    const auto made = [&](int in, int out) {
+        return shown(described(plan_of_many<long long>(1, n, nullptr, 1, 8, nullptr, 1, 8, types_of(in, out), 2)));
+    };
+    EXPECT_EQ(made(kReal32, kComplex32), "r float32 [2,8]/[8,1]; w complex64 [2,5]/[5,1]");
+    EXPECT_EQ(made(kComplex64, kReal64), "r complex128 [2,5]/[5,1]; w float64 [2,8]/[8,1]");
+    EXPECT_EQ(made(kComplex16, kComplex16), "r complex32 [2,8]/[8,1]; w complex32 [2,8]/[8,1]");
+    EXPECT_FALSE(types_of(kInteger8, kComplex32)) << "numbers that cuFFT does not transform";
 }
 
 }  // namespace
