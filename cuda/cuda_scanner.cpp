@@ -11,6 +11,13 @@
 namespace numsan::gpu {
 namespace {
 
+bool repeats_elements(const TensorView& view) {
+    for (int d = 0; d < view.ndim; ++d) {
+        if (view.strides[d] == 0 && view.sizes[d] > 1) return true;
+    }
+    return false;
+}
+
 Outcomes::Outcome expected_from(const Lane& lane) { return {Outcomes::Kind::Expected, lane.context.index}; }
 
 }  // namespace
@@ -36,7 +43,7 @@ bool CudaScanner::prepare(const StreamRef& where) noexcept {
     });
 }
 
-/// Calls hand(lane, captured) with the context current; all requests are for one stream.
+/// Calls hand(lane, captured, Stream) with the context current; all requests are for one stream.
 template <class Hand>
 DeviceScanner::Taken CudaScanner::hand_to_lane(const ScanRequest* requests, int count, Hand hand) noexcept {
     const Inside inside;
@@ -72,22 +79,25 @@ DeviceScanner::Taken CudaScanner::hand_to_lane(const ScanRequest* requests, int 
     const uint64_t newest = request.sequence + static_cast<uint64_t>(std::max(request.output_count, 1)) - 1;
     if (newest > last_sequence_.load(std::memory_order_relaxed))
         last_sequence_.store(newest, std::memory_order_release);
-    hand(*lane, capture != 0);
+    hand(*lane, capture != 0, lane == last || last == nullptr ? Stream::Asked : Stream::Unknown);
     return capture != 0 ? DeviceScanner::Taken::Captured : DeviceScanner::Taken::Now;
 }
 
 DeviceScanner::Taken CudaScanner::scan(const ScanRequest& request) noexcept {
-    return hand_to_lane(&request, 1, [&](Lane& lane, bool captured) {
-        if (captured || !scan_later(lane, request)) scan_now(lane, &request, 1);
+    return hand_to_lane(&request, 1, [&](Lane& lane, bool captured, Stream stream) {
+        if (captured || request.storages == nullptr) return scan_now(lane, &request, 1, stream);
+        if (!scan_later(lane, request)) scan_now(lane, &request, 1, Stream::Unknown);  // what was held is given back
     });
 }
 
 DeviceScanner::Taken CudaScanner::scan(const ScanRequest* requests, int count) noexcept {
-    return hand_to_lane(requests, count, [&](Lane& lane, bool) { scan_now(lane, requests, count); });
+    return hand_to_lane(requests, count,
+                        [&](Lane& lane, bool, Stream stream) { scan_now(lane, requests, count, stream); });
 }
 
 DeviceScanner::Taken CudaScanner::scan_behind_gate(const ScanRequest* requests, int count) noexcept {
-    return hand_to_lane(requests, count, [&](Lane& lane, bool) { scan_gated(lane, requests, count); });
+    return hand_to_lane(requests, count,
+                        [&](Lane& lane, bool, Stream stream) { scan_gated(lane, requests, count, stream); });
 }
 
 bool CudaScanner::is_capturing(const StreamRef& where) noexcept {
@@ -126,7 +136,7 @@ void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
     header.results_capacity = kResults;
     batch.filler.begin(header);
     batch.count = 0;
-    batch.has_exact = false;
+    batch.is_special = false;
 }
 
 /// False when the batch has no room. What cannot be scanned is counted.
@@ -147,18 +157,18 @@ bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request
     if (admission == Admission::Unsupported) skip_item(lane, sequence, SkipReason::Unsupported);
     if (admission != Admission::Added) return true;
     Batch::Item& item = batch.items[batch.count++];
-    batch.has_exact |= exact;
+    batch.is_special |= exact || repeats_elements(view);
     item = Batch::Item{};
     item.bytes = bytes_of(view);
     item.sequence = sequence;
     return true;
 }
 
-void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request, bool gated) noexcept {
+void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request, bool gated, Stream stream) noexcept {
     batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count, DeviceHit::kMaxInputs);
     for (int i = 0; i < request.output_count; ++i) {
         if (add(lane, batch, request, i)) continue;
-        launch(lane, batch, Stream::Asked);
+        launch(lane, batch, stream);
         begin(lane, batch, gated);
         batch.inputs = batch.filler.add_inputs(request.inputs, request.input_count, DeviceHit::kMaxInputs);
         if (add(lane, batch, request, i)) continue;
@@ -169,7 +179,7 @@ void CudaScanner::add_now(Lane& lane, Batch& batch, const ScanRequest& request, 
     batch.inputs = InputItems{};
 }
 
-void CudaScanner::scan_now(Lane& lane, const ScanRequest* requests, int count) noexcept {
+void CudaScanner::scan_now(Lane& lane, const ScanRequest* requests, int count, Stream stream) noexcept {
     Batch* batch = take(lane);  // what is pending comes first, in the same launch
     if (batch == nullptr) {
         for (int i = 0; i < count; ++i) skip_request(requests[i], SkipReason::NoLane);
@@ -177,23 +187,23 @@ void CudaScanner::scan_now(Lane& lane, const ScanRequest* requests, int count) n
     }
     look_again(lane, *batch);
     if (batch->count == 0) begin(lane, *batch, false);
-    for (int i = 0; i < count; ++i) add_now(lane, *batch, requests[i], false);
-    launch(lane, *batch, Stream::Asked);
+    for (int i = 0; i < count; ++i) add_now(lane, *batch, requests[i], false, stream);
+    launch(lane, *batch, stream);
     land(lane, batch);
 }
 
-void CudaScanner::scan_gated(Lane& lane, const ScanRequest* requests, int count) noexcept {
+void CudaScanner::scan_gated(Lane& lane, const ScanRequest* requests, int count, Stream stream) noexcept {
     Batch* batch = take(lane);
     if (batch == nullptr) {
         for (int i = 0; i < count; ++i) skip_request(requests[i], SkipReason::NoLane);
         return;
     }
     look_again(lane, *batch);
-    launch(lane, *batch, Stream::Asked);
+    launch(lane, *batch, stream);
     begin(lane, *batch, true);
-    for (int i = 0; i < count; ++i) add_now(lane, *batch, requests[i], true);
+    for (int i = 0; i < count; ++i) add_now(lane, *batch, requests[i], true, stream);
     batch->filler.header().flags |= kClearsGate;
-    launch(lane, *batch, Stream::Asked);
+    launch(lane, *batch, stream);
     land(lane, batch);
 }
 

@@ -173,9 +173,10 @@ class CudaScanner {
     int64_t device_bytes() const noexcept;
     std::vector<ScannedDevice> devices() const;
 
-    /// What scans cost on a device, as far as poll() has learned it.
+    /// What scans cost on a device, as far as poll() has learned it. -1: the one that was timed last.
     const ScanCost& cost(int device) const noexcept {
-        return costs_[device >= 0 && device < kMaxDevices ? device : kMaxDevices - 1];
+        const int known = device >= 0 && device < kMaxDevices ? device : last_timed_.load(std::memory_order_relaxed);
+        return costs_[known];
     }
 
   private:
@@ -198,11 +199,14 @@ class CudaScanner {
     // batches
     void begin(const Lane& lane, Batch& batch, bool gated) noexcept;
     bool add(const Lane& lane, Batch& batch, const ScanRequest& request, int index) noexcept;
-    void add_now(Lane& lane, Batch& batch, const ScanRequest& request, bool gated) noexcept;
+    /// Whether the caller has just asked whether the lane's stream is captured, its context is current, and none of the
+    /// program's code has run since.
+    enum class Stream : uint8_t { Asked, Unknown };
+    void add_now(Lane& lane, Batch& batch, const ScanRequest& request, bool gated, Stream stream) noexcept;
     template <class Hand>
     DeviceScanner::Taken hand_to_lane(const ScanRequest* requests, int count, Hand hand) noexcept;
-    void scan_now(Lane& lane, const ScanRequest* requests, int count) noexcept;
-    void scan_gated(Lane& lane, const ScanRequest* requests, int count) noexcept;
+    void scan_now(Lane& lane, const ScanRequest* requests, int count, Stream stream) noexcept;
+    void scan_gated(Lane& lane, const ScanRequest* requests, int count, Stream stream) noexcept;
     enum class Deferral { Pending, Due, NotTaken, Full };
     Deferral defer(Lane& lane, const ScanRequest& request, Holding& holding) noexcept;
     bool scan_later(Lane& lane, const ScanRequest& request) noexcept;
@@ -211,8 +215,6 @@ class CudaScanner {
     Batch* take(Lane& lane) noexcept;
     void land(Lane& lane, Batch* batch) noexcept;
     void flush_lane(Lane& lane) noexcept;
-    /// Whether the caller has just asked whether the lane's stream is captured, and its context is current.
-    enum class Stream : uint8_t { Asked, Unknown };
     void launch(Lane& lane, Batch& batch, Stream stream) noexcept;
     bool launch_table(Lane& lane, Batch& batch, int64_t bytes, Stream stream, SkipReason& why) noexcept;
     void remember_captured(Lane& lane, const Batch& batch) noexcept;
@@ -260,6 +262,7 @@ class CudaScanner {
 
     std::atomic<CUctx_st*> primaries_[kMaxDevices] = {};
     ScanCost costs_[kMaxDevices];
+    std::atomic<int> last_timed_{0};
 
     std::unique_ptr<Outcomes> outcomes_;
     std::mutex poll_mutex_;

@@ -39,8 +39,8 @@ struct Batch {
     Batch* next = nullptr;  ///< among the spares, or of Lane::leaving
     BatchFiller filler;
     int count = 0;
-    bool has_exact = false;  ///< an output of it is looked at closely in any case
-    InputItems inputs;       ///< of the request that is being added
+    bool is_special = false;  ///< an output is looked at closely in any case, or repeats its elements
+    InputItems inputs;        ///< of the request that is being added
     struct Item {
         int64_t bytes;
         uint64_t sequence;

@@ -8,7 +8,7 @@
 
 namespace numsan::gpu {
 
-/// The first launches are timed, then one in some: a launch that is costs the device one more operation a block.
+/// The first launches are timed, then one in some: one that is has two more atomic operations and a fence a block.
 /// Several threads launch, one takes. No lock, no allocation, no call of the driver.
 class LaunchClock {
   public:
@@ -21,7 +21,8 @@ class LaunchClock {
         device_ = device;
     }
 
-    /// Before a launch over so many bytes. True: it is timed, the header says so, and launched() or give_up() follows.
+    /// Before a launch over so many bytes. True: it is timed, the header says so; where it is not launched after all,
+    /// give_up() follows.
     bool begin(ScanHeader& header, int64_t bytes) noexcept {
         const uint32_t launch = launches_.fetch_add(1, std::memory_order_relaxed);
         if (launch >= kAllTimed && launch % kTimedEvery != 0) return false;
@@ -30,14 +31,9 @@ class LaunchClock {
             if (number - taken_.load(std::memory_order_acquire) >= kTimes) return false;
         } while (!given_.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
         bytes_[number % kTimes].store(bytes, std::memory_order_relaxed);
-        on_host_[number % kTimes].store(0, std::memory_order_relaxed);
         header.time = device_ + number % kTimes;
         header.time_number = number;
         return true;
-    }
-    /// The call took so long on its thread. A device that is faster than that is heard without it.
-    void launched(const ScanHeader& header, int64_t nanoseconds) noexcept {
-        on_host_[header.time_number % kTimes].store(nanoseconds, std::memory_order_relaxed);
     }
     /// It was not launched after all.
     void give_up(const ScanHeader& header) noexcept {
@@ -46,22 +42,18 @@ class LaunchClock {
         std::atomic_ref(time.number_plus_one).store(uint64_t(header.time_number) + 1, std::memory_order_release);
     }
 
-    struct Timed {
-        int64_t bytes;
-        int64_t on_device, on_host;  ///< nanoseconds; 0: not known
-    };
-    /// Calls each(Timed) for those that are over, in the order of begin(). One thread at a time.
+    /// Calls each(bytes, nanoseconds) for those that are over, in the order of begin(); 0 nanoseconds: not known. One
+    /// thread at a time.
     template <class Each>
     void take(Each each) noexcept {
         for (uint32_t number = taken_.load(std::memory_order_relaxed);; ++number) {
             if (number == given_.load(std::memory_order_relaxed)) return;
             LaunchTime& time = host_[number % kTimes];
             if (std::atomic_ref(time.number_plus_one).load(std::memory_order_acquire) != uint64_t(number) + 1) return;
-            const Timed timed{bytes_[number % kTimes].load(std::memory_order_relaxed),
-                              time.ended > time.began ? static_cast<int64_t>(time.ended - time.began) : 0,
-                              on_host_[number % kTimes].load(std::memory_order_relaxed)};
+            const int64_t bytes = bytes_[number % kTimes].load(std::memory_order_relaxed);
+            const int64_t took = time.ended > time.began ? static_cast<int64_t>(time.ended - time.began) : 0;
             taken_.store(number + 1, std::memory_order_release);
-            each(timed);
+            each(bytes, took);
         }
     }
 
@@ -71,7 +63,7 @@ class LaunchClock {
     LaunchTime* host_ = nullptr;
     LaunchTime* device_ = nullptr;
     std::atomic<uint32_t> launches_{0}, given_{0}, taken_{0};
-    std::atomic<int64_t> bytes_[kTimes] = {}, on_host_[kTimes] = {};
+    std::atomic<int64_t> bytes_[kTimes] = {};
 };
 
 }  // namespace numsan::gpu

@@ -1,7 +1,6 @@
 // A batch becomes a launch, or is counted with the reason why it did not; and what becomes of the scanner then.
 #include <pthread.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -235,15 +234,11 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, int64_t bytes, Stream a
         if (result != CUDA_SUCCESS) why = driver_failed(context.context, "cuLaunchKernel", result);
         return result == CUDA_SUCCESS;
     };
-    // Behind a gate nothing may be read, and an exact pass takes longer by itself.
-    const bool timed = capture == 0 && header.gate == nullptr && !batch.has_exact && context.clock.begin(header, bytes);
-    const auto began = timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+    // Behind a gate nothing may be read, and of other batches the bytes do not say how long they take.
+    const bool timed =
+        capture == 0 && header.gate == nullptr && !batch.is_special && context.clock.begin(header, bytes);
     const bool scanned = launch(small ? state.scan_small : state.scan_large, header.scan_blocks);
-    if (timed && scanned) {
-        context.clock.launched(header, (std::chrono::steady_clock::now() - began) / std::chrono::nanoseconds(1));
-    } else if (timed) {
-        context.clock.give_up(header);
-    }
+    if (timed && !scanned) context.clock.give_up(header);
     if (header.looks == nullptr) return scanned;
     const uint32_t blocks = grid_blocks(header.look_chunks, state.multiprocessors, kLookBlocksPerSm);
     const bool looked = scanned && launch(small ? state.look_small : state.look_large, blocks);

@@ -8,7 +8,6 @@ namespace {
 
 constexpr double kMuchMore = 4;               ///< times what is expected: more is taken for so much
 constexpr double kKept = 1 - 1.0 / 64;        ///< of the weight of earlier launches, at each
-constexpr double kHostShare = 1.0 / 16;       ///< of the average, that a launch moves it by
 constexpr double kMadeUpBytes = 64 << 20;     ///< of the second made-up launch
 constexpr double kMadeUpWeight = 1.0 / 64;    ///< of a launch that was timed
 constexpr double kLeastLaunch = 100;          ///< nanoseconds: errors are relative to it
@@ -32,14 +31,12 @@ double ScanCost::bounded(double nanoseconds, double expected) noexcept {
     return std::clamp(nanoseconds, expected / kMuchMore, expected * kMuchMore);
 }
 
-void ScanCost::learn(int64_t bytes, int64_t on_device, int64_t on_host) noexcept {
-    if (on_host > 0) host_ += kHostShare * (bounded(static_cast<double>(on_host), host_) - host_);
-    if (on_device > 0) {
-        const auto x = static_cast<double>(bytes);
-        const double expected = device_ + x * byte_.load(std::memory_order_relaxed);
-        sums_.fade(kKept);
-        sums_.add(x, bounded(static_cast<double>(on_device), expected), 1 / (expected * expected));
-    }
+void ScanCost::learn(int64_t bytes, int64_t nanoseconds) noexcept {
+    if (nanoseconds <= 0) return;
+    const auto x = static_cast<double>(bytes);
+    const double expected = device_ + x * byte_.load(std::memory_order_relaxed);
+    sums_.fade(kKept);
+    sums_.add(x, bounded(static_cast<double>(nanoseconds), expected), 1 / (expected * expected));
     fit();
 }
 
@@ -53,7 +50,7 @@ void ScanCost::fit() noexcept {
     const double byte = std::max((sums.one * sums.xy - sums.x * sums.y) / spread, kLeastPerByte);
     device_ = std::max((sums.y - byte * sums.x) / sums.one, kLeastLaunch);
     byte_.store(byte, std::memory_order_relaxed);
-    launch_.store(std::max(host_, device_), std::memory_order_relaxed);
+    launch_.store(std::max(kLaunchNanoseconds, device_), std::memory_order_relaxed);
 }
 
 int64_t ScanCost::of(int64_t launches, int64_t bytes) const noexcept {

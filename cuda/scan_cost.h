@@ -7,9 +7,9 @@
 namespace numsan::gpu {
 
 /// A line is fitted to the nanoseconds of launches over their bytes, with errors taken relative to what is expected:
-/// its ends are what a launch and a byte cost the device. The last launches count most. What a launch costs the
-/// program's thread is averaged beside it. Two made-up launches, by published figures, hold the line where nothing is
-/// measured. [MT] but for learn(). No lock, no allocation.
+/// its ends are what a launch and a byte cost the device. The last launches count most. Two made-up launches, by
+/// published figures, hold the line where nothing is measured. What a launch costs the program's thread is not:
+/// it also waits there where the device is behind, which costs nothing. [MT] but for learn(). No lock, no allocation.
 class ScanCost {
   public:
     /// A launch from the host took 1 to 3 us in published measurements.
@@ -19,8 +19,8 @@ class ScanCost {
 
     ScanCost() noexcept { fit(); }
 
-    /// A launch over so many bytes took the device so long, and the call its thread; 0: not known.
-    void learn(int64_t bytes, int64_t on_device, int64_t on_host) noexcept;
+    /// A launch over so many bytes took the device so long; 0: not known.
+    void learn(int64_t bytes, int64_t nanoseconds) noexcept;
 
     /// Of launches over so many bytes in all: of the program's thread or of the device, whichever counts.
     int64_t of(int64_t launches, int64_t bytes) const noexcept;
@@ -40,7 +40,6 @@ class ScanCost {
     static double bounded(double nanoseconds, double expected) noexcept;
 
     Sums sums_;
-    double host_ = kLaunchNanoseconds;    ///< of the program's thread
     double device_ = kLaunchNanoseconds;  ///< of a launch without bytes
     std::atomic<double> launch_{kLaunchNanoseconds}, byte_{1 / kBytesPerNanosecond};
 };

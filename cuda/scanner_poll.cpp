@@ -116,8 +116,10 @@ int CudaScanner::poll_contexts(Drain drain) {
 int CudaScanner::poll(const std::function<void(const Hit&)>& callback) {
     return poll_contexts([&](ContextEntry& context) {
         const int device = context.state.device;
-        context.clock.take([&](const LaunchClock::Timed& timed) {
-            if (device >= 0 && device < kMaxDevices) costs_[device].learn(timed.bytes, timed.on_device, timed.on_host);
+        context.clock.take([&](int64_t bytes, int64_t nanoseconds) {
+            if (device < 0 || device >= kMaxDevices) return;
+            costs_[device].learn(bytes, nanoseconds);
+            last_timed_.store(device, std::memory_order_relaxed);
         });
         return drain(context, callback);
     });

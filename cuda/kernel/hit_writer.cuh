@@ -45,9 +45,9 @@ NUMSAN_DEVICE void drop(const ScanHeader& header, uint32_t count) {
 NUMSAN_DEVICE bool take_tickets(const ScanHeader& header, uint32_t count, bool bad, uint64_t& first) {
     const uint32_t room = bad ? header.ring_capacity : header.ring_capacity / 2;
     for (;;) {
-        const uint64_t head = shared_load(&header.state->head);
         const uint64_t tail = shared_load(&header.ring->tail);
         fence_system();  // the host is done with the slots below `tail` before they are written again
+        const uint64_t head = shared_load(&header.state->head);  // after it: never behind it
         if (head + count - tail > room) {
             if (bad) drop(header, count);
             return false;

@@ -79,8 +79,8 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "ran_before") return f.step > 0 && !f.first_run;
     if (fact == "in_loss") return f.after_parameters && f.loss_known;
     if (fact == "rounded_upstream") return f.narrow_upstream;
-    if (fact == "rounded_summed") return f.rounded.summed;
-    if (fact == "rounded_multiplied") return f.rounded.matrix_product;
+    if (fact == "rounded_summed") return f.rounded.summed && !f.rounded.subtracted;
+    if (fact == "rounded_multiplied") return f.rounded.matrix_product && !f.rounded.subtracted;
     if (fact == "rounded_subtracted") return f.rounded.subtracted;
     if (fact == "negative_infinity") return f.kind == kNegInf;
     if (fact == "no_negative_infinity") return f.kind != kNegInf;

@@ -1,6 +1,7 @@
 #include "host/cause/rounded_operand.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -47,7 +48,7 @@ struct Way {
 Way through(const Lineage::Record& record, Way way) {
     const OpTraits& op = traits_of(record.op->name);
     way.done.summed = way.done.summed || op.form == Form::Sum;
-    way.done.matrix_product = way.done.matrix_product || is_matrix_product(op);
+    way.done.matrix_product = way.done.matrix_product || op.form == Form::MatrixProduct;
     way.done.subtracted = way.done.subtracted || op.is({Form::Subtract, Form::SubtractFrom, Form::Negate});
     return way;
 }
@@ -74,7 +75,8 @@ RoundedOperand rounded_operand(const OpTraits& reader, const TensorView& operand
         const Way way = known == ways.end() ? Way{record.id} : *known;
         if (traits_of(record.op->name).has(kSaturates)) {
             const double smallest = nearest_zero(record);
-            if (found.op.empty() || smallest < least / kMuchNearerZero) {
+            const bool of_one = way.done.subtracted || found.subtracted;  // the limit may be one, and the zero its rest
+            if (found.op.empty() || (!of_one && std::isfinite(least) && smallest < least / kMuchNearerZero)) {
                 found = way.done;
                 found.op = plain_op_name(record.op->name);
                 least = smallest;

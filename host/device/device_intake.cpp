@@ -83,7 +83,7 @@ OpSeq DeviceIntake::op(ThreadState& thread, const OpEvent& event, bool waits) {
         kept->watched = reads.watched;
         read_on_host(event, kept->host, host_, side_.scanner);
         HostOperands(*kept, parts_).keep();
-        if (kept->numbers > 0) hand_over(*kept, past.get());
+        if (kept->numbers > 0) hand_over(*kept, past.get(), reads.spent);
         waits = waits && kept->scanned && side_.begin_await(seq);
         commit(*kept);
         if (!reads.outputs.is_all()) leave_unread(event, context, made, reads.outputs);
@@ -109,11 +109,15 @@ OpSeq DeviceIntake::op(ThreadState& thread, const OpEvent& event, bool waits) {
 /// What is read of an op on the device now.
 DeviceIntake::Reads DeviceIntake::reads_of(const OpEvent& event, int64_t step) {
     const bool leaves = leaves_device(event);
-    Reads reads{side_.reads(event, step), 0, 0, 0};
+    const DeviceSide::Choice choice = side_.reads(event, step);
+    Reads reads{choice.outputs, 0, 0, 0, choice.spent};
     // What a graph does is looked at in full: its replays come back to no op.
     const bool captured =
         (leaves || !reads.outputs.is_all()) && event.queue.known && side_.scanner.is_capturing(event.queue);
-    if (captured) reads.outputs = OutputSet::all();
+    if (captured) {
+        reads.outputs = OutputSet::all();
+        reads.spent = Governor::Spent::Once;
+    }
     for (int32_t i = 0; i < event.output_count; ++i) reads.handed += is_handed(event, i, reads.outputs);
     if (!leaves || captured) return reads;
     reads.watch = watched(event.inputs, event.input_count, event.queue);
@@ -183,14 +187,14 @@ void DeviceIntake::leave_unread(const OpEvent& event, const OpContext& context, 
     if (unread.any()) side_.unread.add(event, context, made.record, made.node, unread);
 }
 
-void DeviceIntake::hand_over(DeviceEvent& event, LookBackScans* past) {
+void DeviceIntake::hand_over(DeviceEvent& event, LookBackScans* past, Governor::Spent spent_on_outputs) {
     DeviceScanner::Taken taken = DeviceScanner::Taken::No;
     const auto take = [&](const std::vector<DeviceScan>& scans, Governor::Spent spent) {
         if (scans.empty() || !event.op.queue.known) return;
         taken = side_.scanner.scan(scans.data(), static_cast<int32_t>(scans.size()));
         side_.governor.spend(cost_of(side_.scanner, scans), spent);
     };
-    if (event.handed > 0) take(OutputScans(event).scans(), Governor::Spent::InWindow);
+    if (event.handed > 0) take(OutputScans(event).scans(), spent_on_outputs);
     if (event.watched > 0 && (event.handed == 0 || taken == DeviceScanner::Taken::Now))
         take(watching_scans(event.inputs, event.watch, event.op.queue, event.sequence + event.handed, past != nullptr),
              Governor::Spent::Anyhow);

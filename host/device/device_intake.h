@@ -29,15 +29,16 @@ class DeviceIntake {
   private:
     struct Reads {
         OutputSet outputs;
-        uint64_t watch;    ///< bit i: operand i is read, as its value goes elsewhere
-        uint32_t handed;   ///< outputs that the scanner is handed
-        uint32_t watched;  ///< operands
+        uint64_t watch;         ///< bit i: operand i is read, as its value goes elsewhere
+        uint32_t handed;        ///< outputs that the scanner is handed
+        uint32_t watched;       ///< operands
+        Governor::Spent spent;  ///< what the outputs are read for
     };
     Reads reads_of(const OpEvent& event, int64_t step);
     void count_unwatched(const OpEvent& event) noexcept;
     std::unique_ptr<LookBackScans> ask_back(ThreadState& thread, const OpEvent& event);
     void leave_unread(const OpEvent& event, const OpContext& context, const ForwardMap::Made& made, OutputSet read);
-    void hand_over(DeviceEvent& event, LookBackScans* past);
+    void hand_over(DeviceEvent& event, LookBackScans* past, Governor::Spent spent_on_outputs);
     void commit(DeviceEvent& event) noexcept;
 
     DeviceSide& side_;

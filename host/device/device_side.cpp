@@ -16,17 +16,20 @@ Governor::Budget DeviceSide::budget_of(const Options& options) {
             !sentinel && (options.budget == 0 || waits(options))};
 }
 
-OutputSet DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
+DeviceSide::Choice DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
     constexpr OutputSet kAll = OutputSet::all();
     constexpr int64_t kAlarm = 1'000'000'000;  // nanoseconds, of a program that takes no step
-    if (!unread.usable()) return kAll;
-    if (tier.is_alarmed(step) && (step > 0 || clock() - alarmed_at.load() < kAlarm)) return kAll;
-    switch (governor.window(step)) {
-        case Governor::Window::Opening: return kAll;
-        case Governor::Window::Open: return tier.is(Tier::Boundary) ? tier.reads(event) : kAll;
+    if (!unread.usable()) return {kAll, Governor::Spent::Once};
+    const Governor::Window window = governor.window(step);
+    if (tier.is_alarmed(step) && (step > 0 || clock() - alarmed_at.load() < kAlarm))
+        return {kAll, Governor::Spent::Once};
+    switch (window) {
+        case Governor::Window::Opening: return {kAll, Governor::Spent::InWindow};
+        case Governor::Window::Open:
+            return {tier.is(Tier::Boundary) ? tier.reads(event) : kAll, Governor::Spent::InWindow};
         case Governor::Window::Closed: break;
     }
-    return {};
+    return {{}, Governor::Spent::InWindow};
 }
 
 void DeviceSide::alarm(int64_t step) {

@@ -97,8 +97,13 @@ struct DeviceSide {
     /// Storages in which replays left bad values, and in which step: a replay without any reports nothing.
     std::map<const void*, int64_t> replayed;
 
-    /// The outputs of an op in step `step` that are read now, see TierPolicy::reads(). What leaves is read besides.
-    OutputSet reads(const OpEvent& event, int64_t step) noexcept;
+    struct Choice {
+        OutputSet outputs;
+        Governor::Spent spent;  ///< what for
+    };
+    /// The outputs of an op in step `step` that are read now, see TierPolicy::reads(). What leaves is read besides. To
+    /// be asked once for each op.
+    Choice reads(const OpEvent& event, int64_t step) noexcept;
 
     /// For a thread that waits for the device without asking it.
     static void pause();

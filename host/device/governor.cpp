@@ -8,7 +8,11 @@ namespace numsan {
 
 namespace {
 
-constexpr double kNewest = 0.25;  ///< weight of the last round in what an op costs
+constexpr int64_t kNoMoreSteps = 8;         ///< times the last step, from when on none is expected
+constexpr int64_t kLeastRound = 1'000'000;  ///< nanoseconds: the next one may count for twice as much
+constexpr double kNewest = 0.25;            ///< weight of the last round in what an op costs
+constexpr int kRoundsKept = 64;
+constexpr uint64_t kScatter = 0x9e3779b97f4a7c15;  ///< multiples of it are spread evenly
 
 int64_t read(clockid_t clock) {
     timespec time{};
@@ -26,11 +30,12 @@ Governor::Governor(const Budget& budget, Clock clock)
 
 Governor::Window Governor::window(int64_t step) noexcept {
     if (budget_.unlimited) return Window::Open;
-    const bool new_step = step != step_.load(std::memory_order_relaxed);
     uint32_t op = ops_.fetch_add(1, std::memory_order_relaxed);
-    if ((new_step || op % kOpsPerLook == 0) && !deciding_.exchange(true, std::memory_order_acquire)) {
+    const auto is_new = [&] { return step > step_.load(std::memory_order_relaxed); };
+    if ((is_new() || op % kOpsPerLook == 0) && !deciding_.exchange(true, std::memory_order_acquire)) {
         const int64_t now = clock_();
-        if (new_step || (step == 0 && now - began_ >= kRoundNanoseconds)) {
+        const int64_t longest = step == 0 ? kRoundNanoseconds : std::max(kRoundNanoseconds, kNoMoreSteps * round_);
+        if (is_new() || now - began_ >= longest) {  // another thread may have begun it
             begin_round(step, now);
             op = 0;
         }
@@ -45,7 +50,8 @@ Governor::Window Governor::window(int64_t step) noexcept {
 }
 
 void Governor::spend(int64_t nanoseconds, Spent what) noexcept {
-    (what == Spent::Anyhow ? anyhow_ : in_window_).fetch_add(nanoseconds, std::memory_order_relaxed);
+    if (what == Spent::Anyhow) anyhow_.fetch_add(nanoseconds, std::memory_order_relaxed);
+    if (what == Spent::InWindow) in_window_.fetch_add(nanoseconds, std::memory_order_relaxed);
     if (left_.fetch_sub(nanoseconds, std::memory_order_relaxed) <= nanoseconds)
         opening_.store(false, std::memory_order_relaxed);
 }
@@ -58,18 +64,22 @@ int64_t Governor::available() const noexcept {
 /// What the last round has left over is lost, and what it owes is not: no round costs more than the share of the one
 /// before it, but for the last scan in it. Of a round that a pause has made longer only a part counts.
 void Governor::begin_round(int64_t step, int64_t now) noexcept {
-    round_ = std::min(now - began_, 2 * round_);
-    const auto earned = static_cast<int64_t>(budget_.share * static_cast<double>(round_));
+    const int64_t length = std::clamp(now - began_, kLeastRound, 2 * round_);
+    const auto earned = static_cast<int64_t>(budget_.share * static_cast<double>(length));
     const int64_t left = left_.load(std::memory_order_relaxed);
     const bool opening = opening_.load(std::memory_order_relaxed);
     left_.fetch_add(opening ? earned : earned - std::max<int64_t>(left, 0), std::memory_order_relaxed);
     expected_anyhow_.store(anyhow_.exchange(0, std::memory_order_relaxed), std::memory_order_relaxed);
     place_window(ops_.exchange(1, std::memory_order_relaxed) - 1, opening);  // this op is the new round's
     began_ = now;
+    if (step <= step_.load(std::memory_order_relaxed)) return;
+    round_ = length;
     step_.store(step, std::memory_order_relaxed);
 }
 
 /// `ops`: of the last round. What an op costs is averaged, so that a window may end too early: then it goes on there.
+/// Rounds may be of different lengths, as of two models that take turns: the longest of the last ones counts. One that
+/// ended before its window spends at its start what the window would need, half of the time.
 void Governor::place_window(uint32_t ops, bool opening) noexcept {
     const uint32_t open_ops = open_ops_.exchange(0, std::memory_order_relaxed);
     const int64_t spent = in_window_.exchange(0, std::memory_order_relaxed);
@@ -77,12 +87,18 @@ void Governor::place_window(uint32_t ops, bool opening) noexcept {
         const double each = static_cast<double>(spent) / open_ops;
         op_cost_ = op_cost_ == 0 ? each : op_cost_ + kNewest * (each - op_cost_);
     }
+    if (ops >= longest_ || ++since_longest_ == kRoundsKept) {
+        longest_ = ops;
+        since_longest_ = 0;
+    }
     const uint32_t opened_at = opens_at_.load(std::memory_order_relaxed);
     const uint32_t read_to = std::max(read_to_.exchange(0, std::memory_order_relaxed), opened_at);
     const uint32_t start_read_to = start_read_to_.exchange(0, std::memory_order_relaxed);
-    const uint32_t next = opening ? 0 : read_to < ops ? read_to : start_read_to;
+    const uint32_t next = opening ? 0 : read_to < longest_ ? read_to : start_read_to;
+    const bool gives_up = opened_at >= ops && opened_at != 0 && (++given_up_ * kScatter >> 63) != 0;
     opens_at_.store(next, std::memory_order_relaxed);
-    needed_.store(static_cast<int64_t>(op_cost_ * (ops - std::min(next, ops))), std::memory_order_relaxed);
+    needed_.store(gives_up ? 0 : static_cast<int64_t>(op_cost_ * (longest_ - std::min(next, longest_))),
+                  std::memory_order_relaxed);
 }
 
 }  // namespace numsan

@@ -35,6 +35,7 @@ class Governor {
     enum class Spent : uint8_t {
         InWindow,  ///< for an op that met an open window
         Anyhow,    ///< for what is looked at in each round
+        Once,      ///< for what an alarm has read, or a capture
     };
     /// A scan was launched.
     void spend(int64_t nanoseconds, Spent what) noexcept;
@@ -67,8 +68,11 @@ class Governor {
     std::atomic<bool> opening_;
     std::atomic<bool> deciding_{false};  ///< guards what is below
     int64_t began_;
-    int64_t round_ = kRoundNanoseconds;  ///< what the last one counted for
-    double op_cost_ = 0;                 ///< of an op that met it open, on average
+    int64_t round_ = kRoundNanoseconds / 2;  ///< what the last step counted for
+    double op_cost_ = 0;                     ///< of an op that met it open, on average
+    uint32_t longest_ = 0;                   ///< ops of the longest of the last rounds
+    int since_longest_ = 0;
+    uint64_t given_up_ = 0;
 };
 
 }  // namespace numsan

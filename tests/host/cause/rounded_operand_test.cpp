@@ -26,12 +26,13 @@ class RoundedBefore : public testing::Test {
     }
     RoundedOperand of_log(const MadeUp& operand) { return of({"aten::log", {operand.view()}, {out.returned()}}); }
     /// `op` wrote `output` out of `inputs`, before what is asked about.
-    void wrote(const char* op, const std::vector<TensorView>& inputs, const MadeUpTensor& output) {
-        wrote_view(op, inputs, op[std::strlen(op) - 1] == '_' ? output.written() : output.returned());
+    void wrote(const char* op, const std::vector<TensorView>& inputs, const MadeUpTensor& output, bool read = true) {
+        wrote_view(op, inputs, op[std::strlen(op) - 1] == '_' ? output.written() : output.returned(), read);
     }
-    void wrote_view(const char* op, const std::vector<TensorView>& inputs, const TensorView& view) {
+    void wrote_view(const char* op, const std::vector<TensorView>& inputs, const TensorView& view, bool read = true) {
         past.emplace_back(op, inputs, std::vector<TensorView>{view}, op_table::listed_class(op));
-        lineage.add(past.back().event(), view, scanner.range(view), std::exchange(seq, OpSeq{number(seq) + 1}), 1, 0);
+        const Range range = read ? scanner.range(view) : Range{};
+        lineage.add(past.back().event(), view, range, std::exchange(seq, OpSeq{number(seq) + 1}), 1, 0);
     }
 
     CpuScanner scanner;
@@ -106,6 +107,20 @@ TEST_F(RoundedBefore, OfSeveralTheOneWhoseResultsCameNearZeroMadeTheZeros) {
     wrote("aten::mul", {weights.view(), near_one.view()}, terms);
     wrote("aten::sum", {terms.view()}, sum);
     EXPECT_EQ(of_log(sum).op, "_softmax") << "the nearest, where none is much nearer to zero";
+}
+
+TEST_F(RoundedBefore, OfAResultThatWasNotReadNothingIsCompared) {
+    MadeUp logits{-1, 0}, odds{-2, 2}, weights{0.3f, 0.7f}, gate{1e-6f, 0.9f}, product{0, 0.5f}, rest{0, 0.5f};
+    wrote("aten::sigmoid", {odds.view()}, gate);
+    wrote("aten::_softmax", {logits.view()}, weights, false);
+    wrote("aten::mul", {weights.view(), gate.view()}, product);
+    const RoundedOperand nearest = of_log(product);
+    EXPECT_EQ(nearest.op, "_softmax");
+    wrote("aten::_softmax", {logits.view()}, weights);
+    wrote("aten::mul", {weights.view(), gate.view()}, product);
+    EXPECT_EQ(of_log(product).op, "sigmoid");
+    wrote("aten::rsub", {product.view()}, rest);
+    EXPECT_EQ(of_log(rest).op, "_softmax") << "one less a value near one";
 }
 
 TEST_F(RoundedBefore, WhatWasDoneSinceIsOfItsOwnWay) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <vector>
 
 namespace numsan {
@@ -87,6 +89,46 @@ TEST(Governor, EveryOpHasItsTurn) {
     EXPECT_LT(*most, 4 * *least);
 }
 
+TEST(Governor, EveryOpHasItsTurnWhereStepsDifferInLength) {
+    for (const int period : {2, 6}) {  // of which the last is three times as long
+        Governor governor({0.02, 0, false}, [] { return time_now; });
+        std::vector<int> read(600);
+        for (int step = 0; step < 6000; ++step) {
+            const int ops = step % period == period - 1 ? 600 : 200;
+            for (int op = 0; op < ops; ++op) {
+                if (governor.window(step) != Window::Closed) {
+                    ++read[static_cast<size_t>(op)];
+                    governor.spend(20'000, Governor::Spent::InWindow);
+                }
+                time_now += kMillisecond / 10;
+            }
+        }
+        EXPECT_GT(*std::min_element(read.begin(), read.end()), 5) << period;
+    }
+}
+
+TEST(Governor, ThreadsBeginAStepOnce) {
+    static std::atomic<int64_t> now{0};
+    Governor governor({0.05, 0, false}, [] { return now.load(); });
+    std::atomic<int64_t> spent{0}, step{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+        threads.emplace_back([&] {
+            for (int i = 0; i < 200'000; ++i) {
+                if (governor.window(step.load()) != Window::Closed) {
+                    governor.spend(20'000, Governor::Spent::InWindow);
+                    spent.fetch_add(20'000);
+                }
+                if (now.fetch_add(100'000) % 40'000'000 == 0) step.fetch_add(1);
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const double share = double(spent.load()) / double(now.load());
+    EXPECT_LE(share, 0.052);
+    EXPECT_GE(share, 0.035);
+}
+
 TEST(Governor, WhatAScanTookTooMuchIsOwed) {
     Simulated s({0.05, 0, false});
     int64_t spent = 0;
@@ -119,6 +161,14 @@ TEST(Governor, APauseEarnsNoMoreThanAWhile) {
     for (int i = 0; i < 10; ++i) s.run(10, 2'500);
     time_now += 3600 * 1000 * kMillisecond;
     for (int i = 0; i < 10; ++i) EXPECT_LE(s.run(10, 2'500).spent, kMillisecond + 2'500) << i;
+}
+
+TEST(Governor, StepsThatTakeNoTimeAreNoReasonNotToLookAtLaterOnes) {
+    Simulated s({0.05, 0, false});
+    for (int i = 0; i < 10; ++i) s.run(0, 2'500);
+    int64_t spent = 0;
+    for (int i = 0; i < 100; ++i) spent += s.run(10, 2'500).spent;
+    EXPECT_GT(double(spent), 0.03 * 1000 * kMillisecond);
 }
 
 TEST(Governor, NoLimitIsNoLimit) {
