@@ -22,7 +22,7 @@ class ScanCost {
     /// A launch over so many bytes took the device so long; 0: not known.
     void learn(int64_t bytes, int64_t nanoseconds) noexcept;
 
-    /// Of launches over so many bytes in all: of the program's thread or of the device, whichever counts.
+    /// Of launches over so many bytes in all; a launch not less than kLaunchNanoseconds, which its thread takes.
     int64_t of(int64_t launches, int64_t bytes) const noexcept;
 
     double launch_nanoseconds() const noexcept { return launch_.load(std::memory_order_relaxed); }

@@ -77,8 +77,8 @@ class DeviceScanner {
     virtual void before_write(const void* storage) noexcept = 0;
     /// Launches beside the first that the scan of an output of so many bytes takes, operands included.
     virtual int64_t further_launches(int64_t bytes, bool exact) const noexcept = 0;
-    /// Nanoseconds that launches over so many bytes in all cost the device, or the thread that launches them where that
-    /// is more: as it measured the last ones, an estimate before.
+    /// Nanoseconds that launches over so many bytes in all cost the device, as it measured the last ones, an estimate
+    /// before; a launch not less than it costs the thread that launches, by published figures.
     virtual int64_t cost(int device, int64_t launches, int64_t bytes) const noexcept = 0;
     /// Copies bytes of a device's memory to the host, as they are once `queue` has done all that it was given: waits
     /// for that. False: the queue is being captured, or the device cannot be read.

@@ -81,7 +81,7 @@ bool holds(std::string_view fact, const Features& f) {
     if (fact == "rounded_upstream") return f.narrow_upstream;
     if (fact == "rounded_summed") return f.rounded.summed && !f.rounded.subtracted;
     if (fact == "rounded_multiplied") return f.rounded.matrix_product && !f.rounded.subtracted;
-    if (fact == "rounded_subtracted") return f.rounded.subtracted;
+    if (fact == "rounded_subtracted") return f.rounded.subtracted && !f.rounded.summed && !f.rounded.matrix_product;
     if (fact == "negative_infinity") return f.kind == kNegInf;
     if (fact == "no_negative_infinity") return f.kind != kNegInf;
     if (fact == "in_node") return !f.forward_op.empty();

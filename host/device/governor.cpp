@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace numsan {
 
@@ -26,7 +27,12 @@ int64_t Governor::now() { return read(CLOCK_MONOTONIC); }
 int64_t Governor::thread_time() { return read(CLOCK_THREAD_CPUTIME_ID); }
 
 Governor::Governor(const Budget& budget, Clock clock)
-    : budget_(budget), clock_(clock), left_(budget.credit), opening_(budget.credit > 0), began_(clock()) {}
+    : budget_(budget),
+      clock_(clock),
+      left_(budget.credit),
+      opening_(budget.credit > 0),
+      began_(clock()),
+      step_began_(began_) {}
 
 Governor::Window Governor::window(int64_t step) noexcept {
     if (budget_.unlimited) return Window::Open;
@@ -64,7 +70,9 @@ int64_t Governor::available() const noexcept {
 /// What the last round has left over is lost, and what it owes is not: no round costs more than the share of the one
 /// before it, but for the last scan in it. Of a round that a pause has made longer only a part counts.
 void Governor::begin_round(int64_t step, int64_t now) noexcept {
-    const int64_t length = std::clamp(now - began_, kLeastRound, 2 * round_);
+    const bool new_step = step > step_.load(std::memory_order_relaxed);
+    const int64_t most = new_step ? 2 * round_ : std::max(2 * round_, kRoundNanoseconds);
+    const int64_t length = std::clamp(now - began_, kLeastRound, most);
     const auto earned = static_cast<int64_t>(budget_.share * static_cast<double>(length));
     const int64_t left = left_.load(std::memory_order_relaxed);
     const bool opening = opening_.load(std::memory_order_relaxed);
@@ -72,14 +80,15 @@ void Governor::begin_round(int64_t step, int64_t now) noexcept {
     expected_anyhow_.store(anyhow_.exchange(0, std::memory_order_relaxed), std::memory_order_relaxed);
     place_window(ops_.exchange(1, std::memory_order_relaxed) - 1, opening);  // this op is the new round's
     began_ = now;
-    if (step <= step_.load(std::memory_order_relaxed)) return;
-    round_ = length;
+    if (!new_step) return;
+    round_ = std::clamp(now - step_began_, kLeastRound, 2 * round_);
+    step_began_ = now;
     step_.store(step, std::memory_order_relaxed);
 }
 
 /// `ops`: of the last round. What an op costs is averaged, so that a window may end too early: then it goes on there.
-/// Rounds may be of different lengths, as of two models that take turns: the longest of the last ones counts. One that
-/// ended before its window spends at its start what the window would need, half of the time.
+/// Rounds may be of different lengths, as of two models that take turns: the longest of the last ones counts. Where one
+/// is likely to end before its window opens, it has in half of the cases another window, nearer to its start.
 void Governor::place_window(uint32_t ops, bool opening) noexcept {
     const uint32_t open_ops = open_ops_.exchange(0, std::memory_order_relaxed);
     const int64_t spent = in_window_.exchange(0, std::memory_order_relaxed);
@@ -94,11 +103,16 @@ void Governor::place_window(uint32_t ops, bool opening) noexcept {
     const uint32_t opened_at = opens_at_.load(std::memory_order_relaxed);
     const uint32_t read_to = std::max(read_to_.exchange(0, std::memory_order_relaxed), opened_at);
     const uint32_t start_read_to = start_read_to_.exchange(0, std::memory_order_relaxed);
-    const uint32_t next = opening ? 0 : read_to < longest_ ? read_to : start_read_to;
-    const bool gives_up = opened_at >= ops && opened_at != 0 && (++given_up_ * kScatter >> 63) != 0;
+    uint32_t next = opening ? 0 : read_to < longest_ ? read_to : start_read_to;
+    if (is_near_) {
+        near_ = read_to < ops ? read_to : start_read_to;
+        next = far_;
+    }
+    is_near_ = next >= ops && next != 0 && (++given_up_ * kScatter >> 63) != 0;
+    if (is_near_) far_ = std::exchange(next, near_ < ops ? near_ : 0);
+    const uint32_t end = is_near_ ? ops : longest_;
     opens_at_.store(next, std::memory_order_relaxed);
-    needed_.store(gives_up ? 0 : static_cast<int64_t>(op_cost_ * (longest_ - std::min(next, longest_))),
-                  std::memory_order_relaxed);
+    needed_.store(static_cast<int64_t>(op_cost_ * (end - std::min(next, end))), std::memory_order_relaxed);
 }
 
 }  // namespace numsan

@@ -7,12 +7,13 @@
 namespace numsan {
 
 /// What passes earns a share of its time, and each scan takes what it costs. A round is a step of the optimizer, or
-/// kRoundNanoseconds where none ends. In each round one window opens, at the op after the last one of the window
-/// before, and closes when what the round before has earned is spent: so a round costs its share and no more, whatever
-/// looking at all of it would cost, and every op has its turn. [MT] No lock, no allocation.
+/// some time where none ends: kRoundNanoseconds, or eight times the last step if that is more. In each round one window
+/// opens, at the op after the last one of the window before, and closes when what the round before has earned is spent;
+/// what it will not need is spent at the round's start. So a round costs its share and no more, whatever looking at all
+/// of it would cost, and every op has its turn. [MT] No lock, no allocation.
 class Governor {
   public:
-    /// Where no optimizer steps, as in inference.
+    /// Where no optimizer has stepped, as in inference.
     static constexpr int64_t kRoundNanoseconds = 100'000'000;
 
     struct Budget {
@@ -67,11 +68,13 @@ class Governor {
     std::atomic<int64_t> step_{0};
     std::atomic<bool> opening_;
     std::atomic<bool> deciding_{false};  ///< guards what is below
-    int64_t began_;
+    int64_t began_, step_began_;
     int64_t round_ = kRoundNanoseconds / 2;  ///< what the last step counted for
     double op_cost_ = 0;                     ///< of an op that met it open, on average
     uint32_t longest_ = 0;                   ///< ops of the longest of the last rounds
     int since_longest_ = 0;
+    uint32_t far_ = 0, near_ = 0;  ///< where the window of long rounds goes on, and that of the others
+    bool is_near_ = false;         ///< this round's is the latter
     uint64_t given_up_ = 0;
 };
 

@@ -1,6 +1,4 @@
 """Other ways to run things at the same time: event loops, greenlets, threads older than torch, other interpreters."""
-import pytest
-
 import beside
 
 
@@ -8,7 +6,6 @@ def test_asyncio(warm, tmp_path):
     beside.check_forked("with_asyncio.py", tmp_path)
 
 
-@pytest.mark.nightly
 def test_gevent(warm, tmp_path):
     beside.check_process("with_gevent.py", tmp_path)
 

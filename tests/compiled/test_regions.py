@@ -80,7 +80,6 @@ def test_healthy_losses_are_met_with_silence_and_stay_the_same(warm, kernels, tm
     assert watched.stdout == plain.stdout and plain.stdout.count("True") == plain.stdout.count("\n"), plain.describe()
 
 
-@pytest.mark.nightly  # what is healthy stays the same in the test before
 def test_the_program_does_not_notice(warm, kernels, tmp_path):
     plain = run_numsan.run_plain(LEFT_ALONE, cwd=tmp_path, timeout=600, env=kernels)
     watched = run_numsan.run(LEFT_ALONE, cwd=tmp_path, timeout=600, env=kernels)

@@ -33,7 +33,7 @@ def the_finding(reports, place, done):
     return blamed[0]
 
 
-@pytest.mark.parametrize("method", NEW)
+@pytest.mark.parametrize("method", METHODS)
 def test_bug_in_a_started_process(method, warm, tmp_path):
     done, reports = run(TRAIN, tmp_path, method, "-9")
     blamed = the_finding(reports, (TRAIN, run_numsan.marked_line(TRAIN)), done)

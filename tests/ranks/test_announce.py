@@ -65,7 +65,6 @@ def test_healthy_jobs_say_nothing_and_connect_nowhere(tmp_path):
     assert not left_over.exists()
 
 
-@pytest.mark.nightly
 def test_it_can_be_turned_off(tmp_path):
     texts = run(tmp_path, 2, JOBS, "data_parallel", announce=0)
     assert lines_on_ranks(texts[0]) == [], texts[0]

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -90,11 +91,14 @@ TEST(Governor, EveryOpHasItsTurn) {
 }
 
 TEST(Governor, EveryOpHasItsTurnWhereStepsDifferInLength) {
-    for (const int period : {2, 6}) {  // of which the last is three times as long
+    struct Steps {
+        int period, ops, longer;  ///< one in `period` is longer
+    };
+    for (const Steps& steps : {Steps{2, 200, 600}, Steps{6, 200, 600}, Steps{2, 200, 400}, Steps{50, 200, 230}}) {
         Governor governor({0.02, 0, false}, [] { return time_now; });
-        std::vector<int> read(600);
+        std::vector<int> read(static_cast<size_t>(steps.longer));
         for (int step = 0; step < 6000; ++step) {
-            const int ops = step % period == period - 1 ? 600 : 200;
+            const int ops = step % steps.period == steps.period - 1 ? steps.longer : steps.ops;
             for (int op = 0; op < ops; ++op) {
                 if (governor.window(step) != Window::Closed) {
                     ++read[static_cast<size_t>(op)];
@@ -103,8 +107,47 @@ TEST(Governor, EveryOpHasItsTurnWhereStepsDifferInLength) {
                 time_now += kMillisecond / 10;
             }
         }
-        EXPECT_GT(*std::min_element(read.begin(), read.end()), 5) << period;
+        const std::string what = std::to_string(steps.period) + ", " + std::to_string(steps.longer);
+        EXPECT_GT(*std::min_element(read.begin(), read.end()), 0) << what;
+        std::vector<int> common(read.begin(), read.begin() + steps.ops);
+        std::sort(common.begin(), common.end());
+        EXPECT_GT(common.front(), 20) << what;
+        EXPECT_LT(common.back(), 12 * common[common.size() / 2]) << what;
     }
+}
+
+TEST(Governor, LongStepsAreRoundsToo) {
+    Governor governor({0.05, 100 * kMillisecond, false}, [] { return time_now; });
+    int64_t spent = 0, began = 0;
+    for (int step = 0; step < 200; ++step) {
+        if (step == 30) spent = 0, began = time_now;
+        for (int op = 0; op < 2000; ++op) {
+            if (governor.window(step) != Window::Closed) {
+                governor.spend(150'000, Governor::Spent::InWindow);
+                spent += 150'000;
+            }
+            time_now += kMillisecond / 2;
+        }
+    }
+    const double share = double(spent) / double(time_now - began);
+    EXPECT_LE(share, 0.0505);
+    EXPECT_GE(share, 0.04);
+}
+
+TEST(Governor, WhatRunsAfterTheLastStepIsLookedAtToo) {
+    Governor governor({0.05, 0, false}, [] { return time_now; });
+    int64_t spent = 0, began = 0;
+    for (int op = 0; op < 400'000; ++op) {
+        if (op == 100'000) spent = 0, began = time_now;
+        if (governor.window(std::min(op / 400, 100)) != Window::Closed) {
+            governor.spend(20'000, Governor::Spent::InWindow);
+            spent += 20'000;
+        }
+        time_now += kMillisecond / 20;
+    }
+    const double share = double(spent) / double(time_now - began);
+    EXPECT_LE(share, 0.0505);
+    EXPECT_GE(share, 0.01);
 }
 
 TEST(Governor, ThreadsBeginAStepOnce) {
