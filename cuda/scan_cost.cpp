@@ -31,10 +31,14 @@ double ScanCost::bounded(double nanoseconds, double expected) noexcept {
     return std::clamp(nanoseconds, expected / kMuchMore, expected * kMuchMore);
 }
 
+double ScanCost::expected_of(double bytes) const noexcept {
+    return launch_.load(std::memory_order_relaxed) + bytes * byte_.load(std::memory_order_relaxed);
+}
+
 void ScanCost::learn(int64_t bytes, int64_t nanoseconds) noexcept {
     if (nanoseconds <= 0) return;
     const auto x = static_cast<double>(bytes);
-    const double expected = device_ + x * byte_.load(std::memory_order_relaxed);
+    const double expected = expected_of(x);
     sums_.fade(kKept);
     sums_.add(x, bounded(static_cast<double>(nanoseconds), expected), 1 / (expected * expected));
     fit();
@@ -43,18 +47,18 @@ void ScanCost::learn(int64_t bytes, int64_t nanoseconds) noexcept {
 void ScanCost::fit() noexcept {
     Sums sums = sums_;
     for (const double bytes : {0.0, kMadeUpBytes}) {
-        const double expected = device_ + bytes * byte_.load(std::memory_order_relaxed);
+        const double expected = expected_of(bytes);
         sums.add(bytes, kLaunchNanoseconds + bytes / kBytesPerNanosecond, kMadeUpWeight / (expected * expected));
     }
     const double spread = sums.one * sums.xx - sums.x * sums.x;  // of two different sizes at least: above zero
     const double byte = std::max((sums.one * sums.xy - sums.x * sums.y) / spread, kLeastPerByte);
-    device_ = std::max((sums.y - byte * sums.x) / sums.one, kLeastLaunch);
+    launch_.store(std::max((sums.y - byte * sums.x) / sums.one, kLeastLaunch), std::memory_order_relaxed);
     byte_.store(byte, std::memory_order_relaxed);
-    launch_.store(std::max(kLaunchNanoseconds, device_), std::memory_order_relaxed);
 }
 
 int64_t ScanCost::of(int64_t launches, int64_t bytes) const noexcept {
-    return std::llround(static_cast<double>(launches) * launch_.load(std::memory_order_relaxed) +
+    return std::llround(static_cast<double>(launches) *
+                            std::max(launch_.load(std::memory_order_relaxed), kLaunchNanoseconds) +
                         static_cast<double>(bytes) * byte_.load(std::memory_order_relaxed));
 }
 

@@ -17,15 +17,12 @@ class ScanCost {
     /// Reads by a device of the A100's class.
     static constexpr double kBytesPerNanosecond = 1500;
 
-    ScanCost() noexcept { fit(); }
-
     /// A launch over so many bytes took the device so long; 0: not known.
     void learn(int64_t bytes, int64_t nanoseconds) noexcept;
 
     /// Of launches over so many bytes in all; a launch not less than kLaunchNanoseconds, which its thread takes.
     int64_t of(int64_t launches, int64_t bytes) const noexcept;
 
-    double launch_nanoseconds() const noexcept { return launch_.load(std::memory_order_relaxed); }
     double bytes_per_nanosecond() const noexcept { return 1 / byte_.load(std::memory_order_relaxed); }
 
   private:
@@ -35,13 +32,14 @@ class ScanCost {
         void add(double bytes, double nanoseconds, double weight) noexcept;
         void fade(double by) noexcept;
     };
+    double expected_of(double bytes) const noexcept;  ///< nanoseconds of a launch, on the device
     void fit() noexcept;
     /// No launch moves the line at once: the device may have been busy with something else.
     static double bounded(double nanoseconds, double expected) noexcept;
 
     Sums sums_;
-    double device_ = kLaunchNanoseconds;  ///< of a launch without bytes
-    std::atomic<double> launch_{kLaunchNanoseconds}, byte_{1 / kBytesPerNanosecond};
+    std::atomic<double> launch_{kLaunchNanoseconds};  ///< nanoseconds of a launch without bytes
+    std::atomic<double> byte_{1 / kBytesPerNanosecond};
 };
 
 }  // namespace numsan::gpu

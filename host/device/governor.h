@@ -9,8 +9,8 @@ namespace numsan {
 /// What passes earns a share of its time, and each scan takes what it costs. A round is a step of the optimizer, or
 /// some time where none ends: kRoundNanoseconds, or eight times the last step if that is more. In each round one window
 /// opens, at the op after the last one of the window before, and closes when what the round before has earned is spent;
-/// what it will not need is spent at the round's start. So a round costs its share and no more, whatever looking at all
-/// of it would cost, and every op has its turn. [MT] No lock, no allocation.
+/// what it will not need is spent at the round's start. So but for the last scan in it a round costs its share and no
+/// more, whatever looking at all of it would cost, and every op has its turn. [MT] No lock, no allocation.
 class Governor {
   public:
     /// Where no optimizer has stepped, as in inference.

@@ -209,7 +209,7 @@ TEST(GovernorTrace, WhatScansCostIsLearned) {
         for (int i = 0; i < 300; ++i) run.run(gpt2());
         EXPECT_NEAR(run.learned().bytes_per_nanosecond(), double(cost.per_nanosecond),
                     0.1 * double(cost.per_nanosecond));
-        EXPECT_NEAR(run.learned().launch_nanoseconds(), double(cost.launch), 0.1 * double(cost.launch) + 200);
+        EXPECT_NEAR(double(run.learned().of(1, 0)), double(cost.launch), 0.1 * double(cost.launch) + 200);
         int64_t spent = 0, took = 0;
         for (int i = 0; i < 2000; ++i) {
             const StepRead step = run.run(gpt2());
