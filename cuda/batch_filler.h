@@ -30,7 +30,7 @@ struct InputItems {
 ///     if (filler.close()) launch(filler.fits_small() ? &filler.small() : &filler.large(), grid_blocks(...))
 class BatchFiller {
   public:
-    /// Forgets everything. `header` gives the addresses, ring_capacity, sequence_step and flags; the rest is close()'s.
+    /// Forgets everything. `header` gives the addresses, ring_capacity and flags; the rest is close()'s.
     /// With `looks` a look follows the scan where close() finds one worth a launch, and leaves it null elsewhere.
     void begin(const ScanHeader& header) noexcept;
 
@@ -53,7 +53,7 @@ class BatchFiller {
     /// input zero elements are reported then. Before close().
     void drop(int index) noexcept { table_.items[index].positions = 0; }
 
-    /// For what is known only at the end: sequence_step and flags before close(), scan_blocks after it.
+    /// For what is known only at the end: flags before close(), scan_blocks after it.
     ScanHeader& header() noexcept { return table_.header; }
 
     /// Cuts the batch into chunks. False when there is nothing to launch. Nothing can be added after it. `alone`: bytes
@@ -62,7 +62,7 @@ class BatchFiller {
 
     bool fits_small() const noexcept;
     const ScanTableLarge& large() const noexcept { return table_; }
-    /// The closed batch as the small table. Precondition: fits_small(). Valid until the next begin().
+    /// A copy of the closed batch, with the header as it is now, as the small table. Precondition: fits_small(). Valid until the next begin().
     const ScanTableSmall& small() noexcept;
 
   private:

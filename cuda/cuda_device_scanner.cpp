@@ -44,7 +44,7 @@ class CudaDeviceScanner final : public DeviceScanner {
         scanner_.forget(sequence);
         hits_.erase(sequence);
     }
-    bool is_capturing(const DeviceQueue& queue) noexcept override { return scanner_.is_capturing(where(queue)); }
+    uint64_t capture_of(const DeviceQueue& queue) noexcept override { return scanner_.capture_of(where(queue)); }
 
     void before_write(const void* storage) noexcept override { scanner_.note_write(storage); }
     bool read(const DeviceQueue& queue, const void* from, int64_t bytes, void* to) noexcept override {
@@ -83,15 +83,16 @@ class CudaDeviceScanner final : public DeviceScanner {
         if (replayed_.empty()) {
             try {
                 scanner_.poll_replays([&](const gpu::Hit& found) {
-                    replayed_.emplace_back(found.sequence, Slots(found.slots, found.slots + found.count));
+                    replayed_.push_back({found.sequence, found.replay, Slots(found.slots, found.slots + found.count)});
                 });
             } catch (const std::bad_alloc&) {
                 out_of_memory_ = true;
             }
         }
         if (replayed_.empty()) return false;
-        sequence = replayed_.front().first;
-        hit = device_hit(replayed_.front().second);
+        sequence = replayed_.front().sequence;
+        hit = device_hit(replayed_.front().slots);
+        hit.replay = replayed_.front().replay;
         replayed_.pop_front();
         return true;
     }
@@ -127,6 +128,8 @@ class CudaDeviceScanner final : public DeviceScanner {
         request.storages = scan.held_by;
         request.sequence = scan.sequence;
         request.raises_gate = scan.raises_gate;
+        request.replays = scan.replays;
+        request.takes_turns = scan.takes_turns;
         request.exact = scan.exact;
         return request;
     }
@@ -154,9 +157,13 @@ class CudaDeviceScanner final : public DeviceScanner {
     }
 
     gpu::CudaScanner scanner_;
-    std::map<uint64_t, Slots> hits_;                   ///< by the output's number: at most window() of them
-    std::deque<std::pair<uint64_t, Slots>> replayed_;  ///< at most what a ring holds
-    bool out_of_memory_ = false;                       ///< a hit was lost on the way: it is not waited for
+    std::map<uint64_t, Slots> hits_;  ///< by the output's number: at most window() of them
+    struct Replayed {
+        uint64_t sequence, replay;
+        Slots slots;
+    };
+    std::deque<Replayed> replayed_;  ///< what a ring holds, and as many that have waited for a replay's end
+    bool out_of_memory_ = false;     ///< a hit was lost on the way: it is not waited for
 };
 
 }  // namespace

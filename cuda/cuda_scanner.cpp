@@ -33,7 +33,7 @@ bool CudaScanner::ask_stream(const StreamRef& where, Ask ask) noexcept {
     const ContextScope scope(*driver_, at.context);
     uint64_t capture = 0;
     SkipReason why;
-    return scope.result() == CUDA_SUCCESS && capture_of(at, capture, why) && ask(at, capture);
+    return scope.result() == CUDA_SUCCESS && ask_capture(at, capture, why) && ask(at, capture);
 }
 
 bool CudaScanner::prepare(const StreamRef& where) noexcept {
@@ -62,7 +62,7 @@ DeviceScanner::Taken CudaScanner::hand_to_lane(const ScanRequest* requests, int 
         return skip_all(driver_failed(where.context, "cuCtxPushCurrent", scope.result()));
     uint64_t capture = 0;
     SkipReason why{};
-    if (!capture_of(where, capture, why)) return skip_all(why);
+    if (!ask_capture(where, capture, why)) return skip_all(why);
     ThreadState& mine = thread_state;
     Lane* last = mine.scanner == id_ ? mine.lane : nullptr;
     Lane* lane = last;
@@ -100,9 +100,14 @@ DeviceScanner::Taken CudaScanner::scan_behind_gate(const ScanRequest* requests, 
                         [&](Lane& lane, bool, Stream stream) { scan_gated(lane, requests, count, stream); });
 }
 
-bool CudaScanner::is_capturing(const StreamRef& where) noexcept {
-    if (where.stream == nullptr) return false;  // the driver captures no legacy default stream
-    return ask_stream(where, [](const StreamRef&, uint64_t capture) { return capture != 0; });
+uint64_t CudaScanner::capture_of(const StreamRef& where) noexcept {
+    if (where.stream == nullptr) return 0;  // the driver captures no legacy default stream
+    uint64_t found = 0;
+    ask_stream(where, [&](const StreamRef&, uint64_t capture) {
+        found = capture;
+        return true;
+    });
+    return found;
 }
 
 /// A failure is the caller's to tell: no scan depends on it.
@@ -136,7 +141,8 @@ void CudaScanner::begin(const Lane& lane, Batch& batch, bool gated) noexcept {
     header.results_capacity = kResults;
     batch.filler.begin(header);
     batch.count = 0;
-    batch.is_special = false;
+    batch.is_special = batch.governs = false;
+    batch.takes_turns = true;
 }
 
 /// False when the batch has no room. What cannot be scanned is counted.
@@ -145,7 +151,7 @@ bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request
     const TensorView& view = request.outputs[index];
     const uint64_t sequence = request.sequence + static_cast<uint64_t>(index);
     const uint32_t slot = static_cast<uint32_t>(sequence);
-    const uint32_t order = lane.is_captured() ? static_cast<uint32_t>(batch.count) : slot;
+    const uint32_t order = lane.is_captured() ? 0 : slot;
     const bool exact = request.exact && !lane.is_captured();  // not at every replay
     const auto flags = static_cast<uint8_t>((request.raises_gate ? kRaisesGate : 0) | (exact ? kExact : 0));
     const Admission admission = batch.filler.add(view, slot, order, flags, batch.inputs);
@@ -158,6 +164,9 @@ bool CudaScanner::add(const Lane& lane, Batch& batch, const ScanRequest& request
     if (admission != Admission::Added) return true;
     Batch::Item& item = batch.items[batch.count++];
     batch.is_special |= exact || repeats_elements(view);
+    batch.takes_turns &= request.takes_turns && request.replays.share != 0;
+    batch.governs |= request.raises_gate;
+    batch.replays = request.replays;
     item = Batch::Item{};
     item.bytes = bytes_of(view);
     item.sequence = sequence;

@@ -49,9 +49,11 @@ struct ScanRequest {
     /// Null: scan at once. Else small outputs may be deferred: what they and their inputs lie in is pinned meanwhile.
     /// The same for all requests.
     const StorageApi* storages = nullptr;
-    uint64_t sequence = 0;     ///< of the first output, the others count on; grows with every request
+    uint64_t sequence = 0;     ///< as in DeviceScan
     bool raises_gate = false;  ///< a bad output opens the stream's gate; never deferred
     bool exact = false;        ///< the exact pass looks at the outputs even if they are clean
+    ReplayBudget replays;      ///< as in DeviceScan
+    bool takes_turns = false;
 };
 
 /// Outputs, unless a line says otherwise. Every output that was handed over and has an element is in one of `scanned`,
@@ -117,8 +119,8 @@ class CudaScanner {
     /// Precondition: one output at least has an element.
     DeviceScanner::Taken scan_behind_gate(const ScanRequest* requests, int count) noexcept;
 
-    /// Whether what the stream is given goes into a graph.
-    bool is_capturing(const StreamRef& where) noexcept;
+    /// As DeviceScanner's.
+    uint64_t capture_of(const StreamRef& where) noexcept;
 
     /// Launches what is pending on the stream. Not inside a driver callback.
     void flush(const StreamRef& where) noexcept;
@@ -134,7 +136,7 @@ class CudaScanner {
     /// The reader's side: hands over the hits that have arrived and returns how many. Those of one stream come in its
     /// order as far as they have arrived; tensors of one launch by sequence. One thread at a time, others return 0.
     int poll(const std::function<void(const Hit&)>& callback);
-    /// The same for hits of replays of graphs.
+    /// The same for hits of replays of graphs, once the replay is over; of one replay by sequence.
     int poll_replays(const std::function<void(const Hit&)>& callback);
 
     /// The number of a captured output whose graph is gone: no later poll_replays() reports it. False: none for now.
@@ -217,6 +219,7 @@ class CudaScanner {
     void flush_lane(Lane& lane) noexcept;
     void launch(Lane& lane, Batch& batch, Stream stream) noexcept;
     bool launch_table(Lane& lane, Batch& batch, int64_t bytes, Stream stream, SkipReason& why) noexcept;
+    static void put_into_graph(const Lane& lane, Batch& batch) noexcept;
     void remember_captured(Lane& lane, const Batch& batch) noexcept;
     void skip(SkipReason why, uint64_t count = 1) noexcept;
     void skip_item(const Lane& lane, uint64_t sequence, SkipReason why) noexcept;
@@ -228,7 +231,7 @@ class CudaScanner {
     SkipReason off_reason() const noexcept;
     CUctx_st* context_of(const StreamRef& where) noexcept;
     CUctx_st* primary_context(int device) noexcept;
-    bool capture_of(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept;
+    bool ask_capture(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept;
     template <class Ask>
     bool ask_stream(const StreamRef& where, Ask ask) noexcept;
     bool is_alive(CUctx_st* context) const noexcept;
@@ -241,6 +244,7 @@ class CudaScanner {
     template <class Drain>
     int poll_contexts(Drain drain);
     int drain(ContextEntry& context, const std::function<void(const Hit&)>& callback);
+    bool note_replays(const ContextEntry& context) noexcept;
     int drain_replays(ContextEntry& context, const std::function<void(const Hit&)>& callback);
 
     const Driver* driver_ = nullptr;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kRingBytes = HitRing::bytes(kRingCapacity);
 constexpr size_t kResultsAt = 2 * kRingBytes, kTimesAt = kResultsAt + kResults * sizeof(RangeResult);
-constexpr size_t kMappedBytes = kTimesAt + LaunchClock::kTimes * sizeof(LaunchTime);
+constexpr size_t kReplaysAt = kTimesAt + LaunchClock::kTimes * sizeof(LaunchTime);
+constexpr size_t kMappedBytes = kReplaysAt + kLanes * sizeof(ReplayWords);
 
 #define NUMSAN_TRY(name, expression)                                          \
     do {                                                                      \
@@ -62,6 +63,7 @@ Failure map_host_memory(const Driver& driver, void* mapped, DeviceState& state) 
     state.replay.host = reinterpret_cast<HitRing*>(bytes + kRingBytes);
     state.results_host = reinterpret_cast<RangeResult*>(bytes + kResultsAt);  // zero, as every fresh page is
     state.times_host = reinterpret_cast<LaunchTime*>(bytes + kTimesAt);
+    state.replays_host = reinterpret_cast<ReplayWords*>(bytes + kReplaysAt);
     NUMSAN_TRY("cuMemHostGetDevicePointer", driver.host_pointer(&address, mapped, 0));
     initialise(*state.eager.host, kRingCapacity);
     initialise(*state.replay.host, kRingCapacity);
@@ -69,6 +71,7 @@ Failure map_host_memory(const Driver& driver, void* mapped, DeviceState& state) 
     state.replay.device = reinterpret_cast<HitRing*>(address + kRingBytes);
     state.results_device = reinterpret_cast<RangeResult*>(address + kResultsAt);
     state.times_device = reinterpret_cast<LaunchTime*>(address + kTimesAt);
+    state.replays_device = reinterpret_cast<ReplayWords*>(address + kReplaysAt);
     return {};
 }
 

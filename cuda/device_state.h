@@ -23,9 +23,10 @@ struct LaneMemory {
     ItemScratch items[kBatchOutputs];
     LookMemory looked;
     LaunchWords launch;
-    uint32_t sequence;  ///< of a capture: outputs that its replays have scanned so far
-    uint32_t gate;      ///< of the lane's own launches, which follow each other: none of them sees it change
-    uint32_t unused[54];
+    ReplayWindow window;  ///< of a capture
+    uint32_t sequence;    ///< replays so far, of all captures that had the lane
+    uint32_t gate;        ///< of the lane's own launches, which follow each other: none of them sees it change
+    uint32_t unused[34];
 };
 static_assert(sizeof(LaneMemory) % 256 == 0);
 
@@ -60,6 +61,8 @@ struct DeviceState {
     RangeResult* results_device = nullptr;
     LaunchTime* times_host = nullptr;  ///< LaunchClock::kTimes; memory as a Channel's
     LaunchTime* times_device = nullptr;
+    ReplayWords* replays_host = nullptr;  ///< one for each lane; memory as a Channel's
+    ReplayWords* replays_device = nullptr;
 };
 
 /// What went wrong, and in which call.

@@ -39,8 +39,11 @@ struct Batch {
     Batch* next = nullptr;  ///< among the spares, or of Lane::leaving
     BatchFiller filler;
     int count = 0;
-    bool is_special = false;  ///< an output is looked at closely in any case, or repeats its elements
-    InputItems inputs;        ///< of the request that is being added
+    bool is_special = false;   ///< an output is looked at closely in any case, or repeats its elements
+    bool takes_turns = false;  ///< all of it does, in a graph
+    bool governs = false;      ///< a graph that it is captured into
+    ReplayBudget replays;
+    InputItems inputs;  ///< of the request that is being added
     struct Item {
         int64_t bytes;
         uint64_t sequence;
@@ -73,10 +76,9 @@ struct ContextEntry {
     std::atomic<uint64_t> offender_sequence{~uint64_t(0)};
     uint64_t offender_seen = kNoOffender;
 
-    /// Outputs that were captured, by the low bits of their number: which lane, and their place in it.
+    /// Outputs that were captured, by the low bits of their number.
     struct Captured {
-        const Lane* lane;
-        uint64_t place;
+        Lane* lane;
         uint64_t sequence;
     };
     std::mutex captured_mutex;
@@ -127,6 +129,7 @@ class Lane {
     void pass_on(CUstream to, uint64_t capture) noexcept {
         capture_.store(kNobody, std::memory_order_relaxed);
         stream_.store(to, std::memory_order_release);
+        captured_launches.store(0, std::memory_order_relaxed);
         capture_.store(capture, std::memory_order_release);
     }
 
@@ -135,10 +138,14 @@ class Lane {
     Batch* leaving = nullptr;  ///< batches that hold storages, taken out of `open`, not launched yet
     /// LaneMemory::looked is a pair's that is on its way, or not at rest for good: a look was refused.
     std::atomic<bool> look_taken{false};
-    std::atomic<uint64_t> filter{0};            ///< bits of the storages that are pending
-    std::atomic<uint32_t> left{0}, landed{0};   ///< batches that were in `leaving`, and are not any more
-    std::atomic<uint64_t> captured_outputs{0};  ///< outputs that one replay scans
-    std::vector<uint32_t> captured_numbers;     ///< theirs; guarded by the context's captured_mutex
+    std::atomic<uint64_t> filter{0};           ///< bits of the storages that are pending
+    std::atomic<uint32_t> left{0}, landed{0};  ///< batches that were in `leaving`, and are not any more
+    std::atomic<uint32_t> captured_launches{0};
+    // The reader's.
+    uint32_t replays_over = 0;               ///< as of its last look at ReplayWords::done
+    int64_t waits_since = 0;                 ///< steady nanoseconds; 0: no hit waits for the end of a replay
+    bool is_late = false;                    ///< none waits any more, until a replay is over
+    std::vector<uint32_t> captured_numbers;  ///< of the outputs that a replay scans; guarded by captured_mutex
 
     /// False when no deferred scan of the storage is pending or on its way. [MT] Takes no lock.
     bool may_hold(const void* storage) const noexcept {

@@ -131,7 +131,6 @@ void CudaScanner::forget_captured(Lane& lane) noexcept {
         lane.context.captured.erase(found);
     }
     lane.captured_numbers.clear();
-    lane.captured_outputs.store(0, std::memory_order_relaxed);
 }
 
 bool CudaScanner::next_ended(uint64_t& sequence) noexcept {

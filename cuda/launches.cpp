@@ -185,7 +185,7 @@ SkipReason CudaScanner::driver_failed(CUcontext context, const char* call, int r
 }
 
 /// 0 in `capture` when the stream is not captured. False when it takes no launch.
-bool CudaScanner::capture_of(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept {
+bool CudaScanner::ask_capture(const StreamRef& where, uint64_t& capture, SkipReason& why) noexcept {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t id = 0;
     const CUresult result = driver_->capture_info(where.stream, &status, &id, nullptr, nullptr, nullptr);
@@ -214,16 +214,23 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, int64_t bytes, Stream a
     }
     const CUstream stream = lane.stream();
     uint64_t capture = lane.capture();
-    if (asked == Stream::Unknown && !capture_of({context.context, stream}, capture, why)) return false;
+    if (asked == Stream::Unknown && !ask_capture({context.context, stream}, capture, why)) return false;
     why = SkipReason::CaptureChanged;
     if (capture != lane.capture()) return false;
     batch.filler.close(alone_bytes_);
     const DeviceState& state = context.state;
     ScanHeader& header = batch.filler.header();
+    // Behind a gate of a graph a look would come after what ends the replay: one block does it all.
+    if (lane.is_captured() && header.gate != nullptr) header.looks = nullptr;
     // Another thread's pair has it, or a look was refused and it is not at rest: one block does it all.
     if (header.looks != nullptr && lane.look_taken.exchange(true, std::memory_order_acquire)) header.looks = nullptr;
     if (header.looks != nullptr) header.scratch = state.memory->lanes[lane.index].looked.items;
     header.scan_blocks = grid_blocks(header.chunks, state.multiprocessors);
+    if (lane.is_captured()) put_into_graph(lane, batch);
+    // Behind a gate nothing may be read, and of other batches the bytes do not say how long they take.
+    const bool timed =
+        capture == 0 && header.gate == nullptr && !batch.is_special && context.clock.begin(header, bytes);
+    // The header is complete: the small table is a copy.
     const bool small = batch.filler.fits_small();
     const void* table = small ? static_cast<const void*>(&batch.filler.small()) : &batch.filler.large();
     void* parameters[] = {const_cast<void*>(table)};
@@ -234,11 +241,12 @@ bool CudaScanner::launch_table(Lane& lane, Batch& batch, int64_t bytes, Stream a
         if (result != CUDA_SUCCESS) why = driver_failed(context.context, "cuLaunchKernel", result);
         return result == CUDA_SUCCESS;
     };
-    // Behind a gate nothing may be read, and of other batches the bytes do not say how long they take.
-    const bool timed =
-        capture == 0 && header.gate == nullptr && !batch.is_special && context.clock.begin(header, bytes);
     const bool scanned = launch(small ? state.scan_small : state.scan_large, header.scan_blocks);
     if (timed && !scanned) context.clock.give_up(header);
+    if (lane.is_captured() && scanned) {
+        lane.captured_launches.store(header.launch_number + 1, std::memory_order_relaxed);
+        std::atomic_ref(state.replays_host[lane.index].launches).store(header.launch_number + 1);
+    }
     if (header.looks == nullptr) return scanned;
     const uint32_t blocks = grid_blocks(header.look_chunks, state.multiprocessors, kLookBlocksPerSm);
     const bool looked = scanned && launch(small ? state.look_small : state.look_large, blocks);
@@ -255,7 +263,6 @@ void CudaScanner::launch(Lane& lane, Batch& batch, Stream stream) noexcept {
         ++alive;
         bytes += batch.items[i].bytes;
     }
-    if (lane.is_captured()) batch.filler.header().sequence_step = static_cast<uint32_t>(batch.count);
     SkipReason why = off_reason();
     if (alive != 0 && (!usable() || !launch_table(lane, batch, bytes, stream, why))) {
         for (int i = 0; i < batch.count; ++i) {
@@ -269,19 +276,31 @@ void CudaScanner::launch(Lane& lane, Batch& batch, Stream stream) noexcept {
     batch.count = 0;
 }
 
-/// So that a replay's hit finds out which replay it was.
+/// Before the launch; it counts once it was made.
+void CudaScanner::put_into_graph(const Lane& lane, Batch& batch) noexcept {
+    const DeviceState& state = lane.context.state;
+    ScanHeader& header = batch.filler.header();
+    header.window = &state.memory->lanes[lane.index].window;
+    header.replays = state.replays_device + lane.index;
+    header.capture = lane.capture();
+    header.launch_number = lane.captured_launches.load(std::memory_order_relaxed);
+    header.replay_share = batch.replays.share;
+    header.replay_warmup = batch.replays.warmup;
+    if (header.gate != nullptr) return;
+    header.flags |= (batch.takes_turns ? uint32_t(kTakesTurns) : 0) | (batch.governs ? uint32_t(kGoverns) : 0);
+}
+
+/// So that a replay's hit finds its lane, and its number in full.
 void CudaScanner::remember_captured(Lane& lane, const Batch& batch) noexcept {
     const std::lock_guard lock(lane.context.captured_mutex);
-    const uint64_t first = lane.captured_outputs.load(std::memory_order_relaxed);
     try {
         for (int i = 0; i < batch.count; ++i) {
-            const Batch::Item& item = batch.items[i];
-            lane.captured_numbers.push_back(static_cast<uint32_t>(item.sequence));
-            lane.context.captured[static_cast<uint32_t>(item.sequence)] = {&lane, first + uint64_t(i), item.sequence};
+            const uint64_t sequence = batch.items[i].sequence;
+            lane.captured_numbers.push_back(static_cast<uint32_t>(sequence));
+            lane.context.captured[static_cast<uint32_t>(sequence)] = {&lane, sequence};
         }
-    } catch (const std::bad_alloc&) {  // the hit then has replay 1
+    } catch (const std::bad_alloc&) {  // the hit is handed over before its replay is over
     }
-    lane.captured_outputs.store(first + uint64_t(batch.count), std::memory_order_relaxed);
 }
 
 }  // namespace numsan::gpu

@@ -1,5 +1,7 @@
 // The reader's side: rings, the first offender, and counters. Not one call of the driver.
 #include <algorithm>
+#include <chrono>
+#include <tuple>
 
 #include "cuda/cuda_scanner.h"
 #include "cuda/lane.h"
@@ -10,11 +12,17 @@ namespace {
 
 /// A hit in `slots`: an output and its inputs.
 struct Group {
-    uint64_t key1, key2;
+    uint64_t key1, key2;  ///< they are handed over in the order of these, then of `sequence`
     size_t first;
     int count;
     uint64_t sequence, replay;
 };
+
+/// Hits of replays that are not over: of more none waits, and none for longer. A replay may never be over.
+constexpr size_t kMostWaiting = kRingCapacity;
+constexpr int64_t kPatience = 2'000'000'000;  // nanoseconds
+
+int64_t now() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 void read_ring(HitReader& reader, std::vector<HitSlot>& slots) {
     for (HitSlot slot; reader.next(slot);) slots.push_back(slot);
@@ -34,7 +42,7 @@ std::vector<Group> whole_hits(const std::vector<HitSlot>& slots, size_t& used) {
 
 void sort(std::vector<Group>& groups) {
     std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
-        return a.key1 != b.key1 ? a.key1 < b.key1 : a.key2 < b.key2;
+        return std::tie(a.key1, a.key2, a.sequence) < std::tie(b.key1, b.key2, b.sequence);
     });
 }
 
@@ -70,31 +78,70 @@ int CudaScanner::drain(ContextEntry& context, const std::function<void(const Hit
     return static_cast<int>(groups.size());
 }
 
+/// True: hits that wait need not any longer.
+bool CudaScanner::note_replays(const ContextEntry& context) noexcept {
+    bool some = false;
+    for (int i = 0; i < lane_count_.load(std::memory_order_acquire); ++i) {
+        Lane& lane = *lanes_[i].load(std::memory_order_acquire);
+        if (&lane.context != &context || !lane.is_captured()) continue;
+        const std::atomic_ref word(context.state.replays_host[lane.index].done);
+        const uint32_t done = word.load(std::memory_order_acquire);
+        const bool late = lane.waits_since != 0 && now() - lane.waits_since > kPatience;
+        if (done == lane.replays_over && late == lane.is_late) continue;
+        some = true;
+        if (done != lane.replays_over) lane.waits_since = 0;
+        lane.is_late = late && done == lane.replays_over;
+        lane.replays_over = done;
+    }
+    return some;
+}
+
+/// Those of a replay that is not over wait: what is found late may have come about first.
 int CudaScanner::drain_replays(ContextEntry& context, const std::function<void(const Hit&)>& callback) {
     std::vector<HitSlot>& slots = context.replay_rest;
+    const bool all = !usable() || keeps_held_.load(std::memory_order_relaxed) ||
+                     context.status.load(std::memory_order_acquire) != ContextEntry::Ready;
+    // First: all hits of those are in the ring by then, but for looks behind a graph's last scan.
+    const bool some_over = note_replays(context);
+    const size_t before = slots.size();
     read_ring(*context.replay, slots);
+    if (slots.empty() || (slots.size() == before && !some_over && !all)) return 0;
     size_t used;
     std::vector<Group> groups = whole_hits(slots, used);
+    std::vector<Group> ready;
+    std::vector<HitSlot> rest;
     {
         const std::lock_guard lock(context.captured_mutex);
         for (Group& group : groups) {
             const HitSlot& slot = slots[group.first];
-            group.key2 = slot.sequence;
+            group.replay = group.key2 = slot.sequence;
             group.sequence = widen(slot.slot);
-            group.replay = 1;
             const auto found = context.captured.find(slot.slot);
-            if (found == context.captured.end()) continue;
-            const ContextEntry::Captured& captured = found->second;
-            group.key1 = captured.lane->index;
-            group.sequence = captured.sequence;
-            group.replay =
-                (slot.sequence - captured.place) / captured.lane->captured_outputs.load(std::memory_order_relaxed) + 1;
+            bool over = true;
+            if (found != context.captured.end()) {
+                const ContextEntry::Captured& captured = found->second;
+                group.key1 = captured.lane->index;
+                group.sequence = captured.sequence;
+                over = captured.lane->is_late || static_cast<int32_t>(captured.lane->replays_over - slot.sequence) >= 0;
+            }
+            if (over || all || groups.size() > kMostWaiting) {
+                ready.push_back(group);
+                continue;
+            }
+            rest.insert(rest.end(), &slot, &slot + group.count);
+            if (found->second.lane->waits_since == 0) found->second.lane->waits_since = now();
         }
     }
-    sort(groups);
-    for (const Group& group : groups) callback(hit_of(context.context, &slots[group.first], group));
-    slots.erase(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(used));
-    return static_cast<int>(groups.size());
+    sort(ready);
+    // What had its turn may have been looked at behind a gate, too.
+    const auto same = [](const Group& a, const Group& b) {
+        return std::tie(a.key1, a.key2, a.sequence) == std::tie(b.key1, b.key2, b.sequence);
+    };
+    ready.erase(std::unique(ready.begin(), ready.end(), same), ready.end());
+    for (const Group& group : ready) callback(hit_of(context.context, &slots[group.first], group));
+    rest.insert(rest.end(), slots.begin() + static_cast<std::ptrdiff_t>(used), slots.end());
+    slots.swap(rest);
+    return static_cast<int>(ready.size());
 }
 
 template <class Drain>

@@ -15,7 +15,7 @@ enum class HitRole : uint8_t { Output, Input };
 /// One tensor of a hit: what the exact pass found. 128 bytes.
 ///
 ///      0   ready        ticket + 1 once the rest is written; any other value: not yet
-///      8   sequence     number of the op's tensor in device order      12  slot      the host's number of the record
+///      8   sequence     in device order; in a graph the replay's        12  slot      the host's number of the record
 ///     16   elements     logical elements                               24  nan       real lanes, as in Health
 ///     32   pos_inf                                                     40  neg_inf
 ///     48   subnormal                                                   56  zero

@@ -8,6 +8,7 @@
 #include "cuda/kernel/exact_pass.cuh"
 #include "cuda/kernel/hit_writer.cuh"
 #include "cuda/kernel/range_walk.cuh"
+#include "cuda/kernel/replay_window.cuh"
 #include "cuda/kernel/scan_block.cuh"
 #include "cuda/kernel/scan_table.h"
 
@@ -126,6 +127,7 @@ NUMSAN_DEVICE void conclude(const TableView& table, BlockShared& shared) {
     if (!bad && (item.flags & kExact) == 0) return publish_result(header, item, shared.words, shared.sequence, kFinite);
     if (bad) {
         if ((item.flags & kRaisesGate) != 0 && header.raise != nullptr) shared_store(header.raise, 1u);
+        if (looks_each_time(header)) shared_store(&header.window->bad, 1u);
         report_offender(header, shared.sequence, item.slot);
     }
     begin_report(table, item, bad, shared);
@@ -184,37 +186,56 @@ NUMSAN_DEVICE void finish_part(const TableView& table, const Part& part, const R
     }
 }
 
-NUMSAN_DEVICE void publish_time(const ScanHeader& header) {
-    LaunchTime& time = *header.time;
-    time.began = ~shared_load(&header.launch->began_inverted);
-    time.ended = nanoseconds();
+/// Thread 0 of the last block. Says when the launch ran, and what it is charged for.
+NUMSAN_DEVICE void publish_time(const ScanHeader& header, bool charged) {
+    const uint64_t began = ~shared_load(&header.launch->began_inverted), ended = nanoseconds();
     shared_store(&header.launch->began_inverted, uint64_t(0));
+    if (charged) charge(*header.window, ended > began ? ended - began : 0);
+    if (header.time == nullptr) return;
+    LaunchTime& time = *header.time;
+    time.began = began;
+    time.ended = ended;
     fence_system();
     shared_store(&time.number_plus_one, uint64_t(header.time_number) + 1);
 }
 
-/// All threads. The last block of the launch moves the sequence on, closes the gate and says when the launch ran.
+/// All threads. What the last block of the launch does: it closes the gate, says when the launch ran, and begins and
+/// ends a replay.
 NUMSAN_DEVICE void finish_launch(const ScanHeader& header, bool open, uint32_t blocks, BlockShared& shared) {
-    const bool steps = header.sequence != nullptr && header.sequence_step != 0;
     const bool clears = open && header.gate != nullptr && (header.flags & kClearsGate) != 0;
-    const bool timed = open && header.time != nullptr;
-    if ((!steps && !clears && !timed) || thread_rank() != 0) return;
+    const bool charged = open && takes_turns(header);
+    const bool timed = charged || (open && header.time != nullptr);
+    // All threads have asked whether it is their turn before the window moves.
+    if (header.window != nullptr && header.launch_number == 0) block_barrier();
+    if ((!clears && !timed && !is_at_an_end(header)) || thread_rank() != 0) return;
     fence_device();
     if (atomic_add(&header.launch->blocks_done, 1u) + 1 != blocks) return;
     fence_device();
     shared_store(&header.launch->blocks_done, 0u);
-    if (timed) publish_time(header);
-    if (steps) shared_store(header.sequence, shared.base + header.sequence_step);
+    if (timed) publish_time(header, charged);
     if (clears) shared_store(header.gate, 0u);
+    if (header.window == nullptr) return;
+    if (header.launch_number == 0) {
+        begin_replay(header, nanoseconds());
+        shared_store(header.sequence, shared.base);
+        govern(header);
+    }
+    if (header.launch_number + 1 == header.window->launches) {
+        fence_system();
+        shared_store(&header.replays->done, shared.base);
+    }
 }
 
 /// Block `block` of `blocks`. All its threads.
 NUMSAN_DEVICE void scan_body(const TableView& table, uint32_t block, uint32_t blocks, BlockShared& shared) {
     const ScanHeader& header = table.header;
-    const bool open = header.gate == nullptr || shared_load(header.gate) != 0;
+    const bool open = (header.gate == nullptr || shared_load(header.gate) != 0) && has_turn(header);
     if (thread_rank() == 0) {
+        if (block == 0) govern(header);
         shared.base = header.sequence != nullptr ? shared_load(header.sequence) : 0;
-        if (open && header.time != nullptr) atomic_max(&header.launch->began_inverted, ~nanoseconds());
+        if (header.window != nullptr && header.launch_number == 0) ++shared.base;
+        if (open && (header.time != nullptr || takes_turns(header)))
+            atomic_max(&header.launch->began_inverted, ~nanoseconds());
     }
     for (uint32_t chunk = open ? block : header.chunks; chunk < header.chunks;) {
         const uint32_t index = owner_of(table, chunk), end = end_of(table, index);

@@ -137,10 +137,39 @@ static_assert(sizeof(RangeResult) == 32);
 
 /// What the blocks of one launch share. Device memory, zero at rest; launches that may overlap have their own.
 struct LaunchWords {
-    uint32_t blocks_done;  ///< for sequence_step, kClearsGate and `time`
+    uint32_t blocks_done;  ///< of a launch that does something at its end
     uint32_t unused;
-    uint64_t began_inverted;  ///< for `time`: ~(the device's clock as the first block began)
+    uint64_t began_inverted;  ///< for `time` and `window`: ~(the device's clock as the first block began)
 };
+
+/// Which launches of a graph look in a replay: of those that take turns the ones whose number is one of `open` from
+/// `begin` on, in the next replay those from there on. Device memory; a capture's first replay makes it its own,
+/// whatever it holds.
+struct ReplayWindow {
+    uint64_t capture;     ///< whose it is
+    uint64_t began;       ///< nanoseconds of the device's clock: the last replay
+    uint64_t warm_until;  ///< all look until then
+    uint64_t spent;       ///< nanoseconds of launches that looked, since `began`
+    int64_t credit;       ///< nanoseconds that may still be spent; below zero: a debt
+    uint64_t average;     ///< nanoseconds of a launch that looks
+    uint32_t looked;      ///< launches of `spent`
+    uint32_t launches;    ///< of the graph
+    uint32_t begin, open;
+    uint32_t governed;  ///< the graph has a launch with kGoverns
+    uint32_t bad;       ///< in this replay something was that is looked at each time
+    uint32_t was_bad;   ///< in the last one
+    uint32_t is_free;   ///< nothing is owed for this replay
+};
+inline constexpr uint32_t kAllOpen = ~0u;  ///< for ReplayWindow::open
+static_assert(sizeof(ReplayWindow) == 80);
+
+/// What host and device tell each other of a graph. Mapped host memory.
+struct alignas(16) ReplayWords {
+    uint32_t launches;  ///< the host's: in the graph
+    uint32_t done;      ///< the device's: the last replay that is over, but for looks behind its last scan
+    uint64_t unused;
+};
+static_assert(sizeof(ReplayWords) == 16);
 
 /// When a launch ran, by the device's clock, from its first block's start to its last one's end. Mapped host memory.
 /// `number_plus_one` is written last, behind a fence of the system. A scan's look is not in it.
@@ -153,12 +182,14 @@ static_assert(sizeof(LaunchTime) == 32);
 
 enum ScanHeaderFlag : uint32_t {
     kClearsGate = 1,  ///< the launch leaves 0 at `gate`: for the last of the batches that one gate holds back
+    kTakesTurns = 2,  ///< with `window`: it looks in those replays that have time for it
+    kGoverns = 4,     ///< with `window`: once it was launched others take turns; until then all look
 };
 
-/// What holds for the whole launch. All addresses are the device's; null where a line allows it. 120 bytes.
+/// What holds for the whole launch. All addresses are the device's; null where a line allows it. 152 bytes.
 /// A sequence number is the word at `sequence` plus an item's order, in 32 bits: the host widens it, and sets
-/// first_offender back before it wraps. A captured launch that steps the word numbers its replays; launches that step
-/// the same word have to be in one stream order. After a launch `scratch` and `launch` are as before it.
+/// first_offender back before it wraps. With `window` the word numbers the replays: the first launch of each steps it,
+/// and launches that have it have to be in one stream order. After a launch `scratch` and `launch` are as before it.
 struct ScanHeader {
     uint32_t* gate;        ///< null, or the launch does nothing while this word is 0
     uint32_t* raise;       ///< null, or set to 1 by a bad tensor with kRaisesGate
@@ -170,8 +201,13 @@ struct ScanHeader {
     RangeResult* results;    ///< null, or `results_capacity` of them
     LookList* looks;         ///< null, or a look follows
     LaunchTime* time;        ///< null, or where the launch says when it ran
+    ReplayWindow* window;    ///< null, or the launch is of a graph
+    ReplayWords* replays;    ///< with `window`
+    uint64_t capture;        ///< with `window`: not 0, another one for each capture
+    uint32_t launch_number;  ///< with `window`: in the graph, from 0
+    uint32_t replay_share;   ///< with `window`: what those that take turns may take of all time, in 65,536ths
+    uint32_t replay_warmup;  ///< with `window`: microseconds
     uint32_t ring_capacity;  ///< slots, a power of two
-    uint32_t sequence_step;  ///< added to the word at `sequence` when the launch is over, its gate open or not
     uint32_t chunks;
     uint32_t chunk_log2;  ///< loads per chunk
     uint16_t outputs;     ///< the first items: they are scanned
@@ -182,7 +218,7 @@ struct ScanHeader {
     uint32_t look_chunks;       ///< of outputs and inputs together
     uint32_t time_number;       ///< for LaunchTime::number_plus_one
 };
-static_assert(sizeof(ScanHeader) == 120);
+static_assert(sizeof(ScanHeader) == 152);
 
 template <int kItems, int kDims>
 struct ScanTable {
@@ -195,7 +231,7 @@ struct ScanTable {
 
 /// Kernel parameters: at most 4096 bytes on every device, at most 32764 from compute capability 7.0 and CUDA 12.1 on.
 using ScanTableSmall = ScanTable<56, 48>;
-using ScanTableLarge = ScanTable<480, 400>;
+using ScanTableLarge = ScanTable<480, 396>;
 static_assert(sizeof(ScanTableSmall) <= 4096 && sizeof(ScanTableLarge) <= 32764);
 
 inline constexpr char kScanSmallName[] = "numsan_scan_small";

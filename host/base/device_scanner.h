@@ -13,6 +13,12 @@ namespace numsan {
 
 struct StorageApi;
 
+/// What scans of a graph may take that take turns.
+struct ReplayBudget {
+    uint32_t share = 0;   ///< of the time that passes, in 65,536ths; 0: none takes turns
+    uint32_t warmup = 0;  ///< microseconds from the first replay on in which all look
+};
+
 /// Outputs that one op is about to write, and what it reads: all in memory of the queue's device. Views are
 /// valid during the call only.
 struct DeviceScan {
@@ -22,13 +28,19 @@ struct DeviceScan {
     /// those with kScannable are looked at closely if an output is bad
     const TensorView* inputs;
     int32_t input_count;
-    uint64_t sequence;  ///< of the first output; the others count on. Grows from op to op
-    bool raises_gate;   ///< a bad output lets the device look at what the next scan_behind_gate() hands over
+    /// Of the first output; the others count on. Grows from op to op, but for what a graph looks at behind a gate by the
+    /// numbers of scans that are in it.
+    uint64_t sequence;
+    bool raises_gate;  ///< a bad output lets the device look at what the next scan_behind_gate() hands over
     bool exact;  ///< each output is looked at closely, bad or not: Reading::hit has what was found. Not in a graph
     /// Null: the scan is in its queue on return. Else small outputs may be gathered until their queue's next scan,
     /// before_write() of one of them, or flush(). What they lie in is held by this meanwhile: for tensors that somebody
     /// keeps anyway. Lives as long as the scanner, the same for all.
     const StorageApi* held_by;
+    /// The same for all scans of a graph. Turns are taken once a scan of it has raises_gate; else all look in each
+    /// replay.
+    ReplayBudget replays;
+    bool takes_turns;
 };
 
 /// What the exact pass found of a bad output and of the op's operands.
@@ -41,6 +53,7 @@ struct DeviceHit {
     Health output;
     Input inputs[kMaxInputs];
     int32_t input_count;
+    uint64_t replay;  ///< of a graph: which of its replays; 0: of none
 };
 
 struct ScannedDevice {
@@ -70,8 +83,9 @@ class DeviceScanner {
     virtual Taken scan_behind_gate(const DeviceScan* scans, int32_t count) noexcept = 0;
     virtual void give_up(uint64_t sequence) noexcept = 0;
 
-    /// Whether what the queue is given goes into a graph, to run later, maybe often.
-    virtual bool is_capturing(const DeviceQueue& queue) noexcept = 0;
+    /// Another number, not 0, for each capture whose graph is made of what the queue is given, to run later, maybe
+    /// often; 0: it runs now.
+    virtual uint64_t capture_of(const DeviceQueue& queue) noexcept = 0;
 
     /// An op of this thread is about to write `storage` in place: what was handed over of it is put into its queue.
     virtual void before_write(const void* storage) noexcept = 0;
@@ -100,8 +114,8 @@ class DeviceScanner {
     /// What became of the output with this number. One thread at a time. Answered once: then it is forgotten.
     virtual Answer answer(uint64_t sequence, Reading& reading) noexcept = 0;
 
-    /// The next bad output that a replay of a graph reported, each time the graph runs: the number it had when it was
-    /// captured. False: no more for now. One thread at a time, the same as `answer`.
+    /// The next bad tensor that a replay of a graph reported, once that is over, and those of one replay in the order of
+    /// their numbers: the number it had when it was captured. False: no more for now. One thread at a time, the same as `answer`.
     virtual bool next_replayed(uint64_t& sequence, DeviceHit& hit) noexcept = 0;
     /// The number of a captured output whose graph is gone: once next_replayed() has reported its hits, it reports that
     /// output no more. False: none for now. One thread at a time, the same.

@@ -59,12 +59,14 @@ OpSeq DeviceIntake::op(ThreadState& thread, const OpEvent& event, bool waits) {
     const ForwardMap::Made made = parts_.contexts.note_forward(event, context);
     uint32_t autograd_facts[kMaxAutogradFacts] = {};
     if (ask_autograd_facts(event, autograd_facts)) context.autograd_facts = autograd_facts;
-    const Reads reads = reads_of(event, context.step);
+    const Reads reads = reads_of(event, context);
     std::unique_ptr<LookBackScans> past;
-    if (reads.watch != 0 && side_.unread.usable()) past = ask_back(thread, event);
+    if (reads.watch != 0 && side_.unread.usable())
+        past = reads.capture != 0 ? ask_graph_back(thread, event, reads.capture) : ask_back(thread, event);
     const uint64_t always = reads.handed + reads.watched;
+    const bool looks_back = past != nullptr && reads.capture == 0;  // in a graph by the numbers that are there
     DeviceEvent* kept =
-        side_.log.add(event, context, always + (past != nullptr ? past->numbers() : 0), side_.scanner.window());
+        side_.log.add(event, context, always + (looks_back ? past->numbers() : 0), side_.scanner.window());
     if (kept == nullptr) {
         side_.gradients.flush();
         settler_.settle();
@@ -84,6 +86,8 @@ OpSeq DeviceIntake::op(ThreadState& thread, const OpEvent& event, bool waits) {
         read_on_host(event, kept->host, host_, side_.scanner);
         HostOperands(*kept, parts_).keep();
         if (kept->numbers > 0) hand_over(*kept, past.get(), reads.spent);
+        if (reads.capture != 0 && kept->graph == nullptr) keep_for_replays(*kept, reads.capture);
+        if (kept->graph != nullptr) log_captured(event, *kept, made);
         waits = waits && kept->scanned && side_.begin_await(seq);
         commit(*kept);
         if (!reads.outputs.is_all()) leave_unread(event, context, made, reads.outputs);
@@ -107,19 +111,22 @@ OpSeq DeviceIntake::op(ThreadState& thread, const OpEvent& event, bool waits) {
 }
 
 /// What is read of an op on the device now.
-DeviceIntake::Reads DeviceIntake::reads_of(const OpEvent& event, int64_t step) {
+DeviceIntake::Reads DeviceIntake::reads_of(const OpEvent& event, const OpContext& context) {
     const bool leaves = leaves_device(event);
-    const DeviceSide::Choice choice = side_.reads(event, step);
-    Reads reads{choice.outputs, 0, 0, 0, choice.spent};
-    // What a graph does is looked at in full: its replays come back to no op.
-    const bool captured =
-        (leaves || !reads.outputs.is_all()) && event.queue.known && side_.scanner.is_capturing(event.queue);
-    if (captured) {
+    const DeviceSide::Choice choice = side_.reads(event, context.step);
+    Reads reads{choice.outputs, 0, 0, 0, 0, choice.spent};
+    const bool may_be_captured = leaves || !reads.outputs.is_all() || side_.has_graphs.load(std::memory_order_relaxed);
+    if (may_be_captured && event.queue.known) reads.capture = side_.scanner.capture_of(event.queue);
+    // The device chooses what of a graph is looked at in a replay.
+    if (reads.capture != 0) {
         reads.outputs = OutputSet::all();
         reads.spent = Governor::Spent::Once;
     }
     for (int32_t i = 0; i < event.output_count; ++i) reads.handed += is_handed(event, i, reads.outputs);
-    if (!leaves || captured) return reads;
+    // Of a graph only what backward() starts from: else its scans do not take turns.
+    const bool watches =
+        reads.capture == 0 || (side_.replays.share != 0 && is_root(event) && parts_.facts.is_loss(context.stack));
+    if (!leaves || !watches) return reads;
     reads.watch = watched(event.inputs, event.input_count, event.queue);
     for (int32_t i = 0; reads.watch >> i != 0; ++i) {
         if (written_by(event, event.inputs[i])) reads.watch &= ~(uint64_t(1) << i);
@@ -174,6 +181,40 @@ std::unique_ptr<LookBackScans> DeviceIntake::ask_back(ThreadState& thread, const
     return past;
 }
 
+/// Also what is not scanned there: who wrote a tensor last is known.
+void DeviceIntake::log_captured(const OpEvent& event, const DeviceEvent& kept, const ForwardMap::Made& made) {
+    if (!side_.captured.usable() || side_.replays.share == 0) return;
+    const auto is_of_this = [&](uint64_t, const LoggedOp& op) { return op.graph.capture == kept.capture; };
+    if (side_.last_capture.exchange(kept.capture, std::memory_order_relaxed) != kept.capture)
+        side_.captured.drop(~uint64_t(0), is_of_this);
+    OutputSet unread;
+    bool any = false;
+    for (int32_t i = 0; i < event.output_count; ++i) {
+        if (kept.captured && is_handed(event, i, kept.read)) unread.add(i);
+        any = any || is_later(event.outputs[i]);
+    }
+    if (any) side_.captured.add(event, kept.context, made.record, made.node, unread, {kept.capture, kept.sequence});
+}
+
+/// Behind a gate in the graph: what of it is there where a value leaves that is looked at in each replay. From there
+/// on the graph's other scans take turns.
+std::unique_ptr<LookBackScans> DeviceIntake::ask_graph_back(ThreadState& thread, const OpEvent& event,
+                                                            uint64_t capture) {
+    if (side_.asking.exchange(true, std::memory_order_acquire)) return nullptr;
+    std::unique_ptr<LookBackScans> past;
+    try {
+        past = std::make_unique<LookBackScans>(side_.captured, event.queue, thread.pins(), capture);
+        const bool too_long = past->numbers() > side_.scanner.window() / 8;
+        if (past->elsewhere() > 0 || too_long) side_.looks_left_out.fetch_add(1, std::memory_order_relaxed);
+        if (past->numbers() == 0 || too_long) past.reset();
+    } catch (...) {
+        side_.asking.store(false, std::memory_order_release);
+        throw;
+    }
+    if (past == nullptr) side_.asking.store(false, std::memory_order_release);
+    return past;
+}
+
 void DeviceIntake::leave_unread(const OpEvent& event, const OpContext& context, const ForwardMap::Made& made,
                                 OutputSet read) {
     // Of long lists only parameters: what else they hold shows there.
@@ -188,22 +229,34 @@ void DeviceIntake::leave_unread(const OpEvent& event, const OpContext& context, 
 }
 
 void DeviceIntake::hand_over(DeviceEvent& event, LookBackScans* past, Governor::Spent spent_on_outputs) {
-    DeviceScanner::Taken taken = DeviceScanner::Taken::No;
+    using Taken = DeviceScanner::Taken;
     const auto take = [&](const std::vector<DeviceScan>& scans, Governor::Spent spent) {
-        if (scans.empty() || !event.op.queue.known) return;
-        taken = side_.scanner.scan(scans.data(), static_cast<int32_t>(scans.size()));
+        if (scans.empty() || !event.op.queue.known) return Taken::No;
+        const Taken taken = side_.scanner.scan(scans.data(), static_cast<int32_t>(scans.size()));
         side_.governor.spend(cost_of(side_.scanner, scans), spent);
+        return taken;
     };
-    if (event.handed > 0) take(OutputScans(event).scans(), spent_on_outputs);
-    if (event.watched > 0 && (event.handed == 0 || taken == DeviceScanner::Taken::Now))
-        take(watching_scans(event.inputs, event.watch, event.op.queue, event.sequence + event.handed, past != nullptr),
-             Governor::Spent::Anyhow);
-    if (past != nullptr && taken == DeviceScanner::Taken::Now &&
-        past->hand_over(side_.scanner, event.sequence + event.handed + event.watched) == DeviceScanner::Taken::Now)
-        event.look_back = past->release();
-    event.scanned = taken == DeviceScanner::Taken::Now;
-    event.captured = taken == DeviceScanner::Taken::Captured;
-    if (!event.captured) return;
+    Taken outputs = Taken::No, watched = Taken::No;
+    if (event.handed > 0) outputs = take(OutputScans(event, side_.replays).scans(), spent_on_outputs);
+    if (event.watched > 0 && (event.handed == 0 || outputs != Taken::No)) {
+        const ScanTicket first = event.sequence + event.handed;
+        watched = take(watching_scans(event.inputs, event.watch, event.op.queue, first, past != nullptr, side_.replays),
+                       Governor::Spent::Anyhow);
+    }
+    const Taken last = event.watched > 0 ? watched : outputs;
+    event.scanned = last == Taken::Now;
+    event.captured = outputs == Taken::Captured || watched == Taken::Captured;
+    event.governs = past != nullptr && watched == Taken::Captured;
+    if (past != nullptr && last == (past->is_of_graph() ? Taken::Captured : Taken::Now)) {
+        const Taken looks = past->hand_over(side_.scanner, event.sequence + event.handed + event.watched);
+        if (looks == Taken::Now) event.look_back = past->release();
+    }
+    if (event.captured) keep_for_replays(event, side_.scanner.capture_of(event.op.queue));
+}
+
+/// What a graph does or writes, also where nothing of it is scanned.
+void DeviceIntake::keep_for_replays(DeviceEvent& event, uint64_t capture) {
+    event.capture = capture;
     if (parts_.keep_launches != nullptr) parts_.keep_launches(event.op.launches);
     event.graph = DeviceLog::keep(event);
     if (event.graph == nullptr) return;
@@ -213,7 +266,9 @@ void DeviceIntake::hand_over(DeviceEvent& event, LookBackScans* past, Governor::
 
 void DeviceIntake::node(const NodeEvent& event, const OpContext& context) {
     uint64_t watch = 0;
-    if (event.queue.known && !side_.scanner.is_capturing(event.queue))
+    const uint64_t capture = event.queue.known ? side_.scanner.capture_of(event.queue) : 0;
+    const bool captured = capture != 0;
+    if (event.queue.known && (!captured || side_.replays.share != 0))
         watch = watched(event.inputs, event.input_count, event.queue);
     const auto numbers = static_cast<uint32_t>(std::popcount(watch));
     DeviceEvent* kept = side_.log.add(event, context, numbers, side_.scanner.window());
@@ -229,13 +284,16 @@ void DeviceIntake::node(const NodeEvent& event, const OpContext& context) {
     kept->watch = watch;
     kept->watched = numbers;
     if (numbers > 0) {
-        std::vector<DeviceScan> scans = watching_scans(kept->inputs, watch, event.queue, kept->sequence, false);
-        const StorageApi* held_by = side_.gradients.hold(event.queue);
+        std::vector<DeviceScan> scans =
+            watching_scans(kept->inputs, watch, event.queue, kept->sequence, false, side_.replays);
+        const StorageApi* held_by = captured ? nullptr : side_.gradients.hold(event.queue);
         for (DeviceScan& scan : scans) scan.held_by = held_by;
-        side_.governor.spend(cost_of(side_.scanner, scans), Governor::Spent::Anyhow);
-        kept->scanned =
-            side_.scanner.scan(scans.data(), static_cast<int32_t>(scans.size())) == DeviceScanner::Taken::Now;
+        side_.governor.spend(cost_of(side_.scanner, scans), captured ? Governor::Spent::Once : Governor::Spent::Anyhow);
+        const auto taken = side_.scanner.scan(scans.data(), static_cast<int32_t>(scans.size()));
+        kept->scanned = taken == DeviceScanner::Taken::Now;
+        kept->captured = taken == DeviceScanner::Taken::Captured;
         if (held_by != nullptr) side_.gradients.held(context.seq);
+        if (kept->captured) keep_for_replays(*kept, capture);
     }
     commit(*kept);
 }

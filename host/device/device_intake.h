@@ -32,11 +32,15 @@ class DeviceIntake {
         uint64_t watch;         ///< bit i: operand i is read, as its value goes elsewhere
         uint32_t handed;        ///< outputs that the scanner is handed
         uint32_t watched;       ///< operands
+        uint64_t capture;       ///< of the graph that the op goes into; 0: it runs, or none has been seen yet
         Governor::Spent spent;  ///< what the outputs are read for
     };
-    Reads reads_of(const OpEvent& event, int64_t step);
+    Reads reads_of(const OpEvent& event, const OpContext& context);
     void count_unwatched(const OpEvent& event) noexcept;
     std::unique_ptr<LookBackScans> ask_back(ThreadState& thread, const OpEvent& event);
+    std::unique_ptr<LookBackScans> ask_graph_back(ThreadState& thread, const OpEvent& event, uint64_t capture);
+    void log_captured(const OpEvent& event, const DeviceEvent& kept, const ForwardMap::Made& made);
+    void keep_for_replays(DeviceEvent& event, uint64_t capture);
     void leave_unread(const OpEvent& event, const OpContext& context, const ForwardMap::Made& made, OutputSet read);
     void hand_over(DeviceEvent& event, LookBackScans* past, Governor::Spent spent_on_outputs);
     void commit(DeviceEvent& event) noexcept;

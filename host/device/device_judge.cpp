@@ -49,6 +49,14 @@ void DeviceJudge::node(DeviceEvent& event) {
     }
     parts_.verdict.node(event.node, event.context);
     readings_.end();
+    take_graph(event);
+}
+
+/// From now on its replays are reported.
+void DeviceJudge::take_graph(const DeviceEvent& event) {
+    if (event.graph == nullptr) return;
+    replays_.add(*event.graph);
+    side_.captures_due.fetch_sub(1);
 }
 
 /// What was read of the host's tensors while the op ran.
@@ -171,10 +179,7 @@ void DeviceJudge::op(DeviceEvent& event) {
     take_operands(event);
     take_copied(event, ranges, bad);
     take_unread(event, bad);
-    if (event.graph != nullptr) {
-        side_.captured.push_back(event.graph);
-        side_.captures_due.fetch_sub(1);
-    }
+    take_graph(event);
     if (bad.any() && side_.unread.usable()) alarm_by(event, bad);
     parts_.contexts.trace(event.op, event.context);
     ContextBuilder::narrow_state(event.op, event.context);
@@ -309,58 +314,6 @@ void DeviceJudge::take_unread(DeviceEvent& event, OutputSet bad) {
         input.flags |= kUnavailable;  // of another type, or one of a list
         ++event.context.unavailable;
     }
-}
-
-void DeviceJudge::judge_replays() {
-    if (side_.captured.empty() || side_.captures_due.load() > 0) return;
-    ScanTicket sequence;
-    std::vector<ScanTicket> ended;
-    while (side_.scanner.next_ended(sequence.number)) ended.push_back(sequence);
-    DeviceHit hit;
-    while (side_.scanner.next_replayed(sequence.number, hit)) {
-        if (hit.output.kinds() == 0) continue;
-        if (const DeviceEvent* event = side_.captured_at(sequence)) replay(*event, sequence, hit);
-    }
-    if (!ended.empty()) side_.forget_captured(ended);
-}
-
-/// One bad output of an op in a graph, each time the graph makes it.
-void DeviceJudge::replay(const DeviceEvent& event, ScanTicket sequence, const DeviceHit& hit) {
-    distinguish(event.inputs, event.op.input_count);
-    distinguish(event.outputs, event.op.output_count);
-    readings_.begin();
-    ScanTicket number = event.sequence;
-    OutputSet bad;
-    int32_t index = 0;
-    for (int32_t i = 0; i < event.op.output_count; ++i) {
-        TensorView& output = event.outputs[i];
-        if (!is_handed(event.op, i, event.read)) continue;
-        output.flags &= ~uint32_t(kScannable);
-        const bool is_it = number == sequence;
-        ++number;
-        if (!is_it) continue;
-        index = i;
-        output.flags |= kScannable;
-        bad = OutputSet::only(i);
-        readings_.add(output, range_of(hit.output, output.dtype), &hit.output);
-        readings_.wrote(output, range_of(hit.output, output.dtype), &hit.output);
-        side_.replayed[output.storage] = parts_.contexts.steps().count();
-    }
-    int32_t places[DeviceHit::kMaxInputs];
-    const int32_t operands = operands_of(event.op, index, places);
-    for (int32_t i = 0; i < hit.input_count; ++i) {
-        const DeviceHit::Input& input = hit.inputs[i];
-        if (input.index < 0 || input.index >= operands) continue;
-        TensorView& operand = event.inputs[places[input.index]];
-        readings_.add(operand, range_of(input.health, operand.dtype), &input.health);
-        operand.flags |= kScannable;
-    }
-    OpContext context = event.context;
-    context.step = parts_.contexts.steps().count();
-    Range ranges[kMaxRanges] = {};
-    parts_.judge.judge(event.op, context, bad, ranges, {event.made, event.makes_node}, event.accumulates,
-                       side_.outcome);
-    readings_.end();
 }
 
 }  // namespace numsan

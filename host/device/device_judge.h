@@ -4,6 +4,7 @@
 #include "host/device/device_past.h"
 #include "host/device/device_readings.h"
 #include "host/device/device_side.h"
+#include "host/device/graphs/graph_replays.h"
 #include "host/event/event_parts.h"
 
 namespace numsan {
@@ -13,17 +14,21 @@ class DeviceJudge {
   public:
     /// All outlive this.
     DeviceJudge(DeviceSide& side, DeviceReadings& readings, EventParts& parts)
-        : side_(side), readings_(readings), parts_(parts), past_(side, readings, parts) {}
+        : side_(side),
+          readings_(readings),
+          parts_(parts),
+          past_(side, readings, parts),
+          replays_(side, readings, parts, past_) {}
 
     /// The oldest event, whose answers are collected.
     void judge(DeviceEvent& event);
     /// What replays of captured graphs have reported since.
-    void judge_replays();
+    void judge_replays() { replays_.judge(); }
 
   private:
     void op(DeviceEvent& event);
     void node(DeviceEvent& event);
-    void replay(const DeviceEvent& event, ScanTicket sequence, const DeviceHit& hit);
+    void take_graph(const DeviceEvent& event);
     void take_host_readings(DeviceEvent& event, Range* ranges, OutputSet& bad);
     OutputSet take_answers(DeviceEvent& event, Range* ranges, OutputSet& bad);
     void leave_to_its_thread(const DeviceEvent& event, bool escapes);
@@ -39,6 +44,7 @@ class DeviceJudge {
     DeviceReadings& readings_;
     EventParts& parts_;
     DevicePast past_;
+    GraphReplays replays_;
 };
 
 }  // namespace numsan

@@ -99,6 +99,26 @@ void fill(DeviceEvent& kept, const OpEvent& event, const OpContext& context) {
     if (context.node != nullptr) kept.context.node = room.copy(context.node);
 }
 
+size_t bytes_of(const NodeEvent& event) {
+    return aligned(sizeof(DeviceEvent)) + bytes_of(event.inputs, event.input_count) +
+           bytes_of(event.variable, event.variable != nullptr ? 1 : 0) + 2 * aligned(kMaxName);
+}
+
+/// The same for a node.
+void fill(DeviceEvent& kept, const NodeEvent& event, const OpContext& context) {
+    Room room(kept);
+    kept.kind = DeviceEvent::Kind::Node;
+    kept.node = event;
+    kept.context = context;
+    kept.inputs = room.copy(event.inputs, event.input_count);
+    kept.outputs = room.copy(event.variable, event.variable != nullptr ? 1 : 0);
+    kept.node.inputs = kept.inputs;
+    kept.node.variable = event.variable != nullptr ? kept.outputs : nullptr;
+    kept.node.name = room.copy(event.name);
+    kept.context.autograd_facts = nullptr;
+    if (context.node != nullptr) kept.context.node = room.copy(context.node);
+}
+
 }  // namespace
 
 bool is_of_then(const OpEvent& event, const TensorView& input) {
@@ -139,7 +159,11 @@ DeviceEvent* DeviceLog::keep(const DeviceEvent& event) noexcept {
     void* memory = ::operator new(event.bytes, std::nothrow);
     if (memory == nullptr) return nullptr;
     auto* kept = new (memory) DeviceEvent{};
-    fill(*kept, event.op, event.context);
+    if (event.kind == DeviceEvent::Kind::Node) {
+        fill(*kept, event.node, event.context);
+    } else {
+        fill(*kept, event.op, event.context);
+    }
     for (int32_t i = 0; i < event.op.input_count; ++i) {  // replays find other values on the host, or none
         if (kept->inputs[i].device == Device::Cpu) kept->inputs[i].flags &= ~uint32_t(kScannable);
     }
@@ -150,6 +174,10 @@ DeviceEvent* DeviceLog::keep(const DeviceEvent& event) noexcept {
     kept->numbers = event.numbers;
     kept->read = event.read;
     kept->handed = event.handed;
+    kept->watched = event.watched;
+    kept->watch = event.watch;
+    kept->capture = event.capture;
+    kept->governs = event.governs;
     return kept;
 }
 
@@ -160,22 +188,8 @@ void DeviceLog::drop(const DeviceEvent* kept) noexcept {
 
 DeviceEvent* DeviceLog::add(const NodeEvent& event, const OpContext& context, uint64_t numbers,
                             uint64_t window) noexcept {
-    const int32_t variables = event.variable != nullptr ? 1 : 0;
-    const size_t bytes = aligned(sizeof(DeviceEvent)) + bytes_of(event.inputs, event.input_count) +
-                         bytes_of(event.variable, variables) + 2 * aligned(kMaxName);
-    DeviceEvent* kept = reserve(bytes, numbers, window);
-    if (kept == nullptr) return nullptr;
-    Room room(*kept);
-    kept->kind = DeviceEvent::Kind::Node;
-    kept->node = event;
-    kept->context = context;
-    kept->inputs = room.copy(event.inputs, event.input_count);
-    kept->outputs = room.copy(event.variable, variables);
-    kept->node.inputs = kept->inputs;
-    kept->node.variable = event.variable != nullptr ? kept->outputs : nullptr;
-    kept->node.name = room.copy(event.name);
-    kept->context.autograd_facts = nullptr;
-    if (context.node != nullptr) kept->context.node = room.copy(context.node);
+    DeviceEvent* kept = reserve(bytes_of(event), numbers, window);
+    if (kept != nullptr) fill(*kept, event, context);
     return kept;
 }
 

@@ -67,7 +67,7 @@ struct DeviceEvent {
     OpContext context;  ///< what lineage knows is not in it yet
     ForwardMap::Record made;
     // What the scanner is handed has numbers: outputs that are read, operands (gradients of a node) that are watched,
-    // then what a look back would look at.
+    // then what a look back would look at, but in a graph.
     ScanTicket sequence;        ///< the first number
     uint64_t numbers;           ///< how many
     OutputSet read;             ///< the outputs that are read
@@ -78,6 +78,8 @@ struct DeviceEvent {
     const char* unseen;         ///< why an output could not be shown, a literal; null: all were
     uint64_t log_end;           ///< of OptimizerEnd: ops that were left unread before it have numbers below
     DeviceEvent* graph;         ///< with `captured`: a copy that outlives this
+    uint64_t capture;           ///< with `captured`: its number
+    bool governs;               ///< with `captured`: since then scans of that graph take turns
     TensorView* inputs;         ///< of the op or the node
     TensorView* outputs;        ///< of the op; the variable of a node
     HostOperand* operands;      ///< one for each input of an op for which is_of_then() holds, in this order
@@ -108,7 +110,7 @@ class DeviceLog {
     DeviceEvent* add(DeviceEvent::Kind kind) noexcept;
     void commit(DeviceEvent& event) noexcept { event.ready.store(true, std::memory_order_release); }
 
-    /// A copy of an op that is not in the ring. The caller's; null without memory.
+    /// A copy of an op or a node that is not in the ring. The caller's; null without memory.
     static DeviceEvent* keep(const DeviceEvent& event) noexcept;
     /// Of such a copy.
     static void drop(const DeviceEvent* kept) noexcept;

@@ -12,29 +12,6 @@
 
 namespace numsan {
 
-namespace {
-
-const char* begin_of(const TensorView& t) { return static_cast<const char*>(t.data); }
-
-/// Behind its last element in memory.
-const char* end_of(const TensorView& t) {
-    int64_t extent = 1;
-    for (int16_t i = 0; i < t.ndim; ++i) extent += (t.sizes[i] - 1) * t.strides[i];
-    return begin_of(t) + extent * info(t.dtype).element_bytes();
-}
-
-/// In one storage: all of `part` is of `whole`, which has no gaps.
-bool contains(const TensorView& whole, const TensorView& part) {
-    return bytes_of(whole) == end_of(whole) - begin_of(whole) && begin_of(whole) <= begin_of(part) &&
-           end_of(part) <= end_of(whole);
-}
-
-bool meet(const TensorView& a, const TensorView& b) {
-    return a.numel != 0 && begin_of(a) < end_of(b) && begin_of(b) < end_of(a);
-}
-
-}  // namespace
-
 /// By lineage, which forgets, and by the ops that are looked back at.
 OpSeq DevicePast::last_write(const LastWrites& writes, const void* storage) const {
     const auto it = writes.find(storage);
@@ -197,7 +174,7 @@ void DevicePast::look_behind(const DeviceEvent& event, const TensorView& tensor,
             if (output.storage != storage || is_view(op.event, output)) continue;
             last = op.context.seq;
             if (!meet(output, tensor)) continue;  // another part of the storage
-            writer = contains(output, tensor) ? &op : nullptr;
+            writer = has_all_of(output, tensor) ? &op : nullptr;
             place = i;
         }
         ops.push_back(&op);

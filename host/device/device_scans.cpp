@@ -29,7 +29,7 @@ uint64_t watched(const TensorView* views, int32_t count, const DeviceQueue& queu
 }
 
 std::vector<DeviceScan> watching_scans(const TensorView* views, uint64_t watch, const DeviceQueue& queue,
-                                       ScanTicket sequence, bool raises_gate) {
+                                       ScanTicket sequence, bool raises_gate, const ReplayBudget& replays) {
     std::vector<DeviceScan> scans;
     for (int32_t i = 0; watch >> i != 0; ++i) {
         if (((watch >> i) & 1) == 0) continue;
@@ -40,12 +40,13 @@ std::vector<DeviceScan> watching_scans(const TensorView* views, uint64_t watch, 
         scan.sequence = sequence.number;
         ++sequence;
         scan.raises_gate = raises_gate;
+        scan.replays = replays;
         scans.push_back(scan);
     }
     return scans;
 }
 
-OutputScans::OutputScans(const DeviceEvent& event) {
+OutputScans::OutputScans(const DeviceEvent& event, const ReplayBudget& replays) : replays_(replays) {
     const bool lists = is_over_lists(event.op);
     exact_ = !lists && counts_zeros(event);
     operands_.reserve(lists ? static_cast<size_t>(event.op.input_count) : DeviceHit::kMaxInputs);
@@ -78,6 +79,9 @@ void OutputScans::add(const DeviceEvent& event, int32_t begin, int32_t end, Scan
     scan.input_count = count_;
     scan.sequence = sequence.number;
     scan.exact = exact_;
+    scan.replays = replays_;
+    scan.takes_turns = event.op.op->op_class != OpClass::LossScale &&
+                       std::none_of(scan.outputs, scan.outputs + scan.output_count, is_parameter);
     scans_.push_back(scan);
 }
 

@@ -18,18 +18,20 @@ uint64_t watched(const TensorView* views, int32_t count, const DeviceQueue& queu
 
 /// A scan for each bit of `watch`. Throws std::bad_alloc, as all here.
 std::vector<DeviceScan> watching_scans(const TensorView* views, uint64_t watch, const DeviceQueue& queue,
-                                       ScanTicket sequence, bool raises_gate);
+                                       ScanTicket sequence, bool raises_gate, const ReplayBudget& replays);
 
 /// The scans of an event's outputs: as many at a time as lie side by side, with all operands; or each of an op over
 /// lists with its own. Valid as long as this and the event.
 class OutputScans {
   public:
-    explicit OutputScans(const DeviceEvent& event);
+    /// In a graph all takes turns but parameters that are written, and gradients that a loss scaler looks at.
+    OutputScans(const DeviceEvent& event, const ReplayBudget& replays);
     const std::vector<DeviceScan>& scans() const { return scans_; }
 
   private:
     void add(const DeviceEvent& event, int32_t begin, int32_t end, ScanTicket sequence, bool own_operands);
 
+    const ReplayBudget replays_;
     std::vector<TensorView> operands_;
     std::vector<DeviceScan> scans_;
     size_t first_ = 0;

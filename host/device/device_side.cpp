@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
 
 namespace numsan {
 
@@ -14,6 +13,14 @@ Governor::Budget DeviceSide::budget_of(const Options& options) {
     const bool sentinel = tier_of(options) == Tier::Sentinel;
     return {sentinel ? kSentinelShare : options.budget / 100, static_cast<int64_t>(options.warmup * 1e9),
             !sentinel && (options.budget == 0 || waits(options))};
+}
+
+ReplayBudget DeviceSide::replays_of(const Options& options) {
+    const Governor::Budget budget = budget_of(options);
+    if (budget.unlimited) return {};
+    constexpr double kOne = 65'536, kLongest = UINT32_MAX;
+    const double microseconds = std::min(options.warmup * 1e6, kLongest);
+    return {static_cast<uint32_t>(std::max(1.0, budget.share * kOne)), static_cast<uint32_t>(microseconds)};
 }
 
 DeviceSide::Choice DeviceSide::reads(const OpEvent& event, int64_t step) noexcept {
@@ -103,6 +110,7 @@ bool DeviceSide::saw_bad(const DeviceEvent& event) const {
 void DeviceSide::begin_child() {
     log.forget();
     unread.forget_parents();
+    captured.forget_parents();
     forget_answers();
     outcome = {};
     publishing = names = late = false;
@@ -110,23 +118,6 @@ void DeviceSide::begin_child() {
     kept_back.clear();
     inside.store(0);
     asking.store(false);
-}
-
-const DeviceEvent* DeviceSide::captured_at(ScanTicket sequence) const {
-    const auto after = std::upper_bound(captured.begin(), captured.end(), sequence,
-                                        [](ScanTicket s, const DeviceEvent* event) { return s < event->sequence; });
-    if (after == captured.begin()) return nullptr;
-    const DeviceEvent* event = *(after - 1);
-    return sequence < event->sequence + event->handed ? event : nullptr;
-}
-
-void DeviceSide::forget_captured(const std::vector<ScanTicket>& ended) {
-    std::set<const DeviceEvent*> gone;  // an event has several outputs
-    for (const ScanTicket sequence : ended) {
-        if (const DeviceEvent* event = captured_at(sequence)) gone.insert(event);
-    }
-    std::erase_if(captured, [&](const DeviceEvent* event) { return gone.count(event) != 0; });
-    for (const DeviceEvent* event : gone) DeviceLog::drop(event);
 }
 
 }  // namespace numsan

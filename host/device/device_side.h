@@ -37,8 +37,11 @@ struct DeviceSide {
           clock(time),
           tier(tier_of(options), TierPolicy::Memory::Device),
           governor(budget_of(options), time),
+          replays(storages != nullptr ? replays_of(options) : ReplayBudget{}),
           gradients(s, storages) {
-        if (storages != nullptr) unread.use(*storages);
+        if (storages == nullptr) return;
+        unread.use(*storages);
+        captured.use(*storages);
     }
     /// Whether the program waits for the device at each op: a dump or a stop needs the op's arguments while they are
     /// there.
@@ -48,6 +51,8 @@ struct DeviceSide {
         return waits(options) ? Tier::Full : Tier::Sentinel;
     }
     static Governor::Budget budget_of(const Options& options);
+    /// The same share for what graphs scan.
+    static ReplayBudget replays_of(const Options& options);
 
     /// What became of the numbers of the oldest event, as far as that is known.
     struct Answer {
@@ -62,8 +67,11 @@ struct DeviceSide {
     DeviceLog log;
     TierPolicy tier;
     Governor governor;
+    const ReplayBudget replays;
     GatheredGradients gradients;
-    OpLog unread;  ///< ops whose outputs the tier left out, if it is usable
+    OpLog unread;    ///< ops whose outputs the tier left out, if it is usable
+    OpLog captured;  ///< ops in graphs whose scans take turns, where `unread` is usable
+    std::atomic<uint64_t> last_capture{0};
     /// Ops of `unread` with numbers below are of steps that are over. Those from `last_step` on, of two optimizers, may
     /// still have left a parameter bad.
     std::atomic<uint64_t> steps_over{0}, step_before{0}, last_step{0};
@@ -88,8 +96,7 @@ struct DeviceSide {
     bool names = false;         ///< an optimizer has stepped: names of what it wrote are to be asked
     std::vector<Answer> answers;
     std::vector<DeviceHit> hits;
-    std::vector<const DeviceEvent*> captured;  ///< by their numbers; owned until their graph is gone
-    std::set<OpSeq> awaited;                   ///< ops whose threads wait for what is found of them
+    std::set<OpSeq> awaited;  ///< ops whose threads wait for what is found of them
     /// Of such ops: nothing is published until their threads have kept what they want of it.
     std::map<OpSeq, OpOutcomeHere> kept_back;
     int64_t judged = 0;  ///< events
@@ -124,9 +131,6 @@ struct DeviceSide {
         answers.clear();
         hits.clear();
     }
-    const DeviceEvent* captured_at(ScanTicket sequence) const;
-    /// Events of graphs that are gone, by the numbers of their outputs.
-    void forget_captured(const std::vector<ScanTicket>& ended);
     /// With answers collected: the answer for a watched operand or gradient, by its place; null: none.
     const Answer* watched_answer(const DeviceEvent& event, int32_t i) const;
     /// With answers collected: a watched operand is bad, so the device has looked back.

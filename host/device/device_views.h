@@ -62,6 +62,25 @@ inline bool leaves_device(const OpEvent& event) {
                        [](const TensorView& t) { return t.device == Device::Cpu && (t.flags & kScannable) != 0; });
 }
 
+inline const char* begin_of(const TensorView& t) { return static_cast<const char*>(t.data); }
+
+/// Behind its last element in memory.
+inline const char* end_of(const TensorView& t) {
+    int64_t extent = 1;
+    for (int16_t i = 0; i < t.ndim; ++i) extent += (t.sizes[i] - 1) * t.strides[i];
+    return begin_of(t) + extent * info(t.dtype).element_bytes();
+}
+
+/// In one storage: all of `part` is of `whole`, which has no gaps.
+inline bool has_all_of(const TensorView& whole, const TensorView& part) {
+    return bytes_of(whole) == end_of(whole) - begin_of(whole) && begin_of(whole) <= begin_of(part) &&
+           end_of(part) <= end_of(whole);
+}
+
+inline bool meet(const TensorView& a, const TensorView& b) {
+    return a.numel != 0 && begin_of(a) < end_of(b) && begin_of(b) < end_of(a);
+}
+
 /// A device's events are judged later than the host's: a storage of the host may have the address of one of the
 /// device's that has died since, or the other way round. Storages lie at multiples of 16.
 inline void distinguish(TensorView* views, int32_t count) {

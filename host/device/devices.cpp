@@ -153,11 +153,13 @@ void Devices::lock() {
     made->side.settling.lock();
     made->side.log.lock();
     made->side.unread.lock();
+    made->side.captured.lock();
 }
 
 void Devices::unlock() {
     Parts* made = parts();
     if (made == nullptr) return;
+    made->side.captured.unlock();
     made->side.unread.unlock();
     made->side.log.unlock();
     made->side.settling.unlock();

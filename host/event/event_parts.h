@@ -24,11 +24,12 @@ struct EventParts {
     /// `host` reads host memory; `readings` answers for the tensors of the event that is judged, on devices too. What
     /// it is made with outlives it.
     EventParts(const Options& given, const Scanner& host, const Scanner& readings, StackSource& stacks,
-               const StackFacts& facts, bool has_python)
+               const StackFacts& stack_facts, bool has_python)
         : options(given),
+          facts(stack_facts),
           contexts(given, stacks, lineage, has_python),
           scan(host),
-          verdict(readings, facts, lineage, parameters),
+          verdict(readings, stack_facts, lineage, parameters),
           judge(given, contexts, lineage, parameters, verdict),
           past(readings, contexts, verdict) {
         verdict.use(collectives);
@@ -41,6 +42,7 @@ struct EventParts {
     }
 
     const Options& options;
+    const StackFacts& facts;
     std::atomic<int64_t> ops{0};
     OpCoverage coverage;
     Lineage lineage;

@@ -48,16 +48,17 @@ void OpLog::use(const StorageApi& storages) {
 }
 
 void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
-                OutputSet unread) {
+                OutputSet unread, LoggedOp::InGraph graph) {
     const int32_t count = event.output_count;
     const bool lists = is_over_lists(event);
     if (count <= (lists ? 1 : LoggedOp::kMaxOutputs)) {
-        add_one(event, context, made, makes_node, unread);
+        add_one(event, context, made, makes_node, unread, graph);
         return;
     }
     OpContext members = context;
     for (int32_t k = 0; k < count; ++k) {
-        if (!unread.contains(k)) continue;
+        const bool is_unread = unread.contains(k);
+        if (!is_unread && graph.capture == 0) continue;  // in a graph it is known who wrote last
         TensorView operands[LoggedOp::kMaxInputs];
         OpEvent one = event;
         one.outputs = event.outputs + k;
@@ -70,12 +71,13 @@ void OpLog::add(const OpEvent& event, const OpContext& context, const ForwardMap
                 operands[one.input_count++] = event.inputs[i];
             }
         }
-        add_one(one, members, made, makes_node, OutputSet::only(0));
+        add_one(one, members, made, makes_node, is_unread ? OutputSet::only(0) : OutputSet{}, graph);
+        if (is_unread) ++graph.first;
     }
 }
 
 void OpLog::add_one(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
-                    OutputSet unread) {
+                    OutputSet unread, LoggedOp::InGraph graph) {
     const StorageApi& storages = this->storages();
     const int32_t inputs = std::min(event.input_count, LoggedOp::kMaxInputs);
     for (int32_t i = 0; i < inputs; ++i) storages.watch(event.inputs[i].storage);
@@ -97,6 +99,7 @@ void OpLog::add_one(const OpEvent& event, const OpContext& context, const Forwar
         op.made = made;
         op.makes_node = makes_node;
         op.unread = unread;
+        op.graph = graph;
         op.bad = {};
         op.dropped_out = false;
         op.dropped = event.input_count - inputs;

@@ -13,6 +13,7 @@
 
 #include "host/base/adapter_abi.h"
 #include "host/base/huge_array.h"
+#include "host/base/ids.h"
 #include "host/base/output_set.h"
 #include "host/event/forward_map.h"
 #include "host/track/op_context.h"
@@ -25,11 +26,18 @@ struct LoggedOp {
     static constexpr int32_t kMaxOutputs = 4;
     static constexpr int16_t kMaxDims = 6;
 
+    /// Of an op that was captured into a CUDA graph.
+    struct InGraph {
+        uint64_t capture = 0;  ///< its number; 0: the op ran
+        ScanTicket first;      ///< of the outputs that each replay may report
+    };
+
     OpEvent event;            ///< points into this record
     OpContext context;        ///< without autograd_facts
     ForwardMap::Record made;  ///< as it was added to the forward map
     bool makes_node;
     OutputSet unread;
+    InGraph graph;
     TensorView inputs[kMaxInputs];
     TensorView outputs[kMaxOutputs];
     int64_t dims[(kMaxInputs + kMaxOutputs) * 2 * kMaxDims];
@@ -56,9 +64,9 @@ class OpLog {
     bool usable() const noexcept { return storages_.load(std::memory_order_acquire) != nullptr; }
     const StorageApi& storages() const noexcept { return *storages_.load(std::memory_order_acquire); }
 
-    /// An op over lists becomes a record for each output.
+    /// An op over lists becomes a record for each output. `graph.first` is the first unread one's.
     void add(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
-             OutputSet unread);
+             OutputSet unread, LoggedOp::InGraph graph = {});
 
     /// Calls visit(ops), oldest first, and forgets them; other threads go on adding. Storages stay watched during the
     /// visit. False: another thread is at it, and nothing was done.
@@ -121,7 +129,7 @@ class OpLog {
     using Ring = HugeArray<LoggedOp>;
 
     void add_one(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
-                 OutputSet unread);
+                 OutputSet unread, LoggedOp::InGraph graph);
     std::vector<LoggedOp*> swap();
     void unwatch(const LoggedOp& op);
     static void storages_of(const LoggedOp& op, std::vector<const void*>& storages);

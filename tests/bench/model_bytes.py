@@ -62,7 +62,8 @@ def figures(name):
     step = models.training_step(name, "meta")
     trace = trace_of(step, "meta")
     return {"title": models.WORKS[name].title, "parameters": sum(p.numel() for p in step.model.parameters()),
-            "ops": len(trace.events), "tiers": {tier: on_device(trace, tier) for tier in tier_rule.TIERS}}
+            "ops": len(trace.events), "tiers": {tier: on_device(trace, tier) for tier in tier_rule.TIERS},
+            "graph": tier_rule.in_graph(trace)}
 
 
 def lines(works):
@@ -78,8 +79,21 @@ def lines(works):
                    f"{read['bytes'] / 1e9:.3f} | {share} | {read['launches']} | {read['gated']} | {read['at_once']} |")
 
 
+def graph_lines(works):
+    yield "| model, its step in a CUDA graph | launches by turns | GB | launches in each replay | GB | of all | behind a gate |"
+    yield "|" + " --- |" * 7
+    for one in works:
+        turns, each = one["graph"]["turns"], one["graph"]["each"]
+        share = f"{100 * each['bytes'] / (turns['bytes'] + each['bytes']):.1f} %"
+        yield (f"| {one['title']} | {turns['launches']} | {turns['bytes'] / 1e9:.3f} | {each['launches']} | "
+               f"{each['bytes'] / 1e9:.3f} | {share} | {one['graph']['gated']} |")
+
+
 def text(names):
-    return lines([figures(name) for name in names])
+    works = [figures(name) for name in names]
+    yield from lines(works)
+    yield ""
+    yield from graph_lines(works)
 
 
 def main():

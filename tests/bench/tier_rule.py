@@ -145,6 +145,26 @@ def launches(events, tier, gradients):
     return count + (waiting > 0)
 
 
+def in_graph(trace):
+    """Of a step that a CUDA graph captured: launches and bytes that take turns, those of each replay, and launches behind
+    a gate; host/device/device_intake.cpp. `launches` are scans: looks go with those of large tensors."""
+    turns = {"launches": 0, "bytes": 0}
+    each = {"launches": 1, "bytes": 4}  # the loss
+    behind = set()
+    for index, event in enumerate(trace.events):
+        if not event.outputs:
+            continue
+        always = any(one.written_parameter for one in event.outputs)
+        taken = each if always else turns
+        taken["launches"] += launches_of(event, len(event.outputs))
+        taken["bytes"] += sum(one.bytes for one in event.outputs)
+        if index < trace.root and not is_over_lists(event) and len(event.outputs) <= LOGGED_OUTPUTS:
+            behind |= {one.storage for one in event.outputs if one.storage in trace.alive_at_root}
+    each["launches"] += len(trace.gradients)
+    each["bytes"] += sum(gradient.bytes for _, gradient in trace.gradients)
+    return {"turns": turns, "each": each, "gated": -(-len(behind) // BATCH_OUTPUTS)}
+
+
 def behind_gate(trace, tier):
     """Launches behind a closed gate, where backward() starts: for storages that outputs lie in which the tier left out
     and that are still there, and for parameters that the optimizer wrote in the steps before. Operands of ops whose

@@ -44,10 +44,9 @@ struct Launch {
     Words words;
     BatchFiller filler;
     HitReader reader{words.ring(), words.capacity()};
-    explicit Launch(const Population& population, uint32_t step = 0) {
+    explicit Launch(const Population& population, bool in_graph = false) {
         ScanHeader header = words.header();
-        header.sequence = &words.sequence;
-        header.sequence_step = step;
+        if (in_graph) words.put_into_graph(header);
         filler.begin(header);
         for (uint32_t i = 0; i < population.tensors.size(); ++i) {
             EXPECT_EQ(filler.add(population.tensors[i].view, i, 2 * i + 1), Admission::Added);
@@ -115,12 +114,12 @@ TEST(Batch, BlocksInSeveralThreads) {
 
 TEST(Batch, ReplaysStartCleanAndCountOn) {
     const Population population(30, 9);
-    constexpr uint32_t kStep = 100;
-    Launch launch(population, kStep);
-    for (uint32_t replay = 0; replay < 4; ++replay) {
-        EXPECT_EQ(launch.words.sequence, replay * kStep);
+    Launch launch(population, true);
+    for (uint32_t replay = 1; replay < 5; ++replay) {
         run(launch.filler, Grid{17, replay % 2 ? 3 : 1, replay});
-        launch.expect(population, replay * kStep);
+        EXPECT_EQ(launch.words.sequence, replay);
+        EXPECT_EQ(launch.words.replays.done, replay);
+        launch.expect(population, replay);
     }
 }
 

@@ -95,6 +95,16 @@ class Words {
         return h;
     }
 
+    /// Makes it the launch with this number of so many in a graph.
+    void put_into_graph(ScanHeader& h, uint32_t number = 0, uint32_t launches = 1) {
+        h.sequence = &sequence;
+        h.window = &window;
+        h.replays = &replays;
+        h.capture = 1;
+        h.launch_number = number;
+        replays.launches = launches;
+    }
+
     /// What has to hold between launches, or a replay would not start clean.
     bool at_rest() const {
         const ItemScratch rest{};
@@ -117,6 +127,8 @@ class Words {
     std::vector<RangeResult> results;
     LaunchWords launch{};
     LaunchTime time{};
+    ReplayWindow window{};
+    ReplayWords replays{};
     uint32_t gate = 0, raise = 0, sequence = 0;
 
   private:

@@ -23,8 +23,7 @@ struct Gated {
         header = words.header();
         header.gate = &words.gate;
         header.flags = kClearsGate;
-        header.sequence = &words.sequence;
-        header.sequence_step = 60;
+        words.put_into_graph(header);
         forward_batch.begin(header);
         EXPECT_EQ(forward_batch.add(Shaped(activations.data(), DType::Float32, 40000).view, 1, 7), Admission::Added);
         EXPECT_TRUE(forward_batch.close());
@@ -38,7 +37,7 @@ TEST(Gate, ClosedLaunchesLookAtNothingButCountOn) {
         run(g.forward_batch, Grid{7, 2, replay});
         EXPECT_EQ(g.words.results[1].sequence_plus_one, 0u);
         EXPECT_TRUE(g.words.take(g.reader).empty());
-        EXPECT_EQ(g.words.sequence, 60 * replay);
+        EXPECT_EQ(g.words.sequence, replay);
         EXPECT_TRUE(g.words.at_rest());
     }
 }
@@ -54,7 +53,7 @@ TEST(Gate, ABadLossOpensItForOneStep) {
     EXPECT_EQ(hits[0].slot, 0u);
     EXPECT_EQ(hits[1].slot, 1u);
     EXPECT_EQ(g.words.gate, 0u);
-    EXPECT_EQ(g.reader.first_offender(), uint64_t(7) << 32 | 1);
+    EXPECT_EQ(g.reader.first_offender(), uint64_t(1 + 7) << 32 | 1);
     g.loss.set(0, 0);
     run(g.loss_batch, Grid{});
     run(g.forward_batch, Grid{7, 2, 3});

@@ -102,3 +102,30 @@ def watched_process(test_device, bare, warm, tmp_path):
         assert (done.returncode, done.stdout) == (status, without.stdout), done.describe()
         return done
     return run
+
+
+@pytest.fixture
+def attached(test_device, forks, warm, tmp_path):
+    """Runs a program without and with numsan: what it said, its report. Exit status and stdout have to be the same."""
+    def run(text, env=None, options=None, status=0, silent=True):
+        program = tmp_path / "program.py"
+        program.write_text(text)
+        def process(command, environment):
+            return subprocess.run(command, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=400)
+
+        command, environment = [run_numsan.PYTHON, str(program)], {**test_device, **(env or {})}
+        # A fork does where the driver is loaded as ever, and reads what it should fail when it is.
+        forked = text.startswith("from prelude import *") and set(env or {}) <= {"FAKE_CUDA"}
+        bare = forks(program, tmp_path, env, 400) if forked else process(command, environment)
+        command, environment = run_numsan.attached(command, report=tmp_path / "report.json", env=environment,
+                                                   options={"raw": "1", **(options or {})})
+        environment["NUMSAN_CACHE"] = str(run_numsan.CACHE)
+        done = process(command, environment)
+        assert bare.returncode == status and not (silent and bare.stderr), bare.stderr[-3000:]
+        assert (done.returncode, done.stdout) == (status, bare.stdout), done.stderr[-3000:]
+        report = run_numsan.read_report(tmp_path / "report.json")
+        if report is not None:
+            run_numsan.validate(report)
+        return done.stderr, report
+    return run

@@ -116,10 +116,10 @@ class Launches {
         // Nothing is owed: a pass that cannot be paid for is told in its result alone, and when it is depends on time.
         std::fill(std::begin(words_.state.paid_until), std::end(words_.state.paid_until), 0);
         const gpu::ScanState before = words_.state;
-        const uint32_t base = words_.sequence;
+        const uint32_t base = words_.sequence + 1;
         if (any) gpu::run(*filler_, grid_);
         require(words_.at_rest(), "the scratch is at rest");
-        if (any) require(words_.sequence == base + kStep, "the sequence has moved on");
+        if (any) require(words_.sequence == base && words_.replays.done == base, "the replay is counted");
         if (any && gated_) require(words_.gate == 0, "the gate is closed");
         const std::map<uint32_t, std::vector<HitSlot>> hits = take_hits();
         if (gated_ && !open_) {
@@ -132,15 +132,13 @@ class Launches {
     }
 
   private:
-    static constexpr uint32_t kStep = 1000;
     static_assert(gpu::ScanTableLarge::kItemCapacity * kMostPass * gpu::kExactShare < gpu::kMostOwed,
                   "a launch that owes nothing before pays for all its exact passes");
 
     void begin() {
         filler_ = std::make_unique<gpu::BatchFiller>();
         gpu::ScanHeader header = words_.header();
-        header.sequence = &words_.sequence;
-        header.sequence_step = kStep;
+        words_.put_into_graph(header);
         if (gated_) {
             header.gate = &words_.gate;
             header.flags = gpu::kClearsGate;

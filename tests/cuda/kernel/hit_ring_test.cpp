@@ -19,7 +19,6 @@ struct BadBatch {
         lanes.set(0, 0x7fc00000);
         ScanHeader header = words.header();
         header.sequence = &words.sequence;
-        header.sequence_step = count;
         filler.begin(header);
         const Shaped tensor(lanes.data(), DType::Float32, 1);
         const std::vector<TensorView> views(size_t(inputs), tensor.view);
@@ -102,7 +101,7 @@ TEST(HitRing, EveryHitOfManyLapsIsReadOnceWhileBlocksWrite) {
         }
         drain();
     });
-    for (uint32_t i = 0; i < kLaunches; ++i) run(batch.filler, Grid{kTensors, 3, i + 1});
+    for (uint32_t i = 0; i < kLaunches; ++i, words.sequence += kTensors) run(batch.filler, Grid{kTensors, 3, i + 1});
     done = true;
     host.join();
     EXPECT_EQ(read + reader.dropped(), kTensors * kLaunches);

@@ -1,7 +1,10 @@
 // Scans that a graph captures: they look again at each replay, and say which replay it was.
+#include <atomic>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cuda/kernel/scan_policy.h"
 #include "tests/cuda/scanner/fake_gpu.h"
@@ -81,6 +84,100 @@ TEST_F(Capture, ReplaysLookAtLargeTensorsAgain) {
         }
     }
     cuGraphExecDestroy(exec);
+}
+
+/// Results of three ops; a loss, which is looked at each time, and behind it the gate to what led to it.
+class Turns : public Capture {
+  protected:
+    void capture(CudaScanner& scanner, uint32_t share) {
+        ASSERT_TRUE(scanner.prepare({context, stream}));
+        for (std::optional<GpuTensor>* tensor : {&first, &second}) tensor->emplace(100);
+        loss.emplace(1);
+        for (std::optional<GpuTensor>* tensor : {&first, &second, &loss}) (*tensor)->fill(stream, kOne);
+        ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+        begin();
+        std::vector<ScanRequest> ops{request_of(*first, 10, stream), request_of(*second, 11, stream),
+                                     request_of(*loss, 12, stream)};
+        for (ScanRequest& op : ops) {
+            op.replays = {share, 0};
+            op.takes_turns = true;
+            scanner.scan(op);
+        }
+        ASSERT_EQ(cuLaunchHostFunc(
+                      stream, [](void* go) { static_cast<std::atomic<bool>*>(go)->wait(false); }, &goes),
+                  CUDA_SUCCESS);
+        ScanRequest each_time = request_of(*loss, 13, stream);
+        each_time.replays = {share, 0};
+        each_time.raises_gate = true;
+        scanner.scan(each_time);
+        ops.pop_back();
+        scanner.scan_behind_gate(ops.data(), static_cast<int>(ops.size()));
+        exec = end();
+        ASSERT_NE(exec, nullptr);
+    }
+    void TearDown() override {
+        cuGraphExecDestroy(exec);
+        Capture::TearDown();
+    }
+    std::vector<uint64_t> replay(CudaScanner& scanner) {
+        EXPECT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+        std::vector<uint64_t> numbers;
+        ++replays;
+        for (const Found& found : finish(scanner)) {
+            EXPECT_EQ(found.replay, replays);
+            numbers.push_back(found.sequence);
+        }
+        return numbers;
+    }
+
+    std::optional<GpuTensor> first, second, loss;
+    CUgraphExec exec = nullptr;
+    std::atomic<bool> goes{true};  ///< else a replay stops before it looks at the loss
+    uint64_t replays = 0;
+};
+
+TEST_F(Turns, ABadLossShowsWhatLedToIt) {
+    using Numbers = std::vector<uint64_t>;
+    CudaScanner scanner;
+    capture(scanner, 1);  // of 65,536: after the first replay there is no time for any
+    EXPECT_EQ(replay(scanner), Numbers{});
+    first->set(stream, 7, kNan);
+    EXPECT_EQ(replay(scanner), Numbers{10}) << "the first launch hears of it late";
+    first->set(stream, 7, kOne);
+    second->set(stream, 7, kNan);
+    EXPECT_EQ(replay(scanner), Numbers{}) << "it has no turn";
+    loss->fill(stream, kNan);
+    EXPECT_EQ(replay(scanner), (Numbers{11, 13})) << "as the ops were, though it was looked at after the loss";
+    EXPECT_EQ(replay(scanner), (Numbers{11, 12, 13})) << "all have a turn";
+    EXPECT_EQ(replay(scanner), (Numbers{11, 13})) << "it stays bad";
+    second->set(stream, 7, kOne);
+    loss->fill(stream, kOne);
+    EXPECT_EQ(replay(scanner), Numbers{});
+    EXPECT_FALSE(scanner.counters().incomplete());
+}
+
+TEST_F(Turns, WithoutAShareAllIsLookedAtEachTime) {
+    CudaScanner scanner;
+    capture(scanner, 0);
+    second->set(stream, 7, kNan);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(replay(scanner), std::vector<uint64_t>{11});
+}
+
+TEST_F(Turns, HitsOfAReplayThatIsNotOverWait) {
+    CudaScanner scanner;
+    capture(scanner, 1);
+    first->set(stream, 7, kNan);
+    loss->fill(stream, kNan);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    goes = false;
+    ASSERT_EQ(cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+    for (int i = 0; i < 100; ++i) {
+        EXPECT_TRUE(poll(scanner).empty());
+        std::this_thread::yield();
+    }
+    goes = true;
+    goes.notify_all();
+    EXPECT_EQ(finish(scanner).size(), 3u);
 }
 
 TEST_F(Capture, AFirstUseIsPostponed) {

@@ -24,7 +24,8 @@ class DeviceScannerTest : public ScannerTest {
     static Taken scan(DeviceScanner& scanner, const TensorView* outputs, int count, uint64_t sequence, CUstream on,
                       const TensorView* inputs = nullptr, int input_count = 0, int16_t device = 0,
                       const StorageApi* held_by = nullptr) {
-        const DeviceScan one{{on, device, true}, outputs, count, inputs, input_count, sequence, false, false, held_by};
+        const DeviceScan one{
+            {on, device, true}, outputs, count, inputs, input_count, sequence, false, false, held_by, {}, false};
         return scanner.scan(&one, 1);
     }
     static Taken scan(DeviceScanner& scanner, const GpuTensor& output, uint64_t sequence, CUstream on,

@@ -125,6 +125,19 @@ TEST_F(Scan, ALargeTensorIsLookedAtByALaunchOfItsOwn) {
     EXPECT_EQ(scanner.counters().launches, 4u);
 }
 
+TEST_F(Scan, WhatLaunchesCostIsLearnedFromThem) {
+    CudaScanner scanner;
+    GpuTensor small(256), large(100'000);
+    for (GpuTensor* tensor : {&small, &large}) tensor->fill(stream, kOne);
+    const double before = scanner.cost(0).bytes_per_nanosecond();
+    uint64_t sequence = 1;
+    for (int turn = 0; turn < 30; ++turn) {
+        for (int i = 0; i < 8; ++i) scan(scanner, i % 2 != 0 ? large : small, sequence++, stream);
+        EXPECT_TRUE(finish(scanner).empty());
+    }
+    EXPECT_LT(scanner.cost(0).bytes_per_nanosecond(), before / 4) << "no host reads as fast as a device";
+}
+
 TEST_F(Scan, ReadingWaitsForTheStream) {
     CudaScanner scanner;
     GpuTensor tensor(4);

@@ -34,7 +34,13 @@ Table::Table(Subject& subject, uint32_t lane, Gate gate)
     ScanHeader header{};
     header.gate = gate.is_behind ? &lane_.gate : nullptr;
     header.raise = &lane_.gate;
-    header.sequence = gate.counts ? &lane_.sequence : nullptr;
+    if (gate.counts) {
+        header.sequence = &lane_.sequence;
+        header.window = &lane_.window;
+        header.replays = state_.replays_device + lane;
+        header.capture = 1;
+        state_.replays_host[lane].launches = 1;
+    }
     header.scratch = scratch.items;
     header.looks = &scratch.looks;
     header.launch = &scratch.launch;
@@ -50,7 +56,6 @@ Table::Table(Subject& subject, uint32_t lane, Gate gate)
 void Table::close(Size size, Look look) {
     ScanHeader& header = filler_->header();
     LookList* const looks = header.looks;
-    if (header.sequence != nullptr) header.sequence_step = header.outputs;
     if (!filler_->close()) throw Wrong("a table has nothing to launch");
     if (look == Look::Always && header.looks == nullptr) {
         header.looks = looks;

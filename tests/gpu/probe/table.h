@@ -28,7 +28,7 @@ class Table {
     struct Gate {
         bool is_behind = false;  ///< the launch looks at nothing while the lane's gate is closed
         bool clears = false;
-        bool counts = false;  ///< the lane's word numbers the launches' outputs, as for replays
+        bool counts = false;  ///< it is a graph of one launch, whose replays the lane's word numbers
     };
     explicit Table(Subject& subject, uint32_t lane = 0) : Table(subject, lane, Gate{}) {}
     Table(Subject& subject, uint32_t lane, Gate gate);

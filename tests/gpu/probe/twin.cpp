@@ -110,10 +110,7 @@ class OnHost {
             header.gate = &words().gate;
             header.flags = kClearsGate;
         }
-        if (options.replays != 0) {
-            header.sequence = &words().sequence;
-            header.sequence_step = static_cast<uint32_t>(outputs_);
-        }
+        if (options.replays != 0) words().put_into_graph(header);
         words().sequence = 0;
         filler().begin(header);
         add_ops(filler(), tensors, operands, options, [](const Paired& one) { return one.on_host; });

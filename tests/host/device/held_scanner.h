@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -29,6 +30,8 @@ class HeldScanner final : public DeviceScanner {
     std::atomic<int> asked{0};      ///< for answers
     bool loses_hits = false;        ///< the ring was full
     bool captures = false;          ///< the queue is being captured
+    uint64_t capture = 7;           ///< its number
+    bool takes_turns = false;       ///< no scan of a graph that takes turns has its turn
     const char* refuses = nullptr;  ///< outputs are not read, for this reason
     const void* pinned = nullptr;   ///< memory of the host that the device writes
     uint64_t numbers = 1 << 12;
@@ -50,6 +53,10 @@ class HeldScanner final : public DeviceScanner {
     Taken scan_behind_gate(const DeviceScan* all, int32_t count) noexcept override {
         const std::lock_guard<std::mutex> lock(mutex_);
         ++looks_back;
+        if (captures) {
+            for (int32_t i = 0; i < count; ++i) behind_gate_.try_emplace(all[i].sequence, all[i], 0);
+            return Taken::Captured;
+        }
         for (int32_t i = 0; gate_ && i < count; ++i) take(all[i]);
         gate_ = false;
         return Taken::Now;
@@ -59,7 +66,7 @@ class HeldScanner final : public DeviceScanner {
         EXPECT_EQ(exact_.count(sequence), 0u) << "it was looked at";
         ++given_up;
     }
-    bool is_capturing(const DeviceQueue&) noexcept override { return captures; }
+    uint64_t capture_of(const DeviceQueue&) noexcept override { return captures ? capture : 0; }
 
     void take(const DeviceScan& scan) {
         ++scans;
@@ -76,14 +83,13 @@ class HeldScanner final : public DeviceScanner {
             told.reading.range = host_.range(output);
             told.reading.has_hit = (told.reading.range.suspicious || scan.exact) && !loses_hits;
             gate_ = gate_ || (scan.raises_gate && told.reading.range.suspicious);
-            DeviceHit& hit = told.reading.hit;
-            hit.output = host_.health(output);
-            for (int32_t k = 0; k < scan.input_count && k < DeviceHit::kMaxInputs; ++k)
-                hit.inputs[hit.input_count++] = {k, host_.health(scan.inputs[k])};
-            if (captures)
-                graph_.try_emplace(scan.sequence + static_cast<uint64_t>(i), output, told);
-            else
-                exact_[scan.sequence + static_cast<uint64_t>(i)] = told;
+            const uint64_t number = scan.sequence + static_cast<uint64_t>(i);
+            if (captures) {
+                graph_.try_emplace(number, scan, i);
+                continue;
+            }
+            told.reading.hit = Captured(scan, i).hit(host_);
+            exact_[number] = told;
         }
     }
     /// The number of the first captured output.
@@ -91,15 +97,27 @@ class HeldScanner final : public DeviceScanner {
         const std::lock_guard<std::mutex> lock(mutex_);
         return graph_.begin()->first;
     }
+    size_t behind_gate() const { return behind_gate_.size(); }
     /// Runs the graph: values are those that its tensors have now.
     void replay() {
         const std::lock_guard<std::mutex> lock(mutex_);
-        for (auto& [sequence, captured] : graph_) {
-            if (!host_.range(captured.output).suspicious) continue;
-            DeviceHit hit = captured.told.reading.hit;
-            hit.output = host_.health(captured.output);
-            replayed_.push_back({sequence, hit});
+        ++replays_;
+        std::map<uint64_t, DeviceHit> hits;
+        bool open = false;
+        const auto look = [&](uint64_t number, const Captured& captured) {
+            DeviceHit hit = captured.hit(host_);
+            hit.replay = replays_;
+            if (hit.output.kinds() == 0) return;
+            open = open || captured.raises;
+            hits.try_emplace(number, hit);
+        };
+        for (const auto& [number, captured] : graph_) {
+            if (!takes_turns || captured.each_time) look(number, captured);
         }
+        for (const auto& [number, captured] : behind_gate_) {
+            if (open) look(number, captured);
+        }
+        replayed_.insert(replayed_.end(), hits.begin(), hits.end());
     }
 
     void before_write(const void* storage) noexcept override { written.push_back(storage); }
@@ -152,24 +170,44 @@ class HeldScanner final : public DeviceScanner {
         Answer answer;
         Reading reading;
     };
-    struct Captured {
-        Captured(const TensorView& view, const Told& t)
-            : sizes(view.sizes, view.sizes + view.ndim),
-              strides(view.strides, view.strides + view.ndim),
-              output(view),
-              told(t) {
-            output.sizes = sizes.data();
-            output.strides = strides.data();
+    struct View {
+        explicit View(const TensorView& from)
+            : sizes(from.sizes, from.sizes + from.ndim), strides(from.strides, from.strides + from.ndim), view(from) {}
+        Health health(const CpuScanner& host) const {
+            TensorView now = view;
+            now.sizes = sizes.data();
+            now.strides = strides.data();
+            return host.health(now);
         }
         std::vector<int64_t> sizes, strides;
-        TensorView output;
-        Told told;
+        TensorView view;
+    };
+    /// One output of a scan.
+    struct Captured {
+        Captured(const DeviceScan& scan, int32_t i)
+            : output(scan.outputs[i]),
+              inputs(scan.inputs, scan.inputs + std::min(scan.input_count, DeviceHit::kMaxInputs)),
+              each_time(!scan.takes_turns || scan.replays.share == 0),
+              raises(scan.raises_gate) {}
+        DeviceHit hit(const CpuScanner& host) const {
+            DeviceHit hit{};
+            hit.output = output.health(host);
+            for (size_t k = 0; k < inputs.size(); ++k) {
+                if ((inputs[k].view.flags & kScannable) != 0)
+                    hit.inputs[hit.input_count++] = {static_cast<int32_t>(k), inputs[k].health(host)};
+            }
+            return hit;
+        }
+        View output;
+        std::vector<View> inputs;
+        bool each_time, raises;
     };
     std::mutex mutex_;
     bool gate_ = false;
+    uint64_t replays_ = 0;
     CpuScanner host_;
     std::map<uint64_t, Told> exact_;
-    std::map<uint64_t, Captured> graph_;
+    std::map<uint64_t, Captured> graph_, behind_gate_;
     std::vector<std::pair<uint64_t, DeviceHit>> replayed_;
 };
 

@@ -1,0 +1,50 @@
+// What replays of CUDA graphs report: bad outputs of ops that were captured, each time the graph makes them.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "host/device/device_past.h"
+#include "host/device/device_readings.h"
+#include "host/device/device_side.h"
+#include "host/event/event_parts.h"
+
+namespace numsan {
+
+/// One thread at a time, with DeviceSide::settling held. What it finds goes to DeviceSide::outcome.
+class GraphReplays {
+  public:
+    /// All outlive this.
+    GraphReplays(DeviceSide& side, DeviceReadings& readings, EventParts& parts, DevicePast& past)
+        : side_(side), readings_(readings), parts_(parts), past_(past) {}
+
+    /// An event that was captured; in their order. Owned from here on, until its graph is gone. May throw.
+    void add(const DeviceEvent& event);
+    /// What was reported since. May throw.
+    void judge();
+
+  private:
+    const DeviceEvent* at(ScanTicket sequence) const;
+    void forget(const std::vector<ScanTicket>& ended);
+    void explain(const DeviceEvent& event, const TensorView& tensor, const Health& health, uint64_t replay);
+    void operand_is_bad(const DeviceEvent& event, int32_t output, const DeviceHit& hit);
+    const DeviceEvent* writer_of(const DeviceEvent& event, const TensorView& tensor, int32_t& output) const;
+    void output_is_bad(const DeviceEvent& event, int32_t output, const DeviceHit& hit);
+    void gradient_is_bad(const DeviceEvent& event, int32_t place, const DeviceHit& hit);
+
+    DeviceSide& side_;
+    DeviceReadings& readings_;
+    EventParts& parts_;
+    DevicePast& past_;
+    std::vector<const DeviceEvent*> captured_;  ///< in their order; those that are not scanned have no number
+    std::set<uint64_t> governed_;               ///< captures in which scans take turns
+    /// By storage: the replay that left a bad value there last.
+    struct Left {
+        uint64_t capture, replay;
+    };
+    std::unordered_map<const void*, Left> left_;
+};
+
+}  // namespace numsan
