@@ -62,7 +62,8 @@ class BatchFiller {
 
     bool fits_small() const noexcept;
     const ScanTableLarge& large() const noexcept { return table_; }
-    /// A copy of the closed batch, with the header as it is now, as the small table. Precondition: fits_small(). Valid until the next begin().
+    /// A copy of the closed batch, with the header as it is now, as the small table. Precondition: fits_small(). Valid
+    /// until the next begin().
     const ScanTableSmall& small() noexcept;
 
   private:

@@ -28,8 +28,8 @@ struct DeviceScan {
     /// those with kScannable are looked at closely if an output is bad
     const TensorView* inputs;
     int32_t input_count;
-    /// Of the first output; the others count on. Grows from op to op, but for what a graph looks at behind a gate by the
-    /// numbers of scans that are in it.
+    /// Of the first output; the others count on. Grows from op to op, but for what a graph looks at behind a gate by
+    /// the numbers of scans that are in it.
     uint64_t sequence;
     bool raises_gate;  ///< a bad output lets the device look at what the next scan_behind_gate() hands over
     bool exact;  ///< each output is looked at closely, bad or not: Reading::hit has what was found. Not in a graph
@@ -114,8 +114,9 @@ class DeviceScanner {
     /// What became of the output with this number. One thread at a time. Answered once: then it is forgotten.
     virtual Answer answer(uint64_t sequence, Reading& reading) noexcept = 0;
 
-    /// The next bad tensor that a replay of a graph reported, once that is over, and those of one replay in the order of
-    /// their numbers: the number it had when it was captured. False: no more for now. One thread at a time, the same as `answer`.
+    /// The next bad tensor that a replay of a graph reported: the number it had when it was captured. Once the replay
+    /// is over, those of one in the order of their numbers. False: no more for now. One thread at a time, the same as
+    /// `answer`.
     virtual bool next_replayed(uint64_t& sequence, DeviceHit& hit) noexcept = 0;
     /// The number of a captured output whose graph is gone: once next_replayed() has reported its hits, it reports that
     /// output no more. False: none for now. One thread at a time, the same.

@@ -124,8 +124,7 @@ DeviceIntake::Reads DeviceIntake::reads_of(const OpEvent& event, const OpContext
     }
     for (int32_t i = 0; i < event.output_count; ++i) reads.handed += is_handed(event, i, reads.outputs);
     // Of a graph only what backward() starts from: else its scans do not take turns.
-    const bool watches =
-        reads.capture == 0 || (side_.replays.share != 0 && is_root(event) && parts_.facts.is_loss(context.stack));
+    const bool watches = reads.capture == 0 || (is_root(event) && parts_.facts.is_loss(context.stack));
     if (!leaves || !watches) return reads;
     reads.watch = watched(event.inputs, event.input_count, event.queue);
     for (int32_t i = 0; reads.watch >> i != 0; ++i) {
@@ -200,7 +199,7 @@ void DeviceIntake::log_captured(const OpEvent& event, const DeviceEvent& kept, c
 /// on the graph's other scans take turns.
 std::unique_ptr<LookBackScans> DeviceIntake::ask_graph_back(ThreadState& thread, const OpEvent& event,
                                                             uint64_t capture) {
-    if (side_.asking.exchange(true, std::memory_order_acquire)) return nullptr;
+    if (side_.replays.share == 0 || side_.asking.exchange(true, std::memory_order_acquire)) return nullptr;
     std::unique_ptr<LookBackScans> past;
     try {
         past = std::make_unique<LookBackScans>(side_.captured, event.queue, thread.pins(), capture);

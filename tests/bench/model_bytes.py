@@ -80,7 +80,8 @@ def lines(works):
 
 
 def graph_lines(works):
-    yield "| model, its step in a CUDA graph | launches by turns | GB | launches in each replay | GB | of all | behind a gate |"
+    yield ("| model, its step in a CUDA graph | launches by turns | GB | launches in each replay | GB | of all | "
+           "behind a gate |")
     yield "|" + " --- |" * 7
     for one in works:
         turns, each = one["graph"]["turns"], one["graph"]["each"]

@@ -146,8 +146,8 @@ def launches(events, tier, gradients):
 
 
 def in_graph(trace):
-    """Of a step that a CUDA graph captured: launches and bytes that take turns, those of each replay, and launches behind
-    a gate; host/device/device_intake.cpp. `launches` are scans: looks go with those of large tensors."""
+    """Of a step that a CUDA graph captured: launches and bytes that take turns, those of each replay, and launches
+    behind a gate; host/device/device_intake.cpp. `launches` are scans: looks go with those of large tensors."""
     turns = {"launches": 0, "bytes": 0}
     each = {"launches": 1, "bytes": 4}  # the loss
     behind = set()

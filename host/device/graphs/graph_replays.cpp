@@ -52,7 +52,8 @@ void GraphReplays::judge() {
             output_is_bad(*event, tensor.output, hit);
         } else if (tensor.input >= 0) {
             explain(*event, event->inputs[tensor.input], hit.output, hit.replay);
-            if (event->kind == DeviceEvent::Kind::Node) gradient_is_bad(*event, tensor.input, hit);
+            event->kind == DeviceEvent::Kind::Node ? gradient_is_bad(*event, tensor.input, hit)
+                                                   : value_leaves(*event, tensor.input, hit);
         }
     }
     if (!ended.empty()) forget(ended);
@@ -102,8 +103,8 @@ const DeviceEvent* GraphReplays::writer_of(const DeviceEvent& event, const Tenso
     return nullptr;
 }
 
-/// A tensor that the event read was bad. Where no op is known to have made it so in this replay, the last one that wrote
-/// it is shown to the verdict.
+/// A tensor that the event read was bad. Where no op is known to have made it so in this replay, the last one that
+/// wrote it is shown to the verdict.
 void GraphReplays::explain(const DeviceEvent& event, const TensorView& tensor, const Health& health, uint64_t replay) {
     DeviceHit found{};
     found.output = health;
@@ -161,6 +162,24 @@ void GraphReplays::output_is_bad(const DeviceEvent& event, int32_t output, const
     Range ranges[kMaxRanges] = {};
     parts_.judge.judge(event.op, context, OutputSet::only(output), ranges, {event.made, event.makes_node},
                        event.accumulates, side_.outcome);
+    readings_.end();
+}
+
+/// The op starts a backward pass from it.
+void GraphReplays::value_leaves(const DeviceEvent& event, int32_t input, const DeviceHit& hit) {
+    distinguish(event.inputs, event.op.input_count);
+    distinguish(event.outputs, event.op.output_count);
+    readings_.begin();
+    TensorView& value = event.inputs[input];
+    value.flags |= kScannable;
+    const Range range = range_of(hit.output, value.dtype);
+    readings_.add(value, range, &hit.output);
+    readings_.wrote(value, range, &hit.output);
+    OpContext context = event.context;
+    context.step = parts_.contexts.steps().count();
+    Range ranges[kMaxRanges] = {};
+    parts_.judge.judge(event.op, context, OutputSet{}, ranges, {event.made, event.makes_node}, event.accumulates,
+                       side_.outcome);
     readings_.end();
 }
 

@@ -32,6 +32,7 @@ class GraphReplays {
     void operand_is_bad(const DeviceEvent& event, int32_t output, const DeviceHit& hit);
     const DeviceEvent* writer_of(const DeviceEvent& event, const TensorView& tensor, int32_t& output) const;
     void output_is_bad(const DeviceEvent& event, int32_t output, const DeviceHit& hit);
+    void value_leaves(const DeviceEvent& event, int32_t input, const DeviceHit& hit);
     void gradient_is_bad(const DeviceEvent& event, int32_t place, const DeviceHit& hit);
 
     DeviceSide& side_;

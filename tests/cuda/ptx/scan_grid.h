@@ -87,6 +87,8 @@ std::vector<Memory> memory_of(const Table& table) {
     for (const uint32_t* word : {h.gate, h.raise, h.sequence}) add(word, sizeof *word);
     add(h.launch, sizeof *h.launch);
     add(h.time, sizeof *h.time);
+    add(h.window, sizeof *h.window);
+    add(h.replays, sizeof *h.replays);
     add(h.looks, sizeof *h.looks);
     add(h.scratch, h.outputs * sizeof *h.scratch);
     add(h.state, sizeof *h.state);

@@ -156,7 +156,7 @@ class GraphsInFull : public GraphReplays {
 TEST_F(GraphsInFull, EachOpIsLookedAtAndNothingTwice) {
     capture_forward();
     capture_backward();
-    EXPECT_EQ(d.scanner.scans, 5) << "three of the forward pass, the gradient's ones and the gradient";
+    EXPECT_EQ(d.scanner.scans, 6) << "three of the forward pass, its loss, the first gradient and the next";
     EXPECT_EQ(d.scanner.behind_gate(), 0u);
     x.values[0] = -1;
     compute();

@@ -1,5 +1,4 @@
-"""A whole training step in a CUDA graph, on the test device: scans take turns there, and what is found is named all the
-same."""
+"""A whole training step in a CUDA graph, on the test device, whose replays write what was written at the capture."""
 import pytest
 
 pytestmark = pytest.mark.xdist_group("device")
@@ -19,13 +18,12 @@ def step():
             p.sub_(p.grad, alpha=1e-3)
     return loss
 step()
+if BAD:
+    x.copy_((torch.rand(32, 8) - 0.5).to(GPU))
 D.synchronize()
 with Graph() as graph:
     loss = step()
-for replay in range(12):
-    if replay == 8 and BAD:
-        x.copy_((torch.rand(32, 8) - 0.5).to(GPU))
-    graph.replay(1)
+graph.replay(12)
 print(torch.isfinite(loss).item())
 """
 # By turns, with time for nothing; as long as it is warm; always all of it.
@@ -35,8 +33,9 @@ OPTIONS = [{"warmup": 0}, {}, {"tier": "full", "budget": 0}]
 @pytest.mark.parametrize("options", OPTIONS, ids=["by turns", "warm", "in full"])
 def test_a_step_in_a_graph_names_the_line(attached, options):
     said, report = attached("from prelude import *\nBAD = True\n" + STEP, options=options)
-    assert said.count("error[NS101]") == 1 and "program.py:9" in said, said
+    assert said.count("error[NS101]") == 1 and "program.py:10" in said, said
     assert [finding["op"] for finding in report["findings"]] == ["aten::log"], said
+    assert report["findings"][0]["escape"]["into"] == "loss", said
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=["by turns", "warm", "in full"])
