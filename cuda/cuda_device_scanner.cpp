@@ -83,7 +83,8 @@ class CudaDeviceScanner final : public DeviceScanner {
         if (replayed_.empty()) {
             try {
                 scanner_.poll_replays([&](const gpu::Hit& found) {
-                    replayed_.push_back({found.sequence, found.replay, Slots(found.slots, found.slots + found.count)});
+                    const uint64_t replay = uint64_t(found.lane) << 32 | static_cast<uint32_t>(found.replay);
+                    replayed_.push_back({found.sequence, replay, Slots(found.slots, found.slots + found.count)});
                 });
             } catch (const std::bad_alloc&) {
                 out_of_memory_ = true;

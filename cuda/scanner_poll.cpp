@@ -16,6 +16,7 @@ struct Group {
     size_t first;
     int count;
     uint64_t sequence, replay;
+    uint32_t lane;
 };
 
 /// Hits of replays that are not over: of more none waits, and none for longer. A replay may never be over.
@@ -34,7 +35,7 @@ std::vector<Group> whole_hits(const std::vector<HitSlot>& slots, size_t& used) {
     for (used = 0; used < slots.size();) {
         const size_t count = size_t(1) + slots[used].inputs;
         if (slots.size() - used < count) break;
-        groups.push_back(Group{0, 0, used, static_cast<int>(count), 0, 0});
+        groups.push_back(Group{0, 0, used, static_cast<int>(count), 0, 0, 0});
         used += count;
     }
     return groups;
@@ -47,7 +48,7 @@ void sort(std::vector<Group>& groups) {
 }
 
 Hit hit_of(CUcontext context, const HitSlot* slots, const Group& group) {
-    return Hit{context, group.sequence, group.replay, to_health(*slots), slots, group.count};
+    return Hit{context, group.sequence, group.replay, group.lane, to_health(*slots), slots, group.count};
 }
 
 }  // namespace
@@ -120,7 +121,7 @@ int CudaScanner::drain_replays(ContextEntry& context, const std::function<void(c
             bool over = true;
             if (found != context.captured.end()) {
                 const ContextEntry::Captured& captured = found->second;
-                group.key1 = captured.lane->index;
+                group.key1 = group.lane = captured.lane->index;
                 group.sequence = captured.sequence;
                 over = captured.lane->is_late || static_cast<int32_t>(captured.lane->replays_over - slot.sequence) >= 0;
             }

@@ -53,7 +53,8 @@ struct DeviceHit {
     Health output;
     Input inputs[kMaxInputs];
     int32_t input_count;
-    uint64_t replay;  ///< of a graph: which of its replays; 0: of none
+    /// Of a graph: the replay, in the lower half; the upper half says which replays are counted together, a graph's.
+    uint64_t replay;
 };
 
 struct ScannedDevice {

@@ -42,21 +42,56 @@ void GraphReplays::judge() {
     ScanTicket sequence;
     std::vector<ScanTicket> ended;
     while (side_.scanner.next_ended(sequence.number)) ended.push_back(sequence);
+    const std::vector<Reported> all = take_reported();
+    note_streaks(all);
+    for (const Reported& one : all) {
+        const DeviceEvent& event = *one.event;
+        if (one.output >= 0) {
+            if (stays_bad(event, one.output, one.hit)) continue;
+            operand_is_bad(event, one.output, one.hit);
+            output_is_bad(event, one.output, one.hit);
+            continue;
+        }
+        explain(event, event.inputs[one.input], one.hit.output, one.hit.replay);
+        event.kind == DeviceEvent::Kind::Node ? gradient_is_bad(event, one.input, one.hit)
+                                              : value_leaves(event, one.input, one.hit);
+    }
+    if (!ended.empty()) forget(ended);
+}
+
+std::vector<GraphReplays::Reported> GraphReplays::take_reported() {
+    std::vector<Reported> all;
+    ScanTicket sequence;
     DeviceHit hit;
     while (side_.scanner.next_replayed(sequence.number, hit)) {
         if (hit.output.kinds() == 0) continue;
         const DeviceEvent* event = at(sequence);
         const Numbered tensor = event != nullptr ? numbered(*event, sequence) : Numbered{};
-        if (tensor.output >= 0) {
-            operand_is_bad(*event, tensor.output, hit);
-            output_is_bad(*event, tensor.output, hit);
-        } else if (tensor.input >= 0) {
-            explain(*event, event->inputs[tensor.input], hit.output, hit.replay);
-            event->kind == DeviceEvent::Kind::Node ? gradient_is_bad(*event, tensor.input, hit)
-                                                   : value_leaves(*event, tensor.input, hit);
-        }
+        if (tensor.output >= 0 || tensor.input >= 0) all.push_back({event, tensor.output, tensor.input, hit});
     }
-    if (!ended.empty()) forget(ended);
+    return all;
+}
+
+/// Before the first of them is judged: what led to a bad loss comes before it.
+void GraphReplays::note_streaks(const std::vector<Reported>& all) {
+    for (const Reported& one : all) {
+        if (one.output >= 0 && !is_parameter(one.event->outputs[one.output])) continue;
+        const uint64_t replay = one.hit.replay;
+        const auto [streak, is_new] = streaks_.try_emplace(replay >> 32, Streak{replay, replay});
+        if (is_new || streak->second.last == replay) continue;
+        if (streak->second.last + 1 != replay) streak->second.first = replay;
+        streak->second.last = replay;
+    }
+}
+
+/// What the ledger knows of the tensor came about in an earlier replay, and replays in between were good.
+bool GraphReplays::is_of_before(const DeviceEvent& event, const TensorView& tensor, uint64_t replay) const {
+    const auto left = left_.find(device_storage(tensor.storage));
+    if (left == left_.end() || left->second.capture != event.capture || left->second.replay >> 32 != replay >> 32)
+        return false;
+    const auto streak = streaks_.find(replay >> 32);
+    const bool lasts = streak != streaks_.end() && streak->second.last >= replay && streak->second.first <= replay;
+    return left->second.replay < (lasts ? streak->second.first : replay);
 }
 
 const DeviceEvent* GraphReplays::at(ScanTicket sequence) const {
@@ -103,15 +138,28 @@ const DeviceEvent* GraphReplays::writer_of(const DeviceEvent& event, const Tenso
     return nullptr;
 }
 
+/// What the op read is gone, but replays before have shown why its output is bad, and it has been so since.
+bool GraphReplays::stays_bad(const DeviceEvent& event, int32_t output, const DeviceHit& hit) {
+    int32_t places[DeviceHit::kMaxInputs];
+    if (hit.input_count == operands_of(event.op, output, places)) return false;
+    const TensorView& bad = event.outputs[output];
+    const void* storage = device_storage(bad.storage);
+    const auto left = left_.find(storage);
+    if (left == left_.end() || left->second.capture != event.capture || left->second.replay >= hit.replay ||
+        is_of_before(event, bad, hit.replay) || !past_.is_explained(bad, &hit))
+        return false;
+    left->second.replay = hit.replay;
+    side_.replayed[storage] = parts_.contexts.steps().count();
+    return true;
+}
+
 /// A tensor that the event read was bad. Where no op is known to have made it so in this replay, the last one that
 /// wrote it is shown to the verdict.
 void GraphReplays::explain(const DeviceEvent& event, const TensorView& tensor, const Health& health, uint64_t replay) {
     DeviceHit found{};
     found.output = health;
     found.replay = replay;
-    const auto left = left_.find(device_storage(tensor.storage));
-    const bool old = left != left_.end() && left->second.capture == event.capture && left->second.replay != replay;
-    if (!old && past_.is_explained(tensor, &found)) return;
+    if (!is_of_before(event, tensor, replay) && past_.is_explained(tensor, &found)) return;
     int32_t output = 0;
     const DeviceEvent* writer = writer_of(event, tensor, output);
     if (writer != nullptr) output_is_bad(*writer, output, found);

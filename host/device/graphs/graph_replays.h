@@ -26,6 +26,16 @@ class GraphReplays {
     void judge();
 
   private:
+    /// One bad tensor.
+    struct Reported {
+        const DeviceEvent* event;
+        int32_t output, input;  ///< its place, the other one is -1
+        DeviceHit hit;
+    };
+    std::vector<Reported> take_reported();
+    void note_streaks(const std::vector<Reported>& all);
+    bool is_of_before(const DeviceEvent& event, const TensorView& tensor, uint64_t replay) const;
+    bool stays_bad(const DeviceEvent& event, int32_t output, const DeviceHit& hit);
     const DeviceEvent* at(ScanTicket sequence) const;
     void forget(const std::vector<ScanTicket>& ended);
     void explain(const DeviceEvent& event, const TensorView& tensor, const Health& health, uint64_t replay);
@@ -46,6 +56,12 @@ class GraphReplays {
         uint64_t capture, replay;
     };
     std::unordered_map<const void*, Left> left_;
+    /// Of a graph's replays (the upper half of their numbers) those one after the other in which something was bad that
+    /// is looked at each time: what was found in the first of them explains the others.
+    struct Streak {
+        uint64_t first, last;
+    };
+    std::unordered_map<uint64_t, Streak> streaks_;
 };
 
 }  // namespace numsan

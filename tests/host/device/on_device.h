@@ -1,6 +1,8 @@
 // A session whose tensors are a made-up device's.
 #pragma once
 
+#include <deque>
+#include <initializer_list>
 #include <vector>
 
 #include "tests/host/device/held_scanner.h"
@@ -57,7 +59,8 @@ struct OnDevice {
         op(kItem, {on_device(value.view())}, {});
     }
     void loss(const MadeUp& value) {
-        MadeUp ones{1};
+        static std::deque<MadeUp>& kept = *new std::deque<MadeUp>;  // a graph has it for as long as it is replayed
+        MadeUp& ones = kept.emplace_back(std::initializer_list<float>{1});
         const StackId before = played.stacks.now;
         played.stacks.now = kMakeGrads;
         op(kOnesLike, {on_device(value.view())}, {on_device(ones.returned())});

@@ -85,6 +85,36 @@ TEST_F(GraphReplays, ABadLossNamesTheOpThatIsStillThere) {
     EXPECT_EQ(found["inputs"][0]["min"], -1) << found.dump(1);
 }
 
+TEST_F(GraphReplays, WhatStaysBadIsToldOnce) {
+    Storages::dead = {&y};
+    capture_forward();
+    x.values[0] = -1;
+    d.scanner.takes_turns = false;  // the first replay looks in full
+    compute();
+    d.scanner.takes_turns = true;
+    for (int i = 0; i < 5; ++i) compute();
+    EXPECT_EQ(finding()["op"], "aten::log");
+}
+
+TEST_F(GraphReplays, WhatComesAgainIsAsGoodAsNew) {
+    capture_forward();
+    x.values[0] = -1;
+    d.scanner.takes_turns = false;
+    compute();
+    d.scanner.takes_turns = true;
+    x.values[0] = 1;
+    compute();
+    compute();
+    z.values[1] = kNan;  // another op's, in the storage that the first one had reached
+    loss.values[0] = kNan;
+    d.scanner.replay();
+    d.read(loss);
+    const json report = d.finish();
+    ASSERT_EQ(report["findings"].size(), 2u) << report["findings"].dump(1);
+    EXPECT_EQ(report["findings"][0]["op"], "aten::log");
+    EXPECT_EQ(report["findings"][1]["op"], "aten::mul");
+}
+
 TEST_F(GraphReplays, WhereThatIsGoneTheNextOneIsNamed) {
     Storages::dead = {&y};
     capture_forward();
