@@ -83,7 +83,7 @@ struct Hit {
     CUctx_st* context;
     uint64_t sequence;  ///< the output's number; of a replay: the one it had when it was captured
     uint64_t replay;  ///< 0: not from a graph; else 1 for the first launch of it, and of those that had its lane before
-    uint32_t lane;    ///< of a graph: its replays are counted there
+    uint32_t lane;    ///< of a graph: the same for replays that are counted together, another one in each context
     Health health;
     const HitSlot* slots;  ///< the output, then its inputs
     int count;

@@ -121,7 +121,8 @@ int CudaScanner::drain_replays(ContextEntry& context, const std::function<void(c
             bool over = true;
             if (found != context.captured.end()) {
                 const ContextEntry::Captured& captured = found->second;
-                group.key1 = group.lane = captured.lane->index;
+                group.key1 = captured.lane->index;
+                group.lane = uint32_t(context.index) << 16 | captured.lane->index;
                 group.sequence = captured.sequence;
                 over = captured.lane->is_late || static_cast<int32_t>(captured.lane->replays_over - slot.sequence) >= 0;
             }

@@ -103,8 +103,11 @@ NUMSAN_DEVICE void leave_to_look(const ScanHeader& header, const ScanItem& item,
 NUMSAN_DEVICE void begin_report(const TableView& table, const ScanItem& item, bool bad, BlockShared& shared) {
     const ScanHeader& header = table.header;
     const Part& part = shared.part;
-    const bool paid = !bad || pay(account_of(*header.state, shared.words, item.dtype),
-                                  pass_time(table.items, item, header.looks == nullptr));
+    // What opens a gate is told for as long as it is bad: a loss is one number.
+    const bool is_alarm = (item.flags & kRaisesGate) != 0 && bytes_of(item) <= kAlarmBytes;
+    const bool paid =
+        !bad || is_alarm ||
+        pay(account_of(*header.state, shared.words, item.dtype), pass_time(table.items, item, header.looks == nullptr));
     if (paid && header.looks != nullptr) return leave_to_look(header, item, shared);
     shared.tally = TallyWords{};
     if (part.parts != 1) take_tally(header.scratch[part.index], shared);

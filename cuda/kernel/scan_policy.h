@@ -74,6 +74,8 @@ inline constexpr uint32_t kLookedInputs = 8 * kBatchOutputs;
 /// infinity (ScanState::paid_until), of eager launches and of replays. What is always looked at is in none.
 inline constexpr uint64_t kExactShare = 50;
 inline constexpr uint64_t kMostOwed = kExactShare * 100'000'000;
+/// What raises a gate and has no more bytes is in no account: a pass over it takes a few microseconds.
+inline constexpr uint64_t kAlarmBytes = 4096;
 /// No pass takes as long: who owes more has paid by a clock that was set back since.
 inline constexpr uint64_t kLongestPass = 5'000'000'000;
 

@@ -86,7 +86,10 @@ OpSeq DeviceIntake::op(ThreadState& thread, const OpEvent& event, bool waits) {
         read_on_host(event, kept->host, host_, side_.scanner);
         HostOperands(*kept, parts_).keep();
         if (kept->numbers > 0) hand_over(*kept, past.get(), reads.spent);
-        if (reads.capture != 0 && kept->graph == nullptr) keep_for_replays(*kept, reads.capture);
+        // Who wrote a tensor last is known, where something of the graph is scanned: its end is that of a scan.
+        if (reads.capture != 0 && kept->graph == nullptr && side_.replays.share != 0 &&
+            side_.last_capture.load(std::memory_order_relaxed) == reads.capture)
+            keep_for_replays(*kept, reads.capture);
         if (kept->graph != nullptr) log_captured(event, *kept, made);
         waits = waits && kept->scanned && side_.begin_await(seq);
         commit(*kept);
@@ -124,7 +127,7 @@ DeviceIntake::Reads DeviceIntake::reads_of(const OpEvent& event, const OpContext
     }
     for (int32_t i = 0; i < event.output_count; ++i) reads.handed += is_handed(event, i, reads.outputs);
     // Of a graph only what backward() starts from: else its scans do not take turns.
-    const bool watches = reads.capture == 0 || (is_root(event) && parts_.facts.is_loss(context.stack));
+    const bool watches = reads.capture == 0 || is_loss_of_graph(event, context);
     if (!leaves || !watches) return reads;
     reads.watch = watched(event.inputs, event.input_count, event.queue);
     for (int32_t i = 0; reads.watch >> i != 0; ++i) {
@@ -133,6 +136,12 @@ DeviceIntake::Reads DeviceIntake::reads_of(const OpEvent& event, const OpContext
     reads.watched = static_cast<uint32_t>(std::popcount(reads.watch));
     count_unwatched(event);
     return reads;
+}
+
+/// Without frames of Python any op that makes ones of a tensor looks like the first of backward().
+bool DeviceIntake::is_loss_of_graph(const OpEvent& event, const OpContext& context) const {
+    return is_root(event) && event.inputs[0].numel == 1 && (event.inputs[0].flags & kRequiresGrad) != 0 &&
+           parts_.facts.is_loss(context.stack);
 }
 
 /// A list may hand more values to the host at once than there are bits to watch them by.
@@ -180,11 +189,10 @@ std::unique_ptr<LookBackScans> DeviceIntake::ask_back(ThreadState& thread, const
     return past;
 }
 
-/// Also what is not scanned there: who wrote a tensor last is known.
 void DeviceIntake::log_captured(const OpEvent& event, const DeviceEvent& kept, const ForwardMap::Made& made) {
     if (!side_.captured.usable() || side_.replays.share == 0) return;
     const auto is_of_this = [&](uint64_t, const LoggedOp& op) { return op.graph.capture == kept.capture; };
-    if (side_.last_capture.exchange(kept.capture, std::memory_order_relaxed) != kept.capture)
+    if (kept.captured && side_.last_capture.exchange(kept.capture, std::memory_order_relaxed) != kept.capture)
         side_.captured.drop(~uint64_t(0), is_of_this);
     OutputSet unread;
     bool any = false;
@@ -250,7 +258,9 @@ void DeviceIntake::hand_over(DeviceEvent& event, LookBackScans* past, Governor::
         const Taken looks = past->hand_over(side_.scanner, event.sequence + event.handed + event.watched);
         if (looks == Taken::Now) event.look_back = past->release();
     }
-    if (event.captured) keep_for_replays(event, side_.scanner.capture_of(event.op.queue));
+    if (!event.captured) return;
+    keep_for_replays(event, side_.scanner.capture_of(event.op.queue));
+    if (event.governs) side_.governed_capture.store(event.capture, std::memory_order_relaxed);
 }
 
 /// What a graph does or writes, also where nothing of it is scanned.
@@ -267,8 +277,8 @@ void DeviceIntake::node(const NodeEvent& event, const OpContext& context) {
     uint64_t watch = 0;
     const uint64_t capture = event.queue.known ? side_.scanner.capture_of(event.queue) : 0;
     const bool captured = capture != 0;
-    if (event.queue.known && (!captured || side_.replays.share != 0))
-        watch = watched(event.inputs, event.input_count, event.queue);
+    const bool takes_turns = side_.governed_capture.load(std::memory_order_relaxed) == capture;
+    if (event.queue.known && (!captured || takes_turns)) watch = watched(event.inputs, event.input_count, event.queue);
     const auto numbers = static_cast<uint32_t>(std::popcount(watch));
     DeviceEvent* kept = side_.log.add(event, context, numbers, side_.scanner.window());
     if (kept == nullptr) {

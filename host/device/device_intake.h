@@ -36,6 +36,7 @@ class DeviceIntake {
         Governor::Spent spent;  ///< what the outputs are read for
     };
     Reads reads_of(const OpEvent& event, const OpContext& context);
+    bool is_loss_of_graph(const OpEvent& event, const OpContext& context) const;
     void count_unwatched(const OpEvent& event) noexcept;
     std::unique_ptr<LookBackScans> ask_back(ThreadState& thread, const OpEvent& event);
     std::unique_ptr<LookBackScans> ask_graph_back(ThreadState& thread, const OpEvent& event, uint64_t capture);

@@ -70,8 +70,9 @@ struct DeviceSide {
     const ReplayBudget replays;
     GatheredGradients gradients;
     OpLog unread;    ///< ops whose outputs the tier left out, if it is usable
-    OpLog captured;  ///< ops in graphs whose scans take turns, where `unread` is usable
-    std::atomic<uint64_t> last_capture{0};
+    OpLog captured;  ///< ops of the last graph that was captured, where `unread` is usable and its scans may take turns
+    std::atomic<uint64_t> last_capture{0};      ///< in which something was scanned
+    std::atomic<uint64_t> governed_capture{0};  ///< the last in which scans take turns
     /// Ops of `unread` with numbers below are of steps that are over. Those from `last_step` on, of two optimizers, may
     /// still have left a parameter bad.
     std::atomic<uint64_t> steps_over{0}, step_before{0}, last_step{0};

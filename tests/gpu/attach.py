@@ -142,11 +142,15 @@ def profiler(asker):
     return as_bare(asker, "profiled.py")
 
 
-def replays(asker, program="graph.py"):
-    bare, run = asker.bare(program), asker.watched(program)
+def replays(asker, program="graph.py", env=None):
+    bare, run = asker.bare(program, env), asker.watched(program, env)
     yes = bool(run.findings) and (bare.status, bare.stdout) == (run.status, run.stdout)
     return Answer(yes, f"{run.told()}; exit status {bare.status} and {run.status}; printed {bare.stdout.strip()!r}"
                        f"{'' if run.status == 0 else '; stderr ends ' + repr(run.stderr[-300:])}")
+
+
+def turns(asker):
+    return replays(asker, env={"BAD_REPLAY": "5000"})  # long after the first tenth of a second, which is read in full
 
 
 def compiled(asker):
@@ -197,6 +201,7 @@ QUESTIONS = {
     "finds": Question("is a bug found at its line", finds),
     "workers": Question("do workers of a DataLoader, forked after the device was used, work as bare", workers),
     "graph": Question("are scans captured into a CUDA graph, and a bad replay found", replays, only_cuda=True),
+    "turns": Question("is it found in a late replay, when scans take turns", turns, only_cuda=True),
     "compiled": Question("is a bad step of a model compiled with reduce-overhead found", compiled, only_cuda=True),
     "profiler": Question("does torch.profiler see what it sees bare", profiler, only_cuda=True),
     "sticky": Question("does a device-side assert leave a report with what was found before", sticky, only_cuda=True),

@@ -74,12 +74,16 @@ std::vector<GraphReplays::Reported> GraphReplays::take_reported() {
 
 /// Before the first of them is judged: what led to a bad loss comes before it.
 void GraphReplays::note_streaks(const std::vector<Reported>& all) {
+    if (all.empty()) return;
+    const int64_t lost = side_.scanner.lost();
+    const bool some_lost = lost != lost_;  // a replay that reported nothing need not have been good
+    lost_ = lost;
     for (const Reported& one : all) {
         if (one.output >= 0 && !is_parameter(one.event->outputs[one.output])) continue;
         const uint64_t replay = one.hit.replay;
         const auto [streak, is_new] = streaks_.try_emplace(replay >> 32, Streak{replay, replay});
         if (is_new || streak->second.last == replay) continue;
-        if (streak->second.last + 1 != replay) streak->second.first = replay;
+        if (streak->second.last + 1 != replay && !some_lost) streak->second.first = replay;
         streak->second.last = replay;
     }
 }
@@ -141,12 +145,12 @@ const DeviceEvent* GraphReplays::writer_of(const DeviceEvent& event, const Tenso
 /// What the op read is gone, but replays before have shown why its output is bad, and it has been so since.
 bool GraphReplays::stays_bad(const DeviceEvent& event, int32_t output, const DeviceHit& hit) {
     int32_t places[DeviceHit::kMaxInputs];
-    if (hit.input_count == operands_of(event.op, output, places)) return false;
+    if (governed_.count(event.capture) == 0 || hit.input_count == operands_of(event.op, output, places)) return false;
     const TensorView& bad = event.outputs[output];
     const void* storage = device_storage(bad.storage);
     const auto left = left_.find(storage);
-    if (left == left_.end() || left->second.capture != event.capture || left->second.replay >= hit.replay ||
-        is_of_before(event, bad, hit.replay) || !past_.is_explained(bad, &hit))
+    if (left == left_.end() || left->second.capture != event.capture || left->second.replay >> 32 != hit.replay >> 32 ||
+        left->second.replay >= hit.replay || is_of_before(event, bad, hit.replay) || !past_.is_explained(bad, &hit))
         return false;
     left->second.replay = hit.replay;
     side_.replayed[storage] = parts_.contexts.steps().count();
@@ -202,7 +206,7 @@ void GraphReplays::output_is_bad(const DeviceEvent& event, int32_t output, const
         if (input != end) {
             readings_.add(operand, range_of(input->health, operand.dtype), &input->health);
             operand.flags = (operand.flags & ~uint32_t(kUnavailable)) | kScannable;
-        } else if (!written_by(event.op, operand)) {
+        } else if (!written_by(event.op, operand) && governed_.count(event.capture) != 0) {
             operand.flags = (operand.flags & ~uint32_t(kScannable)) | kUnavailable;
             ++context.unavailable;
         }
@@ -223,6 +227,7 @@ void GraphReplays::value_leaves(const DeviceEvent& event, int32_t input, const D
     const Range range = range_of(hit.output, value.dtype);
     readings_.add(value, range, &hit.output);
     readings_.wrote(value, range, &hit.output);
+    side_.replayed[value.storage] = parts_.contexts.steps().count();
     OpContext context = event.context;
     context.step = parts_.contexts.steps().count();
     Range ranges[kMaxRanges] = {};

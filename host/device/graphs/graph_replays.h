@@ -62,6 +62,7 @@ class GraphReplays {
         uint64_t first, last;
     };
     std::unordered_map<uint64_t, Streak> streaks_;
+    int64_t lost_ = 0;  ///< reports that found no room or no time, as of the last that came
 };
 
 }  // namespace numsan

@@ -19,6 +19,7 @@ class GraphReplays : public testing::Test {
     explicit GraphReplays(const char* options = "warmup=0") : d(options) {
         d.session.use(Storages::kAdapter);
         d.scanner.takes_turns = true;
+        loss.flags = total.flags = kRequiresGrad;
     }
 
     void capture_forward() {
@@ -62,7 +63,7 @@ class GraphReplays : public testing::Test {
     }
 
     OnDevice d;
-    MadeUp x{1, 2}, y{0, 1}, z{0, 2}, loss{1}, gradient{1, 2}, parameter{1, 2};
+    MadeUp x{1, 2}, y{0, 1}, z{0, 2}, loss{1}, total{3}, gradient{1, 2}, parameter{1, 2};
 };
 
 TEST_F(GraphReplays, AHealthyGraphIsSilent) {
@@ -165,7 +166,7 @@ TEST_F(GraphReplays, AParameterThatIsWrittenIsLookedAtEachTime) {
 
 TEST_F(GraphReplays, TwoGraphsAreKeptApart) {
     capture_forward();
-    MadeUp other{1, 2}, total{3};
+    MadeUp other{1, 2};
     d.scanner.captures = true;
     d.scanner.capture = 8;
     d.op(kLog, {on_device(x.view())}, {on_device(other.returned())}, 3);
