@@ -64,18 +64,21 @@ OpSeq DeviceIntake::op(ThreadState& thread, const OpEvent& event, bool waits) {
     if (reads.watch != 0 && side_.unread.usable())
         past = reads.capture != 0 ? ask_graph_back(thread, event, reads.capture) : ask_back(thread, event);
     const uint64_t always = reads.handed + reads.watched;
-    const bool looks_back = past != nullptr && reads.capture == 0;  // in a graph by the numbers that are there
+    const bool looks_back = past != nullptr && !past->is_of_graph();  // in a graph by the numbers that are there
     DeviceEvent* kept =
         side_.log.add(event, context, always + (looks_back ? past->numbers() : 0), side_.scanner.window());
     if (kept == nullptr) {
         side_.gradients.flush();
         settler_.settle();
-        if (past != nullptr) side_.asking.store(false, std::memory_order_release);
-        past.reset();  // the event matters more
+        if (looks_back) {  // the event matters more
+            side_.asking.store(false, std::memory_order_release);
+            past.reset();
+        }
         kept = side_.log.add(event, context, always, side_.scanner.window());
     }
     if (kept != nullptr) {
         kept->unseen = unseen;
+        kept->capture = reads.capture;
         kept->made = made.record;
         kept->makes_node = made.node;
         kept->accumulates = thread.accumulates();
@@ -118,7 +121,8 @@ DeviceIntake::Reads DeviceIntake::reads_of(const OpEvent& event, const OpContext
     const bool leaves = leaves_device(event);
     const DeviceSide::Choice choice = side_.reads(event, context.step);
     Reads reads{choice.outputs, 0, 0, 0, 0, choice.spent};
-    const bool may_be_captured = leaves || !reads.outputs.is_all() || side_.has_graphs.load(std::memory_order_relaxed);
+    const bool may_be_captured = leaves || !reads.outputs.is_all() ||
+                                 (side_.replays.share != 0 && side_.has_graphs.load(std::memory_order_relaxed));
     if (may_be_captured && event.queue.known) reads.capture = side_.scanner.capture_of(event.queue);
     // The device chooses what of a graph is looked at in a replay.
     if (reads.capture != 0) {
@@ -190,7 +194,7 @@ std::unique_ptr<LookBackScans> DeviceIntake::ask_back(ThreadState& thread, const
 }
 
 void DeviceIntake::log_captured(const OpEvent& event, const DeviceEvent& kept, const ForwardMap::Made& made) {
-    if (!side_.captured.usable() || side_.replays.share == 0) return;
+    if (side_.replays.share == 0) return;
     const auto is_of_this = [&](uint64_t, const LoggedOp& op) { return op.graph.capture == kept.capture; };
     if (kept.captured && side_.last_capture.exchange(kept.capture, std::memory_order_relaxed) != kept.capture)
         side_.captured.drop(~uint64_t(0), is_of_this);
@@ -259,7 +263,7 @@ void DeviceIntake::hand_over(DeviceEvent& event, LookBackScans* past, Governor::
         if (looks == Taken::Now) event.look_back = past->release();
     }
     if (!event.captured) return;
-    keep_for_replays(event, side_.scanner.capture_of(event.op.queue));
+    keep_for_replays(event, event.capture != 0 ? event.capture : side_.scanner.capture_of(event.op.queue));
     if (event.governs) side_.governed_capture.store(event.capture, std::memory_order_relaxed);
 }
 

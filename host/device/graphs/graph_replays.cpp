@@ -180,6 +180,29 @@ void GraphReplays::operand_is_bad(const DeviceEvent& event, int32_t output, cons
     }
 }
 
+/// The event's, in the step that runs now.
+OpContext GraphReplays::context_of(const DeviceEvent& event) const {
+    OpContext context = event.context;
+    context.step = parts_.contexts.steps().count();
+    return context;
+}
+
+void GraphReplays::take_bad(TensorView& tensor, const Health& health) {
+    tensor.flags |= kScannable;
+    const Range range = range_of(health, tensor.dtype);
+    readings_.add(tensor, range, &health);
+    readings_.wrote(tensor, range, &health);
+    side_.replayed[tensor.storage] = parts_.contexts.steps().count();
+}
+
+/// Once all that is known of the event's tensors is read.
+void GraphReplays::judge(const DeviceEvent& event, const OpContext& context, OutputSet bad) {
+    OpContext mine = context;
+    Range ranges[kMaxRanges] = {};
+    parts_.judge.judge(event.op, mine, bad, ranges, {event.made, event.makes_node}, event.accumulates, side_.outcome);
+    readings_.end();
+}
+
 void GraphReplays::output_is_bad(const DeviceEvent& event, int32_t output, const DeviceHit& hit) {
     distinguish(event.inputs, event.op.input_count);
     distinguish(event.outputs, event.op.output_count);
@@ -188,15 +211,9 @@ void GraphReplays::output_is_bad(const DeviceEvent& event, int32_t output, const
         TensorView& other = event.outputs[i];
         if (is_handed(event.op, i, event.read)) other.flags &= ~uint32_t(kScannable);
     }
-    TensorView& bad = event.outputs[output];
-    bad.flags |= kScannable;
-    const Range range = range_of(hit.output, bad.dtype);
-    readings_.add(bad, range, &hit.output);
-    readings_.wrote(bad, range, &hit.output);
-    side_.replayed[bad.storage] = parts_.contexts.steps().count();
-    left_[bad.storage] = {event.capture, hit.replay};
-    OpContext context = event.context;
-    context.step = parts_.contexts.steps().count();
+    take_bad(event.outputs[output], hit.output);
+    left_[event.outputs[output].storage] = {event.capture, hit.replay};
+    OpContext context = context_of(event);
     int32_t places[DeviceHit::kMaxInputs];
     const int32_t operands = operands_of(event.op, output, places);
     for (int32_t k = 0; k < operands; ++k) {
@@ -211,10 +228,7 @@ void GraphReplays::output_is_bad(const DeviceEvent& event, int32_t output, const
             ++context.unavailable;
         }
     }
-    Range ranges[kMaxRanges] = {};
-    parts_.judge.judge(event.op, context, OutputSet::only(output), ranges, {event.made, event.makes_node},
-                       event.accumulates, side_.outcome);
-    readings_.end();
+    judge(event, context, OutputSet::only(output));
 }
 
 /// The op starts a backward pass from it.
@@ -222,18 +236,8 @@ void GraphReplays::value_leaves(const DeviceEvent& event, int32_t input, const D
     distinguish(event.inputs, event.op.input_count);
     distinguish(event.outputs, event.op.output_count);
     readings_.begin();
-    TensorView& value = event.inputs[input];
-    value.flags |= kScannable;
-    const Range range = range_of(hit.output, value.dtype);
-    readings_.add(value, range, &hit.output);
-    readings_.wrote(value, range, &hit.output);
-    side_.replayed[value.storage] = parts_.contexts.steps().count();
-    OpContext context = event.context;
-    context.step = parts_.contexts.steps().count();
-    Range ranges[kMaxRanges] = {};
-    parts_.judge.judge(event.op, context, OutputSet{}, ranges, {event.made, event.makes_node}, event.accumulates,
-                       side_.outcome);
-    readings_.end();
+    take_bad(event.inputs[input], hit.output);
+    judge(event, context_of(event), OutputSet{});
 }
 
 /// It reaches a leaf.
@@ -248,9 +252,7 @@ void GraphReplays::gradient_is_bad(const DeviceEvent& event, int32_t place, cons
     const TensorView& gradient = event.inputs[place];
     parts_.lineage.mark_gradient(gradient.storage);
     readings_.add(gradient, range_of(hit.output, gradient.dtype), &hit.output);
-    OpContext context = event.context;
-    context.step = parts_.contexts.steps().count();
-    parts_.verdict.node(event.node, context);
+    parts_.verdict.node(event.node, context_of(event));
     readings_.end();
 }
 

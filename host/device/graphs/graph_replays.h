@@ -41,6 +41,9 @@ class GraphReplays {
     void explain(const DeviceEvent& event, const TensorView& tensor, const Health& health, uint64_t replay);
     void operand_is_bad(const DeviceEvent& event, int32_t output, const DeviceHit& hit);
     const DeviceEvent* writer_of(const DeviceEvent& event, const TensorView& tensor, int32_t& output) const;
+    OpContext context_of(const DeviceEvent& event) const;
+    void take_bad(TensorView& tensor, const Health& health);
+    void judge(const DeviceEvent& event, const OpContext& context, OutputSet bad);
     void output_is_bad(const DeviceEvent& event, int32_t output, const DeviceHit& hit);
     void value_leaves(const DeviceEvent& event, int32_t input, const DeviceHit& hit);
     void gradient_is_bad(const DeviceEvent& event, int32_t place, const DeviceHit& hit);

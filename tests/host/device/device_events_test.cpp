@@ -53,15 +53,7 @@ TEST(DeviceEvents, AreTheSameAsThoseOfTheHost) {
         d.session.scope_begin("Optimizer.zero_grad#SGD.zero_grad");
         d.session.scope_end("Optimizer.zero_grad#SGD.zero_grad");
         op(kMul, {place(z.view()), place(parameter.view())}, {place(gradient.returned())}, 3);
-        TensorView input = place(gradient.view()), leaf = place(parameter.view());
-        NodeEvent node{};
-        node.name = "torch::autograd::AccumulateGrad";
-        node.sequence = ~uint64_t(0);
-        node.inputs = &input;
-        node.input_count = 1;
-        node.variable = &leaf;
-        d.session.node_begin(node);
-        d.session.node_end();
+        d.reaches(place(gradient.view()), place(parameter.view()));
         d.session.scope_begin("Optimizer.step#SGD.step");
         d.session.scope_end("Optimizer.step#SGD.step");
         findings[device] = d.finish()["findings"];
@@ -79,15 +71,7 @@ TEST(DeviceEvents, AMarkedScopeWaitsItsTurn) {
     parameter.flags = kParameter;
     d.scanner.held = true;
     d.op(kLog, {on_device(x.view())}, {on_device(gradient.returned())}, 3);
-    TensorView input = on_device(gradient.view()), leaf = on_device(parameter.view());
-    NodeEvent node{};
-    node.name = "torch::autograd::AccumulateGrad";
-    node.sequence = ~uint64_t(0);
-    node.inputs = &input;
-    node.input_count = 1;
-    node.variable = &leaf;
-    d.session.node_begin(node);
-    d.session.node_end();
+    d.reaches(on_device(gradient.view()), on_device(parameter.view()));
     d.session.scope_begin("Optimizer.zero_grad#SGD.zero_grad");  // thrown away before the step reads it
     d.session.scope_begin("Optimizer.step#SGD.step");
     d.session.scope_end("Optimizer.step#SGD.step");

@@ -185,16 +185,7 @@ TEST_F(DeviceLookBack, ABadGradientNamesTheLastOpThatCouldHaveMadeIt) {
     Storages::dead = {&quotient};
     d.op(kDiv, {on_device(x.view()), on_device(x.view())}, {on_device(quotient.returned())}, 3);
     d.op(kMul, {on_device(quotient.view())}, {on_device(gradient.returned())}, 4);
-    TensorView input = on_device(gradient.view()), leaf = on_device(parameter.view());
-    NodeEvent node{};
-    node.name = "torch::autograd::AccumulateGrad";
-    node.sequence = ~uint64_t(0);
-    node.inputs = &input;
-    node.input_count = 1;
-    node.variable = &leaf;
-    node.queue = {nullptr, 0, true};
-    d.session.node_begin(node);
-    d.session.node_end();
+    d.reaches(on_device(gradient.view()), on_device(parameter.view()));
     const json report = d.finish();
     ASSERT_EQ(report["findings"].size(), 1u) << report["findings"].dump(1);
     EXPECT_EQ(report["findings"][0]["op"], "aten::div");

@@ -66,6 +66,18 @@ struct OnDevice {
         op(kOnesLike, {on_device(value.view())}, {on_device(ones.returned())});
         played.stacks.now = before;
     }
+    /// A gradient that reaches a leaf: views as place() or on_device() make them.
+    void reaches(TensorView gradient, TensorView leaf) {
+        NodeEvent node{};
+        node.name = "torch::autograd::AccumulateGrad";
+        node.sequence = ~uint64_t(0);
+        node.inputs = &gradient;
+        node.input_count = 1;
+        node.variable = &leaf;
+        node.queue = {nullptr, 0, gradient.device != Device::Cpu};
+        session.node_begin(node);
+        session.node_end();
+    }
     json finish() {
         session.finish(0);
         const json report = played.read();

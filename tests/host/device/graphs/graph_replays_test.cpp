@@ -34,16 +34,7 @@ class GraphReplays : public testing::Test {
     void capture_backward() {
         d.scanner.captures = true;
         d.op(kDiv, {on_device(z.view()), on_device(z.view())}, {on_device(gradient.returned())});
-        TensorView input = on_device(gradient.view()), leaf = on_device(parameter.view());
-        NodeEvent node{};
-        node.name = "torch::autograd::AccumulateGrad";
-        node.sequence = ~uint64_t(0);
-        node.inputs = &input;
-        node.input_count = 1;
-        node.variable = &leaf;
-        node.queue = {nullptr, 0, true};
-        d.session.node_begin(node);
-        d.session.node_end();
+        d.reaches(on_device(gradient.view()), on_device(parameter.view()));
         d.scanner.captures = false;
     }
     /// What the graph computes.
