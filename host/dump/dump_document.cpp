@@ -136,11 +136,10 @@ Json call(const HeldView& view, const std::string& prefix, int64_t limit, std::v
     return out;
 }
 
-size_t element_bytes(const HeldTensor& tensor) {
-    const std::string format = tensor.format;
-    if (format == "BOOL" || format.rfind("F8", 0) == 0) return 1;
-    return std::stoul(format.substr(format.find_first_of("123456789"))) / 8;
-}
+constexpr int64_t kLargestElement = 16;  // complex128
+
+/// What the place of a tensor is a multiple of: of a power of two that its elements fit into, whatever their type is.
+int64_t alignment(const HeldTensor& tensor) { return std::min(tensor.bytes & -tensor.bytes, kLargestElement); }
 
 Json or_null(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
 
@@ -192,10 +191,9 @@ DumpFile dump_file(const DumpContent& content, const Finding& finding, const Run
     }
     dump["finding"] = finding_document(finding);
 
-    // Readers want each tensor at a multiple of the size of its elements.
-    std::stable_sort(stored.begin(), stored.end(), [](const Stored& a, const Stored& b) {
-        return element_bytes(*a.tensor) > element_bytes(*b.tensor);
-    });
+    // Readers map the file, and torch reads a complex number only at a multiple of its size.
+    std::stable_sort(stored.begin(), stored.end(),
+                     [](const Stored& a, const Stored& b) { return alignment(*a.tensor) > alignment(*b.tensor); });
     Json header = Json::object();
     header["__metadata__"] = {{"format", "pt"},
                               {"numsan_dump", dump.dump(-1, ' ', false, Json::error_handler_t::replace)}};
@@ -209,8 +207,9 @@ DumpFile dump_file(const DumpContent& content, const Finding& finding, const Run
         file.parts.push_back({one.tensor->data, static_cast<size_t>(one.tensor->bytes)});
     }
     std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
-    text.resize((text.size() + 7) / 8 * 8, ' ');
-    for (size_t i = 0; i < 8; ++i)
+    constexpr size_t kLength = 8;  // bytes of the header's length, before it
+    text.resize((kLength + text.size() + kLargestElement - 1) / kLargestElement * kLargestElement - kLength, ' ');
+    for (size_t i = 0; i < kLength; ++i)
         file.header += static_cast<char>(static_cast<uint64_t>(text.size()) >> (8 * i) & 255);
     file.header += text;
     file.parts.insert(file.parts.begin(), {file.header.data(), file.header.size()});
