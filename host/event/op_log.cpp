@@ -44,6 +44,7 @@ LoggedOp::LoggedOp(const LoggedOp& other) noexcept {
 void OpLog::use(const StorageApi& storages) {
     ring_ = std::make_unique<Ring>(kOps, Ring::Pages::Small);
     spare_ = std::make_unique<Ring>(kOps, Ring::Pages::Small);
+    watched_ = std::make_unique<HugeArray<Watched>>(kOps, HugeArray<Watched>::Pages::Small);
     storages_.store(&storages, std::memory_order_release);
 }
 
@@ -82,18 +83,19 @@ void OpLog::add_one(const OpEvent& event, const OpContext& context, const Forwar
     const int32_t inputs = std::min(event.input_count, LoggedOp::kMaxInputs);
     for (int32_t i = 0; i < inputs; ++i) storages.watch(event.inputs[i].storage);
     for (int32_t i = 0; i < event.output_count; ++i) storages.watch(event.outputs[i].storage);
-    const void* evicted[LoggedOp::kMaxInputs + LoggedOp::kMaxOutputs];
-    int32_t evicted_count = 0;
+    Watched evicted;
+    evicted.count = 0;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
+        Watched& watched = (*watched_)[end_ % kOps];
         if (end_ - begin_ == kOps) {
-            const LoggedOp& oldest = (*ring_)[begin_++ % kOps];
-            const int32_t ins = oldest.dropped_out ? 0 : oldest.event.input_count;
-            const int32_t outs = oldest.dropped_out ? 0 : oldest.event.output_count;
-            for (int32_t i = 0; i < ins; ++i) evicted[evicted_count++] = oldest.inputs[i].storage;
-            for (int32_t i = 0; i < outs; ++i) evicted[evicted_count++] = oldest.outputs[i].storage;
+            evicted = watched;
+            ++begin_;
         }
         LoggedOp& op = (*ring_)[end_++ % kOps];
+        watched.count = 0;
+        for (int32_t i = 0; i < inputs; ++i) watched.storages[watched.count++] = event.inputs[i].storage;
+        for (int32_t i = 0; i < event.output_count; ++i) watched.storages[watched.count++] = event.outputs[i].storage;
         op.event = event;
         op.context = context;
         op.made = made;
@@ -122,7 +124,7 @@ void OpLog::add_one(const OpEvent& event, const OpContext& context, const Forwar
         op.event.inputs = op.inputs;
         op.event.outputs = op.outputs;
     }
-    for (int32_t i = 0; i < evicted_count; ++i) storages.unwatch(evicted[i]);
+    for (int32_t i = 0; i < evicted.count; ++i) storages.unwatch(evicted.storages[i]);
 }
 
 std::vector<LoggedOp*> OpLog::swap() {

@@ -32,20 +32,21 @@ struct LoggedOp {
         ScanTicket first;      ///< of the outputs that each replay may report
     };
 
+    // What each op has comes first: a record is met again when caches and TLB have lost it.
     OpEvent event;            ///< points into this record
     OpContext context;        ///< without autograd_facts
     ForwardMap::Record made;  ///< as it was added to the forward map
-    bool makes_node;
-    OutputSet unread;
     InGraph graph;
-    TensorView inputs[kMaxInputs];
+    OutputSet unread;
+    OutputSet bad;     ///< of a look back: those that are here and hold something that is not finite
+    int32_t dropped;   ///< operands that found no room
+    bool dropped_out;  ///< forgotten before its turn: its storages are not watched any more
+    bool makes_node;
     TensorView outputs[kMaxOutputs];
+    TensorView inputs[kMaxInputs];
     int64_t dims[(kMaxInputs + kMaxOutputs) * 2 * kMaxDims];
     double scalars[4];
     char node[96];
-    int32_t dropped;   ///< operands that found no room
-    OutputSet bad;     ///< of a look back: those that are here and hold something that is not finite
-    bool dropped_out;  ///< forgotten before its turn: its storages are not watched any more
 
     LoggedOp() = default;
     /// The pointers into it point into the copy.
@@ -111,6 +112,7 @@ class OpLog {
                 if (op.dropped_out || keep(n, op)) continue;
                 storages_of(op, watched);
                 op.dropped_out = true;
+                (*watched_)[n % kOps].count = 0;
             }
             while (begin_ != end_ && (*ring_)[begin_ % kOps].dropped_out) ++begin_;
         }
@@ -127,6 +129,11 @@ class OpLog {
 
   private:
     using Ring = HugeArray<LoggedOp>;
+    /// The storages of a record that are watched: side by side, as a record that gives way was last touched kOps ago.
+    struct Watched {
+        int32_t count;
+        const void* storages[LoggedOp::kMaxInputs + LoggedOp::kMaxOutputs];
+    };
 
     void add_one(const OpEvent& event, const OpContext& context, const ForwardMap::Record& made, bool makes_node,
                  OutputSet unread, LoggedOp::InGraph graph);
@@ -137,8 +144,9 @@ class OpLog {
     std::atomic<const StorageApi*> storages_{nullptr};
     std::atomic<bool> taking_{false};
     std::mutex mutex_;
-    uint64_t begin_ = 0, end_ = 0;        ///< in the ring that is added to
-    std::unique_ptr<Ring> ring_, spare_;  ///< the spare one is being looked back at, or is empty
+    uint64_t begin_ = 0, end_ = 0;                 ///< in the ring that is added to
+    std::unique_ptr<Ring> ring_, spare_;           ///< the spare one is being looked back at, or is empty
+    std::unique_ptr<HugeArray<Watched>> watched_;  ///< of the ring that is added to
 };
 
 }  // namespace numsan

@@ -9,7 +9,7 @@
 namespace numsan::gpu {
 namespace {
 
-alignas(64) unsigned char memory[4096];
+alignas(64) unsigned char arena[4096];
 
 struct Described {
     Admission admission;
@@ -22,7 +22,7 @@ struct Described {
 };
 
 TEST(Describe, RowMajorNeedsNoDimensions) {
-    const Described d(memory, DType::Float32, {2, 1, 3, 4}, {12, 99, 4, 1});
+    const Described d(arena, DType::Float32, {2, 1, 3, 4}, {12, 99, 4, 1});
     EXPECT_EQ(d.admission, Admission::Added);
     EXPECT_EQ(d.item.ndim, 0);
     EXPECT_EQ(d.item.flags, 0);
@@ -31,7 +31,7 @@ TEST(Describe, RowMajorNeedsNoDimensions) {
 }
 
 TEST(Describe, PermutedStorageIsOneRunWithItsIndices) {
-    const Described d(memory, DType::Float32, {2, 3, 4, 5}, {60, 1, 15, 3});  // channels last
+    const Described d(arena, DType::Float32, {2, 3, 4, 5}, {60, 1, 15, 3});  // channels last
     EXPECT_EQ(d.item.flags, 0);
     ASSERT_EQ(d.item.ndim, 3);
     EXPECT_EQ(d.dims[0].size, 3);
@@ -42,7 +42,7 @@ TEST(Describe, PermutedStorageIsOneRunWithItsIndices) {
 }
 
 TEST(Describe, ExpandedDimensionsRepeat) {
-    const Described d(memory, DType::Float32, {7, 3, 2}, {0, 1, 0});
+    const Described d(arena, DType::Float32, {7, 3, 2}, {0, 1, 0});
     EXPECT_EQ(d.item.positions, 3u);
     EXPECT_EQ(d.item.repeat, 14u);
     EXPECT_EQ(d.item.flags, 0);
@@ -52,7 +52,7 @@ TEST(Describe, ExpandedDimensionsRepeat) {
 
 TEST(Describe, RunsAreLoadedInTheLargestUnitThatNeverStraddlesAGap) {
     const auto unit = [](int64_t offset, int64_t columns, int64_t pitch) {
-        return 1 << Described(memory + 2 * offset, DType::BFloat16, {4, columns}, {pitch, 1}).item.unit_log2;
+        return 1 << Described(arena + 2 * offset, DType::BFloat16, {4, columns}, {pitch, 1}).item.unit_log2;
     };
     EXPECT_EQ(unit(0, 16, 24), 16);
     EXPECT_EQ(unit(0, 16, 20), 8);
@@ -60,21 +60,21 @@ TEST(Describe, RunsAreLoadedInTheLargestUnitThatNeverStraddlesAGap) {
     EXPECT_EQ(unit(0, 17, 24), 2);
     EXPECT_EQ(unit(4, 16, 24), 8);
     EXPECT_EQ(unit(1, 16, 24), 2);
-    const Described every_other(memory, DType::Complex64, {8}, {2});
+    const Described every_other(arena, DType::Complex64, {8}, {2});
     EXPECT_EQ(every_other.item.flags, kGaps);
     EXPECT_EQ(every_other.item.unit_log2, 3);
 }
 
 TEST(Describe, WhatItCannotDescribe) {
-    EXPECT_EQ(Described(memory, DType::Float32, {3, 0}, {1, 1}).admission, Admission::Empty);
+    EXPECT_EQ(Described(arena, DType::Float32, {3, 0}, {1, 1}).admission, Admission::Empty);
     EXPECT_EQ(Described(nullptr, DType::Float32, {0}, {1}).admission, Admission::Empty);
     EXPECT_EQ(Described(nullptr, DType::Float32, {1}, {1}).admission, Admission::Unsupported);
-    EXPECT_EQ(Described(memory + 2, DType::Float32, {4}, {1}).admission, Admission::Unsupported);
-    EXPECT_EQ(Described(memory + 16, DType::Float32, {4}, {-1}).admission, Admission::Unsupported);
+    EXPECT_EQ(Described(arena + 2, DType::Float32, {4}, {1}).admission, Admission::Unsupported);
+    EXPECT_EQ(Described(arena + 16, DType::Float32, {4}, {-1}).admission, Admission::Unsupported);
     const std::vector<int64_t> eight(8, 2), eight_apart{1, 3, 7, 15, 31, 63, 127, 255};
-    EXPECT_EQ(Described(memory, DType::Float32, eight, eight_apart).admission, Admission::Added);
+    EXPECT_EQ(Described(arena, DType::Float32, eight, eight_apart).admission, Admission::Added);
     const std::vector<int64_t> nine(9, 2), nine_apart{1, 3, 7, 15, 31, 63, 127, 255, 511};
-    EXPECT_EQ(Described(memory, DType::Float32, nine, nine_apart).admission, Admission::Unsupported);
+    EXPECT_EQ(Described(arena, DType::Float32, nine, nine_apart).admission, Admission::Unsupported);
 }
 
 TEST(BatchFiller, ChunksAreAPrefixSumOverTheOutputs) {
@@ -84,7 +84,7 @@ TEST(BatchFiller, ChunksAreAPrefixSumOverTheOutputs) {
     filler.begin(ScanHeader{});
     const int64_t elements[] = {1, 100000, 5, 2048, 2049};
     for (uint32_t i = 0; i < 5; ++i) {
-        EXPECT_EQ(filler.add(Shaped(memory, DType::Float32, elements[i]).view, i, i), Admission::Added);
+        EXPECT_EQ(filler.add(Shaped(arena, DType::Float32, elements[i]).view, i, i), Admission::Added);
     }
     ASSERT_TRUE(filler.close());
     const ScanTableLarge& table = filler.large();
@@ -116,8 +116,8 @@ uint32_t chunk_log2_of(const std::vector<Shaped>& outputs) {
 
 TEST(BatchFiller, AnOutputOfTheWholeGridHasChunksOfOneTrip) {
     constexpr int64_t kWhole = int64_t(kWholeGridPackets) * 4;
-    const Shaped whole(memory, DType::Float32, kWhole), large(memory, DType::Float32, 50 * kWhole);
-    const Shaped part(memory, DType::Float32, kWhole / 2), small(memory, DType::Float32, 4);
+    const Shaped whole(arena, DType::Float32, kWhole), large(arena, DType::Float32, 50 * kWhole);
+    const Shaped part(arena, DType::Float32, kWhole / 2), small(arena, DType::Float32, 4);
     EXPECT_EQ(chunk_log2_of({whole}), kMinChunkLog2);
     EXPECT_EQ(chunk_log2_of({small, large, small}), kMinChunkLog2);
     EXPECT_EQ(chunk_log2_of({part, part, part}), kMinChunkLog2);
@@ -126,18 +126,18 @@ TEST(BatchFiller, AnOutputOfTheWholeGridHasChunksOfOneTrip) {
 }
 
 TEST(BatchFiller, LoadsBetweenGapsHaveSmallerChunks) {
-    const Shaped dense(memory, DType::Float32, 4 * 6000);
-    const Shaped gaps(memory, DType::Float32, {5000}, {2}), more(memory, DType::Float32, {7000}, {2});
+    const Shaped dense(arena, DType::Float32, 4 * 6000);
+    const Shaped gaps(arena, DType::Float32, {5000}, {2}), more(arena, DType::Float32, {7000}, {2});
     EXPECT_EQ(chunk_log2_of({gaps}), kMinGapsChunkLog2);
     EXPECT_EQ(chunk_log2_of({dense, gaps}), kMinChunkLog2);
     EXPECT_EQ(chunk_log2_of({dense, more}), kMinGapsChunkLog2);
-    EXPECT_EQ(chunk_log2_of({Shaped(memory, DType::Float32, {528 * 2048}, {2})}), kMinChunkLog2 + 1);
+    EXPECT_EQ(chunk_log2_of({Shaped(arena, DType::Float32, {528 * 2048}, {2})}), kMinChunkLog2 + 1);
 }
 
 TEST(BatchFiller, FullItemsAndFullDimensionsAskForTheNextBatch) {
     BatchFiller filler;
     filler.begin(ScanHeader{});
-    const Shaped flat(memory, DType::Float32, 8), strided(memory, DType::Float32, {2, 2, 2}, {64, 16, 2});
+    const Shaped flat(arena, DType::Float32, 8), strided(arena, DType::Float32, {2, 2, 2}, {64, 16, 2});
     for (int i = 0; i < ScanTableLarge::kItemCapacity; ++i) EXPECT_EQ(filler.add(flat.view, 0, 0), Admission::Added);
     EXPECT_EQ(filler.add(flat.view, 0, 0), Admission::Full);
     EXPECT_TRUE(filler.close());
@@ -153,7 +153,7 @@ TEST(BatchFiller, FullItemsAndFullDimensionsAskForTheNextBatch) {
 TEST(BatchFiller, InputsLeaveRoomForTheirOutput) {
     BatchFiller filler;
     filler.begin(ScanHeader{});
-    const Shaped flat(memory, DType::Float32, 8);
+    const Shaped flat(arena, DType::Float32, 8);
     std::vector<TensorView> views(300, flat.view);
     const InputItems first = filler.add_inputs(views.data(), 300), second = filler.add_inputs(views.data(), 300);
     EXPECT_EQ(first.count, 255);

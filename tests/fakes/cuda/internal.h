@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,6 +26,8 @@ namespace fake_cuda {
 using Work = std::function<void()>;
 
 inline constexpr size_t kDeviceBytes = size_t(8) << 30;  // made up: the host's memory is the limit
+inline constexpr std::align_val_t kAlignment{256};       // of all memory that the fake makes
+inline void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 /// A driver entry's script and count.
 struct Call {

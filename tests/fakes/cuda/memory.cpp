@@ -25,8 +25,6 @@ Blocks& blocks() {
     return *b;
 }
 
-constexpr std::align_val_t kAlignment{256};
-
 CUresult allocate(void** memory, size_t bytes, bool device) {
     CUcontext context;
     FAKE_TRY(current(context));
@@ -54,8 +52,6 @@ CUresult release(void* memory, bool device, bool owned) {
     if (owned) ::operator delete(memory, kAlignment);
     return CUDA_SUCCESS;
 }
-
-void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 CUresult copy(CUstream stream, void* to, const void* from, size_t bytes) {
     return submit(stream, [=] { std::memcpy(to, from, bytes); });

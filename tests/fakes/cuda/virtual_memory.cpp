@@ -12,10 +12,6 @@ using namespace fake_cuda;
 
 namespace {
 
-constexpr std::align_val_t kAlignment{256};
-
-void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
 bool is_page(size_t bytes) { return bytes != 0 && bytes % static_cast<size_t>(sysconf(_SC_PAGESIZE)) == 0; }
 
 bool map(CUdeviceptr address, size_t bytes, int access, int file, size_t offset) {
