@@ -59,6 +59,7 @@ def test_debugpy(warm, tmp_path):
     beside.check(plain, watched, clean_stderr=False)
 
 
+@pytest.mark.nightly
 def test_py_spy(warm, tmp_path):
     """It stops the process from outside, many times a second, and reads its frames, as numsan does from inside."""
     spy = program_of_package("py-spy")

@@ -28,6 +28,7 @@ def test_the_line_of_the_model_is_named_at_the_end_of_a_program(how, warm, tmp_p
     assert found["module"] == "call", done.describe()
 
 
+@pytest.mark.nightly
 def test_a_package_is_named_where_it_is_called(warm, tmp_path):
     plain = run_numsan.run_plain(PACKAGES, args=["package", "net.pt2"], cwd=tmp_path, timeout=600)
     found, done = found_in("package", tmp_path, "net.pt2")

@@ -175,6 +175,7 @@ print(torch.ones(3).sum().item())
     assert said.count("error[") == 1 and "aten::log" in said and report["verdict"] == "findings", said
 
 
+@pytest.mark.nightly
 def test_another_injection_library_makes_no_difference_to_torch(attached, tmp_path):
     theirs = tmp_path / "libtheirs.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", theirs, "-xc", "-"], check=True, text=True,

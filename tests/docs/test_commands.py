@@ -46,7 +46,7 @@ OTHER_NAMES = {"multiprocessing_context", "decide"}
 SHOWING = [document for document in shown.DOCUMENTS if any(f.language == "sh" for f in shown.fences(document))]
 # The one command of each page of a root cause is not among them: test_categories.py runs its program.
 HERE = [document for document in SHOWING if document not in category_pages.PAGES]
-AT_NIGHT = {"docs/accuracy.md"}  # runs of the suite
+AT_NIGHT = {"docs/accuracy.md", "docs/recipes.md"}  # runs of the suite; libraries that test_recipes.py has
 
 
 def commands_of(document):

@@ -90,7 +90,8 @@ def test_link_of_another_user_on_the_way(copied_cache, buggy, tmp_path):
         "set NUMSAN_CACHE to a folder that only you can write")
 
 
-@pytest.mark.parametrize("mode, who", [(0o770, "its group"), (0o707, "everybody")])
+@pytest.mark.parametrize("mode, who", [
+    pytest.param(0o770, "its group", marks=pytest.mark.nightly), (0o707, "everybody")])
 def test_cache_that_others_can_write(mode, who, copied_cache, buggy, tmp_path):
     copied_cache.chmod(mode)
     line = (f"{copied_cache} can be written by {who} (mode 0{mode:o}): no code is loaded from there; "

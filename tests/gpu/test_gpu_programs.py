@@ -57,6 +57,7 @@ def test_another_answer_than_wanted_is_a_failure(device, tmp_path):
     assert {one["answer"] for one in answers.values()} == {"no"}
 
 
+@pytest.mark.nightly
 def test_verdicts_are_compared(device, tmp_path):
     run(device, TESTS / "gpu/suite_verdicts.py", "--device", "test", "--only", "p0[12]*", "--jobs", 2, "--out",
         tmp_path / "out", "--reports", tmp_path / "reports")

@@ -47,8 +47,10 @@ def watched_run(tmp_path, *args, env=None, options=None):
     return watched
 
 
-def test_a_region_that_makes_nan_is_one_finding(warm, tmp_path):
-    watched = watched_run(tmp_path, "forward", env=VECTORS)
+@pytest.mark.parametrize("environment", [{}, pytest.param(VECTORS, marks=pytest.mark.nightly)],
+                         ids=["plain", "vectors"])
+def test_a_region_that_makes_nan_is_one_finding(environment, warm, tmp_path):
+    watched = watched_run(tmp_path, "forward", env=environment)
     assert watched.stdout == "False\n" and len(watched.findings) == 1, watched.describe()
     found = watched.findings[0]
     assert (found["op"], found["severity"], found["step"]) == ("aten::log", "error", 2), watched.describe()

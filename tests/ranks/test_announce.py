@@ -65,12 +65,14 @@ def test_healthy_jobs_say_nothing_and_connect_nowhere(tmp_path):
     assert not left_over.exists()
 
 
+@pytest.mark.nightly
 def test_it_can_be_turned_off(tmp_path):
     texts = run(tmp_path, 2, JOBS, "data_parallel", announce=0)
     assert lines_on_ranks(texts[0]) == [], texts[0]
     assert "error[" in texts[0] and not (tmp_path / "rank-0.job").exists()
 
 
+@pytest.mark.nightly
 def test_ranks_of_torchrun_whose_store_is_their_launchers(tmp_path):
     done = run_numsan.run_command(
         [run_numsan.PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", JOBS,

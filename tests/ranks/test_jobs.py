@@ -144,6 +144,7 @@ def test_a_rank_that_was_killed_is_named(tmp_path):
         json.loads(path.read_text())  # whole
 
 
+@pytest.mark.nightly
 def test_quiet_ranks_write_nothing_where_that_is_asked(tmp_path):
     run = Run(tmp_path, "pipeline", 2, "healthy", report_when="finding")
     assert (run.status, run.said) == ([0] * 2, [""] * 2)

@@ -40,7 +40,7 @@ def test_stages(arguments, stages, tested):
                                                                                                "not nightly")
     pytest_call, *again = [call for call in tested.machine.calls("python") if "pytest" in call]
     assert bool(again) == ("--rest" in arguments)
-    assert f"-m {markers} -n 3" in pytest_call
+    assert f"-m {markers} --" in pytest_call and "-n 3 --dist loadgroup --max-worker-restart=0 " in pytest_call
     assert bool(tested.machine.calls("setup")) == ("--quick" not in arguments)
 
 

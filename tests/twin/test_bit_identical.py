@@ -125,7 +125,8 @@ def test_all_of_it_at_once_changes_nothing(warm, tmp_path):
 COMPILED = ["compiled_aot_eager", "compiled_inductor"]
 
 
-AT_NIGHT = {"asking_resnet", "asking_gpt2", "workers_forkserver"}  # CI has asking_gpt2 with all options
+# CI has asking_gpt2 with all options.
+AT_NIGHT = {"asking_resnet", "asking_gpt2", "workers_forkserver", "workers_spawn", "lightning"}
 
 
 def marks(case):

@@ -33,6 +33,7 @@ def test_rank_is_that_of_the_process_group(bad, environment, warm, tmp_path):
     assert all(finding["rank"] == 1 for finding in ranks[1]["findings"])
 
 
+@pytest.mark.nightly
 def test_environment_goes_before_the_process_group(warm, tmp_path):
     """A launcher's numbers name the files from the start."""
     done = run_numsan.run(RANKS, args=[str(tmp_path / "meeting")], options={"report": tmp_path / "report-%r-%p.json"},

@@ -7,6 +7,7 @@ import sysconfig
 import compiled_once
 import pytest
 import run_numsan
+from nightly import in_ci
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Whatever of the program's could run in a look-up says so: properties, __torch_function__, handlers of signals, trace
@@ -169,7 +170,7 @@ def extension():
     return folder
 
 
-@pytest.mark.parametrize("how", ["wait", "locked", "pool", "pool_released"])
+@pytest.mark.parametrize("how", in_ci(["wait", "locked", "pool", "pool_released"], "wait", "pool"))
 def test_an_extension_that_holds_the_lock_is_waited_for_no_longer_than_a_second(how, extension, warm, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(CALLS)
