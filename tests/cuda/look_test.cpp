@@ -137,8 +137,8 @@ TEST(Look, HasAGridOfItsOwn) {
 }
 
 TEST(Look, ReportsOutputsWhoseOperandsFindNoRoom) {
-    constexpr int kOperands = 200, kOutputs = 3;
-    static_assert(kOperands * kOutputs > int(kLookedInputs));
+    constexpr int kOfEach = 200, kOutputs = 3;
+    static_assert(kOfEach * kOutputs > int(kLookedInputs));
     Lanes lanes(DType::Float32, 40);
     lanes.set(7, 0x7fc00000);
     const Shaped shaped(lanes.data(), DType::Float32, 40);
@@ -146,8 +146,8 @@ TEST(Look, ReportsOutputsWhoseOperandsFindNoRoom) {
     HitReader reader(words.ring(), words.capacity());
     BatchFiller filler;
     filler.begin(words.header());
-    const std::vector<TensorView> operands(kOperands, shaped.view);
-    const InputItems inputs = filler.add_inputs(operands.data(), kOperands);
+    const std::vector<TensorView> operands(kOfEach, shaped.view);
+    const InputItems inputs = filler.add_inputs(operands.data(), kOfEach);
     for (uint32_t i = 0; i < kOutputs; ++i) ASSERT_EQ(filler.add(shaped.view, i, i, 0, inputs), Admission::Added);
     close_with_look(filler, words);
     run(filler, Grid{3, 2, 9});
